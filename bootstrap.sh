@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# From a fresh checkout on Debian 12 to a built, shown or tested smt.
+#
+#   ./bootstrap.sh build           what is missing is installed, then the default preset is built
+#   ./bootstrap.sh demo            build, then two programs side by side and what the server saw
+#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU; --all: under sanitizers too
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev catch2 ccache binutils)
+readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev)   # what the rewriter is built with
+readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
+                      nvidia-cuda-cccl nvidia-cuda-cupti)
+readonly CUDA_VERSION=13.0
+readonly WHEEL_ROOT=build/cuda/nvidia/cu13
+
+say() { printf '== %s\n' "$*"; }
+fail() { printf 'bootstrap.sh: %s\n' "$*" >&2; exit 1; }
+usage() { sed -n '2,6s/^# \{0,1\}//p' "$0"; }
+
+as_root() {
+    if [[ $(id -u) == 0 ]]; then "$@"
+    elif command -v sudo >/dev/null; then sudo "$@"
+    else fail "need root for: $* (no sudo here; run it as root, then start again)"
+    fi
+}
+
+missing_of() {
+    local package
+    for package in "$@"; do
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || printf '%s\n' "$package"
+    done
+}
+
+install_packages() {
+    command -v dpkg-query >/dev/null || { check_tools; return; }
+    local missing=() llvm=()
+    mapfile -t missing < <(missing_of "${PACKAGES[@]}")
+    mapfile -t llvm < <(missing_of "${LLVM_PACKAGES[@]}")
+    (( ${#missing[@]} + ${#llvm[@]} )) || return 0
+    say "installing ${missing[*]} ${llvm[*]}"
+    as_root apt-get update -qq || fail "apt-get update failed; is this machine on the network?"
+    if (( ${#llvm[@]} )) && ! apt-cache show "${llvm[@]}" >/dev/null 2>&1; then
+        say "WARNING: this system's package lists have no ${llvm[*]} (Debian 12's security archive does)."
+        say "WARNING: going on without: nothing but the kernel rewriter needs them."
+        llvm=()
+    fi
+    (( ${#missing[@]} + ${#llvm[@]} )) || return 0
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        "${missing[@]}" "${llvm[@]}" >/dev/null || fail "apt-get install ${missing[*]} ${llvm[*]} failed"
+}
+
+check_tools() {
+    local tool
+    for tool in g++ cmake ninja python3; do
+        command -v "$tool" >/dev/null || fail "$tool is missing, and this is not a Debian system: install it yourself"
+    done
+    say "WARNING: not a Debian system: packages are not checked (${PACKAGES[*]} ${LLVM_PACKAGES[*]})"
+}
+
+# The same places, in the same order, as cmake/CudaToolkit.cmake.
+find_toolkit() {
+    local root nvcc=""
+    nvcc=$(command -v nvcc || true)
+    [[ -z $nvcc ]] || nvcc=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+    for root in "${CUDA_HOME:-}" /usr/local/cuda /usr/local/cuda-13* "$nvcc" "$WHEEL_ROOT"; do
+        [[ -n $root && -f $root/include/cudaTypedefs.h && -x $root/bin/nvcc ]] || continue
+        (( $(sed -n 's/^#define CUDA_VERSION \([0-9]*\)$/\1/p' "$root/include/cuda.h") >= 13000 )) || continue
+        printf '%s\n' "$root"
+        return 0
+    done
+    return 1
+}
+
+fetch_toolkit() {
+    local toolkit wheel wheels=()
+    if toolkit=$(find_toolkit); then say "CUDA toolkit: $toolkit"; return; fi
+    say "no CUDA $CUDA_VERSION toolkit here: fetching NVIDIA's wheels into build/cuda (about 200 MB)"
+    for wheel in "${CUDA_WHEELS[@]}"; do wheels+=("$wheel==$CUDA_VERSION.*"); done
+    rm -rf build/cuda
+    python3 -m pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check \
+        --root-user-action ignore --target build/cuda "${wheels[@]}" || fail "pip could not fetch ${wheels[*]}"
+    # Wheels have lib/ only and no development symlinks; nvcc and the linker look for both.
+    ln -sfn lib "$WHEEL_ROOT/lib64"
+    local library
+    for library in "$WHEEL_ROOT"/lib/lib*.so.*; do ln -sf "$(basename "$library")" "${library%%.so.*}.so"; done
+    chmod +x "$WHEEL_ROOT"/bin/* "$WHEEL_ROOT"/nvvm/bin/*
+    find_toolkit >/dev/null || fail "the wheels in build/cuda do not form a toolkit (no $WHEEL_ROOT/bin/nvcc?)"
+}
+
+build_preset() {
+    say "building preset $1"
+    cmake --preset "$1" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log" >&2; fail "cmake --preset $1 failed"; }
+    cmake --build --preset "$1" || fail "building preset $1 failed"
+}
+
+build() {
+    mkdir -p build
+    install_packages
+    fetch_toolkit
+    build_preset default
+}
+
+run_tests() {
+    local presets=(default) preset failed=()
+    [[ ${1:-} != --all ]] || presets=(default asan tsan)
+    build
+    for preset in "${presets[@]}"; do
+        [[ $preset == default ]] || build_preset "$preset"
+        say "testing preset $preset"
+        ctest --preset "$preset" || failed+=("$preset")
+    done
+    (( ${#failed[@]} == 0 )) || fail "tests failed with preset ${failed[*]}"
+    say "all tests passed with preset ${presets[*]}; those with label gpu were left out (ctest --preset gpu runs them)"
+}
+
+main() {
+    case "${1:-}" in
+        build) (( $# == 1 )) || fail "build takes no options"; build; say "built: build/bin/smt, build/bin/smtd, build/lib/libsmt.so" ;;
+        demo) (( $# == 1 )) || fail "demo takes no options"; build; tools/demo.sh build ;;
+        test)
+            [[ $# == 1 || ( $# == 2 && $2 == --all ) ]] || fail "test takes --all or nothing, not '${*:2}'"
+            run_tests "${2:-}" ;;
+        -h|--help|help) usage ;;
+        "") usage >&2; fail "what shall I do? build, demo or test" ;;
+        *) usage >&2; fail "unknown command '$1': it is build, demo or test" ;;
+    esac
+}
+
+main "$@"

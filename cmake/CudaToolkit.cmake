@@ -1,0 +1,49 @@
+# Finds a CUDA toolkit: its headers (always needed) and nvcc (needed for the GPU tests only).
+# Places, in order: SMT_CUDA_DIR, CUDA_HOME, /usr/local/cuda, /usr/local/cuda-13*, the nvcc on PATH,
+# build/cuda (where bootstrap.sh unpacks NVIDIA's wheels).
+#
+#   SMT_CUDA_INCLUDE_DIR   folder of cuda.h
+#   SMT_CUDA_DIR           the toolkit's root
+#   SMT_NVCC               nvcc, or SMT_NVCC-NOTFOUND
+#
+# The driver library is never linked: smtd and libsmt.so open it at run time.
+set(SMT_CUDA_DIR "" CACHE PATH "Root of the CUDA toolkit; empty: look for one")
+set(SMT_CUDA_MINIMUM 13000)
+
+set(candidates ${SMT_CUDA_DIR} $ENV{CUDA_HOME} /usr/local/cuda)
+file(GLOB versioned /usr/local/cuda-13*)
+list(SORT versioned COMPARE NATURAL ORDER DESCENDING)
+list(APPEND candidates ${versioned})
+find_program(path_nvcc nvcc NO_CACHE)
+if(path_nvcc)
+    file(REAL_PATH ${path_nvcc} path_nvcc)
+    cmake_path(GET path_nvcc PARENT_PATH path_bin)
+    cmake_path(GET path_bin PARENT_PATH path_root)
+    list(APPEND candidates ${path_root})
+endif()
+list(APPEND candidates ${PROJECT_SOURCE_DIR}/build/cuda/nvidia/cu13)
+
+unset(found)
+foreach(root IN LISTS candidates)
+    if(NOT EXISTS ${root}/include/cuda.h OR NOT EXISTS ${root}/include/cudaTypedefs.h)
+        continue()
+    endif()
+    file(STRINGS ${root}/include/cuda.h line REGEX "^#define CUDA_VERSION [0-9]+")
+    string(REGEX MATCH "[0-9]+" version "${line}")
+    if(version LESS SMT_CUDA_MINIMUM)
+        message(STATUS "CUDA toolkit ${root} is too old (${version}), need ${SMT_CUDA_MINIMUM}")
+        continue()
+    endif()
+    set(found ${root})
+    break()
+endforeach()
+if(NOT found)
+    list(JOIN candidates ", " looked)
+    message(FATAL_ERROR "no CUDA 13 toolkit in ${looked}. Run ./bootstrap.sh build, which fetches one, "
+                        "or say where it is with -DSMT_CUDA_DIR=...")
+endif()
+
+set(SMT_CUDA_DIR ${found})
+set(SMT_CUDA_INCLUDE_DIR ${found}/include)
+find_program(SMT_NVCC nvcc PATHS ${found}/bin NO_DEFAULT_PATH)
+message(STATUS "CUDA toolkit: ${SMT_CUDA_DIR} (${version}), nvcc: ${SMT_NVCC}")

@@ -1,0 +1,42 @@
+# Generates the driver's API from its table (interpose/api/) into ${CMAKE_BINARY_DIR}/generated.
+#
+#   smt_generated                the target that produces it; depend on it
+#   SMT_GENERATED_DIR            the include folder
+#   SMT_GENERATED_CLIENT_SOURCES what libsmt.so compiles
+#   SMT_GENERATED_SERVER_SOURCES what smtd compiles
+#   SMT_EXPORTS_MAP              the linker's version script of libsmt.so
+find_package(Python3 3.8 REQUIRED COMPONENTS Interpreter)
+
+set(SMT_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
+set(SMT_API_DIR ${PROJECT_SOURCE_DIR}/interpose/api)
+
+execute_process(
+    COMMAND ${Python3_EXECUTABLE} -B ${SMT_API_DIR}/generate.py --list
+    OUTPUT_VARIABLE names OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" names "${names}")
+list(TRANSFORM names PREPEND ${SMT_GENERATED_DIR}/ OUTPUT_VARIABLE generated)
+
+file(GLOB api_inputs CONFIGURE_DEPENDS ${SMT_API_DIR}/*.api ${SMT_API_DIR}/*.py)
+
+# The files are written only when they change, so the stamp is what the build compares.
+add_custom_command(
+    OUTPUT ${SMT_GENERATED_DIR}/stamp
+    BYPRODUCTS ${generated}
+    COMMAND ${Python3_EXECUTABLE} -B ${SMT_API_DIR}/generate.py ${SMT_GENERATED_DIR}
+    COMMAND ${CMAKE_COMMAND} -E touch ${SMT_GENERATED_DIR}/stamp
+    DEPENDS ${api_inputs}
+    COMMENT "Generating the driver API from its table"
+    VERBATIM)
+add_custom_target(smt_generated DEPENDS ${SMT_GENERATED_DIR}/stamp)
+
+set(SMT_GENERATED_CLIENT_SOURCES ${SMT_GENERATED_DIR}/stubs.gen.cpp)
+set(SMT_GENERATED_SERVER_SOURCES ${SMT_GENERATED_DIR}/handlers.gen.cpp)
+set(SMT_EXPORTS_MAP ${SMT_GENERATED_DIR}/exports.gen.map)
+set_source_files_properties(${SMT_GENERATED_CLIENT_SOURCES} ${SMT_GENERATED_SERVER_SOURCES}
+    ${SMT_GENERATED_DIR}/signature_check.gen.cpp PROPERTIES GENERATED TRUE)
+
+# Compiles to nothing: it is the compiler's comparison of the table with cuda.h.
+add_library(smt_signature_check OBJECT ${SMT_GENERATED_DIR}/signature_check.gen.cpp)
+add_dependencies(smt_signature_check smt_generated)
+target_include_directories(smt_signature_check SYSTEM PRIVATE ${SMT_CUDA_INCLUDE_DIR})
+target_compile_features(smt_signature_check PRIVATE cxx_std_20)

@@ -1,0 +1,163 @@
+"""stubs.gen.cpp: every exported symbol, and the client's half of the generated calls."""
+
+from listings import BANNER
+from table import CLIENT_HANDLES
+
+HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
+#include "interpose/api/stub_support.h"
+
+#include "driver.gen.h"
+#include "driver_api.gen.h"
+#include "interpose/entry/coverage.h"
+#include "interpose/entry/process.h"
+#include "interpose/entry/real_driver.h"
+#include "opcodes.gen.h"
+
+"""
+
+
+def stubs(entries):
+    text = HEAD + "namespace smt::interpose::driver {\n\n"
+    text += "\n".join(remote_body(e) for e in entries if e.travels)
+    text += "\n}  // namespace smt::interpose::driver\n\nusing namespace smt::interpose;\n\nextern \"C\" {\n\n"
+    for index, e in enumerate(entries):
+        text += "".join(stub(e, symbol, index) for symbol in e.exports())
+    return text + "\n}  // extern \"C\"\n"
+
+
+def stub(entry, symbol, index):
+    """One exported function."""
+    if not entry.has_signature:
+        return (f"SMT_EXPORT CUresult {symbol}(SMT_ANY_PARAMETERS) {{\n"
+                f"    if (native()) return forward_any(real_driver()->{symbol}, SMT_ANY_ARGUMENTS);\n"
+                f"    return unsupported({index});\n}}\n")
+    plain = ", ".join(p.name for p in entry.parameters)
+    forward = f"forward({', '.join([f'real_driver()->{symbol}'] + [p.name for p in entry.parameters])})"
+    lines = [f"SMT_EXPORT CUresult {symbol}({entry.signature()}) {{"]
+    if entry.treatment == "unsupported":
+        typed = f"reinterpret_cast<decltype(&::{symbol})>(real_driver()->{symbol})"
+        arguments = ", ".join([typed] + ([plain] if plain else []))
+        lines += [f"    if (native()) return forward({arguments});", f"    return unsupported({index});", "}"]
+        return "\n".join(lines) + "\n"
+    if entry.treatment in ("remote", "async"):
+        lines += ["    if (!connected()) [[unlikely]] {",
+                  "        const CUresult status = connect();",
+                  f"        if (native()) return {forward};",
+                  "        if (status != CUDA_SUCCESS) return status;",
+                  "    }"]
+    elif entry.treatment != "early":
+        lines += ["    if (!ready()) [[unlikely]] {",
+                  f"        if (native()) return {forward};",
+                  "        return not_ready();",
+                  "    }"]
+    lines += [f"    return driver::{entry.target or entry.symbol}({arguments_of(entry, symbol)});", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def arguments_of(entry, symbol):
+    default = "CU_STREAM_PER_THREAD" if symbol != entry.symbol else "CU_STREAM_LEGACY"
+    listed = [f"canonical({p.name}, {default})" if entry.twin and p.type == "CUstream" else p.name
+              for p in entry.parameters]
+    if entry.takes_default_stream:
+        listed.append(default)
+    return ", ".join(listed)
+
+
+def remote_body(entry):
+    """The client's half: order, pack, send, unpack."""
+    lines = [f"CUresult {entry.symbol}({entry.signature(extra=True)}) {{"]
+    if entry.treatment == "real":
+        names = ", ".join(p.name for p in entry.parameters)
+        lines += [f"    if (const DriverApi* real = real_driver(); real && real->{entry.symbol})",
+                  f"        return real->{entry.symbol}({names});",
+                  "    if (!connected()) {",
+                  "        if (const CUresult status = connect(); status != CUDA_SUCCESS) return status;",
+                  "    }"]
+    lines += resolve_handles(entry)
+    bounds, packs = [], []
+    returned = [p for p in entry.parameters if p.comes_back]
+    if returned:
+        bounds.append("scalar_bound<uint64_t>()")
+        bits = " | ".join(f"(uint64_t{{{p.name} != nullptr}} << {i})" for i, p in enumerate(returned))
+        packs.append(f"call.in<uint64_t>({bits});")
+    for p in entry.parameters:
+        bound, pack = packing(p)
+        bounds += [bound] if bound else []
+        packs += [pack] if pack else []
+    lines += [f"    const uint64_t bound = {' + '.join(bounds) if bounds else '0'};",
+              "    if (bound > protocol::kMaxRecordBytes) return CUDA_ERROR_INVALID_VALUE;",
+              f"    RemoteCall call(static_cast<uint16_t>(protocol::GeneratedOp::{entry.op}), bound);",
+              "    if (!call.open()) return call.status();"]
+    lines += [f"    {pack}" for pack in packs]
+    lines.append(f"    const CUresult result = call.{'post' if entry.treatment == 'async' else 'wait'}();")
+    lines += [f"    {unpacking(p)}" for p in returned]
+    lines += [f"    note_use({used(p)});" for p in entry.parameters if p.type in ("CUstream", "CUevent")]
+    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->captured.store(1, std::memory_order_release);"
+              for p in entry.parameters if p.direction == "records"]
+    return "\n".join(lines + ["    return result;", "}"]) + "\n"
+
+
+def used(p):
+    return p.name if p.type == "CUstream" else f"*{p.name}_object"
+
+
+def resolve_handles(entry):
+    """The client's own objects behind the handles, and the order with other threads' lanes."""
+    lines, ordered = [f"    (void){p.name};" for p in entry.parameters if p.type == "CUcontext"], []
+    for p in entry.parameters:
+        if p.type == "CUstream":
+            lines += [f"    uint32_t {p.name}_id = 0;",
+                      f"    if (!stream_ref({p.name}, {p.name}_id)) return CUDA_ERROR_INVALID_HANDLE;"]
+        elif p.type in CLIENT_HANDLES:
+            find = {"CUevent": "event", "CUfunction": "function", "CUkernel": "function"}.get(p.type, "image")
+            lines += [f"    auto* const {p.name}_object = find_{find}({p.name});",
+                      f"    if (!{p.name}_object) return CUDA_ERROR_INVALID_HANDLE;"]
+        elif p.type.startswith("const CUlaunchConfig"):
+            lines.append(f"    if (!{p.name}) return CUDA_ERROR_INVALID_VALUE;")
+        if p.type in ("CUstream", "CUevent"):
+            ordered.append(used(p))
+        if p.direction == "consume":
+            ordered.append(None)
+    for what in ordered:
+        call = f"order_after({what})" if what else "order_after_all()"
+        lines.append(f"    if (const CUresult status = {call}; status != CUDA_SUCCESS) return status;")
+    return lines
+
+
+def packing(p):
+    """(bound of the bytes, statement that packs) of one parameter."""
+    if p.type == "CUcontext":
+        return None, None
+    if p.type in CLIENT_HANDLES:
+        number = {"CUstream": f"{p.name}_id", "CUevent": f"{p.name}_object->index"}.get(p.type, f"{p.name}_object->id")
+        return "scalar_bound<uint32_t>()", f"call.in<uint32_t>({number});"
+    if p.direction == "addr":
+        return "scalar_bound<uint64_t>()", f"call.in(reinterpret_cast<uint64_t>({p.name}));"
+    if p.by_value:
+        return f"scalar_bound<{p.base}>()", f"call.in<{p.base}>({p.name});"
+    if p.direction == "str":
+        return f"string_bound({p.name})", f"call.in_string({p.name});"
+    if p.type.startswith("const CUlaunchConfig"):
+        return f"launch_config_bound(*{p.name})", f"pack_launch_config(call, *{p.name});"
+    if p.direction == "in":
+        pointer = f"static_cast<const {p.base}*>({p.name})"
+        count = p.count or "1"
+        return f"array_bound<{p.base}>({p.name}, {count})", f"call.in_array({pointer}, {count});"
+    if p.count:
+        return "scalar_bound<uint64_t>()", f"call.in<uint64_t>({capacity(p)});"
+    if p.direction == "inout":
+        return f"scalar_bound<{p.base}>()", f"call.in<{p.base}>({p.name} ? *{p.name} : {p.base}{{}});"
+    return None, None
+
+
+def capacity(p):
+    if p.counted_by:
+        return f"{p.name} && {p.counted_by} ? *{p.counted_by} : 0"
+    return f"{p.name} ? {p.count} : 0"
+
+
+def unpacking(p):
+    pointer = f"static_cast<{p.base}*>({p.name})"
+    if p.count:
+        return f"call.out_array({pointer}, {capacity(p)});"
+    return f"call.out({pointer});"

@@ -1,0 +1,40 @@
+// What the generated handlers (handlers.gen.cpp) are made of. Nobody else includes it.
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+#include "interpose/api/sizes.h"
+#include "runtime/protocol/layout.h"
+#include "runtime/server/call.h"
+#include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+using interpose::pool_value_bytes;
+using interpose::times;
+
+// Arrays in a reply share its area; the rest of it is for the scalars beside them.
+inline constexpr uint64_t kArrayReplyBytes = protocol::kReplyBytes - (16u << 10);
+
+inline bool may_touch(Call& call, CUdeviceptr address, uint64_t bytes) {
+    return call.session.memory().may_touch(address, bytes);
+}
+
+// The client sent the struct without its pointers, then the attributes. They stay in the record.
+inline CUlaunchConfig unpack_launch_config(protocol::Reader& in) {
+    auto config = in.scalar<CUlaunchConfig>();
+    uint64_t count = 0;
+    const auto* attributes = in.array<CUlaunchAttribute>(count);
+    config.attrs = const_cast<CUlaunchAttribute*>(attributes);
+    config.numAttrs = static_cast<unsigned int>(count);
+    config.hStream = nullptr;
+    return config;
+}
+
+}  // namespace smt::runtime::server

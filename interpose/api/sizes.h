@@ -1,0 +1,26 @@
+// Sizes that lines of the table name; both halves of a generated call evaluate them.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace smt::interpose {
+
+// A product that never wraps.
+constexpr uint64_t times(uint64_t a, uint64_t b) {
+    uint64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? ~0ull : product;
+}
+
+// What stands behind the void pointer of a pool's attribute.
+constexpr uint64_t pool_value_bytes(CUmemPool_attribute attribute) {
+    switch (attribute) {
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return sizeof(int);
+        default: return sizeof(cuuint64_t);
+    }
+}
+
+}  // namespace smt::interpose

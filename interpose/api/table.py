@@ -1,0 +1,150 @@
+"""The API table: reads the *.api files of this folder into entries. The grammar is in README.md."""
+
+import pathlib
+import re
+
+TREATMENTS = ("early", "written", "older", "alias", "remote", "async", "real", "unsupported")
+
+# Handles the server made and the client holds as they are: type -> HandleKind.
+SERVER_HANDLES = {
+    "CUgraph": "kGraph", "CUgraphNode": "kGraphNode", "CUgraphExec": "kGraphExec", "CUarray": "kArray",
+    "CUmipmappedArray": "kMipmappedArray", "CUtexObject": "kTexture", "CUsurfObject": "kSurface",
+    "CUmemoryPool": "kPool", "CUmemGenericAllocationHandle": "kPhysicalMemory", "CUlinkState": "kLink",
+    "CUuserObject": "kUserObject", "CUtexref": "kTextureReference", "CUsurfref": "kSurfaceReference",
+}
+# Handles that are addresses of the client's own objects (interpose/driver/objects.h).
+CLIENT_HANDLES = ("CUstream", "CUevent", "CUfunction", "CUkernel", "CUmodule", "CUlibrary")
+
+PARAMETER = re.compile(
+    r"(?:(?P<direction>inout|in|out|lend|consume|records|plain|addr|touch|str)(?P<always>!)?(?P<optional>\?)?"
+    r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
+LINE = re.compile(
+    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)? +(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
+    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?$")
+
+
+class TableError(Exception):
+    pass
+
+
+class Parameter:
+    def __init__(self, text):
+        match = PARAMETER.match(text)
+        if not match:
+            raise TableError(f"cannot read parameter '{text}'")
+        self.name = match["name"]
+        self.type = match["type"].strip()               # as C++ writes it: "const CUgraphNode *"
+        self.direction = match["direction"] or ""       # "": by value
+        self.count = match["count"]                     # element count of an array, or None
+        self.optional = bool(match["optional"])
+        self.always = bool(match["always"])             # sent back even when the call failed
+        pointee = re.sub(r"^const\s+", "", self.type).replace("*", "", 1).strip()
+        self.base = match["carried"] or (pointee if "*" in self.type else self.type)
+        self.declaration = self.type + ("" if self.type.endswith("*") else " ") + self.name
+
+    @property
+    def by_value(self):
+        return self.direction in ("", "consume", "records", "plain", "addr", "touch")
+
+    @property
+    def comes_back(self):
+        return self.direction in ("out", "inout", "lend")
+
+    @property
+    def handle_kind(self):
+        return SERVER_HANDLES.get(self.base)
+
+    @property
+    def counted_by(self):
+        """The name of the parameter that holds the count, for `[*n]`; else None."""
+        return self.count[1:] if self.count and self.count.startswith("*") else None
+
+
+class Entry:
+    def __init__(self, area, line):
+        match = LINE.match(line)
+        if not match or match["treatment"] not in TREATMENTS:
+            raise TableError(f"cannot read line '{line}'")
+        self.area, self.line = area, line
+        self.treatment, self.symbol, self.target = match["treatment"], match["symbol"], match["target"]
+        self.served = bool(match["served"])
+        self.version, self.twin = int(match["version"]), match["twin"]
+        self.twin_version = int(match["twin_version"] or 0)
+        self.has_signature = match["parameters"] is not None
+        listed = (match["parameters"] or "").strip()
+        self.parameters = [Parameter(p.strip()) for p in split(listed)] if listed else []
+        if (self.treatment == "alias") != bool(self.target):
+            raise TableError(f"an alias, and only an alias, names its target: '{line}'")
+        if not self.has_signature and self.treatment != "unsupported":
+            raise TableError(f"only unsupported entry points may lack a signature: '{line}'")
+        if self.travels:
+            for p in self.parameters:
+                if p.by_value and p.direction != "addr" and "*" in p.type:
+                    raise TableError(f"{self.symbol}: '{p.name}' is a pointer without a direction")
+
+    @property
+    def travels(self):
+        """Whether both sides of it are generated."""
+        return self.treatment in ("remote", "async", "real")
+
+    @property
+    def op(self):
+        return "k" + self.symbol[2:]
+
+    @property
+    def base(self):
+        """The name cuGetProcAddress knows it by."""
+        return re.sub(r"_v\d+$", "", self.symbol)
+
+    @property
+    def takes_default_stream(self):
+        """It has a per-thread twin but no stream parameter to carry the difference."""
+        return bool(self.twin) and not any(p.type == "CUstream" for p in self.parameters)
+
+    def exports(self):
+        return [self.symbol] + ([f"{self.symbol}_{self.twin}"] if self.twin else [])
+
+    def signature(self, extra=False):
+        """The C parameter list; with `extra`, as namespace smt::interpose::driver declares it."""
+        listed = [p.declaration for p in self.parameters]
+        if extra and self.takes_default_stream:
+            listed.append("CUstream stream")
+        return ", ".join(listed)
+
+
+def split(text):
+    """Splits at commas outside brackets."""
+    return re.split(r",(?![^\[]*\])", text)
+
+
+def read(folder):
+    entries, seen = [], {}
+    for path in sorted(pathlib.Path(folder).glob("*.api")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            try:
+                entry = Entry(path.stem, line)
+            except TableError as error:
+                raise SystemExit(f"{path}:{number}: {error}")
+            for symbol in entry.exports():
+                if symbol in seen:
+                    raise SystemExit(f"{path}:{number}: {symbol} is already in {seen[symbol]}")
+                seen[symbol] = f"{path}:{number}"
+            entries.append(entry)
+    names = {e.symbol for e in entries}
+    for e in entries:
+        if e.target and e.target not in names:
+            raise SystemExit(f"{e.symbol}: its target {e.target} is not in the table")
+    return entries
+
+
+def resolvable(entries):
+    """(name, version, per_thread, symbol) for cuGetProcAddress, sorted."""
+    rows = []
+    for e in entries:
+        rows.append((e.base, e.version, False, e.symbol))
+        if e.twin:
+            rows.append((e.base, e.twin_version, True, f"{e.symbol}_{e.twin}"))
+    return sorted(rows, key=lambda r: (r[0], r[2], r[1]))

@@ -1,0 +1,113 @@
+#include "interpose/driver/callback.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "driver.gen.h"
+#include "interpose/entry/process.h"
+#include "interpose/transport/remote_call.h"
+#include "interpose/transport/waiting.h"
+
+namespace smt::interpose {
+
+using protocol::CallbackKind;
+using protocol::CallbackSlot;
+using protocol::SessionHeader;
+
+namespace {
+
+constexpr uint32_t kSleepMilliseconds = 500;
+
+constinit pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit std::atomic<bool> started{false};
+
+void run(const CallbackSlot& slot) {
+    void* user_data = reinterpret_cast<void*>(slot.user_data);
+    if (slot.kind == static_cast<uint32_t>(CallbackKind::kStreamCallback)) {
+        CUstream stream = reinterpret_cast<CUstream>(slot.stream);
+        if (stream == CU_STREAM_LEGACY) stream = nullptr;
+        reinterpret_cast<CUstreamCallback>(slot.function)(stream, static_cast<CUresult>(slot.status), user_data);
+    } else {
+        reinterpret_cast<CUhostFn>(slot.function)(user_data);
+    }
+    // A graph's node uses its word again and again, and may be answered out of turn.
+    std::atomic<uint64_t>& word = completion_word(static_cast<uint32_t>(slot.done_word));
+    uint64_t now = word.load(std::memory_order_relaxed);
+    while (now < slot.done_value && !word.compare_exchange_weak(now, slot.done_value)) {}
+}
+
+void* callback_thread(void*) {
+    SessionHeader& header = *session();
+    uint32_t head = header.callback_head.load(std::memory_order_relaxed);
+    header.callback_thread.store(1, std::memory_order_release);
+    while (true) {
+        uint32_t tail = header.callback_tail.load(std::memory_order_acquire);
+        if (head == tail) {
+            futex_wait(header.callback_tail, tail, kSleepMilliseconds);
+            if (header.callback_tail.load(std::memory_order_acquire) == head && !server_lives()) break;
+            continue;
+        }
+        CallbackSlot slot = header.callbacks[head % protocol::kCallbackSlots];
+        header.callback_head.store(++head, std::memory_order_release);
+        run(slot);
+    }
+    return nullptr;
+}
+
+CUresult launch_thread() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    bool good = pthread_create(&thread, &attributes, callback_thread, nullptr) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_attr_destroy(&attributes);
+    if (good) started.store(true, std::memory_order_release);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult post_host_function(CUstream stream, const void* function, void* user_data, CallbackKind kind) {
+    uint32_t reference;
+    if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult status = start_callback_thread(); status != CUDA_SUCCESS) return status;
+    if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kHostFunction, sizeof(protocol::HostFunction));
+    if (!call.open()) return call.status();
+    call.in(protocol::HostFunction{reinterpret_cast<uint64_t>(function), reinterpret_cast<uint64_t>(user_data),
+                                   reinterpret_cast<uint64_t>(stream), reference, static_cast<uint32_t>(kind)});
+    CUresult status = call.post();
+    note_use(stream);
+    return status;
+}
+
+}  // namespace
+
+CUresult start_callback_thread() {
+    if (started.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+    if (CUresult status = connect(); status != CUDA_SUCCESS) return status;
+    if (!session()) return CUDA_ERROR_SYSTEM_NOT_READY;
+    pthread_mutex_lock(&start_lock);
+    CUresult status = started.load(std::memory_order_relaxed) ? CUDA_SUCCESS : launch_thread();
+    pthread_mutex_unlock(&start_lock);
+    return status;
+}
+
+namespace driver {
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
+    return post_host_function(stream, reinterpret_cast<const void*>(function), user_data, CallbackKind::kHostFunction);
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data, unsigned int flags) {
+    if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    return post_host_function(stream, reinterpret_cast<const void*>(callback), user_data,
+                              CallbackKind::kStreamCallback);
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

@@ -1,0 +1,215 @@
+// Stream capture: begin, end and the questions about it. See capture.h.
+#include "interpose/driver/capture.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "driver.gen.h"
+#include "interpose/driver/objects.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose {
+
+using namespace protocol;
+
+namespace {
+
+constinit std::atomic<uint32_t> active_captures{0};
+constinit thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+// What cuStreamGetCaptureInfo hands out pointers to: the thread's own until its next question.
+struct Dependencies {
+    CUgraphNode* nodes;
+    CUgraphEdgeData* edges;
+    uint32_t capacity;
+};
+constinit thread_local Dependencies dependencies = {};
+
+bool make_room(uint32_t count) {
+    if (count <= dependencies.capacity) return true;
+    auto* nodes = static_cast<CUgraphNode*>(std::realloc(dependencies.nodes, count * sizeof(CUgraphNode)));
+    if (nodes) dependencies.nodes = nodes;
+    auto* edges = static_cast<CUgraphEdgeData*>(std::realloc(dependencies.edges, count * sizeof(CUgraphEdgeData)));
+    if (edges) dependencies.edges = edges;
+    if (!nodes || !edges) return false;
+    dependencies.capacity = count;
+    return true;
+}
+
+void capture_ended() {
+    uint32_t count = active_captures.load();
+    while (count && !active_captures.compare_exchange_weak(count, count - 1)) {}
+}
+
+// The capture of an application that saw its end fail is over as well, except where the driver
+// says that this stream has none to end.
+bool ends_capture(CUresult status) {
+    return status != CUDA_ERROR_ILLEGAL_STATE && status != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
+           status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD && status != CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult check_capturable(CUstream stream, CUstreamCaptureMode mode, uint32_t& reference) {
+    if (static_cast<unsigned int>(mode) > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    return stream == CU_STREAM_LEGACY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+// One kStreamCaptureInfo. With `wanted`, the dependencies are left in the thread's buffer.
+CUresult ask_capture(CUstream stream, bool wanted, CaptureInfo& info) {
+    info = {};
+    uint32_t reference;
+    if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!any_capture_active()) return CUDA_SUCCESS;
+    if (CUresult status = order_after(stream)) return status;
+    RemoteCall call(Op::kStreamCaptureInfo, sizeof(StreamRef));
+    if (!call.open()) return call.status();
+    call.in(StreamRef{reference, 0});
+    if (CUresult status = call.wait()) return status;
+    call.out(&info);
+    if (!wanted || !info.dependency_count) return CUDA_SUCCESS;
+    uint64_t count = info.dependency_count;
+    const char* nodes = call.reply().take(count * sizeof(CUgraphNode));
+    const char* edges = call.reply().take(count * sizeof(CUgraphEdgeData));
+    if (!nodes || !edges) return CUDA_ERROR_UNKNOWN;
+    if (!make_room(info.dependency_count)) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::memcpy(dependencies.nodes, nodes, count * sizeof(CUgraphNode));
+    std::memcpy(dependencies.edges, edges, count * sizeof(CUgraphEdgeData));
+    return CUDA_SUCCESS;
+}
+
+bool plain_edges(uint32_t count) {
+    const CUgraphEdgeData plain = {};
+    for (uint32_t i = 0; i < count; ++i)
+        if (std::memcmp(&dependencies.edges[i], &plain, sizeof(plain)) != 0) return false;
+    return true;
+}
+
+}  // namespace
+
+bool any_capture_active() { return active_captures.load(std::memory_order_relaxed) != 0; }
+
+CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status) {
+    CaptureInfo info;
+    CUresult result = ask_capture(stream, false, info);
+    *status = static_cast<CUstreamCaptureStatus>(info.status);
+    return result;
+}
+
+void forget_captures() { active_captures.store(0); }
+
+namespace driver {
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    if (!mode || static_cast<unsigned int>(*mode) > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureMode before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+    uint32_t reference;
+    if (CUresult status = check_capturable(hStream, mode, reference)) return status;
+    if (CUresult status = order_after(hStream)) return status;
+    RemoteCall call(Op::kStreamBeginCapture, sizeof(StreamCapture));
+    if (!call.open()) return call.status();
+    call.in(StreamCapture{reference, static_cast<uint32_t>(mode), 0});
+    CUresult status = call.wait();
+    note_use(hStream);
+    if (status == CUDA_SUCCESS) active_captures.fetch_add(1);
+    return status;
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode* nodes,
+                                     const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                     CUstreamCaptureMode mode) {
+    uint32_t reference;
+    if (!hGraph || (numDependencies && !nodes)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = check_capturable(hStream, mode, reference)) return status;
+    if (CUresult status = order_after(hStream)) return status;
+    uint64_t bound = sizeof(StreamCapture) + 16 + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
+    RemoteCall call(Op::kBeginCaptureToGraph, bound);
+    if (!call.open()) return call.status();
+    call.in(StreamCapture{reference, static_cast<uint32_t>(mode), reinterpret_cast<uint64_t>(hGraph)});
+    call.in(uint64_t{numDependencies});
+    if (numDependencies) call.in_bytes(nodes, numDependencies * sizeof(CUgraphNode));
+    for (size_t i = 0; i < numDependencies; ++i) call.in(dependencyData ? dependencyData[i] : CUgraphEdgeData{});
+    CUresult status = call.wait();
+    note_use(hStream);
+    if (status == CUDA_SUCCESS) active_captures.fetch_add(1);
+    return status;
+}
+
+// An earlier error of this thread must not keep the capture from ending: the application takes it
+// for ended whatever is returned. So the call is made again, and the earlier error returned.
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
+    uint32_t reference;
+    if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
+    if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    *phGraph = nullptr;
+    CUresult earlier = order_after(hStream);
+    CUresult status = CUDA_SUCCESS;
+    uint64_t graph = 0;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        RemoteCall call(Op::kStreamEndCapture, sizeof(StreamRef));
+        if (!call.open()) {
+            earlier = status = call.status();
+            continue;
+        }
+        call.in(StreamRef{reference, 0});
+        status = call.wait();
+        if (status == CUDA_SUCCESS) call.out(&graph);
+        break;
+    }
+    note_use(hStream);
+    if (ends_capture(status)) capture_ended();
+    if (earlier != CUDA_SUCCESS) return earlier;
+    if (status == CUDA_SUCCESS) *phGraph = reinterpret_cast<CUgraph>(graph);
+    return status;
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
+    return captureStatus ? capture_status(hStream, captureStatus) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out,
+                                   CUgraph* graph_out, const CUgraphNode** dependencies_out,
+                                   const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
+    if (!captureStatus_out) return CUDA_ERROR_INVALID_VALUE;
+    bool wanted = dependencies_out || edgeData_out;
+    CaptureInfo info;
+    if (CUresult status = ask_capture(hStream, wanted, info)) return status;
+    *captureStatus_out = static_cast<CUstreamCaptureStatus>(info.status);
+    if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    if (dependencies_out && !edgeData_out && !plain_edges(info.dependency_count)) return CUDA_ERROR_LOSSY_QUERY;
+    if (id_out) *id_out = info.id;
+    if (graph_out) *graph_out = reinterpret_cast<CUgraph>(info.graph);
+    if (dependencies_out) *dependencies_out = dependencies.nodes;
+    if (edgeData_out) *edgeData_out = dependencies.edges;
+    if (numDependencies_out) *numDependencies_out = info.dependency_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* nodes,
+                                              const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                                              unsigned int flags) {
+    uint32_t reference;
+    if (numDependencies && !nodes) return CUDA_ERROR_INVALID_VALUE;
+    if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!any_capture_active()) return CUDA_ERROR_ILLEGAL_STATE;
+    if (CUresult status = order_after(hStream)) return status;
+    uint64_t bound = sizeof(StreamUpdateCapture) + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
+    RemoteCall call(Op::kStreamUpdateCapture, bound);
+    if (!call.open()) return call.status();
+    call.in(StreamUpdateCapture{reference, flags, static_cast<uint32_t>(numDependencies), dependencyData ? 1u : 0u});
+    if (numDependencies) call.in_bytes(nodes, numDependencies * sizeof(CUgraphNode));
+    if (dependencyData) call.in_bytes(dependencyData, numDependencies * sizeof(CUgraphEdgeData));
+    CUresult status = call.wait();
+    note_use(hStream);
+    return status;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

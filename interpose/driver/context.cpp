@@ -1,0 +1,342 @@
+#include "interpose/driver/context.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "driver.gen.h"
+#include "interpose/driver/objects.h"
+#include "interpose/driver/ranges.h"
+#include "interpose/entry/export_tables.h"
+#include "interpose/entry/process.h"
+#include "interpose/entry/real_driver.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr uint32_t kMaxDevices = 32;
+constexpr uint32_t kMaxContexts = 1024;
+constexpr uint32_t kStackDepth = 32;
+constexpr unsigned kApiVersion = 3020;   // what the driver says of every context since CUDA 3.2
+constexpr unsigned kFlagsMask = CU_CTX_FLAGS_MASK;
+
+struct Context {
+    std::atomic<uint32_t> live;   // of a created context
+    CUdevice device;
+    unsigned flags;
+    uint32_t attached;            // cuCtxAttach and cuCtxDetach; 1 to begin with
+    uint64_t id;
+};
+
+struct Primary {
+    Context context;
+    uint32_t retained;
+    std::atomic<CUcontext> token;
+};
+
+struct ThreadContexts {
+    CUcontext stack[kStackDepth];
+    uint32_t depth;
+};
+
+constinit pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit Primary primaries[kMaxDevices]{};
+constinit Context contexts[kMaxContexts]{};
+constinit uint32_t created = 0;
+constinit uint64_t last_id = kMaxDevices;   // the primary contexts have 1 to kMaxDevices
+constinit thread_local ThreadContexts thread_contexts __attribute__((tls_model("initial-exec"))) = {};
+
+class Locked {
+public:
+    Locked() { pthread_mutex_lock(&contexts_lock); }
+    ~Locked() { pthread_mutex_unlock(&contexts_lock); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+};
+
+CUcontext token_of(CUdevice device) {
+    Primary& primary = primaries[device];
+    CUcontext token = primary.token.load(std::memory_order_relaxed);
+    if (token) return token;
+    token = real_primary_context(device);
+    if (!token) token = reinterpret_cast<CUcontext>(&primary);
+    primary.token.store(token, std::memory_order_relaxed);
+    return token;
+}
+
+// The context behind a handle; null means the current one. nullptr: none of ours, or destroyed.
+Context* find_context(CUcontext handle) {
+    if (!handle) handle = current_context();
+    if (!handle) return nullptr;
+    uintptr_t offset = reinterpret_cast<uintptr_t>(handle) - reinterpret_cast<uintptr_t>(contexts);
+    if (offset < sizeof contexts) {
+        Context& found = contexts[offset / sizeof(Context)];
+        return offset % sizeof(Context) == 0 && found.live.load(std::memory_order_acquire) ? &found : nullptr;
+    }
+    for (uint32_t i = 0; i < kMaxDevices; ++i) {
+        if (primaries[i].token.load(std::memory_order_relaxed) != handle) continue;
+        primaries[i].context.device = static_cast<CUdevice>(i);
+        primaries[i].context.id = i + 1;
+        return &primaries[i].context;
+    }
+    return nullptr;
+}
+
+bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
+
+// The session belongs to one GPU: the one whose context was asked for first.
+CUresult enter_device(CUdevice device) {
+    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    CUresult status = connect(device);
+    if (status != CUDA_SUCCESS || native()) return status;
+    return device == session_device() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+// Everything the process holds goes: what its last context would take along, or a reset asks for.
+CUresult free_everything(CUcontext context) {
+    drop_local_storage(context);
+    if (!session()) return CUDA_SUCCESS;
+    CUresult status = order_after_all();
+    driver::release_memory();
+    RemoteCall call(protocol::Op::kContextReset, 0);
+    CUresult reset = call.open() ? call.wait() : call.status();
+    release_all_objects();
+    after_sync();
+    return reset != CUDA_SUCCESS ? reset : status;
+}
+
+void destroy_streams_of(CUcontext context) {
+    for_each_stream(
+        [](Stream& stream, void* of) {
+            if (stream.context == of) driver::cuStreamDestroy_v2(reinterpret_cast<CUstream>(&stream));
+        },
+        context);
+}
+
+CUresult push(CUcontext context) {
+    ThreadContexts& mine = thread_contexts;
+    if (mine.depth == kStackDepth) return CUDA_ERROR_OUT_OF_MEMORY;
+    mine.stack[mine.depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult synchronize() {
+    if (CUresult status = order_after_all(); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kContextSynchronize, 0);
+    CUresult status = call.open() ? call.wait() : call.status();
+    after_sync();
+    return status;
+}
+
+Context* new_context(CUdevice device, unsigned flags) {
+    Locked lock;
+    for (Context& context : contexts) {
+        if (context.live.load(std::memory_order_relaxed)) continue;
+        context.device = device;
+        context.flags = flags;
+        context.attached = 1;
+        context.id = ++last_id;
+        context.live.store(1, std::memory_order_release);
+        ++created;
+        return &context;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+CUcontext current_context() {
+    const ThreadContexts& mine = thread_contexts;
+    return mine.depth ? mine.stack[mine.depth - 1] : nullptr;
+}
+
+namespace driver {
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
+    if (native()) return real_driver()->cuDevicePrimaryCtxRetain(context, device);
+    Locked lock;
+    *context = token_of(device);
+    ++primaries[device].retained;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    bool last;
+    {
+        Locked lock;
+        if (primaries[device].retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+        last = --primaries[device].retained == 0 && created == 0;
+    }
+    return last ? free_everything(token_of(device)) : CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    {
+        Locked lock;
+        if (primaries[device].retained == 0) return CUDA_SUCCESS;
+        primaries[device].retained = 0;
+    }
+    return free_everything(token_of(device));
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
+    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (flags & ~kFlagsMask) return CUDA_ERROR_INVALID_VALUE;
+    Locked lock;
+    primaries[device].context.flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
+    if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!flags && !active) return CUDA_ERROR_INVALID_VALUE;
+    Locked lock;
+    if (flags) *flags = primaries[device].context.flags;
+    if (active) *active = primaries[device].retained != 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
+    if (!context || (flags & ~kFlagsMask)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
+    if (native()) return real_driver()->cuCtxCreate_v4(context, params, flags, device);
+    if (params && params->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (params && params->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
+    Context* made = new_context(device, flags);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    *context = reinterpret_cast<CUcontext>(made);
+    return push(*context);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+    Context* found = context ? find_context(context) : nullptr;
+    if (!found || found->live.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    bool last;
+    {
+        Locked lock;
+        last = created == 1 && primaries[found->device].retained == 0;
+    }
+    CUresult status = CUDA_SUCCESS;
+    if (last) {
+        status = free_everything(context);
+    } else {
+        drop_local_storage(context);
+        destroy_streams_of(context);
+    }
+    {
+        Locked lock;
+        if (found->live.exchange(0, std::memory_order_acq_rel)) --created;
+    }
+    if (current_context() == context) --thread_contexts.depth;
+    return status;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+    if (!context || !find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    return push(context);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+    ThreadContexts& mine = thread_contexts;
+    if (mine.depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    CUcontext popped = mine.stack[--mine.depth];
+    if (context) *context = popped;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+    ThreadContexts& mine = thread_contexts;
+    if (!context) {
+        if (mine.depth) --mine.depth;
+        return CUDA_SUCCESS;
+    }
+    if (!find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (mine.depth == 0) mine.depth = 1;
+    mine.stack[mine.depth - 1] = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    *context = current_context();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) { return cuCtxGetDevice_v2(device, nullptr); }
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
+    Context* found = find_context(context);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = found->device;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetFlags(unsigned int* flags) {
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    Context* found = find_context(nullptr);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    *flags = found->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetFlags(unsigned int flags) {
+    if (flags & ~kFlagsMask) return CUDA_ERROR_INVALID_VALUE;
+    Context* found = find_context(nullptr);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    Locked lock;
+    found->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    Context* found = find_context(context);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    *id = found->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version) {
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
+    if (!find_context(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    *version = kApiVersion;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxAttach(CUcontext* context, unsigned int flags) {
+    if (!context || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    Context* found = find_context(nullptr);
+    if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+    Locked lock;
+    ++found->attached;
+    *context = current_context();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext context) {
+    Context* found = context ? find_context(context) : nullptr;
+    if (!found || context != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+    {
+        Locked lock;
+        if (found->attached > 1) return --found->attached, CUDA_SUCCESS;
+    }
+    return driver::cuCtxDestroy_v2(context);
+}
+
+CUresult cuCtxSynchronize() { return require_context() == CUDA_SUCCESS ? synchronize() : CUDA_ERROR_INVALID_CONTEXT; }
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+    return find_context(context) ? synchronize() : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

@@ -1,0 +1,15 @@
+// Contexts. The server has one context for everybody, so a CUcontext here is a token: the primary
+// context's is the real driver's own handle (which cudart checks), a created context's is ours. Which
+// contexts are current is a stack per thread, as in CUDA.
+#pragma once
+
+#include <cuda.h>
+
+namespace smt::interpose {
+
+// The top of the calling thread's stack, or nullptr.
+CUcontext current_context();
+// SUCCESS, or INVALID_CONTEXT when the calling thread has none.
+inline CUresult require_context() { return current_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT; }
+
+}  // namespace smt::interpose

@@ -1,0 +1,162 @@
+// From a Transfer to the way it goes: where do its ends lie, and may the processor help?
+#include "interpose/driver/copy.h"
+
+#include <cstring>
+
+#include "driver.gen.h"
+#include "interpose/driver/capture.h"
+#include "interpose/driver/ranges.h"
+#include "interpose/entry/process.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose::driver {
+
+using protocol::Copy;
+using protocol::Op;
+
+namespace {
+
+// kShared: pinned, managed or registered host memory, at its address in the arena.
+enum class Home { kDevice, kShared, kPageable };
+
+// Folds the start offsets of a linear end into its address and fills in pitch and height, so that
+// all later arithmetic is row_address(). False: rows overlap or the numbers overflow.
+bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, uint64_t& span) {
+    if (end.place == Place::kArray) return true;
+    bool one_row = height == 1 && depth == 1 && end.y == 0 && end.z == 0;
+    if (end.pitch == 0 || one_row) end.pitch = end.x_bytes + width;
+    if (end.height == 0 || (depth == 1 && end.z == 0)) end.height = end.y + height;
+    if (end.x_bytes + width < width || end.x_bytes + width > end.pitch || end.y + height > end.height) return false;
+    uint64_t slice, before, last, rows;
+    if (__builtin_mul_overflow(end.pitch, end.height, &slice) ||
+        __builtin_mul_overflow(slice, end.z, &before) ||
+        __builtin_mul_overflow(slice, depth - 1, &last) ||
+        __builtin_mul_overflow(end.pitch, height - 1, &rows) ||
+        __builtin_add_overflow(last, rows + width, &span) ||
+        __builtin_add_overflow(before, end.y * end.pitch + end.x_bytes, &before) ||
+        __builtin_add_overflow(end.address, before, &end.address) ||
+        end.address + span < end.address)
+        return false;
+    end.x_bytes = end.y = end.z = 0;
+    return true;
+}
+
+// Where the `span` bytes at a linear end lie; makes `address` and `place` what the server knows.
+// Memory that only partly lies in an arena range is still the application's, so it is pageable.
+CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
+    if (end.place == Place::kArray) return home = Home::kDevice, CUDA_SUCCESS;
+    if (end.place != Place::kHost && end.place != Place::kDevice && end.place != kUnified)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (end.address == 0) return CUDA_ERROR_INVALID_VALUE;
+    Range range;
+    if (!find_range(end.address, range)) {
+        bool host = end.place == Place::kHost || (end.place == kUnified && !looks_like_device(end.address));
+        home = host ? Home::kPageable : Home::kDevice;
+    } else if (on_device(range.memory)) {
+        if (!range.holds(end.address, span)) return CUDA_ERROR_INVALID_VALUE;
+        home = Home::kDevice;
+    } else if (range.memory == Memory::kNoted || !range.holds(end.address, span)) {
+        home = Home::kPageable;
+    } else {
+        if (range.memory == Memory::kRegistered) end.address = range.translated(end.address);
+        home = Home::kShared;
+    }
+    end.place = home == Home::kDevice ? Place::kDevice : Place::kHost;
+    return CUDA_SUCCESS;
+}
+
+// Rows without gaps at both ends are one long row.
+void join_rows(Transfer& t) {
+    if (t.to.place == Place::kArray || t.from.place == Place::kArray) return;
+    bool packed = t.to.pitch == t.width && t.from.pitch == t.width;
+    if (!packed && t.height > 1) return;
+    if (t.depth > 1 && (!packed || t.to.height != t.height || t.from.height != t.height)) return;
+    t.width *= t.height * t.depth;
+    t.height = t.depth = 1;
+    t.to.pitch = t.from.pitch = t.width;
+    t.to.height = t.from.height = 1;
+}
+
+CUresult prepare(Transfer& t, Home& to, Home& from) {
+    uint64_t to_span = 0;
+    uint64_t from_span = 0;
+    if (!normalise(t.to, t.width, t.height, t.depth, to_span) ||
+        !normalise(t.from, t.width, t.height, t.depth, from_span))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = locate(t.to, to_span, to);
+    if (status == CUDA_SUCCESS) status = locate(t.from, from_span, from);
+    if (status == CUDA_SUCCESS) join_rows(t);
+    return status;
+}
+
+Copy record_of(const Transfer& t, uint32_t stream, uint32_t wait) {
+    return {t.to, t.from, t.width, t.height, t.depth, stream, wait};
+}
+
+CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, Manner manner, bool in_device) {
+    bool wait = manner == Manner::kSynchronous && !in_device;
+    CUresult status;
+    {
+        RemoteCall call(Op::kCopy, sizeof(Copy));
+        if (!call.open()) return call.status();
+        call.in(record_of(t, reference, wait));
+        status = manner == Manner::kSynchronous ? call.wait() : call.post();
+    }
+    note_use(stream);
+    if (wait) after_sync();
+    return status;
+}
+
+// Both ends are memory of this process: the stream's earlier work, then the processor.
+CUresult copy_here(const Transfer& t, CUstream stream) {
+    CUresult status = driver::cuStreamSynchronize(stream);
+    if (status != CUDA_SUCCESS) return status;
+    for (uint64_t z = 0; z < t.depth; ++z)
+        for (uint64_t y = 0; y < t.height; ++y)
+            std::memmove(reinterpret_cast<void*>(row_address(t.to, y, z)),
+                         reinterpret_cast<const void*>(row_address(t.from, y, z)), t.width);
+    return CUDA_SUCCESS;
+}
+
+bool capturing(CUstream stream) {
+    if (!any_capture_active()) [[likely]] return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return capture_status(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+CUresult transfer(Transfer t, CUstream stream, Manner manner) {
+    if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_SUCCESS;
+    Home to, from;
+    CUresult status = prepare(t, to, from);
+    if (status != CUDA_SUCCESS) return status;
+    uint32_t reference;
+    if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    bool pageable = to == Home::kPageable || from == Home::kPageable;
+    if (pageable && capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (pageable && to != Home::kDevice && from != Home::kDevice) return copy_here(t, stream);
+
+    status = order_after(stream);
+    if (status != CUDA_SUCCESS) return status;
+    if (!pageable) {
+        bool in_device = to == Home::kDevice && from == Home::kDevice;
+        return copy_directly(t, stream, reference, manner, in_device);
+    }
+    status = copy_through_staging(t, to == Home::kDevice, reference, manner);
+    note_use(stream);
+    if (manner == Manner::kSynchronous || from == Home::kDevice) after_sync();
+    return status;
+}
+
+CUresult resolve_for_graph(Transfer t, Copy& copy) {
+    if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_ERROR_INVALID_VALUE;
+    Home to, from;
+    CUresult status = prepare(t, to, from);
+    if (status != CUDA_SUCCESS) return status;
+    if (to == Home::kPageable || from == Home::kPageable) return CUDA_ERROR_NOT_SUPPORTED;
+    copy = record_of(t, 0, 0);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::interpose::driver

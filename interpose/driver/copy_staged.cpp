@@ -1,0 +1,147 @@
+// A copy between pageable memory and the device, cut into pieces that fit a staging slot.
+//
+// To the device:   fill slot 0, announce it; fill slot 1, announce it ... the GPU empties slots
+//                  while the processor fills others; slot 0 again once its word is there.
+// From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
+//
+// A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in
+// the slot. It is smaller than a slot: pieces of 256 KiB keep the slots in use inside the
+// processor's own cache, which is worth more than fewer records, and a small copy cut into several
+// pieces overlaps its two halves.
+#include <cstring>
+
+#include "interpose/driver/copy.h"
+#include "interpose/driver/staging.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose::driver {
+
+using protocol::CopySlot;
+using protocol::kStagingSlots;
+using protocol::Op;
+
+namespace {
+
+constexpr uint64_t kLargestPiece = 256u << 10;
+constexpr uint64_t kSmallestPiece = 64u << 10;
+static_assert(kLargestPiece <= protocol::kStagingSlotBytes);
+
+struct Piece {
+    uint64_t x, y, z;
+    uint64_t width, height, depth;
+
+    bool one_row() const { return height == 1 && depth == 1; }
+};
+
+class Pieces {
+public:
+    explicit Pieces(const Transfer& t) : t_(t) {
+        uint64_t share = t.width * t.height * t.depth / kStagingSlots;
+        uint64_t rounded = (share + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece;
+        limit_ = rounded < kSmallestPiece ? kSmallestPiece : rounded > kLargestPiece ? kLargestPiece : rounded;
+    }
+
+    bool next(Piece& piece) {
+        if (z_ == t_.depth) return false;
+        uint64_t width = least(t_.width - x_, limit_);
+        uint64_t rows = width == t_.width ? limit_ / width : 1;
+        uint64_t height = least(t_.height - y_, rows);
+        uint64_t depth = height == t_.height ? least(t_.depth - z_, rows / height) : 1;
+        piece = {x_, y_, z_, width, height, depth};
+        x_ += width;
+        if (x_ == t_.width) x_ = 0, y_ += height;
+        if (y_ == t_.height) y_ = 0, z_ += depth;
+        return true;
+    }
+
+private:
+    static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+    const Transfer& t_;
+    uint64_t limit_;
+    uint64_t x_ = 0, y_ = 0, z_ = 0;
+};
+
+char* host_row(const CopyEnd& end, const Piece& piece, uint64_t y, uint64_t z) {
+    return reinterpret_cast<char*>(row_address(end, piece.y + y, piece.z + z) + piece.x);
+}
+
+void fill(char* slot, const CopyEnd& from, const Piece& piece) {
+    for (uint64_t z = 0; z < piece.depth; ++z)
+        for (uint64_t y = 0; y < piece.height; ++y, slot += piece.width)
+            fill_bytes(slot, host_row(from, piece, y, z), piece.width);
+}
+
+void drain(const CopyEnd& to, const char* slot, const Piece& piece) {
+    for (uint64_t z = 0; z < piece.depth; ++z)
+        for (uint64_t y = 0; y < piece.height; ++y, slot += piece.width)
+            drain_bytes(host_row(to, piece, y, z), slot, piece.width);
+}
+
+CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& slot, uint32_t stream, bool to_device) {
+    CopySlot record{device, piece.width, piece.height, piece.depth, stream, slot.index, to_device, 0, slot.done_value};
+    if (device.place == Place::kArray) {
+        record.device.x_bytes += piece.x;
+        record.device.y += piece.y;
+        record.device.z += piece.z;
+    } else {
+        record.device.address = row_address(device, piece.y, piece.z) + piece.x;
+        if (piece.one_row()) record.device.pitch = record.device.height = 0;
+    }
+    RemoteCall call(Op::kCopySlot, sizeof record);
+    if (call.open()) {
+        call.in(record);
+        if (call.post() == CUDA_SUCCESS) return CUDA_SUCCESS;
+    }
+    abandon_slot(slot);
+    return call.status();
+}
+
+CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
+    Pieces pieces(t);
+    Piece piece;
+    StagingSlot slot{};
+    while (pieces.next(piece)) {
+        CUresult status = acquire_slot(slot, stream);
+        if (status != CUDA_SUCCESS) return status;
+        fill(slot.data, t.from, piece);
+        status = announce(t.to, piece, slot, stream, true);
+        if (status != CUDA_SUCCESS) return status;
+    }
+    if (manner == Manner::kAsynchronous) return CUDA_SUCCESS;
+    CUresult status = wait_slot(slot);
+    return status == CUDA_SUCCESS ? take_async_error() : status;
+}
+
+CUresult copy_down(const Transfer& t, uint32_t stream) {
+    struct { Piece piece; StagingSlot slot; } under_way[kStagingSlots];
+    Pieces pieces(t);
+    CUresult status = CUDA_SUCCESS;
+    uint64_t announced = 0;
+    uint64_t drained = 0;
+    for (bool more = true; status == CUDA_SUCCESS; ++drained) {
+        while (more && announced - drained < kStagingSlots) {
+            auto& [piece, slot] = under_way[announced % kStagingSlots];
+            more = pieces.next(piece);
+            if (!more) break;
+            status = acquire_slot(slot, stream);
+            if (status == CUDA_SUCCESS) status = announce(t.from, piece, slot, stream, false);
+            if (status != CUDA_SUCCESS) return status;
+            ++announced;
+        }
+        if (drained == announced) break;
+        const auto& [piece, slot] = under_way[drained % kStagingSlots];
+        status = wait_slot(slot);
+        if (status == CUDA_SUCCESS) status = take_async_error();
+        if (status == CUDA_SUCCESS) drain(t.to, slot.data, piece);
+    }
+    return status;
+}
+
+}  // namespace
+
+CUresult copy_through_staging(const Transfer& t, bool to_device, uint32_t stream, Manner manner) {
+    return to_device ? copy_up(t, stream, manner) : copy_down(t, stream);
+}
+
+}  // namespace smt::interpose::driver

@@ -1,0 +1,158 @@
+// Events. Creating, recording and destroying one are records nobody waits for; whether it is
+// complete stands in its completion word, which the GPU writes behind the event.
+//
+// The word counts records: record n stores n. Two records of one event on two streams may complete
+// in the other order, and the word would end with the older number. Such an event is `contested`,
+// for good, and asks the server instead.
+#include "driver.gen.h"
+#include "interpose/driver/capture.h"
+#include "interpose/driver/context.h"
+#include "interpose/driver/objects.h"
+#include "interpose/entry/process.h"
+#include "interpose/transport/lane.h"
+#include "interpose/transport/remote_call.h"
+#include "interpose/transport/waiting.h"
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr unsigned kCreateFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+
+CUresult post_reference(protocol::Op op, Event& event, uint32_t flags) {
+    if (CUresult status = order_after(event); status != CUDA_SUCCESS) return status;
+    RemoteCall call(op, sizeof(protocol::EventRef));
+    if (!call.open()) return call.status();
+    call.in(protocol::EventRef{event.index, flags});
+    CUresult status = call.post();
+    note_use(event);
+    return status;
+}
+
+CUresult ask_server(Event& event, uint32_t flags) {
+    if (CUresult status = order_after(event); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kEventSynchronize, sizeof(protocol::EventRef));
+    if (!call.open()) return call.status();
+    call.in(protocol::EventRef{event.index, flags});
+    return call.wait();
+}
+
+bool complete(Event& event, uint64_t value) {
+    return completion_word(event.index).load(std::memory_order_acquire) >= value;
+}
+
+// The number of the record about to be made; notes whether an older one may still come after it.
+uint64_t begin_record(Event& event, CUstream stream) {
+    uint64_t before = event.recorded.load(std::memory_order_relaxed);
+    bool other = stream == CU_STREAM_PER_THREAD || event.stream.load(std::memory_order_relaxed) != stream;
+    if (before != 0 && other && !complete(event, before)) event.contested.store(1, std::memory_order_relaxed);
+    event.stream.store(stream, std::memory_order_relaxed);
+    return event.next_value.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+// An error that a loop of queries would otherwise never see, for a query sends nothing.
+CUresult pending_error() {
+    CUresult status = sticky_error();
+    if (status != CUDA_SUCCESS || !thread_lane) return status;
+    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
+    if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
+    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
+}
+
+}  // namespace
+
+namespace driver {
+
+CUresult cuEventCreate(CUevent* event, unsigned int flags) {
+    if (!event) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
+    if (flags & ~kCreateFlags) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = require_context(); status != CUDA_SUCCESS) return status;
+    Event* made = new_event();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    made->flags = flags;
+    CUresult status = post_reference(protocol::Op::kEventCreate, *made, flags);
+    if (status != CUDA_SUCCESS) return release(made), status;
+    *event = reinterpret_cast<CUevent>(made);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+    Event* object = find_event(event);
+    if (!object) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult status = post_reference(protocol::Op::kEventDestroy, *object, 0);
+    if (status == CUDA_SUCCESS) release(object);
+    return status;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) { return driver::cuEventRecordWithFlags(event, stream, 0); }
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+    Event* object = find_event(event);
+    uint32_t reference;
+    if (!object || !stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    bool captured = false;
+    if (any_capture_active()) {
+        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (CUresult status = capture_status(stream, &capture); status != CUDA_SUCCESS) return status;
+        captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    }
+    if (CUresult status = order_after(*object); status != CUDA_SUCCESS) return status;
+    if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kEventRecord, sizeof(protocol::EventRecord));
+    if (!call.open()) return call.status();
+    uint64_t value = captured ? 0 : begin_record(*object, stream);
+    call.in(protocol::EventRecord{object->index, reference, flags, 0, value});
+    CUresult status = call.post();
+    if (!captured) object->recorded.store(value, std::memory_order_relaxed);
+    // An external record in a capture becomes a node; the event itself stays what it was.
+    object->captured.store(captured && (flags & CU_EVENT_RECORD_EXTERNAL) == 0, std::memory_order_relaxed);
+    note_use(stream);
+    note_use(*object);
+    return status;
+}
+
+CUresult cuEventQuery(CUevent event) {
+    Event* object = find_event(event);
+    if (!object) return CUDA_ERROR_INVALID_HANDLE;
+    if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
+    if (object->contested.load(std::memory_order_relaxed)) return ask_server(*object, protocol::kEventQueryOnly);
+    uint64_t value = object->recorded.load(std::memory_order_relaxed);
+    if (value == 0 || complete(*object, value)) return sticky_error();
+    if (CUresult status = pending_error(); status != CUDA_SUCCESS) return status;
+    return server_lives_sometimes() ? CUDA_ERROR_NOT_READY : sticky_error();
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+    Event* object = find_event(event);
+    if (!object) return CUDA_ERROR_INVALID_HANDLE;
+    if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
+    uint64_t value = object->recorded.load(std::memory_order_relaxed);
+    if (value == 0) return sticky_error();
+    // Kernels that print: only the server can tell the driver to hand out what they printed.
+    bool by_word = !object->contested.load(std::memory_order_relaxed) &&
+                   session()->printing.load(std::memory_order_relaxed) == 0;
+    if (by_word && spin_word(object->index, value)) return pending_error();
+    CUresult status = ask_server(*object, 0);
+    after_sync();
+    return status;
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+    Event* first = find_event(start);
+    Event* last = find_event(end);
+    if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    if (!first || !last) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult status = order_after(*first); status != CUDA_SUCCESS) return status;
+    if (CUresult status = order_after(*last); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kEventElapsed, sizeof(protocol::EventPair));
+    if (!call.open()) return call.status();
+    call.in(protocol::EventPair{first->index, last->index});
+    CUresult status = call.wait();
+    if (status == CUDA_SUCCESS) call.out(milliseconds);
+    return status;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

@@ -1,0 +1,97 @@
+// Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must
+// be memory that the device reaches by itself: pinned, managed or registered.
+#include "driver.gen.h"
+#include "interpose/driver/copy.h"
+#include "interpose/driver/graph.h"
+
+namespace smt::interpose {
+
+using namespace protocol;
+
+namespace {
+
+CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphNode* out, const char* symbol) {
+    if (!params) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = place.check(out)) return status;
+    GraphCopyNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
+    CUresult described = driver::resolve_for_graph(driver::shaped(*params), node.copy);
+    if (described == CUDA_ERROR_NOT_SUPPORTED) return refuse(symbol);
+    if (described != CUDA_SUCCESS) return described;
+    RemoteCall call(Op::kGraphMemcpyNode, sizeof(node) + place.bytes());
+    if (!call.open()) return call.status();
+    call.in(node);
+    in_dependencies(call, place);
+    return finish_node(call, out);
+}
+
+CUresult host_node(const NodePlace& place, const CUDA_HOST_NODE_PARAMS* params, CUgraphNode* out) {
+    if (!params || !params->fn) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = place.check(out)) return status;
+    if (CUresult status = driver::start_callbacks()) return status;
+    RemoteCall call(Op::kGraphHostNode, sizeof(GraphHostNode) + place.bytes());
+    if (!call.open()) return call.status();
+    call.in(GraphHostNode{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node,
+                          reinterpret_cast<uint64_t>(params->fn), reinterpret_cast<uint64_t>(params->userData)});
+    in_dependencies(call, place);
+    return finish_node(call, out);
+}
+
+}  // namespace
+
+namespace driver {
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                              size_t numDependencies, const CUDA_MEMCPY3D* copyParams, CUcontext) {
+    return copy_node(NodePlace::add(hGraph, dependencies, numDependencies), copyParams, phGraphNode, "cuGraphAddMemcpyNode");
+}
+
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
+    return copy_node(NodePlace::set(hNode), nodeParams, nullptr, "cuGraphMemcpyNodeSetParams");
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams,
+                                        CUcontext) {
+    return copy_node(NodePlace::set(hGraphExec, hNode), copyParams, nullptr, "cuGraphExecMemcpyNodeSetParams");
+}
+
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams) {
+    if (!hNode || !nodeParams) return CUDA_ERROR_INVALID_VALUE;
+    RemoteCall call(Op::kGraphMemcpyNodeGet, sizeof(uint64_t));
+    if (!call.open()) return call.status();
+    call.in(reinterpret_cast<uint64_t>(hNode));
+    CUresult status = call.wait();
+    if (status == CUDA_SUCCESS) call.out(nodeParams);
+    return status;
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                            size_t numDependencies, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    return host_node(NodePlace::add(hGraph, dependencies, numDependencies), nodeParams, phGraphNode);
+}
+
+CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    return host_node(NodePlace::set(hNode), nodeParams, nullptr);
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS* nodeParams) {
+    return host_node(NodePlace::set(hGraphExec, hNode), nodeParams, nullptr);
+}
+
+CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* nodeParams) {
+    if (!hNode || !nodeParams) return CUDA_ERROR_INVALID_VALUE;
+    RemoteCall call(Op::kGraphHostNodeGet, sizeof(uint64_t));
+    if (!call.open()) return call.status();
+    call.in(reinterpret_cast<uint64_t>(hNode));
+    if (CUresult status = call.wait()) return status;
+    uint64_t function = 0, user_data = 0;
+    call.out(&function);
+    call.out(&user_data);
+    nodeParams->fn = reinterpret_cast<CUhostFn>(function);
+    nodeParams->userData = reinterpret_cast<void*>(user_data);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

@@ -1,0 +1,128 @@
+// Kernel nodes: added, changed, changed in an executable graph, and read back.
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "driver.gen.h"
+#include "interpose/driver/function.h"
+#include "interpose/driver/graph.h"
+#include "interpose/driver/launch.h"
+
+namespace smt::interpose {
+
+using namespace protocol;
+
+namespace {
+
+CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* params, CUgraphNode* out) {
+    if (!params) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = place.check(out)) return status;
+    Function* function = params->func ? find_function(params->func) : find_function(params->kern);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    Parameters parameters;
+    if (CUresult status = find_parameters(*function, params->kernelParams, params->extra, parameters)) return status;
+
+    GraphKernelNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
+    node.launch = {function->id, 0, {params->gridDimX, params->gridDimY, params->gridDimZ},
+                   {params->blockDimX, params->blockDimY, params->blockDimZ},
+                   params->sharedMemBytes, 0, function->parameter_bytes, 0};
+    RemoteCall call(Op::kGraphKernelNode, sizeof(node) + place.bytes() + launch_bound(node.launch));
+    if (!call.open()) return call.status();
+    call.in(node);
+    in_dependencies(call, place);
+    if (char* room = call.in_space(function->parameter_bytes)) pack_parameters(*function, parameters, room);
+    return finish_node(call, out);
+}
+
+// The parameters of nodes that were read back: the application may look at them for as long as the
+// node lives. Nodes die unseen here (with their graph), so a copy stays until its node's handle is
+// read again with another size.
+struct NodeParameters {
+    NodeParameters* next;
+    uint64_t node;
+    uint32_t count;
+    uint32_t bytes;
+    void** pointers() { return reinterpret_cast<void**>(this + 1); }
+    char* values() { return reinterpret_cast<char*>(pointers() + count); }
+};
+constexpr uint32_t kBuckets = 1024;
+constinit NodeParameters* read_nodes[kBuckets] = {};
+constinit std::mutex read_nodes_lock;
+
+void** keep_parameters(uint64_t node, const Function& function, const char* values) {
+    std::lock_guard lock(read_nodes_lock);
+    NodeParameters** at = &read_nodes[(node >> 4) % kBuckets];
+    while (*at && (*at)->node != node) at = &(*at)->next;
+    NodeParameters* kept = *at;
+    if (kept && (kept->count != function.parameter_count || kept->bytes != function.parameter_bytes)) {
+        *at = kept->next;
+        std::free(kept);
+        kept = nullptr;
+    }
+    if (!kept) {
+        uint64_t size = sizeof(NodeParameters) + function.parameter_count * sizeof(void*) + function.parameter_bytes;
+        kept = static_cast<NodeParameters*>(std::malloc(size));
+        if (!kept) return nullptr;
+        NodeParameters** bucket = &read_nodes[(node >> 4) % kBuckets];
+        *kept = {*bucket, node, function.parameter_count, function.parameter_bytes};
+        *bucket = kept;
+    }
+    std::memcpy(kept->values(), values, function.parameter_bytes);
+    for (uint32_t i = 0; i < kept->count; ++i) kept->pointers()[i] = kept->values() + function.parameters[i].offset;
+    return kept->pointers();
+}
+
+}  // namespace
+
+namespace driver {
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                                 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    return kernel_node(NodePlace::add(hGraph, dependencies, numDependencies), nodeParams, phGraphNode);
+}
+
+CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    return kernel_node(NodePlace::set(hNode), nodeParams, nullptr);
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    return kernel_node(NodePlace::set(hGraphExec, hNode), nodeParams, nullptr);
+}
+
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+    if (!hNode || !nodeParams) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t node = reinterpret_cast<uint64_t>(hNode);
+    RemoteCall call(Op::kGraphKernelNodeGet, sizeof(node));
+    if (!call.open()) return call.status();
+    call.in(node);
+    if (CUresult status = call.wait()) return status;
+    GraphKernelNode found{};
+    call.out(&found);
+    Function* function = function_by_id(found.launch.function);
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    const char* values = call.reply().take(found.launch.parameter_bytes);
+    if (!values || found.launch.parameter_bytes < function->parameter_bytes) return CUDA_ERROR_UNKNOWN;
+    void** parameters = keep_parameters(node, *function, values);
+    if (!parameters) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUcontext context = nullptr;
+    cuCtxGetCurrent(&context);
+    const Launch& launch = found.launch;
+    *nodeParams = {};
+    nodeParams->func = reinterpret_cast<CUfunction>(function);
+    nodeParams->gridDimX = launch.grid[0];
+    nodeParams->gridDimY = launch.grid[1];
+    nodeParams->gridDimZ = launch.grid[2];
+    nodeParams->blockDimX = launch.block[0];
+    nodeParams->blockDimY = launch.block[1];
+    nodeParams->blockDimZ = launch.block[2];
+    nodeParams->sharedMemBytes = launch.shared_bytes;
+    nodeParams->kernelParams = parameters;
+    if (function->image->owner == ImageOwner::kLibrary) nodeParams->kern = reinterpret_cast<CUkernel>(function);
+    nodeParams->ctx = context;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

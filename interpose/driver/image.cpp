@@ -1,0 +1,201 @@
+// Lengths of images and the way of an image to the server. See image.h.
+//
+// Nothing here trusts that an image is well formed beyond what the driver itself has to trust: the
+// headers are read where the application's pointer leads.
+#include "interpose/driver/image.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "interpose/driver/ranges.h"
+#include "interpose/driver/staging.h"
+
+namespace smt::interpose {
+
+using namespace protocol;
+
+namespace {
+
+constexpr uint32_t kWrapperMagic = 0x466243b1;
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+constexpr uint64_t kMaxImageBytes = 4ull << 30;
+
+struct FatbinWrapper {
+    uint32_t magic;
+    uint32_t version;
+    const void* data;
+    const void* more;      // of relocatable device code; the runtime links before it loads
+};
+
+struct FatbinHeader {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t header_bytes;
+    uint64_t payload_bytes;
+};
+
+template <typename T>
+T read_at(const void* data, uint64_t offset = 0) {
+    T value;
+    std::memcpy(&value, static_cast<const char*>(data) + offset, sizeof(T));
+    return value;
+}
+
+uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// A cubin ends where the last of its headers, sections and segments does.
+uint64_t elf_bytes(const void* image) {
+    auto header = read_at<Elf64_Ehdr>(image);
+    if (header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
+    uint64_t end = sizeof(header);
+    uint64_t sections = header.e_shnum;
+    if (header.e_shoff && header.e_shentsize >= sizeof(Elf64_Shdr)) {
+        if (sections == 0) sections = read_at<Elf64_Shdr>(image, header.e_shoff).sh_size;
+        end = larger(end, header.e_shoff + sections * header.e_shentsize);
+        for (uint64_t i = 0; i < sections; ++i) {
+            auto section = read_at<Elf64_Shdr>(image, header.e_shoff + i * header.e_shentsize);
+            if (section.sh_type != SHT_NOBITS) end = larger(end, section.sh_offset + section.sh_size);
+        }
+    }
+    if (header.e_phoff && header.e_phentsize >= sizeof(Elf64_Phdr)) {
+        end = larger(end, header.e_phoff + uint64_t(header.e_phnum) * header.e_phentsize);
+        for (uint64_t i = 0; i < header.e_phnum; ++i) {
+            auto segment = read_at<Elf64_Phdr>(image, header.e_phoff + i * header.e_phentsize);
+            end = larger(end, segment.p_offset + segment.p_filesz);
+        }
+    }
+    return end;
+}
+
+}  // namespace
+
+ImageBytes image_bytes(const void* image) {
+    if (!image) return {nullptr, 0};
+    // Byte by byte, because a text may be shorter than a magic number.
+    const char* text = static_cast<const char*>(image);
+    bool whole_word = text[0] && text[1] && text[2] && text[3];
+    uint32_t magic = whole_word ? read_at<uint32_t>(image) : 0;
+    uint64_t bytes = 0;
+    if (magic == kWrapperMagic) {
+        const void* data = read_at<FatbinWrapper>(image).data;
+        return data == image ? ImageBytes{nullptr, 0} : image_bytes(data);
+    } else if (magic == kFatbinMagic) {
+        auto header = read_at<FatbinHeader>(image);
+        bytes = header.header_bytes + header.payload_bytes;
+    } else if (whole_word && std::memcmp(text, ELFMAG, SELFMAG) == 0) {
+        bytes = elf_bytes(image);
+    } else {
+        bytes = std::strlen(text) + 1;
+    }
+    if (bytes == 0 || bytes > kMaxImageBytes) return {nullptr, 0};
+    return {image, bytes};
+}
+
+CUresult upload(const void* data, uint64_t bytes) {
+    {
+        RemoteCall begin(Op::kUploadBegin, sizeof(UploadBegin));
+        if (!begin.open()) return begin.status();
+        begin.in(UploadBegin{bytes});
+        if (CUresult status = begin.wait()) return status;
+    }
+    for (uint64_t at = 0; at < bytes; at += kStagingSlotBytes) {
+        uint64_t part = bytes - at < kStagingSlotBytes ? bytes - at : kStagingSlotBytes;
+        driver::StagingSlot slot;
+        if (CUresult status = driver::acquire_slot(slot)) return status;
+        std::memcpy(slot.data, static_cast<const char*>(data) + at, part);
+        RemoteCall call(Op::kUploadSlot, sizeof(UploadSlot));
+        if (call.open()) call.in(UploadSlot{at, part, slot.index, 0, slot.done_value});
+        if (CUresult status = call.post()) return driver::abandon_slot(slot), status;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult read_file(const char* path, char*& data, uint64_t& bytes) {
+    data = nullptr;
+    int file = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return errno == EACCES ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_FILE_NOT_FOUND;
+    struct stat facts;
+    CUresult status = CUDA_ERROR_FILE_NOT_FOUND;
+    if (::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && uint64_t(facts.st_size) < kMaxImageBytes) {
+        bytes = facts.st_size;
+        data = static_cast<char*>(std::malloc(bytes + 1));
+        status = data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    for (uint64_t at = 0; status == CUDA_SUCCESS && at < bytes;) {
+        ssize_t got = ::read(file, data + at, bytes - at);
+        if (got > 0) at += got;
+        else if (got == 0 || errno != EINTR) status = CUDA_ERROR_OPERATING_SYSTEM;
+    }
+    ::close(file);
+    if (status != CUDA_SUCCESS) return std::free(data), data = nullptr, status;
+    data[bytes] = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptions& jit,
+                    const JitOption* library_options, uint32_t library_option_count, Image*& image) {
+    if (CUresult status = upload(data, bytes)) return status;
+    uint64_t options_bytes = (uint64_t(jit.count()) + library_option_count) * sizeof(JitOption);
+    RemoteCall call(Op::kModuleLoad, sizeof(ModuleLoad) + options_bytes);
+    if (!call.open()) return call.status();
+    call.in(ModuleLoad{owner, jit.count(), library_option_count, jit.log_bytes(), jit.error_log_bytes(), 0});
+    call.in_bytes(jit.scalars(), jit.count() * sizeof(JitOption));
+    call.in_bytes(library_options, library_option_count * sizeof(JitOption));
+    CUresult status = call.wait();
+    Loaded loaded{};
+    if (call.reply().left() >= sizeof(Loaded)) {
+        call.out(&loaded);
+        const char* info = call.reply().take(loaded.log_bytes);
+        const char* error = call.reply().take(loaded.error_log_bytes);
+        jit.answer(info, info ? loaded.log_bytes : 0, error, error ? loaded.error_log_bytes : 0, loaded.wall_time_ms);
+    }
+    if (status != CUDA_SUCCESS) return status;
+    if (!call.reply().good()) return CUDA_ERROR_UNKNOWN;
+    image = new_image();
+    if (!image) return CUDA_ERROR_OUT_OF_MEMORY;
+    image->id = loaded.object;
+    image->owner = owner;
+    return CUDA_SUCCESS;
+}
+
+CUresult unload_image(Image* image) {
+    if (CUresult status = order_after_all()) return status;
+    RemoteCall call(Op::kModuleUnload, sizeof(ObjectRef));
+    if (!call.open()) return call.status();
+    call.in(ObjectRef{image->id, image->owner});
+    if (CUresult status = call.wait()) return status;
+    driver::drop_ranges(driver::Memory::kGlobal, reinterpret_cast<uint64_t>(image));
+    release(image);
+    return CUDA_SUCCESS;
+}
+
+CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* address, size_t* bytes) {
+    if (!name || (!address && !bytes)) return CUDA_ERROR_INVALID_VALUE;
+    RemoteCall call(op, sizeof(ObjectRef) + 24 + std::strlen(name));
+    if (!call.open()) return call.status();
+    call.in(ObjectRef{image.id, image.owner});
+    call.in_string(name);
+    if (CUresult status = call.wait()) return status;
+    MemAllocated found{};
+    call.out(&found);
+    driver::Range known;
+    if (found.bytes && !driver::find_range(found.address, known)) {
+        known = {};
+        known.base = found.address;
+        known.bytes = found.bytes;
+        known.handle = reinterpret_cast<uint64_t>(&image);
+        known.memory = driver::Memory::kGlobal;
+        driver::add_range(known);   // only pointer attributes miss it when there is no room
+    }
+    if (address) *address = found.address;
+    if (bytes) *bytes = found.bytes;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::interpose

@@ -1,0 +1,25 @@
+#include "driver.gen.h"
+#include "interpose/entry/process.h"
+#include "interpose/entry/real_driver.h"
+
+namespace smt::interpose::driver {
+
+CUresult cuInit(unsigned int flags) {
+    if (native()) return real_driver()->cuInit(flags);
+    return flags == 0 ? initialise() : CUDA_ERROR_INVALID_VALUE;
+}
+
+// The real driver's number is never touched: cudart compares it with what it finds elsewhere.
+CUresult cuDriverGetVersion(int* version) {
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
+    const DriverApi* driver = real_driver();
+    if (driver && driver->cuDriverGetVersion) return driver->cuDriverGetVersion(version);
+    *version = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+// No profiler can be attached to this process's work: it runs in the server.
+CUresult cuProfilerStart() { return CUDA_SUCCESS; }
+CUresult cuProfilerStop() { return CUDA_SUCCESS; }
+
+}  // namespace smt::interpose::driver

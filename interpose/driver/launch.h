@@ -1,0 +1,59 @@
+// What a launch and a graph's kernel node have in common: a configuration to look at, and
+// parameters to copy into a record.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstring>
+
+#include "interpose/driver/objects.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose {
+
+// Where the parameters of a launch are: one pointer each, or one buffer (`extra`).
+struct Parameters {
+    void** each = nullptr;
+    const void* buffer = nullptr;
+};
+
+// INVALID_VALUE when they are missing, given twice, or the buffer is too small.
+CUresult find_parameters(const Function& function, void** kernel_params, void** extra, Parameters& parameters);
+
+// Whether the driver should have nothing against this configuration. What is not plausible is sent
+// as a synchronous call, so that the application gets the driver's own error, at once.
+inline bool plausible(const Function& function, const protocol::Launch& launch) {
+    const uint32_t* grid = launch.grid;
+    const uint32_t* block = launch.block;
+    bool grid_fits = grid[0] - 1u < 0x7fffffffu && grid[1] - 1u < 0xffffu && grid[2] - 1u < 0xffffu;
+    bool block_fits = block[0] - 1u < 1024u && block[1] - 1u < 1024u && block[2] - 1u < 64u;
+    uint32_t threads = block[0] * block[1] * block[2];
+    auto limit = [&](CUfunction_attribute attribute) {
+        return static_cast<uint32_t>(function.attributes[attribute].load(std::memory_order_relaxed));
+    };
+    return grid_fits && block_fits && threads <= limit(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) &&
+           launch.shared_bytes <= limit(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+}
+
+// Copies the parameters to `to`, which has room for function.parameter_bytes.
+inline void pack_parameters(const Function& function, const Parameters& parameters, char* to) {
+    if (parameters.buffer) {
+        std::memcpy(to, parameters.buffer, function.parameter_bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < function.parameter_count; ++i) {
+        protocol::ParameterInfo info = function.parameters[i];
+        // Nearly every parameter is a pointer, a number or a small struct of them.
+        if (info.bytes == 8) std::memcpy(to + info.offset, parameters.each[i], 8);
+        else if (info.bytes == 4) std::memcpy(to + info.offset, parameters.each[i], 4);
+        else std::memcpy(to + info.offset, parameters.each[i], info.bytes);
+    }
+}
+
+// No fewer bytes than Launch, its attributes and its parameters take in a record. Attributes and
+// parameter_bytes must be set.
+inline uint64_t launch_bound(const protocol::Launch& launch) {
+    return sizeof(protocol::Launch) + launch.attribute_count * sizeof(CUlaunchAttribute) + launch.parameter_bytes + 16;
+}
+
+}  // namespace smt::interpose

@@ -1,0 +1,176 @@
+// Slabs: one reserved range of addresses for each kind of object, so that checking a handle is a
+// subtraction and a comparison. Memory is committed by touching it and never given back; a slot
+// that was released goes to the front of its slab's free list.
+#include "interpose/driver/objects.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/protocol/layout.h"
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr uint32_t kMaxStreams = 64u << 10;
+constexpr uint32_t kMaxImages = 256u << 10;
+constexpr uint32_t kMaxFunctions = 4u << 20;
+
+constexpr size_t slot_bytes(size_t object_bytes) {
+    size_t bytes = 64;
+    while (bytes < object_bytes) bytes *= 2;
+    return bytes;
+}
+
+template <typename T, uint32_t Capacity>
+class Slab {
+public:
+    static constexpr size_t kSlot = slot_bytes(sizeof(T) + sizeof(uint32_t));   // a power of two
+
+    // Any value may be asked for.
+    T* find(const void* handle) const {
+        uintptr_t base = base_.load(std::memory_order_relaxed);
+        uintptr_t offset = reinterpret_cast<uintptr_t>(handle) - base;
+        if (base == 0 || offset >= Capacity * kSlot || offset % kSlot != 0) return nullptr;
+        T* object = reinterpret_cast<T*>(base + offset);
+        return object->live.load(std::memory_order_relaxed) ? object : nullptr;
+    }
+
+    // A slot that is not live yet, with whatever its last owner left in it. nullptr: full.
+    T* take() {
+        pthread_mutex_lock(&lock_);
+        T* object = nullptr;
+        if (free_ != 0) {
+            object = at(free_ - 1);
+            free_ = next_free(object);
+        } else if (used_ < Capacity && reserve()) {
+            object = at(used_++);
+        }
+        pthread_mutex_unlock(&lock_);
+        return object;
+    }
+
+    // False: somebody else released it first.
+    bool give_back(T* object) {
+        pthread_mutex_lock(&lock_);
+        bool was_live = object->live.exchange(0, std::memory_order_relaxed) != 0;
+        if (was_live) {
+            next_free(object) = free_;
+            free_ = index(object) + 1;
+        }
+        pthread_mutex_unlock(&lock_);
+        return was_live;
+    }
+
+    uint32_t index(const T* object) const {
+        return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(object) - base_.load(std::memory_order_relaxed)) / kSlot);
+    }
+
+    template <typename Visit>
+    void for_each(Visit visit) {
+        pthread_mutex_lock(&lock_);
+        uint32_t used = used_;
+        pthread_mutex_unlock(&lock_);
+        for (uint32_t i = 0; i < used; ++i) {
+            if (at(i)->live.load(std::memory_order_acquire)) visit(*at(i));
+        }
+    }
+
+private:
+    T* at(uint32_t index) const { return reinterpret_cast<T*>(base_.load(std::memory_order_relaxed) + index * kSlot); }
+
+    // The free list lives in the slot's last bytes, which no object of these kinds reaches.
+    uint32_t& next_free(T* object) {
+        return *reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(object) + kSlot - sizeof(uint32_t));
+    }
+
+    bool reserve() {
+        if (base_.load(std::memory_order_relaxed) != 0) return true;
+        void* range = mmap(nullptr, Capacity * kSlot, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED) return false;
+        base_.store(reinterpret_cast<uintptr_t>(range), std::memory_order_release);
+        return true;
+    }
+
+    pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+    std::atomic<uintptr_t> base_{0};
+    uint32_t used_ = 0;
+    uint32_t free_ = 0;   // index + 1
+};
+
+constinit Slab<Stream, kMaxStreams> streams;
+constinit Slab<Event, protocol::kEventWords> events;
+constinit Slab<Image, kMaxImages> images;
+constinit Slab<Function, kMaxFunctions> functions;
+
+template <typename T>
+T* clear(T* object) {
+    if (object) memset(static_cast<void*>(object), 0, sizeof(T));
+    return object;
+}
+
+template <typename T>
+T* bring_to_life(T* object) {
+    if (object) object->live.store(1, std::memory_order_release);
+    return object;
+}
+
+}  // namespace
+
+Stream* find_stream(CUstream handle) { return streams.find(handle); }
+Event* find_event(CUevent handle) { return events.find(handle); }
+Image* find_image(CUmodule handle) { return images.find(handle); }
+Image* find_image(CUlibrary handle) { return images.find(handle); }
+Function* find_function(CUfunction handle) { return functions.find(handle); }
+Function* find_function(CUkernel handle) { return functions.find(handle); }
+
+Stream* new_stream() { return bring_to_life(clear(streams.take())); }
+Image* new_image() { return bring_to_life(clear(images.take())); }
+Function* new_function() { return bring_to_life(clear(functions.take())); }
+
+// An event's slot is its completion word. What orders the word's users outlives the event: the next
+// value to write, and the last use, after which the new event's creation has to come.
+Event* new_event() {
+    Event* event = events.take();
+    if (!event) return nullptr;
+    event->index = events.index(event);
+    event->flags = 0;
+    event->contested.store(0, std::memory_order_relaxed);
+    event->captured.store(0, std::memory_order_relaxed);
+    event->recorded.store(0, std::memory_order_relaxed);
+    event->stream = nullptr;
+    return bring_to_life(event);
+}
+
+void release(Stream* stream) { streams.give_back(stream); }
+void release(Event* event) { events.give_back(event); }
+
+void release(Image* image) {
+    Function* function = image->functions.exchange(nullptr, std::memory_order_acquire);
+    if (!images.give_back(image)) return;
+    while (function) {
+        Function* next = function->next;
+        const void* parameters = function->parameters;
+        const void* name = function->name;
+        if (functions.give_back(function)) {
+            free(const_cast<void*>(parameters));
+            free(const_cast<void*>(name));
+        }
+        function = next;
+    }
+}
+
+void for_each_stream(void (*visit)(Stream&, void*), void* state) {
+    streams.for_each([&](Stream& stream) { visit(stream, state); });
+}
+
+void release_all_objects() {
+    streams.for_each([](Stream& stream) { release(&stream); });
+    events.for_each([](Event& event) { release(&event); });
+    images.for_each([](Image& image) { release(&image); });
+}
+
+}  // namespace smt::interpose

@@ -1,0 +1,88 @@
+// What the client remembers of streams, events, images and functions. The handle an application
+// holds IS the address of one of these; they live in slabs whose address range is fixed, so a
+// handle is checked (range, alignment, `live`) before it is read, and a wild one gives
+// CUDA_ERROR_INVALID_HANDLE instead of a crash. Slots are reused, never unmapped.
+//
+// Every other handle (graphs, nodes, arrays, texture objects, pools ...) is the server's own value,
+// passed through; the server checks that the session owns it.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/protocol/record.h"
+
+namespace smt::interpose {
+
+// Where an object was last used: (lane << 48) | position after that record. 0: never.
+using LastUse = std::atomic<uint64_t>;
+
+struct Stream {
+    std::atomic<uint32_t> live;
+    uint32_t id;            // protocol stream reference, from kFirstStream on
+    uint32_t flags;         // CU_STREAM_DEFAULT (blocking) or CU_STREAM_NON_BLOCKING
+    int32_t priority;
+    uint64_t unique_id;     // cuStreamGetId
+    CUcontext context;
+    LastUse last_use;
+    std::atomic<uint64_t> callbacks;
+};
+
+struct Event {
+    std::atomic<uint32_t> live;
+    uint32_t index;                     // of the event and of its completion word
+    uint32_t flags;                     // CU_EVENT_*
+    std::atomic<uint32_t> captured;     // its last record was captured into a graph
+    std::atomic<uint32_t> contested;    // an older record may still write the word: ask the server
+    std::atomic<uint64_t> recorded;     // value the word reaches when the last record is complete; 0: no record
+    std::atomic<uint64_t> next_value;   // of the word; outlives the event, like last_use
+    std::atomic<CUstream> stream;       // of the last record
+    LastUse last_use;
+};
+
+// A module or a library. One object serves as both CUmodule and CUlibrary where a program asks
+// cuLibraryGetModule.
+struct Image {
+    std::atomic<uint32_t> live;
+    uint32_t id;                        // the session's object id
+    protocol::ImageOwner owner;
+    std::atomic<struct Function*> functions;   // list of those fetched so far
+};
+
+// A kernel. The same object is its CUkernel and its CUfunction.
+struct Function {
+    std::atomic<uint32_t> live;
+    uint32_t id;                        // the session's function id
+    uint32_t name_hash;
+    Image* image;
+    Function* next;                     // in image->functions
+    uint32_t parameter_count;
+    uint32_t parameter_bytes;
+    const protocol::ParameterInfo* parameters;   // malloc()ed, freed with the image
+    const char* name;                            // malloc()ed, freed with the image
+    std::atomic<int32_t> attributes[protocol::kFunctionAttributes];   // CUfunction_attribute
+};
+
+// The object behind a handle, or nullptr. Any pointer value may be asked.
+Stream* find_stream(CUstream handle);
+Event* find_event(CUevent handle);
+Image* find_image(CUmodule handle);
+Image* find_image(CUlibrary handle);
+Function* find_function(CUfunction handle);
+Function* find_function(CUkernel handle);
+
+// A fresh, zeroed, live slot, or nullptr when there are kMaxObjects of the kind.
+Stream* new_stream();
+Event* new_event();
+Image* new_image();
+Function* new_function();
+void release(Stream* stream);
+void release(Event* event);
+void release(Image* image);      // with its functions
+// Calls visit for every live stream (context synchronise, reset).
+void for_each_stream(void (*visit)(Stream&, void*), void* state);
+void release_all_objects();      // primary context reset
+
+}  // namespace smt::interpose

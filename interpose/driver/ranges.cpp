@@ -1,0 +1,151 @@
+// The map of address ranges: one sorted array under a reader lock. Ranges are asked for far more
+// often than they change, and most programs hold a few hundred; insertion at the end, the usual
+// case because addresses grow, moves nothing.
+#include "interpose/driver/ranges.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace smt::interpose::driver {
+namespace {
+
+constexpr uint64_t kMaxRanges = 1ull << 20;
+
+struct Map {
+    pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+    Range* ranges = nullptr;    // kMaxRanges of address space, touched as it fills
+    uint64_t count = 0;
+    uint64_t last_id = 0;
+};
+constinit Map map;
+
+struct Reading {
+    Reading() { pthread_rwlock_rdlock(&map.lock); }
+    ~Reading() { pthread_rwlock_unlock(&map.lock); }
+};
+struct Writing {
+    Writing() { pthread_rwlock_wrlock(&map.lock); }
+    ~Writing() { pthread_rwlock_unlock(&map.lock); }
+};
+
+// Index of the first range that ends after `address`.
+uint64_t first_after(uint64_t address) {
+    uint64_t low = 0;
+    uint64_t high = map.count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if (map.ranges[middle].base + map.ranges[middle].bytes <= address) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+Range* find_locked(uint64_t address) {
+    uint64_t at = first_after(address);
+    return at < map.count && map.ranges[at].holds(address) ? &map.ranges[at] : nullptr;
+}
+
+// Replaces ranges [from, to) by the `fresh` ones given (none or one).
+void splice(uint64_t from, uint64_t to, const Range* fresh) {
+    uint64_t added = fresh ? 1 : 0;
+    std::memmove(map.ranges + from + added, map.ranges + to, (map.count - to) * sizeof(Range));
+    if (fresh) map.ranges[from] = *fresh;
+    map.count = map.count - (to - from) + added;
+}
+
+bool prepare_locked() {
+    if (map.ranges) return true;
+    void* space = mmap(nullptr, kMaxRanges * sizeof(Range), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED) return false;
+    map.ranges = static_cast<Range*>(space);
+    return true;
+}
+
+}  // namespace
+
+CUresult add_range(const Range& range) {
+    if (range.bytes == 0 || range.base + range.bytes < range.base) return CUDA_ERROR_INVALID_VALUE;
+    Writing writing;
+    if (!prepare_locked() || map.count == kMaxRanges) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t from = first_after(range.base);
+    uint64_t to = from;
+    while (to < map.count && map.ranges[to].base < range.base + range.bytes) ++to;
+    Range fresh = range;
+    fresh.id = ++map.last_id;
+    splice(from, to, &fresh);
+    return CUDA_SUCCESS;
+}
+
+bool find_range(uint64_t address, Range& range) {
+    Reading reading;
+    const Range* found = find_locked(address);
+    if (found) range = *found;
+    return found != nullptr;
+}
+
+bool find_overlap(uint64_t base, uint64_t bytes, Range& range) {
+    Reading reading;
+    uint64_t at = first_after(base);
+    if (at == map.count || map.ranges[at].base >= base + bytes) return false;
+    range = map.ranges[at];
+    return true;
+}
+
+bool take_range(uint64_t base, Range& range) {
+    Writing writing;
+    uint64_t at = first_after(base);
+    if (at == map.count || map.ranges[at].base != base) return false;
+    range = map.ranges[at];
+    splice(at, at + 1, nullptr);
+    return true;
+}
+
+void drop_ranges(Memory memory, uint64_t handle) {
+    Writing writing;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < map.count; ++i) {
+        bool dropped = map.ranges[i].memory == memory && map.ranges[i].handle == handle;
+        if (!dropped) map.ranges[kept++] = map.ranges[i];
+    }
+    map.count = kept;
+}
+
+bool set_sync_memops(uint64_t address, bool on) {
+    Writing writing;
+    Range* found = find_locked(address);
+    if (found) found->sync_memops = on;
+    return found != nullptr;
+}
+
+bool next_range(uint64_t* at, Range& range) {
+    Reading reading;
+    uint64_t index = first_after(*at);
+    if (index == map.count) return false;
+    range = map.ranges[index];
+    *at = range.base + range.bytes;
+    return true;
+}
+
+void forget_ranges() {
+    Writing writing;
+    map.count = 0;
+}
+
+// Asks the kernel to read there, without reading: a set that cannot be read is refused before the
+// senseless `how` is, and nothing changes either way. The device range is reserved but unreadable.
+bool looks_like_device(uint64_t address) {
+    constexpr int kSenselessHow = ~0;
+    int before = errno;
+    syscall(SYS_rt_sigprocmask, kSenselessHow, address & ~7ull, nullptr, 8);
+    bool readable = errno != EFAULT;
+    errno = before;
+    return !readable;
+}
+
+}  // namespace smt::interpose::driver

@@ -1,0 +1,117 @@
+// A completion word holds (number of the use << 32) | stream reference: it grows with every use, as
+// the waiters need, and whoever waits too long can tell which stream to ask.
+//
+// Waiting happens in three steps. Copies take microseconds: spin. Then nap, since the copy is
+// probably the next piece of work. Then the stream has earlier work to finish, which may take for
+// ever: ask the server to synchronise that one stream and sleep for its answer. That last step also
+// brings to light a record that failed, whose word nobody will write.
+#include "interpose/driver/staging.h"
+
+#include <time.h>
+
+#include "interpose/entry/process.h"
+#include "interpose/transport/lane.h"
+#include "interpose/transport/remote_call.h"
+#include "interpose/transport/waiting.h"
+
+namespace smt::interpose::driver {
+
+using protocol::kStagingSlotBytes;
+using protocol::kStagingSlots;
+using protocol::Op;
+
+namespace {
+
+constexpr int kNaps = 40;
+constexpr long kNapNanoseconds = 20'000;
+
+// For a word that a destroyed stream's work still has to write: it was synchronised or it is lost.
+constexpr int kLastNaps = 2000;
+
+uint64_t next_value(uint64_t value, uint32_t stream) { return ((value >> 32) + 1) << 32 | stream; }
+
+CUresult open_staging(LaneStaging& staging) {
+    RemoteCall call(Op::kOpenStaging, 0);
+    if (!call.open()) return call.status();
+    if (CUresult status = call.wait()) return status;
+    protocol::StagingOpened opened{};
+    call.out(&opened);
+    if (!call.reply().good()) return CUDA_ERROR_UNKNOWN;
+    staging.first_word = opened.first_word;
+    staging.next = 0;
+    for (uint32_t i = 0; i < kStagingSlots; ++i)
+        staging.values[i] = completion_word(opened.first_word + i).load(std::memory_order_acquire);
+    staging.slots = arena_base() + opened.offset;
+    return CUDA_SUCCESS;
+}
+
+bool nap_until(uint32_t word, uint64_t value, int naps) {
+    std::atomic<uint64_t>& reached = completion_word(word);
+    for (int i = 0; i < naps; ++i) {
+        if (reached.load(std::memory_order_acquire) >= value) return true;
+        if (sticky_error() != CUDA_SUCCESS) return false;
+        timespec nap{0, kNapNanoseconds};
+        nanosleep(&nap, nullptr);
+    }
+    return reached.load(std::memory_order_acquire) >= value;
+}
+
+// SUCCESS: the word got there. NOT_READY: the stream is idle and the word did not, so its record
+// failed. Any other error: that of the record, or of the thread's earlier work.
+CUresult settle(uint32_t word, uint64_t value) {
+    RemoteCall call(Op::kStreamSynchronize, sizeof(protocol::StreamRef));
+    if (!call.open()) return call.status();
+    call.in(protocol::StreamRef{static_cast<uint32_t>(value), 0});
+    CUresult status = call.wait();
+    if (completion_word(word).load(std::memory_order_acquire) >= value) return CUDA_SUCCESS;
+    if (status == CUDA_ERROR_INVALID_HANDLE && nap_until(word, value, kLastNaps)) return CUDA_SUCCESS;
+    if (sticky_error() != CUDA_SUCCESS) return sticky_error();
+    return status == CUDA_SUCCESS || status == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_NOT_READY : status;
+}
+
+CUresult await(uint32_t word, uint64_t value) {
+    if (spin_word(word, value) || nap_until(word, value, kNaps)) return CUDA_SUCCESS;
+    return settle(word, value);
+}
+
+}  // namespace
+
+CUresult acquire_slot(StagingSlot& slot, uint32_t stream) {
+    CUresult status;
+    Lane* lane = this_lane(status);
+    if (!lane) return status;
+    LaneStaging& staging = lane->staging;
+    if (!staging.slots) {
+        status = open_staging(staging);
+        if (status != CUDA_SUCCESS) return status;
+    }
+    uint32_t index = staging.next;
+    uint32_t word = staging.first_word + index;
+    status = await(word, staging.values[index]);
+    if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return status;
+    staging.next = (index + 1) % kStagingSlots;
+    staging.values[index] = next_value(staging.values[index], stream);
+    slot = {staging.slots + index * kStagingSlotBytes, index, word, staging.values[index]};
+    return CUDA_SUCCESS;
+}
+
+CUresult wait_slot(const StagingSlot& slot) {
+    CUresult status = await(slot.word, slot.done_value);
+    if (status == CUDA_ERROR_NOT_READY) {
+        CUresult failed = take_async_error();
+        return failed == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : failed;
+    }
+    return status;
+}
+
+void abandon_slot(const StagingSlot& slot) {
+    if (thread_lane) thread_lane->staging.values[slot.index] = completion_word(slot.word).load();
+}
+
+CUresult take_async_error() {
+    Lane* lane = thread_lane;
+    if (!lane || lane->header->async_error.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+    return static_cast<CUresult>(lane->header->async_error.exchange(0, std::memory_order_acq_rel));
+}
+
+}  // namespace smt::interpose::driver

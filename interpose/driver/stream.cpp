@@ -1,0 +1,146 @@
+#include "driver.gen.h"
+#include "interpose/driver/context.h"
+#include "interpose/driver/objects.h"
+#include "interpose/entry/process.h"
+#include "interpose/transport/lane.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose {
+
+namespace {
+
+// What cuStreamGetId says of the default streams; created streams have the driver's own numbers.
+constexpr unsigned long long kLegacyId = 1;
+constexpr unsigned long long kPerThreadIds = 1ull << 40;
+
+// The streams of no object: the defaults.
+bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
+
+// Either a default stream (`object` null) or a live one.
+bool look_up(CUstream stream, Stream*& object) {
+    object = is_default(stream) ? nullptr : find_stream(stream);
+    return object || is_default(stream);
+}
+
+// One question about a stream that the server answers with a status.
+CUresult ask(protocol::Op op, CUstream stream) {
+    uint32_t reference;
+    if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
+    RemoteCall call(op, sizeof(protocol::StreamRef));
+    if (!call.open()) return call.status();
+    call.in(protocol::StreamRef{reference, 0});
+    return call.wait();
+}
+
+}  // namespace
+
+namespace driver {
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+    if (!stream || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING))) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = require_context(); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kStreamCreate, sizeof(protocol::StreamCreate));
+    if (!call.open()) return call.status();
+    Stream* made = new_stream();
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    call.in(protocol::StreamCreate{flags, priority});
+    CUresult status = call.wait();
+    if (status != CUDA_SUCCESS) return release(made), status;
+    protocol::StreamCreated created{};
+    call.out(&created);
+    made->id = created.stream;
+    made->priority = created.priority;
+    made->unique_id = created.id;
+    made->flags = flags;
+    made->context = current_context();
+    *stream = reinterpret_cast<CUstream>(made);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+    Stream* object = find_stream(stream);
+    if (!object) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult status = ask(protocol::Op::kStreamDestroy, stream);
+    if (status == CUDA_SUCCESS) release(object);
+    return status;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+    CUresult status = ask(protocol::Op::kStreamSynchronize, stream);
+    after_sync();
+    return status;
+}
+
+CUresult cuStreamQuery(CUstream stream) { return ask(protocol::Op::kStreamQuery, stream); }
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+    uint32_t reference;
+    Event* object = find_event(event);
+    if (!object || !stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult status = order_after(*object); status != CUDA_SUCCESS) return status;
+    if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
+    RemoteCall call(protocol::Op::kStreamWaitEvent, sizeof(protocol::StreamWaitEvent));
+    if (!call.open()) return call.status();
+    call.in(protocol::StreamWaitEvent{reference, object->index, flags, 0});
+    CUresult status = call.post();
+    note_use(stream);
+    note_use(*object);
+    return status;
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+    Stream* object;
+    if (!priority) return CUDA_ERROR_INVALID_VALUE;
+    if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    *priority = object ? object->priority : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned int* flags) {
+    Stream* object;
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    *flags = object ? object->flags : static_cast<unsigned>(CU_STREAM_DEFAULT);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
+    Stream* object;
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    if (object) {
+        *id = object->unique_id;
+    } else if (stream == CU_STREAM_LEGACY) {
+        *id = kLegacyId;
+    } else {
+        CUresult status = CUDA_SUCCESS;
+        Lane* lane = this_lane(status);
+        if (!lane) return status;
+        *id = kPerThreadIds + lane->index;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
+    Stream* object;
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
+    if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    *device = session_device();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+    Stream* object;
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!object && require_context() != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = object ? object->context : current_context();
+    return CUDA_SUCCESS;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

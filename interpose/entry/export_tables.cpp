@@ -1,0 +1,173 @@
+#include "interpose/entry/export_tables.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "driver.gen.h"
+#include "interpose/driver/context.h"
+#include "interpose/entry/process.h"
+#include "interpose/entry/real_driver.h"
+
+namespace smt::interpose {
+
+namespace {
+
+// Tables are known by the first four bytes of their identifier.
+constexpr unsigned char kLocalStorage[4] = {0xc6, 0x93, 0x33, 0x6e};
+constexpr unsigned char kContextChecks[4] = {0x26, 0x3e, 0x88, 0x60};
+constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                                0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+constexpr size_t kCheckSlots = 64;
+
+using Destructor = void (*)(CUcontext, void* key, void* value);
+
+// What a runtime keeps with a context. Nodes are never freed and their (context, key) never change,
+// so get(), which cudart calls with nearly everything it does, needs no lock.
+struct Stored {
+    CUcontext context;
+    void* key;
+    std::atomic<void*> value;
+    std::atomic<Destructor> destructor;
+    std::atomic<uint32_t> live;
+    Stored* next;
+};
+
+constinit std::atomic<Stored*> stored{nullptr};
+constinit pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit const void* const* real_storage = nullptr;
+constinit const void* const* real_checks = nullptr;
+constinit const void* own_checks[kCheckSlots]{};
+
+Stored* find_stored(CUcontext context, void* key) {
+    for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
+        if (at->key == key && at->context == context) return at;
+    }
+    return nullptr;
+}
+
+CUresult storage_put(CUcontext context, void* key, void* value, Destructor destructor) {
+    if (native()) return reinterpret_cast<decltype(&storage_put)>(real_storage[0])(context, key, value, destructor);
+    if (!ready()) return not_ready();
+    if (!context) context = current_context();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    pthread_mutex_lock(&tables_lock);
+    Stored* found = find_stored(context, key);
+    if (!found) {
+        found = static_cast<Stored*>(calloc(1, sizeof(Stored)));
+        if (found) {
+            found->context = context;
+            found->key = key;
+            found->next = stored.load(std::memory_order_relaxed);
+            stored.store(found, std::memory_order_release);
+        }
+    }
+    if (found) {
+        found->value.store(value, std::memory_order_relaxed);
+        found->destructor.store(destructor, std::memory_order_relaxed);
+        found->live.store(1, std::memory_order_release);
+    }
+    pthread_mutex_unlock(&tables_lock);
+    return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult storage_delete(CUcontext context, void* key) {
+    if (native()) return reinterpret_cast<decltype(&storage_delete)>(real_storage[1])(context, key);
+    if (!ready()) return not_ready();
+    if (!context) context = current_context();
+    Stored* found = find_stored(context, key);
+    return found && found->live.exchange(0, std::memory_order_acq_rel) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult storage_get(void** value, CUcontext context, void* key) {
+    if (native()) return reinterpret_cast<decltype(&storage_get)>(real_storage[2])(value, context, key);
+    if (!ready()) return not_ready();
+    if (!context) context = current_context();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    Stored* found = find_stored(context, key);
+    if (!found || found->live.load(std::memory_order_acquire) == 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (value) *value = found->value.load(std::memory_order_relaxed);
+    return CUDA_SUCCESS;
+}
+
+// The real one has no size word either.
+constinit const void* own_storage[4]{};
+
+int check_context(void* context, unsigned* result, const void** more) {
+    if (native()) return reinterpret_cast<decltype(&check_context)>(real_checks[2])(context, result, more);
+    if (result) *result = 0;
+    return 0;
+}
+
+int check_nothing(void* first, void* second, void* third) {
+    if (native()) return reinterpret_cast<decltype(&check_nothing)>(real_checks[3])(first, second, third);
+    return 0;
+}
+
+bool is(const CUuuid* id, const unsigned char (&prefix)[4]) { return memcmp(id->bytes, prefix, sizeof prefix) == 0; }
+
+const void* serve_checks(const void* table) {
+    pthread_mutex_lock(&tables_lock);
+    if (!real_checks) {
+        const void* const* real = static_cast<const void* const*>(table);
+        size_t slots = reinterpret_cast<uintptr_t>(real[0]) / sizeof(void*);   // the first word: bytes
+        if (slots > kCheckSlots) slots = kCheckSlots;
+        for (size_t i = 0; i < slots; ++i) own_checks[i] = real[i];
+        own_checks[2] = reinterpret_cast<const void*>(&check_context);
+        own_checks[3] = reinterpret_cast<const void*>(&check_nothing);
+        real_checks = real;
+    }
+    pthread_mutex_unlock(&tables_lock);
+    return own_checks;
+}
+
+const void* serve_storage(const void* table) {
+    pthread_mutex_lock(&tables_lock);
+    own_storage[0] = reinterpret_cast<const void*>(&storage_put);
+    own_storage[1] = reinterpret_cast<const void*>(&storage_delete);
+    own_storage[2] = reinterpret_cast<const void*>(&storage_get);
+    real_storage = static_cast<const void* const*>(table);
+    pthread_mutex_unlock(&tables_lock);
+    return own_storage;
+}
+
+}  // namespace
+
+CUcontext real_primary_context(CUdevice device) {
+    const DriverApi* driver = real_driver();
+    const void* table = nullptr;
+    CUuuid id;
+    memcpy(id.bytes, kCudartInterface, sizeof id.bytes);
+    if (!driver || !driver->cuGetExportTable || driver->cuGetExportTable(&table, &id) != CUDA_SUCCESS) return nullptr;
+    auto ask = reinterpret_cast<CUresult (*)(CUcontext*, int)>(static_cast<const void* const*>(table)[2]);
+    CUcontext context = nullptr;
+    return ask(&context, device) == CUDA_SUCCESS ? context : nullptr;
+}
+
+void drop_local_storage(CUcontext context) {
+    for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
+        if (at->context != context || at->live.exchange(0, std::memory_order_acq_rel) == 0) continue;
+        Destructor destructor = at->destructor.load(std::memory_order_relaxed);
+        if (destructor) destructor(context, at->key, at->value.load(std::memory_order_relaxed));
+    }
+}
+
+namespace driver {
+
+CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+    if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
+    const DriverApi* real = real_driver();
+    if (!real || !real->cuGetExportTable) return CUDA_ERROR_NOT_FOUND;
+    CUresult status = real->cuGetExportTable(table, id);
+    if (status != CUDA_SUCCESS) return status;
+    if (is(id, kLocalStorage)) *table = serve_storage(*table);
+    if (is(id, kContextChecks)) *table = serve_checks(*table);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

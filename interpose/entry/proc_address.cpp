@@ -1,0 +1,104 @@
+// cuGetProcAddress: a driver function by name and CUDA version. The answer is always one of our own
+// stubs, or nothing: a function we do not know never reaches the application from the real driver.
+#include <string.h>
+
+#include <iterator>
+
+#include "driver.gen.h"
+#include "interpose/entry/real_driver.h"
+#include "resolve.gen.h"
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr cuuint64_t kKnownFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
+const Resolvable* first_of(const char* name) {
+    const Resolvable* begin = std::begin(kResolvable);
+    size_t count = std::size(kResolvable);
+    while (count != 0) {
+        size_t half = count / 2;
+        if (strcmp(begin[half].name, name) < 0) {
+            begin += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return begin != std::end(kResolvable) && strcmp(begin->name, name) == 0 ? begin : nullptr;
+}
+
+// The row with the highest version that is no higher than `version`; one of per-thread default
+// stream before the others if wanted. nullptr: the name is there, but no old enough version of it.
+const Resolvable* best_of(const Resolvable* first, int version, bool per_thread) {
+    const Resolvable* plain = nullptr;
+    const Resolvable* twin = nullptr;
+    for (const Resolvable* at = first; at != std::end(kResolvable) && strcmp(at->name, first->name) == 0; ++at) {
+        if (at->version > version) continue;
+        const Resolvable*& best = at->per_thread ? twin : plain;
+        if (!best || at->version > best->version) best = at;
+    }
+    return per_thread && twin ? twin : plain;
+}
+
+// The real driver has the last word on what exists: it may be older than our table.
+CUresult real_answer(const char* symbol, int version, cuuint64_t flags, void** function,
+                     CUdriverProcAddressQueryResult* found) {
+    const DriverApi* driver = real_driver();
+    *function = nullptr;
+    *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (!driver) return CUDA_ERROR_NOT_FOUND;
+    if (driver->cuGetProcAddress_v2) return driver->cuGetProcAddress_v2(symbol, function, version, flags, found);
+    if (!driver->cuGetProcAddress) return CUDA_ERROR_NOT_FOUND;
+    CUresult status = driver->cuGetProcAddress(symbol, function, version, flags);
+    if (status == CUDA_SUCCESS && *function) *found = CU_GET_PROC_ADDRESS_SUCCESS;
+    return status;
+}
+
+CUresult resolve(const char* symbol, void** function, int version, cuuint64_t flags,
+                 CUdriverProcAddressQueryResult* found) {
+    *function = nullptr;
+    *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (flags & ~kKnownFlags) return CUDA_ERROR_INVALID_VALUE;
+    // cudart asks once for the empty name, to see whether anybody answers.
+    if (*symbol == 0) return real_answer(symbol, version, flags, function, found);
+    bool real = real_driver() != nullptr;
+    if (real) {
+        CUresult status = real_answer(symbol, version, flags, function, found);
+        if (status != CUDA_SUCCESS || !*function) return *function = nullptr, status;
+        *function = nullptr;
+        *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    }
+    const Resolvable* first = first_of(symbol);
+    if (!first) return CUDA_ERROR_NOT_FOUND;
+    const Resolvable* best = best_of(first, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    if (!best) {
+        *found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        return CUDA_ERROR_NOT_FOUND;
+    }
+    *function = reinterpret_cast<void*>(best->fn);
+    *found = CU_GET_PROC_ADDRESS_SUCCESS;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace driver {
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+    return driver::cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* found) {
+    if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
+    CUdriverProcAddressQueryResult answer;
+    CUresult status = resolve(symbol, function, version, flags, &answer);
+    if (found) *found = answer;
+    return status;
+}
+
+}  // namespace driver
+
+}  // namespace smt::interpose

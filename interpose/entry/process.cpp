@@ -1,0 +1,216 @@
+#include "interpose/entry/process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "interpose/entry/real_driver.h"
+#include "interpose/transport/connection.h"
+#include "interpose/transport/lane.h"
+#include "interpose/transport/remote_call.h"
+#include "interpose/transport/waiting.h"
+#include "runtime/protocol/environment.h"
+
+namespace smt::interpose {
+
+constinit std::atomic<State> process_state{State::kFresh};
+
+namespace {
+
+constexpr CUresult kServerLost = CUDA_ERROR_DEVICE_UNAVAILABLE;
+constexpr char kOnlyKey[] = "device";   // the server's name where the client has no driver to ask for a UUID
+
+// Guards the two steps away from kFresh and kLocal. Held while the server starts: another thread
+// that needs the session has to wait for it anyway.
+constinit pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit bool fork_guarded = false;
+constinit std::atomic<protocol::SessionHeader*> session_header{nullptr};
+constinit std::atomic<int> session_socket{-1};
+constinit std::atomic<int32_t> no_session_error{CUDA_SUCCESS};
+constinit std::atomic<CUdevice> device_of_session{0};
+constinit std::atomic<uint64_t> last_look{0};
+constinit std::atomic<bool> said_it{false};
+
+// The only thing libsmt.so ever writes to stderr, once in a process.
+void say(const char* why, bool goes_native) {
+    if (said_it.exchange(true)) return;
+    char line[800];
+    int bytes = snprintf(line, sizeof line,
+                         goes_native ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
+                                     : "smt: no server (%s); see `smt server status`, or set %s=native to run on the "
+                                       "GPU directly\n",
+                         why, environment::kFallback);
+    if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
+    if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
+}
+
+void in_forked_child() {
+    state_lock = PTHREAD_MUTEX_INITIALIZER;
+    State was = state();
+    if (was == State::kFresh || was == State::kNative) return;
+    process_state.store(State::kForked, std::memory_order_relaxed);
+    forget_lanes();
+    session_header.store(nullptr, std::memory_order_relaxed);
+    int socket_fd = session_socket.exchange(-1, std::memory_order_relaxed);
+    if (socket_fd >= 0) close(socket_fd);
+}
+
+bool wants_native() {
+    const char* fallback = getenv(environment::kFallback);
+    return fallback && strcmp(fallback, "native") == 0 && real_driver();
+}
+
+// The GPU's UUID names its server, and makes it the only GPU that the server sees.
+struct ServerName {
+    char key[64];
+    char visible[64];
+    const char* visible_or_null;
+};
+
+bool name_server(CUdevice device, ServerName& name) {
+    const DriverApi* driver = real_driver();
+    if (!driver) {
+        strcpy(name.key, kOnlyKey);
+        name.visible_or_null = nullptr;
+        return true;
+    }
+    CUuuid uuid;
+    auto ask = driver->cuDeviceGetUuid_v2 ? driver->cuDeviceGetUuid_v2 : driver->cuDeviceGetUuid;
+    if (!ask || ask(&uuid, device) != CUDA_SUCCESS) return false;
+    char* visible = name.visible + snprintf(name.visible, sizeof name.visible, "GPU-");
+    for (int i = 0; i < 16; ++i) {
+        unsigned byte = static_cast<unsigned char>(uuid.bytes[i]);
+        snprintf(name.key + 2 * i, 3, "%02x", byte);
+        if (i == 4 || i == 6 || i == 8 || i == 10) *visible++ = '-';
+        visible += snprintf(visible, 3, "%02x", byte);
+    }
+    name.visible_or_null = name.visible;
+    return true;
+}
+
+// With state_lock held and the state kLocal.
+CUresult connect_locked(CUdevice device) {
+    ServerName name;
+    if (!name_server(device, name)) return CUDA_ERROR_INVALID_DEVICE;
+    SessionOpened opened;
+    SessionFailure failure{};
+    if (open_session(name.key, name.visible_or_null, opened, failure)) {
+        device_of_session.store(device, std::memory_order_relaxed);
+        session_socket.store(opened.socket, std::memory_order_relaxed);
+        session_header.store(reinterpret_cast<protocol::SessionHeader*>(opened.arena), std::memory_order_release);
+        process_state.store(State::kRemote, std::memory_order_release);
+        return CUDA_SUCCESS;
+    }
+    bool goes_native = wants_native();
+    say(failure.text, goes_native);
+    if (goes_native) {
+        process_state.store(State::kNative, std::memory_order_release);
+        return CUDA_SUCCESS;
+    }
+    no_session_error.store(CUDA_ERROR_SYSTEM_NOT_READY, std::memory_order_relaxed);
+    process_state.store(State::kLost, std::memory_order_release);
+    return CUDA_ERROR_SYSTEM_NOT_READY;
+}
+
+CUresult initialise_locked() {
+    if (ready() || native()) return sticky_error();
+    if (state() == State::kForked) return CUDA_ERROR_NOT_INITIALIZED;
+    if (!fork_guarded) fork_guarded = pthread_atfork(nullptr, nullptr, in_forked_child) == 0;
+    if (real_driver()) {
+        CUresult status = initialise_real_driver();
+        if (status == CUDA_SUCCESS) process_state.store(State::kLocal, std::memory_order_release);
+        return status;
+    }
+    process_state.store(State::kLocal, std::memory_order_release);
+    CUresult status = connect_locked(0);
+    if (status != CUDA_SUCCESS) {   // cuInit failed, so it may be tried again
+        no_session_error.store(CUDA_SUCCESS, std::memory_order_relaxed);
+        process_state.store(State::kFresh, std::memory_order_release);
+    }
+    return status;
+}
+
+void lose_server() {
+    if (protocol::SessionHeader* header = session()) {
+        int32_t none = CUDA_SUCCESS;
+        header->fatal.compare_exchange_strong(none, kServerLost);
+    }
+    process_state.store(State::kLost, std::memory_order_release);
+}
+
+}  // namespace
+
+protocol::SessionHeader* session() { return session_header.load(std::memory_order_acquire); }
+char* arena_base() { return reinterpret_cast<char*>(session()); }
+int control_socket() { return session_socket.load(std::memory_order_relaxed); }
+CUdevice session_device() { return device_of_session.load(std::memory_order_relaxed); }
+
+CUresult initialise() {
+    pthread_mutex_lock(&state_lock);
+    CUresult status = initialise_locked();
+    pthread_mutex_unlock(&state_lock);
+    return status;
+}
+
+CUresult connect(CUdevice device) {
+    if (connected()) return sticky_error();
+    pthread_mutex_lock(&state_lock);
+    CUresult status = CUDA_SUCCESS;
+    if (state() == State::kLocal) {
+        status = connect_locked(device);
+    } else if (connected()) {
+        status = sticky_error();
+    } else if (!native()) {
+        status = not_ready();
+    }
+    pthread_mutex_unlock(&state_lock);
+    return status;
+}
+
+CUresult sticky_error() {
+    if (protocol::SessionHeader* header = session()) {
+        return static_cast<CUresult>(header->fatal.load(std::memory_order_acquire));
+    }
+    return static_cast<CUresult>(no_session_error.load(std::memory_order_relaxed));
+}
+
+bool server_lives() {
+    if (state() != State::kRemote) return false;
+    char byte;
+    ssize_t got = recv(control_socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))) return true;
+    lose_server();
+    return false;
+}
+
+bool server_lives_sometimes() {
+    uint64_t now = now_nanoseconds();
+    uint64_t before = last_look.load(std::memory_order_relaxed);
+    if (now - before < uint64_t{kLivenessMs} * 1'000'000) return state() == State::kRemote;
+    last_look.store(now, std::memory_order_relaxed);
+    return server_lives();
+}
+
+void fetch_output() {
+    while (true) {
+        RemoteCall call(protocol::Op::kFetchOutput, 0);
+        if (!call.open()) {
+            // The thread's next call has a right to this error, not we.
+            int32_t none = 0;
+            if (thread_lane) thread_lane->header->async_error.compare_exchange_strong(none, call.status());
+            return;
+        }
+        CUresult status = call.wait();
+        if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) return;
+        uint64_t bytes = 0;
+        const char* text = call.reply().array<char>(bytes);
+        if (text && bytes) fwrite(text, 1, bytes, stdout);
+        if (status == CUDA_SUCCESS || bytes == 0) return;
+    }
+}
+
+}  // namespace smt::interpose

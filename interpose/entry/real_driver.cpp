@@ -1,0 +1,108 @@
+#include "interpose/entry/real_driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/protocol/environment.h"
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr char kDriverFile[] = "libcuda.so.1";
+constexpr size_t kPathBytes = 1024;
+constexpr const char* kUsualFolders[] = {
+    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu",
+    "/usr/lib64", "/usr/lib/wsl/lib",
+};
+
+constinit pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit std::atomic<bool> looked{false};
+constinit std::atomic<const DriverApi*> loaded{nullptr};
+constinit DriverApi api{};
+constinit void* handle = nullptr;
+constinit bool initialised = false;
+constinit CUresult init_status = CUDA_SUCCESS;
+
+bool is_ourselves(const char* path) {
+    Dl_info self;
+    struct stat ours, theirs;
+    return dladdr(reinterpret_cast<void*>(&is_ourselves), &self) && self.dli_fname && stat(self.dli_fname, &ours) == 0 &&
+           stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+void* open_at(const char* path) {
+    if (access(path, R_OK) != 0 || is_ourselves(path)) return nullptr;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+void* open_in(const char* folder, size_t folder_bytes) {
+    char path[kPathBytes];
+    int bytes = snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(folder_bytes), folder, kDriverFile);
+    // A relative entry would not be an absolute path, and the loader would find us by name instead.
+    if (path[0] != '/' || bytes >= static_cast<int>(sizeof path)) return nullptr;
+    return open_at(path);
+}
+
+void* find_driver() {
+    const char* chosen = getenv(environment::kRealDriver);
+    if (chosen && *chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
+    const char* rest = getenv("LD_LIBRARY_PATH");
+    while (rest && *rest) {
+        size_t bytes = strcspn(rest, ":;");
+        if (bytes != 0) {
+            if (void* found = open_in(rest, bytes)) return found;
+        }
+        rest += bytes;
+        if (*rest) ++rest;
+    }
+    for (const char* folder : kUsualFolders) {
+        if (void* found = open_in(folder, strlen(folder))) return found;
+    }
+    return nullptr;
+}
+
+void load() {
+    handle = find_driver();
+    if (!handle) return;
+    for (const DriverApiName& name : kDriverApiNames) {
+        void* address = dlsym(handle, name.symbol);
+        memcpy(reinterpret_cast<char*>(&api) + name.offset, &address, sizeof address);
+    }
+    loaded.store(&api, std::memory_order_release);
+}
+
+}  // namespace
+
+const DriverApi* real_driver() {
+    if (looked.load(std::memory_order_acquire)) [[likely]] return loaded.load(std::memory_order_relaxed);
+    pthread_mutex_lock(&load_lock);
+    if (!looked.load(std::memory_order_relaxed)) {
+        load();
+        looked.store(true, std::memory_order_release);
+    }
+    pthread_mutex_unlock(&load_lock);
+    return loaded.load(std::memory_order_relaxed);
+}
+
+void* real_symbol(const char* name) { return real_driver() ? dlsym(handle, name) : nullptr; }
+
+CUresult initialise_real_driver() {
+    const DriverApi* driver = real_driver();
+    if (!driver || !driver->cuInit) return CUDA_ERROR_NO_DEVICE;
+    pthread_mutex_lock(&load_lock);
+    if (!initialised) {
+        init_status = driver->cuInit(0);
+        initialised = true;
+    }
+    CUresult status = init_status;
+    pthread_mutex_unlock(&load_lock);
+    return status;
+}
+
+}  // namespace smt::interpose

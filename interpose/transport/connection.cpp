@@ -1,0 +1,179 @@
+#include "interpose/transport/connection.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "interpose/entry/process.h"
+#include "interpose/transport/server_start.h"
+#include "interpose/transport/waiting.h"
+#include "opcodes.gen.h"
+#include "runtime/protocol/environment.h"
+#include "runtime/protocol/handshake.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+namespace smt::interpose {
+
+namespace {
+
+using namespace protocol;
+
+enum class Shake { kOk, kRefused, kLeaving };   // kLeaving: the server hung up before its answer
+
+bool send_packet(int socket_fd, const void* packet, size_t bytes) {
+    ssize_t sent;
+    do sent = send(socket_fd, packet, bytes, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == static_cast<ssize_t>(bytes);
+}
+
+// One packet of exactly `bytes`, and the descriptor it carries, if any, in *descriptor.
+bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline, int* descriptor) {
+    while (true) {
+        pollfd waiting{socket_fd, POLLIN, 0};
+        uint64_t now = now_nanoseconds();
+        int left = now < deadline ? static_cast<int>((deadline - now) / 1'000'000) + 1 : 0;
+        int ready = poll(&waiting, 1, left);
+        if (ready > 0) break;
+        if (ready == 0 || errno != EINTR) return false;
+    }
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    iovec part{packet, bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t got;
+    do got = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    cmsghdr* header = got >= 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        int received;
+        memcpy(&received, CMSG_DATA(header), sizeof received);
+        if (descriptor && *descriptor < 0) *descriptor = received;
+        else close(received);
+    }
+    return got == static_cast<ssize_t>(bytes);
+}
+
+uint64_t memory_limit() {
+    const char* text = getenv(environment::kMemoryLimit);
+    if (!text) return 0;
+    char* end = nullptr;
+    uint64_t value = strtoull(text, &end, 10);
+    switch (*end) {
+        case 'T': case 't': return value << 40;
+        case 'G': case 'g': return value << 30;
+        case 'M': case 'm': return value << 20;
+        case 'K': case 'k': return value << 10;
+        default: return value;
+    }
+}
+
+Hello hello() {
+    Hello message;
+    message.table_hash = kTableHash;
+    message.pid = getpid();
+    message.memory_limit = memory_limit();
+    const char* name = getenv(environment::kTenant);
+    if (!name || !*name) name = program_invocation_short_name;
+    strncpy(message.tenant, name, sizeof message.tenant - 1);
+    strncpy(message.program, program_invocation_short_name, sizeof message.program - 1);
+    return message;
+}
+
+// `address` exactly, or nullptr. Kernels before 4.17 take the flag for a hint, hence the comparison.
+char* map_at(uint64_t address, uint64_t bytes, int protection, int flags, int descriptor) {
+    void* wanted = reinterpret_cast<void*>(address);
+    void* got = mmap(wanted, bytes, protection, flags | MAP_NORESERVE | MAP_FIXED_NOREPLACE, descriptor, 0);
+    if (got == MAP_FAILED) return nullptr;
+    if (got == wanted) return static_cast<char*>(got);
+    munmap(got, bytes);
+    return nullptr;
+}
+
+bool map_session(const Welcome& welcome, int descriptor, SessionOpened& opened) {
+    opened.arena = map_at(welcome.arena_base, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor);
+    if (!opened.arena) return false;
+    opened.device_range = map_at(welcome.device_base, kDeviceRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (opened.device_range) {
+        madvise(opened.arena, kArenaBytes, MADV_DONTDUMP);
+        return true;
+    }
+    munmap(opened.arena, kArenaBytes);
+    opened.arena = nullptr;
+    return false;
+}
+
+Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, SessionFailure& failure) {
+    Hello greeting = hello();
+    if (!send_packet(socket_fd, &greeting, sizeof greeting)) return Shake::kLeaving;
+    int arena_fd = -1;
+    Shake result = Shake::kRefused;
+    explain(failure, "the server's address ranges do not fit into this process");
+    for (int attempt = 0; attempt < kMappingAttempts; ++attempt) {
+        Welcome welcome{};
+        if (!receive_packet(socket_fd, &welcome, sizeof welcome, deadline, &arena_fd) ||
+            welcome.kind != ControlKind::kWelcome) {
+            explain(failure, "the server hung up");
+            result = Shake::kLeaving;
+            break;
+        }
+        if (welcome.status != WelcomeStatus::kOk) {
+            welcome.message[sizeof welcome.message - 1] = 0;
+            explain(failure, "%s", welcome.message[0] ? welcome.message : "the server refused");
+            break;
+        }
+        Mapped answer;
+        answer.ok = map_session(welcome, arena_fd, opened);
+        if (!send_packet(socket_fd, &answer, sizeof answer)) break;
+        if (answer.ok) {
+            result = Shake::kOk;
+            break;
+        }
+    }
+    if (arena_fd >= 0) close(arena_fd);
+    return result;
+}
+
+}  // namespace
+
+bool open_session(const char* key, const char* visible, SessionOpened& opened, SessionFailure& failure) {
+    uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
+    while (true) {
+        int socket_fd = reach_server(key, visible, deadline, failure);
+        if (socket_fd < 0) return false;
+        Shake result = shake_hands(socket_fd, deadline, opened, failure);
+        if (result == Shake::kOk) return opened.socket = socket_fd, true;
+        close(socket_fd);
+        // A server that was just leaving: the next one will answer.
+        if (result == Shake::kRefused || now_nanoseconds() > deadline) return false;
+        usleep(10'000);
+    }
+}
+
+CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset) {
+    OpenLane request;
+    request.thread = thread;
+    LaneOpened answer{};
+    uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
+    int socket_fd = control_socket();
+    if (!send_packet(socket_fd, &request, sizeof request) ||
+        !receive_packet(socket_fd, &answer, sizeof answer, deadline, nullptr) ||
+        answer.kind != ControlKind::kLaneOpened) {
+        return server_lives() ? CUDA_ERROR_UNKNOWN : sticky_error();
+    }
+    index = answer.lane;
+    offset = answer.offset;
+    return static_cast<CUresult>(answer.status);
+}
+
+}  // namespace smt::interpose

@@ -1,0 +1,186 @@
+#include "interpose/transport/lane.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "interpose/entry/process.h"
+#include "interpose/transport/connection.h"
+#include "interpose/transport/waiting.h"
+
+namespace smt::interpose {
+
+using protocol::kRingBytes;
+using protocol::LaneHeader;
+using protocol::Op;
+using protocol::RecordHeader;
+
+constinit thread_local Lane* thread_lane = nullptr;
+constinit std::atomic<uint32_t> lane_count{0};
+
+namespace {
+
+// Guards the list of idle lanes and the opening of new ones; never held while waiting for anything
+// but the server's answer to OpenLane.
+constinit pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit std::atomic<Lane*> lanes{nullptr};   // kMaxLanes of them, mapped at the first open
+constinit uint32_t idle_head = 0;              // index + 1
+constinit uint32_t idle_lanes = 0;
+constinit bool key_made = false;
+constinit pthread_key_t thread_end;
+
+uint64_t head_of(Lane& lane) { return lane.known_head = lane.header->head.load(std::memory_order_acquire); }
+
+void write_bare_record(Lane& lane, Op op) {
+    char* at = reserve(lane, sizeof(RecordHeader));
+    if (!at) return;
+    *reinterpret_cast<RecordHeader*>(at) = {sizeof(RecordHeader), static_cast<uint16_t>(op), 0, 0, 0};
+    publish(lane, sizeof(RecordHeader));
+}
+
+// Everything the thread sent has been executed, or the server is gone. Closing only then means that
+// nobody ever has to wait for a closed lane.
+bool drain(Lane& lane) {
+    uint64_t end = now_nanoseconds() + spin_nanoseconds();
+    while (head_of(lane) < lane.tail) {
+        if (now_nanoseconds() < end) {
+            pause_cpu();
+            continue;
+        }
+        if (!server_lives_sometimes()) return false;
+        usleep(100);
+    }
+    return true;
+}
+
+// The thread ended: its lane waits for another thread, or is closed when enough of them wait.
+void leave_lane(void* value) {
+    Lane* lane = static_cast<Lane*>(value);
+    if (lane != thread_lane) return;   // a fork came between
+    thread_lane = nullptr;
+    lane->header->async_error.exchange(0, std::memory_order_acq_rel);
+    pthread_mutex_lock(&lanes_lock);
+    bool keep = idle_lanes < kIdleLanes;
+    if (keep) {
+        lane->next_idle = idle_head;
+        idle_head = lane->index + 1;
+        ++idle_lanes;
+    }
+    pthread_mutex_unlock(&lanes_lock);
+    if (keep || !drain(*lane)) return;
+    lane->live.store(0, std::memory_order_release);
+    write_bare_record(*lane, Op::kCloseLane);
+}
+
+// With lanes_lock held.
+Lane* take_idle() {
+    if (idle_head == 0) return nullptr;
+    Lane* lane = &lane_at(idle_head - 1);
+    idle_head = lane->next_idle;
+    --idle_lanes;
+    return lane;
+}
+
+// With lanes_lock held.
+Lane* open_new(CUresult& status) {
+    if (!lanes.load(std::memory_order_relaxed)) {
+        void* table = mmap(nullptr, kMaxLanes * sizeof(Lane), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (table == MAP_FAILED) return status = CUDA_ERROR_OUT_OF_MEMORY, nullptr;
+        lanes.store(static_cast<Lane*>(table), std::memory_order_release);
+    }
+    uint32_t index = 0;
+    uint64_t offset = 0;
+    status = request_lane(static_cast<int32_t>(syscall(SYS_gettid)), index, offset);
+    if (status != CUDA_SUCCESS) return nullptr;
+    if (index >= kMaxLanes || offset > protocol::kArenaBytes - protocol::kLaneBytes) {
+        return status = CUDA_ERROR_OUT_OF_MEMORY, nullptr;
+    }
+    Lane& lane = lane_at(index);
+    char* base = arena_base() + offset;
+    lane.header = reinterpret_cast<LaneHeader*>(base);
+    lane.ring = base + protocol::kLaneRingOffset;
+    lane.reply = base + protocol::kLaneReplyOffset;
+    lane.session = session();
+    lane.index = index;
+    lane.live.store(1, std::memory_order_release);
+    if (index >= lane_count.load(std::memory_order_relaxed)) {
+        lane_count.store(index + 1, std::memory_order_seq_cst);
+    }
+    return &lane;
+}
+
+// Sleeps until half of the ring is free, so that a client in full flow is woken seldom.
+bool wait_for_space(Lane& lane, uint32_t bytes) {
+    uint64_t end = now_nanoseconds() + spin_nanoseconds();
+    auto fits = [&](uint64_t room) { return head_of(lane) + kRingBytes >= lane.tail + room; };
+    while (now_nanoseconds() < end) {
+        if (fits(bytes)) return true;
+        for (int i = 0; i < 16; ++i) pause_cpu();
+    }
+    LaneHeader& header = *lane.header;
+    while (true) {
+        header.space_wanted.store(1, std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (fits(bytes)) break;
+        futex_wait(header.space_wanted, 1, kLivenessMs);
+        if (fits(bytes)) break;
+        if (!server_lives()) return false;
+    }
+    header.space_wanted.store(0, std::memory_order_relaxed);
+    return true;
+}
+
+}  // namespace
+
+Lane& lane_at(uint32_t index) { return lanes.load(std::memory_order_acquire)[index]; }
+
+Lane* open_lane(CUresult& status) {
+    status = connected() ? sticky_error() : connect();
+    if (status != CUDA_SUCCESS) return nullptr;
+    if (!session()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;   // it turned native
+    pthread_mutex_lock(&lanes_lock);
+    if (!key_made) key_made = pthread_key_create(&thread_end, leave_lane) == 0;
+    Lane* lane = take_idle();
+    if (!lane) lane = open_new(status);
+    pthread_mutex_unlock(&lanes_lock);
+    if (!lane) return nullptr;
+    thread_lane = lane;
+    if (key_made) pthread_setspecific(thread_end, lane);
+    return lane;
+}
+
+char* reserve(Lane& lane, uint32_t bytes) {
+    uint64_t at = lane.tail % kRingBytes;
+    uint64_t pad = at + bytes > kRingBytes ? kRingBytes - at : 0;
+    if (lane.tail + pad + bytes > lane.known_head + kRingBytes) [[unlikely]] {
+        if (head_of(lane) + kRingBytes < lane.tail + pad + bytes &&
+            !wait_for_space(lane, static_cast<uint32_t>(pad + bytes))) {
+            return nullptr;
+        }
+    }
+    if (pad != 0) {
+        *reinterpret_cast<RecordHeader*>(lane.ring + at) = {static_cast<uint32_t>(pad),
+                                                            static_cast<uint16_t>(Op::kPad), 0, 0, 0};
+        lane.tail += pad;
+        at = 0;
+    }
+    return lane.ring + at;
+}
+
+void publish(Lane& lane, uint32_t bytes) {
+    lane.tail += bytes;
+    LaneHeader& header = *lane.header;
+    header.tail.store(lane.tail, std::memory_order_release);
+    // Either the server sees the new tail before it sleeps, or we see that it sleeps.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (header.server_asleep.load(std::memory_order_relaxed) != 0 &&
+        header.server_asleep.exchange(0, std::memory_order_acq_rel) != 0) {
+        futex_wake(header.server_asleep);
+    }
+}
+
+void forget_lanes() { thread_lane = nullptr; }
+
+}  // namespace smt::interpose

@@ -1,0 +1,104 @@
+#include "interpose/transport/remote_call.h"
+
+#include "interpose/entry/process.h"
+#include "interpose/transport/lane.h"
+#include "interpose/transport/waiting.h"
+
+namespace smt::interpose {
+
+using protocol::kMaxRecordBytes;
+using protocol::kRecordAlignment;
+using protocol::LaneHeader;
+using protocol::RecordHeader;
+
+namespace {
+
+constexpr uint64_t record_bytes(uint64_t payload) {
+    return (sizeof(RecordHeader) + payload + kRecordAlignment - 1) & ~uint64_t{kRecordAlignment - 1};
+}
+
+CUresult await_reply(Lane& lane) {
+    LaneHeader& header = *lane.header;
+    uint32_t wanted = lane.reply_seq;
+    auto answered = [&] { return header.reply_seq.load(std::memory_order_acquire) == wanted; };
+    uint64_t end = now_nanoseconds() + spin_nanoseconds();
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (answered()) return CUDA_SUCCESS;
+            pause_cpu();
+        }
+    } while (now_nanoseconds() < end);
+    CUresult status = CUDA_SUCCESS;
+    while (true) {
+        header.client_asleep.store(1, std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        uint32_t seen = header.reply_seq.load(std::memory_order_acquire);
+        if (seen == wanted) break;
+        futex_wait(header.reply_seq, seen, kLivenessMs);
+        if (answered()) break;
+        if (!server_lives()) {
+            status = sticky_error();
+            break;
+        }
+    }
+    header.client_asleep.store(0, std::memory_order_relaxed);
+    return status;
+}
+
+}  // namespace
+
+RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
+    Lane* lane = this_lane(status_);
+    if (!lane) [[unlikely]] return;
+    if (int32_t fatal = lane->session->fatal.load(std::memory_order_relaxed)) [[unlikely]] {
+        status_ = static_cast<CUresult>(fatal);
+        return;
+    }
+    if (lane->header->async_error.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        status_ = static_cast<CUresult>(lane->header->async_error.exchange(0, std::memory_order_acq_rel));
+        if (status_ != CUDA_SUCCESS) return;
+    }
+    uint64_t bytes = record_bytes(payload_bound);
+    if (payload_bound > kMaxRecordBytes || bytes > kMaxRecordBytes) [[unlikely]] {
+        status_ = CUDA_ERROR_INVALID_VALUE;
+        return;
+    }
+    char* at = reserve(*lane, static_cast<uint32_t>(bytes));
+    if (!at) [[unlikely]] {
+        status_ = sticky_error();
+        return;
+    }
+    writer_ = protocol::Writer(at + sizeof(RecordHeader), payload_bound);
+    lane_ = lane;
+}
+
+CUresult RemoteCall::post() {
+    if (!lane_) return status_;
+    if (!writer_.good()) return status_ = CUDA_ERROR_INVALID_VALUE;
+    uint32_t payload = static_cast<uint32_t>(writer_.used());
+    uint32_t bytes = static_cast<uint32_t>(record_bytes(payload));
+    char* at = lane_->ring + lane_->tail % protocol::kRingBytes;
+    *reinterpret_cast<RecordHeader*>(at) = {bytes, op_, 0, 0, payload};
+    publish(*lane_, bytes);
+    lane_->posted.store(lane_->tail, std::memory_order_relaxed);
+    return status_;
+}
+
+CUresult RemoteCall::wait() {
+    if (!lane_) return status_;
+    if (!writer_.good()) return status_ = CUDA_ERROR_INVALID_VALUE;
+    uint32_t payload = static_cast<uint32_t>(writer_.used());
+    uint32_t bytes = static_cast<uint32_t>(record_bytes(payload));
+    char* at = lane_->ring + lane_->tail % protocol::kRingBytes;
+    *reinterpret_cast<RecordHeader*>(at) = {bytes, op_, protocol::kWantsReply, ++lane_->reply_seq, payload};
+    publish(*lane_, bytes);
+    status_ = await_reply(*lane_);
+    if (status_ != CUDA_SUCCESS) return status_;
+    lane_->posted.store(lane_->tail, std::memory_order_relaxed);
+    LaneHeader& header = *lane_->header;
+    uint64_t size = header.reply_bytes;
+    reply_ = protocol::Reader(lane_->reply, size <= protocol::kReplyBytes ? size : 0);
+    return status_ = static_cast<CUresult>(header.reply_status);
+}
+
+}  // namespace smt::interpose

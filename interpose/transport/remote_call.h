@@ -1,0 +1,95 @@
+// One call to the server from the current thread: the only way anything leaves libsmt.so.
+//
+//   RemoteCall call(op, payload_bound);       // opens the lane, checks state; see open errors below
+//   if (!call.open()) return call.status();
+//   call.in(x); call.in_stream(s); ...        // the payload, in the order the server reads it
+//   call.post();                              // fire and forget  -> CUresult (usually SUCCESS)
+//   call.wait();                              // or: synchronous  -> the server's CUresult
+//   call.out(y); call.out_array(p, n); ...    // after wait(): the reply, in the server's order
+//
+// Rules of the place: runs in the application's thread; never throws, allocates, prints or exits;
+// never holds a lock while waiting. A RemoteCall lives on the stack and is used once.
+//
+// open() fails, and status() says, when the process never initialised CUDA or was forked
+// (NOT_INITIALIZED), when the server is lost or a fault poisoned the shared context (the sticky
+// error), when an earlier fire-and-forget record of this thread failed (that error, once), or when
+// no lane can be had (OUT_OF_MEMORY).
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "runtime/protocol/codec.h"
+#include "runtime/protocol/record.h"
+
+namespace smt::interpose {
+
+struct Stream;
+struct Event;
+struct Lane;
+
+class RemoteCall {
+public:
+    // payload_bound: no fewer bytes than the payload will take; at most kMaxRecordBytes.
+    RemoteCall(uint16_t op, uint64_t payload_bound);
+    RemoteCall(protocol::Op op, uint64_t payload_bound) : RemoteCall(static_cast<uint16_t>(op), payload_bound) {}
+    RemoteCall(const RemoteCall&) = delete;
+    RemoteCall& operator=(const RemoteCall&) = delete;
+
+    bool open() const { return lane_ != nullptr; }
+    CUresult status() const { return status_; }
+
+    template <typename T>
+    void in(const T& value) { writer_.scalar(value); }
+    template <typename T>
+    void in_array(const T* values, uint64_t count) { writer_.array(values, count); }
+    void in_string(const char* text) { writer_.string(text); }
+    void in_bytes(const void* data, uint64_t bytes) { writer_.bytes(data, bytes); }
+    // Room in the record itself, to be filled before post() or wait(); nullptr if it does not fit.
+    char* in_space(uint64_t bytes) { return writer_.space(bytes); }
+
+    // Publish. Both return CUDA_ERROR_INVALID_VALUE without sending if the payload did not fit.
+    // wait() spins shortly, then sleeps; returns the sticky error if the server goes away.
+    CUresult post();
+    CUresult wait();
+
+    template <typename T>
+    void out(T* value) { T v = reply_.scalar<T>(); if (value && reply_.good()) *value = v; }
+    // Copies min(count in reply, capacity) elements; returns the count in the reply.
+    template <typename T>
+    uint64_t out_array(T* values, uint64_t capacity) {
+        uint64_t count = 0;
+        const T* from = reply_.array<T>(count);
+        for (uint64_t i = 0; from && values && i < count && i < capacity; ++i) values[i] = from[i];
+        return count;
+    }
+    protocol::Reader& reply() { return reply_; }
+
+private:
+    Lane* lane_ = nullptr;
+    CUresult status_ = CUDA_SUCCESS;
+    uint16_t op_;
+    protocol::Writer writer_{nullptr, 0};
+    protocol::Reader reply_{nullptr, 0};
+};
+
+// Order across lanes. Records of one thread run in order, records of two threads do not, so a call
+// that uses a stream or event another thread used last first waits (in the server) for that
+// thread's lane to have reached that use. Call these BEFORE constructing the RemoteCall that uses
+// the object; they post kWaitLane records when, and only when, one is needed.
+//   order_after(stream): the stream's last use; for a blocking stream also the legacy stream's;
+//                        for the legacy stream the last use of every lane
+//   order_after_all():   every lane (context synchronise, free, reset, unload)
+// note_use() is called AFTER post()/wait() with the same object.
+CUresult order_after(CUstream stream);
+CUresult order_after(Event& event);
+CUresult order_after_all();
+void note_use(CUstream stream);
+void note_use(Event& event);
+
+// kLegacyStream, kPerThreadStream or the id of a created stream. False: not a stream of ours.
+// `stream` is canonical: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never null.
+bool stream_ref(CUstream stream, uint32_t& ref);
+
+}  // namespace smt::interpose

@@ -1,0 +1,206 @@
+#include "interpose/transport/server_start.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "interpose/transport/connection.h"
+#include "interpose/transport/waiting.h"
+#include "runtime/protocol/environment.h"
+
+extern char** environ;
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr useconds_t kRetryMicroseconds = 2'000;
+constexpr int kNoServer = -1;
+
+bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
+    const char* chosen = getenv(environment::kRuntimeDir);
+    const char* xdg = getenv(environment::kXdgRuntimeDir);
+    int bytes;
+    if (chosen && *chosen) {
+        bytes = snprintf(path, sizeof path, "%s", chosen);
+    } else if (xdg && *xdg) {
+        bytes = snprintf(path, sizeof path, "%s/smt", xdg);
+    } else {
+        bytes = snprintf(path, sizeof path, "/tmp/smt-%u", static_cast<unsigned>(geteuid()));
+    }
+    if (bytes >= static_cast<int>(sizeof path)) return explain(failure, "the runtime directory's name is too long"), false;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return explain(failure, "cannot create %s: %s", path, strerrordesc_np(errno)), false;
+    }
+    struct stat found;
+    if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
+        (found.st_mode & 077) != 0) {
+        return explain(failure, "%s is not a directory of ours with mode 0700", path), false;
+    }
+    return true;
+}
+
+// The socket, or kNoServer with errno.
+int try_connect(const char* path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof address.sun_path) return errno = ENAMETOOLONG, kNoServer;
+    strcpy(address.sun_path, path);
+    int socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (socket_fd < 0) return kNoServer;
+    int rc;
+    do rc = connect(socket_fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0) return socket_fd;
+    int error = errno;
+    close(socket_fd);
+    return errno = error, kNoServer;
+}
+
+bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
+    const char* chosen = getenv(environment::kServer);
+    if (chosen && *chosen) {
+        snprintf(path, sizeof path, "%s", chosen);
+    } else {
+        Dl_info self;
+        char real[PATH_MAX];
+        if (!dladdr(reinterpret_cast<void*>(&reach_server), &self) || !self.dli_fname ||
+            !realpath(self.dli_fname, real)) {
+            return explain(failure, "cannot tell where libsmt.so lies"), false;
+        }
+        char* slash = strrchr(real, '/');
+        int folder = slash ? static_cast<int>(slash - real) : 0;
+        snprintf(path, sizeof path, "%.*s/../bin/smtd", folder, real);
+    }
+    if (access(path, X_OK) != 0) {
+        return explain(failure, "cannot run %s: %s (%s names the server's program)", path, strerrordesc_np(errno),
+                       environment::kServer), false;
+    }
+    return true;
+}
+
+// The environment of the server: ours without the preload, and with only its GPU visible. malloc()ed.
+char** server_environment(const char* visible) {
+    static constexpr char kPreload[] = "LD_PRELOAD=", kVisible[] = "CUDA_VISIBLE_DEVICES=";
+    size_t count = 0;
+    while (environ[count]) ++count;
+    size_t visible_bytes = visible ? sizeof kVisible + strlen(visible) : 0;
+    char** copy = static_cast<char**>(malloc((count + 2) * sizeof(char*) + visible_bytes));
+    if (!copy) return nullptr;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (strncmp(environ[i], kPreload, sizeof kPreload - 1) == 0) continue;
+        if (visible && strncmp(environ[i], kVisible, sizeof kVisible - 1) == 0) continue;
+        copy[kept++] = environ[i];
+    }
+    if (visible) {
+        char* text = reinterpret_cast<char*>(copy + count + 2);
+        strcpy(text, kVisible);
+        strcat(text, visible);
+        copy[kept++] = text;
+    }
+    copy[kept] = nullptr;
+    return copy;
+}
+
+// Runs `smtd --daemonize`; its first process ends as soon as the server proper is on its way.
+bool spawn_server(const char* directory, const char* key, const char* visible, SessionFailure& failure) {
+    char program[kPathBytes], log[kPathBytes];
+    if (!server_program(program, failure)) return false;
+    snprintf(log, sizeof log, "%s/%s.log", directory, key);
+    char** variables = server_environment(visible);
+    if (!variables) return explain(failure, "no memory"), false;
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    char daemonize[] = "--daemonize", key_option[] = "--key", key_text[128];
+    snprintf(key_text, sizeof key_text, "%s", key);
+    char* arguments[] = {program, daemonize, key_option, key_text, nullptr};
+    pid_t child = 0;
+    int error = posix_spawn(&child, program, &files, &attributes, arguments, variables);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    free(variables);
+    if (error != 0) return explain(failure, "cannot start %s: %s", program, strerrordesc_np(error)), false;
+    int status = 0;
+    pid_t reaped;
+    do reaped = waitpid(child, &status, 0);
+    while (reaped < 0 && errno == EINTR);
+    // The application may reap every child of the process before us; then there is no status to see.
+    if (reaped == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+        return explain(failure, "%s did not start, see %s", program, log), false;
+    }
+    return true;
+}
+
+// Holds the start lock while it starts the server, so that of many clients only one does.
+int start_server(const char* directory, const char* key, const char* visible, const char* socket_path,
+                 uint64_t deadline, SessionFailure& failure) {
+    char path[kPathBytes];
+    snprintf(path, sizeof path, "%s/%s.start", directory, key);
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0) return explain(failure, "cannot open %s: %s", path, strerrordesc_np(errno)), kNoServer;
+    bool mine = false;
+    bool started = false;
+    int result = kNoServer;
+    while (true) {
+        if (!mine) mine = flock(lock, LOCK_EX | LOCK_NB) == 0;
+        result = try_connect(socket_path);
+        if (result != kNoServer) break;
+        if (mine && !started) {
+            if (!spawn_server(directory, key, visible, failure)) break;
+            started = true;
+        }
+        if (now_nanoseconds() > deadline) {
+            explain(failure, "the server did not answer within %u s, see %s/%s.log", kStartSeconds, directory, key);
+            break;
+        }
+        usleep(kRetryMicroseconds);
+    }
+    close(lock);
+    return result;
+}
+
+}  // namespace
+
+void explain(SessionFailure& failure, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(failure.text, sizeof failure.text, format, arguments);
+    va_end(arguments);
+}
+
+int reach_server(const char* key, const char* visible, uint64_t deadline, SessionFailure& failure) {
+    char directory[kPathBytes], path[kPathBytes + 128];
+    if (!runtime_directory(directory, failure)) return kNoServer;
+    snprintf(path, sizeof path, "%s/%s.sock", directory, key);
+    int socket_fd = try_connect(path);
+    if (socket_fd != kNoServer) return socket_fd;
+    if (errno == ENAMETOOLONG) return explain(failure, "%s is too long for a socket's name", path), kNoServer;
+    return start_server(directory, key, visible, path, deadline, failure);
+}
+
+}  // namespace smt::interpose

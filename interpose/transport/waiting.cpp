@@ -1,0 +1,81 @@
+#include "interpose/transport/waiting.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "interpose/entry/process.h"
+
+namespace smt::interpose {
+
+namespace {
+
+// A round trip through the server takes some microseconds; a futex wake costs as much again, so
+// spinning a few times that long pays. With one or two processors the spinner would keep the
+// server from the very core it needs.
+constexpr uint64_t kLongSpin = 40'000;
+constexpr uint64_t kShortSpin = 2'000;
+constexpr int kPausesPerLook = 16;
+
+constexpr uint64_t kShortestNap = 20'000;
+constexpr uint64_t kLongestNap = 500'000;
+
+constinit std::atomic<uint64_t> chosen_spin{0};
+
+}  // namespace
+
+uint64_t spin_nanoseconds() {
+    uint64_t spin = chosen_spin.load(std::memory_order_relaxed);
+    if (spin != 0) return spin;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    spin = processors > 2 ? kLongSpin : kShortSpin;
+    chosen_spin.store(spin, std::memory_order_relaxed);
+    return spin;
+}
+
+uint64_t now_nanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t milliseconds) {
+    timespec limit{milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1'000'000};
+    syscall(SYS_futex, &word, FUTEX_WAIT, expected, &limit, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t>& word) {
+    syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+bool spin_word(uint32_t index, uint64_t value) {
+    std::atomic<uint64_t>& word = completion_word(index);
+    if (word.load(std::memory_order_acquire) >= value) return true;
+    uint64_t end = now_nanoseconds() + spin_nanoseconds();
+    do {
+        for (int i = 0; i < kPausesPerLook; ++i) {
+            pause_cpu();
+            if (word.load(std::memory_order_acquire) >= value) return true;
+        }
+    } while (now_nanoseconds() < end);
+    return false;
+}
+
+CUresult wait_word(uint32_t index, uint64_t value) {
+    if (spin_word(index, value)) return CUDA_SUCCESS;
+    std::atomic<uint64_t>& word = completion_word(index);
+    uint64_t nap = kShortestNap;
+    while (word.load(std::memory_order_acquire) < value) {
+        if (!server_lives_sometimes() || sticky_error() != CUDA_SUCCESS) return sticky_error();
+        timespec rest{0, static_cast<long>(nap)};
+        nanosleep(&rest, nullptr);
+        if (nap < kLongestNap) nap += nap / 4;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::interpose

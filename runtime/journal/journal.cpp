@@ -1,0 +1,122 @@
+// The journal's writer. See file_format.h for how an entry is guarded.
+#include "runtime/journal/journal.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/journal/file_format.h"
+
+namespace smt::runtime::journal {
+
+struct Writer::Impl {
+    char* file = nullptr;
+    std::mutex mutex;                                   // guards indices and the end of the name table
+    std::unordered_map<std::string, uint32_t> indices;
+
+    FileHeader& header() { return *reinterpret_cast<FileHeader*>(file); }
+};
+
+namespace {
+
+// A new file, filled so that a full disk is an error here and not a SIGBUS later. An older journal
+// is unlinked, not truncated: a reader may still have it mapped.
+char* create_file(const std::string& path, std::string& error) {
+    ::unlink(path.c_str());
+    int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        error = "cannot create journal " + path + ": " + std::strerror(errno);
+        return nullptr;
+    }
+    int full = ::posix_fallocate(fd, 0, kFileBytes);
+    void* file = full ? MAP_FAILED : ::mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (file == MAP_FAILED) {
+        error = "cannot map journal " + path + ": " + std::strerror(full ? full : errno);
+        ::unlink(path.c_str());
+    }
+    ::close(fd);
+    return file == MAP_FAILED ? nullptr : static_cast<char*>(file);
+}
+
+std::atomic_ref<uint64_t> word(uint64_t* words, uint64_t index) {
+    return std::atomic_ref<uint64_t>(words[index]);
+}
+
+// Takes the slot for one writer. False when another holds it, which takes a writer that slept
+// through a whole ring.
+bool take(std::atomic_ref<uint64_t> guard, uint64_t expected) {
+    return expected != kBusy && guard.compare_exchange_strong(expected, kBusy, std::memory_order_acquire);
+}
+
+}  // namespace
+
+Writer::Writer(const std::string& path) {
+    char* file = create_file(path, error_);
+    if (!file) return;
+    impl_ = new Impl;
+    impl_->file = file;
+    FileHeader& header = impl_->header();
+    header.version = kFileVersion;
+    header.entry_bytes = sizeof(Entry);
+    header.entries = kEntries;
+    header.name_bytes = kNameBytes;
+    header.next.store(1, std::memory_order_relaxed);
+    std::memcpy(file + kNamesOffset, "?", 2);
+    header.names_used.store(2, std::memory_order_relaxed);
+    std::atomic_ref<uint64_t>(header.magic).store(kFileMagic, std::memory_order_release);
+}
+
+Writer::~Writer() {
+    if (!impl_) return;
+    ::munmap(impl_->file, kFileBytes);
+    delete impl_;
+}
+
+uint32_t Writer::name(std::string_view text) {
+    if (!impl_ || text.empty()) return 0;
+    text = text.substr(0, text.find('\0'));
+    std::lock_guard lock(impl_->mutex);
+    auto [found, fresh] = impl_->indices.try_emplace(std::string(text), 0);
+    if (!fresh) return found->second;
+    uint32_t used = impl_->header().names_used.load(std::memory_order_relaxed);
+    if (text.size() + 1 > kNameBytes - used) return 0;
+    std::memcpy(impl_->file + kNamesOffset + used, text.data(), text.size());   // the file is zero beyond
+    impl_->header().names_used.store(used + static_cast<uint32_t>(text.size()) + 1, std::memory_order_release);
+    return found->second = used;
+}
+
+uint64_t Writer::write(Entry entry) {
+    if (!impl_) return 0;
+    if (entry.time_ns == 0) entry.time_ns = now_ns();
+    entry.sequence = impl_->header().next.fetch_add(1, std::memory_order_relaxed);
+    uint64_t* slot = slot_words(impl_->file, entry.sequence);
+    if (!take(word(slot, 0), word(slot, 0).load(std::memory_order_relaxed))) return entry.sequence;
+    uint64_t words[kEntryWords];
+    std::memcpy(words, &entry, sizeof(entry));
+    for (uint64_t i = 1; i < kEntryWords; ++i) word(slot, i).store(words[i], std::memory_order_release);
+    word(slot, 0).store(entry.sequence, std::memory_order_release);
+    return entry.sequence;
+}
+
+void Writer::set_times(uint64_t sequence, uint64_t start_ns, uint64_t end_ns) {
+    if (!impl_ || sequence == 0) return;
+    uint64_t* slot = slot_words(impl_->file, sequence);
+    if (!take(word(slot, 0), sequence)) return;
+    word(slot, offsetof(Entry, start_ns) / sizeof(uint64_t)).store(start_ns, std::memory_order_release);
+    word(slot, offsetof(Entry, end_ns) / sizeof(uint64_t)).store(end_ns, std::memory_order_release);
+    word(slot, 0).store(sequence, std::memory_order_release);
+}
+
+uint64_t now_ns() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace smt::runtime::journal

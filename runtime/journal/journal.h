@@ -1,0 +1,92 @@
+// The journal: what the server did, for people and programs to read while it runs and after.
+//
+// One file per server (journal_path()), memory-mapped: a fixed header, a table of names that only
+// grows, and a ring of fixed-size entries that the newest overwrite. Writing an entry takes one
+// atomic increment and a copy; no lock, no system call, any thread. A reader (tools/smt, tests)
+// maps the same file read-only and skips entries whose sequence word says they are being written.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace smt::runtime::journal {
+
+enum class Kind : uint32_t {
+    kLaunch = 1,        // every field
+    kSessionOpened = 2, // name = tenant, text = program, value = pid
+    kSessionClosed = 3, // name = tenant, text = how it ended, value = pid
+    kUnsupported = 4,   // name = driver function, value = how often so far in this session
+    kNote = 5,          // text: one clear line (a refused handshake, a fault, ...)
+};
+
+// POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC; names are indices of the name table.
+struct Entry {
+    uint64_t sequence = 0;       // set by the writer
+    uint64_t time_ns = 0;        // when the server handed it to the driver
+    uint64_t start_ns = 0;       // when it ran on the GPU, if timed (SMT_JOURNAL_TIMES=1); else 0
+    uint64_t end_ns = 0;
+    Kind kind = Kind::kNote;
+    uint32_t session = 0;
+    uint32_t lane = 0;
+    uint32_t stream = 0;         // protocol stream reference
+    uint32_t name = 0;
+    uint32_t text = 0;
+    uint64_t value = 0;
+    uint32_t grid[3] = {};
+    uint32_t block[3] = {};
+    uint32_t registers = 0;      // per thread
+    uint32_t shared_bytes = 0;   // static and dynamic, per block
+};
+static_assert(sizeof(Entry) == 96);
+
+inline constexpr uint32_t kEntries = 1u << 18;
+inline constexpr uint32_t kNameBytes = 8u << 20;
+
+class Writer {
+public:
+    // Creates or truncates the file. On failure the writer is mute: every call is a no-op, and
+    // error() says why.
+    explicit Writer(const std::string& path);
+    ~Writer();
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+
+    // Index of a name, the same one for the same text; 0 when the table is full ("?").
+    // Takes a lock: call it when a thing is created, not for each entry.
+    uint32_t name(std::string_view text);
+    // Fills sequence, and time_ns if it is 0. Returns the entry's sequence.
+    uint64_t write(Entry entry);
+    // Adds the GPU times to an entry that is still in the ring.
+    void set_times(uint64_t sequence, uint64_t start_ns, uint64_t end_ns);
+    const std::string& error() const { return error_; }
+
+private:
+    struct Impl;
+    Impl* impl_ = nullptr;
+    std::string error_;
+};
+
+class Reader {
+public:
+    explicit Reader(const std::string& path);   // error() is not empty when it cannot be read
+    ~Reader();
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
+    // Every complete entry with sequence >= from, oldest first. Returns the sequence to go on with.
+    uint64_t read(uint64_t from, const std::function<void(const Entry&)>& visit) const;
+    std::string_view name(uint32_t index) const;
+    const std::string& error() const { return error_; }
+
+private:
+    struct Impl;
+    Impl* impl_ = nullptr;
+    std::string error_;
+};
+
+uint64_t now_ns();   // CLOCK_MONOTONIC
+
+}  // namespace smt::runtime::journal

@@ -1,0 +1,52 @@
+// Every environment variable that smt reads: name, type, range, default, who reads it.
+// Nothing else in the tree calls getenv with a name that is not declared here.
+#pragma once
+
+namespace smt::environment {
+
+// Directory of sockets, locks, logs and journals. Path.
+// Default: $XDG_RUNTIME_DIR/smt, else /tmp/smt-<uid>. Must be ours, with mode 0700. Client, server, tools.
+inline constexpr const char* kRuntimeDir = "SMT_RUNTIME_DIR";
+
+// The server's program. Path. Default: <directory of libsmt.so>/../bin/smtd. Client.
+inline constexpr const char* kServer = "SMT_SERVER";
+
+// The driver the server loads. Path. Default: libcuda.so.1 as the loader finds it. Server.
+inline constexpr const char* kDriver = "SMT_DRIVER";
+
+// The real driver in the client's process. Path, or "none". Default: the usual directories. Client.
+inline constexpr const char* kRealDriver = "SMT_REAL_DRIVER";
+
+// What a client does without a server. "error" or "native". Default: error. Client.
+inline constexpr const char* kFallback = "SMT_FALLBACK";
+
+// The tenant's name. Text, at most 63 bytes. Default: the program's name. Client.
+inline constexpr const char* kTenant = "SMT_TENANT";
+
+// Device memory the tenant may hold. Bytes, with an optional K, M, G or T; 0: the device's.
+// Default: 0. Client; the server enforces it.
+inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
+
+// The tenant's priority. Whole number, 0 is normal and more is more urgent; the scheduler's to use.
+// Default: 0. Client.
+inline constexpr const char* kPriority = "SMT_PRIORITY";
+
+// Seconds without a session after which the server leaves. 0 to 86400; 0: it never leaves.
+// Default: 60. Server.
+inline constexpr const char* kIdleSeconds = "SMT_IDLE_SECONDS";
+inline constexpr long kIdleSecondsDefault = 60;
+inline constexpr long kIdleSecondsMax = 86400;
+
+// Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
+inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
+
+// Not ours, read for the defaults above.
+inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
+
+// Not ours: what the command `smt` reads or sets for the programs it starts or examines.
+inline constexpr const char* kPreload = "LD_PRELOAD";
+inline constexpr const char* kPath = "PATH";
+inline constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+inline constexpr const char* kCudaHome = "CUDA_HOME";
+
+}  // namespace smt::environment

@@ -1,0 +1,105 @@
+// Messages on the control socket (SOCK_SEQPACKET, one struct a packet).
+//
+//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened }
+//
+// The socket stays open for as long as the client lives: its end of file is how the server learns
+// that a client died, and how a client learns that the server did. Welcome carries the arena's
+// file descriptor (SCM_RIGHTS). If the client cannot map the proposed addresses it answers
+// Mapped{ok = 0} and the server proposes others, kMappingAttempts times.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/protocol/version.h"
+
+namespace smt::protocol {
+
+inline constexpr int kMappingAttempts = 8;
+inline constexpr uint32_t kTenantNameBytes = 64;
+inline constexpr uint32_t kMessageBytes = 256;
+
+enum class ControlKind : uint32_t {
+    kHello = 1,
+    kWelcome = 2,
+    kMapped = 3,
+    kOpenLane = 4,
+    kLaneOpened = 5,
+    kStatus = 6,       // from `smt server status`: answered with StatusReply, then closed
+    kStop = 7,         // from `smt server stop`: answered with StatusReply, then the server leaves
+    kStatusReply = 8,
+};
+
+struct Hello {
+    ControlKind kind = ControlKind::kHello;
+    uint32_t magic = kMagic;
+    uint32_t version = kProtocolVersion;
+    uint32_t reserved = 0;
+    uint64_t table_hash = 0;
+    int32_t pid = 0;
+    int32_t priority = 0;                  // reserved for scheduling; 0 is normal
+    uint64_t memory_limit = 0;             // bytes; 0: the device's
+    char tenant[kTenantNameBytes] = {};    // NUL-terminated
+    char program[kTenantNameBytes] = {};   // NUL-terminated, for the log
+};
+static_assert(sizeof(Hello) == 168);
+
+enum class WelcomeStatus : uint32_t { kOk = 0, kVersionMismatch = 1, kRefused = 2, kNoDevice = 3 };
+
+struct Welcome {
+    ControlKind kind = ControlKind::kWelcome;
+    WelcomeStatus status = WelcomeStatus::kOk;
+    uint32_t version = kProtocolVersion;
+    uint32_t session = 0;
+    uint64_t table_hash = 0;
+    uint64_t arena_base = 0;
+    uint64_t device_base = 0;
+    int32_t server_pid = 0;
+    int32_t reserved = 0;
+    char message[kMessageBytes] = {};      // why not, when status is not kOk
+};
+static_assert(sizeof(Welcome) == 304);
+
+struct Mapped {
+    ControlKind kind = ControlKind::kMapped;
+    uint32_t ok = 0;
+};
+static_assert(sizeof(Mapped) == 8);
+
+struct OpenLane {
+    ControlKind kind = ControlKind::kOpenLane;
+    int32_t thread = 0;
+};
+static_assert(sizeof(OpenLane) == 8);
+
+struct LaneOpened {
+    ControlKind kind = ControlKind::kLaneOpened;
+    int32_t status = 0;                    // CUresult
+    uint32_t lane = 0;                     // index, unique in the session for its whole life
+    uint32_t reserved = 0;
+    uint64_t offset = 0;                   // of the LaneHeader in the arena
+};
+static_assert(sizeof(LaneOpened) == 24);
+
+struct StatusRequest {
+    ControlKind kind = ControlKind::kStatus;
+    uint32_t magic = kMagic;
+};
+static_assert(sizeof(StatusRequest) == 8);
+
+struct StatusReply {
+    ControlKind kind = ControlKind::kStatusReply;
+    uint32_t version = kProtocolVersion;
+    int32_t server_pid = 0;
+    uint32_t sessions = 0;
+    uint32_t lanes = 0;
+    uint32_t reserved = 0;
+    uint64_t sessions_served = 0;
+    uint64_t launches = 0;
+    uint64_t device_bytes = 0;             // held for tenants now
+    uint64_t host_bytes = 0;               // pinned and managed, held for tenants now
+    uint64_t uptime_ms = 0;
+    char device[kMessageBytes] = {};
+};
+static_assert(sizeof(StatusReply) == 320);
+
+}  // namespace smt::protocol

@@ -1,0 +1,232 @@
+// Records: what a client thread puts into its lane.
+//
+//   lane    := { record }
+//   record  := RecordHeader, payload, padding to 16 bytes
+//   payload := for a generated call: the parameters in order, as codec.h writes them
+//              for a hand-written call: one of the structs below, then what it announces
+//
+// A record never wraps: where it would, a kPad record fills the ring to its end.
+// kWantsReply: the client waits; the server answers in the lane's reply area. Without it an error
+// is kept in LaneHeader::async_error and returned by the thread's next call, as CUDA allows.
+#pragma once
+
+#include <cstdint>
+
+namespace smt::protocol {
+
+inline constexpr uint32_t kRecordAlignment = 16;
+inline constexpr uint16_t kWantsReply = 1;
+
+struct RecordHeader {
+    uint32_t bytes;      // whole record, a multiple of kRecordAlignment
+    uint16_t op;         // Op below, or a generated opcode from kFirstGeneratedOp on
+    uint16_t flags;
+    uint32_t reply_seq;  // what the server stores in LaneHeader::reply_seq when it answers
+    uint32_t payload_bytes;
+};
+static_assert(sizeof(RecordHeader) == kRecordAlignment);
+
+inline constexpr uint16_t kFirstGeneratedOp = 256;
+
+// Hand-written operations. The comment says: payload -> reply payload.
+enum class Op : uint16_t {
+    kPad = 0,              // nothing -> no reply
+    kWaitLane = 1,         // WaitLane -> no reply: go on when another lane has reached a position
+    kCloseLane = 2,        // nothing -> no reply: the thread ended
+    kOpenStaging = 3,      // nothing -> StagingOpened
+    kLaunch = 4,           // Launch, attributes, parameters -> no reply
+    kCopySlot = 5,         // CopySlot -> no reply
+    kCopy = 6,             // Copy -> status
+    kEventCreate = 7,      // EventCreate -> no reply
+    kEventDestroy = 8,     // EventRef -> no reply
+    kEventRecord = 9,      // EventRecord -> no reply
+    kEventSynchronize = 10,// EventRef -> status; flags kEventQueryOnly: NOT_READY instead of waiting
+    kEventElapsed = 11,    // EventPair -> float milliseconds
+    kStreamWaitEvent = 12, // StreamWaitEvent -> no reply
+    kStreamCreate = 13,    // StreamCreate -> StreamCreated
+    kStreamDestroy = 14,   // StreamRef -> status
+    kStreamSynchronize = 15,  // StreamRef -> status
+    kStreamQuery = 16,     // StreamRef -> status
+    kContextSynchronize = 17, // nothing -> status
+    kContextReset = 18,    // nothing -> status: frees everything of the session
+    kMemAlloc = 19,        // MemAlloc -> MemAllocated
+    kMemFree = 20,         // Address -> status
+    kHostAlloc = 21,       // MemAlloc -> MemAllocated (an address in the arena)
+    kHostFree = 22,        // Address -> status
+    kMemInfo = 23,         // nothing -> MemInfo
+    kMemAllocAsync = 24,   // MemAllocAsync -> MemAllocated
+    kMemFreeAsync = 25,    // MemFreeAsync -> no reply
+    kUploadBegin = 26,     // UploadBegin -> status: a buffer in the server to put an image into
+    kUploadSlot = 27,      // UploadSlot -> no reply: a staging slot's bytes go into it
+    kModuleLoad = 28,      // ModuleLoad, options -> Loaded [, log bytes]
+    kModuleUnload = 29,    // ObjectRef -> status
+    kGetFunction = 30,     // ObjectRef, name -> FunctionInfo, parameter table, name
+    kHostFunction = 31,    // HostFunction -> no reply
+    kFetchOutput = 32,     // nothing -> bytes of device printf (status NOT_READY: more follows)
+    kAddressReserve = 33,  // AddressReserve -> MemAllocated
+    kGraphKernelNode = 34, // GraphKernelNode, ids, parameters -> status [, node]
+    kGraphMemcpyNode = 35, // GraphCopyNode, ids -> status [, node]
+    kGraphHostNode = 36,   // GraphHostNode, ids -> status [, node]
+    kStreamBeginCapture = 64,  // StreamCapture -> status
+    kStreamEndCapture = 65,    // StreamRef -> u64 graph
+    kStreamCaptureInfo = 66,   // StreamRef -> CaptureInfo, node ids, edge data
+    kGraphLaunch = 67,         // GraphLaunch -> no reply
+    kGraphMemcpyNodeGet = 68,  // u64 node -> CUDA_MEMCPY3D
+    kGraphKernelNodeGet = 69,  // u64 node -> GraphKernelNode, parameters
+    kFunctionAttribute = 70,   // FunctionAttribute -> status (set)
+    kEnumerateFunctions = 71,  // ObjectRef -> u32 count, then NUL-terminated names
+    kLinkAdd = 72,             // LinkAdd, name, options -> LinkResult, logs (data through the upload buffer)
+    kLinkComplete = 73,        // u64 state -> LinkResult, logs; the image is read with kDownload
+    kDownload = 74,            // Download -> bytes
+    kGetGlobal = 75,           // ObjectRef, name -> MemAllocated
+    kUnsupported = 76,         // u32 index of the entry point in the coverage table -> no reply: counted
+    kLinkCreate = 77,          // LinkCreate, options -> u64 state
+    kLinkDestroy = 78,         // u64 state -> status
+    kStreamUpdateCapture = 79, // StreamUpdateCapture, node ids, CUgraphEdgeData -> status
+    kGetManaged = 80,          // ObjectRef of a library, name -> MemAllocated
+    kGraphHostNodeGet = 81,    // u64 node -> u64 function, u64 user data (the client's addresses)
+    kBeginCaptureToGraph = 82, // StreamCapture, u64 count, node ids, CUgraphEdgeData -> status
+    kAddressFree = 83,     // AddressRange -> status: what kAddressReserve gave
+    kPoolGetAttribute = 84,  // PoolAttribute -> u64 value
+    kPoolSetAttribute = 85,  // PoolAttribute -> status
+};
+
+// A stream as a record names it. Created streams count from kFirstStream on.
+inline constexpr uint32_t kLegacyStream = 0;
+inline constexpr uint32_t kPerThreadStream = 1;  // the default stream of the lane's own thread
+inline constexpr uint32_t kFirstStream = 2;
+
+struct WaitLane { uint32_t lane; uint32_t reserved; uint64_t position; };
+struct StagingOpened { uint64_t offset; uint32_t first_word; uint32_t reserved; };  // slot i completes word first_word + i
+
+struct Launch {
+    uint32_t function;
+    uint32_t stream;
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;
+    uint32_t attribute_count;   // that many CUlaunchAttribute follow
+    uint32_t parameter_bytes;   // then the parameter buffer
+    uint32_t flags;             // kLaunchCooperative
+};
+inline constexpr uint32_t kLaunchCooperative = 1;
+static_assert(sizeof(Launch) == 48);
+
+// One end of a copy. Host addresses must lie in the arena; arrays are handles of the session.
+enum class Place : uint32_t { kHost = 1, kDevice = 2, kArray = 3 };  // = CUmemorytype
+struct CopyEnd {
+    Place place;
+    uint32_t lod;
+    uint64_t address;           // or the array's handle
+    uint64_t x_bytes, y, z;     // start within it
+    uint64_t pitch, height;     // 0: packed
+};
+static_assert(sizeof(CopyEnd) == 56);
+
+struct Copy {                   // everything but pageable memory
+    CopyEnd to, from;
+    uint64_t width_bytes, height, depth;
+    uint32_t stream;
+    uint32_t wait;              // 1: answer when it is done, 0: when it is enqueued
+};
+static_assert(sizeof(Copy) == 144);
+
+struct CopySlot {               // one staging slot to or from the device; row-packed in the slot
+    CopyEnd device;             // the other end
+    uint64_t width_bytes, height, depth;
+    uint32_t stream;
+    uint32_t slot;
+    uint32_t to_device;
+    uint32_t reserved;
+    uint64_t done_value;        // the GPU stores it in the slot's word when the slot is free (to
+                                // device) or full (from device)
+};
+static_assert(sizeof(CopySlot) == 104);
+
+struct EventRef { uint32_t event; uint32_t flags; };
+inline constexpr uint32_t kEventQueryOnly = 1;
+struct EventCreate { uint32_t event; uint32_t flags; };            // the client picks the index
+struct EventRecord { uint32_t event; uint32_t stream; uint32_t flags; uint32_t reserved; uint64_t value; };
+struct EventPair { uint32_t start; uint32_t end; };
+struct StreamWaitEvent { uint32_t stream; uint32_t event; uint32_t flags; uint32_t reserved; };
+struct StreamRef { uint32_t stream; uint32_t reserved; };
+struct StreamCreate { uint32_t flags; int32_t priority; };
+struct StreamCreated { uint32_t stream; int32_t priority; uint64_t id; };
+struct StreamCapture { uint32_t stream; uint32_t mode; uint64_t graph; };  // graph 0: a new one
+
+struct MemAlloc { uint64_t bytes; uint32_t flags; uint32_t managed; };
+struct MemAllocated { uint64_t address; uint64_t bytes; };
+struct Address { uint64_t address; };
+struct MemInfo { uint64_t free; uint64_t total; };
+struct MemAllocAsync { uint64_t bytes; uint64_t pool; uint32_t stream; uint32_t reserved; };  // pool 0: the current one
+struct MemFreeAsync { uint64_t address; uint32_t stream; uint32_t reserved; };
+struct AddressReserve { uint64_t bytes; uint64_t alignment; uint64_t hint; };
+struct AddressRange { uint64_t address; uint64_t bytes; };
+struct PoolAttribute { uint64_t pool; uint32_t attribute; uint32_t reserved; uint64_t value; };  // 32-bit values are widened
+
+struct UploadBegin { uint64_t bytes; };
+struct UploadSlot { uint64_t at; uint64_t bytes; uint32_t slot; uint32_t reserved; uint64_t done_value; };
+struct Download { uint64_t at; uint64_t bytes; };
+
+enum class ImageOwner : uint32_t { kModule = 0, kLibrary = 1 };
+struct ModuleLoad {             // the image is what was uploaded last on this lane
+    ImageOwner owner;
+    uint32_t jit_option_count;  // that many JitOption follow
+    uint32_t library_option_count;  // then that many again
+    uint32_t log_bytes;         // capacity wanted for the info log, then the error log
+    uint32_t error_log_bytes;
+    uint32_t reserved;
+};
+struct JitOption { uint32_t option; uint32_t reserved; uint64_t value; };
+struct Loaded { uint32_t object; uint32_t log_bytes; uint32_t error_log_bytes; float wall_time_ms; };
+struct ObjectRef { uint32_t object; ImageOwner owner; };
+struct ParameterInfo { uint32_t offset; uint32_t bytes; };
+inline constexpr uint32_t kFunctionAttributes = 16;  // CUfunction_attribute 0 to 15
+struct FunctionInfo {           // then parameter_count ParameterInfo, then the name
+    uint32_t function;
+    uint32_t parameter_count;
+    uint32_t parameter_bytes;
+    uint32_t name_bytes;
+    int32_t attributes[kFunctionAttributes];
+};
+struct FunctionAttribute { uint32_t function; int32_t attribute; int32_t value; uint32_t reserved; };
+struct HostFunction {
+    uint64_t function, user_data, client_stream;
+    uint32_t stream;
+    uint32_t kind;              // CallbackKind
+};
+
+// Graph nodes. Handles of graphs, nodes and executable graphs are the server's own values, checked
+// against what the session owns. operation says which driver call it is.
+enum class NodeOperation : uint32_t { kAdd = 0, kSet = 1, kExecSet = 2 };
+struct GraphKernelNode {        // then dependency_count u64, attributes, parameters
+    NodeOperation operation;
+    uint32_t dependency_count;
+    uint64_t graph;             // or the executable graph for kExecSet
+    uint64_t node;
+    Launch launch;              // stream unused
+};
+struct GraphCopyNode {          // then dependency_count u64
+    NodeOperation operation;
+    uint32_t dependency_count;
+    uint64_t graph;
+    uint64_t node;
+    Copy copy;                  // stream and wait unused
+};
+struct GraphHostNode {          // then dependency_count u64
+    NodeOperation operation;
+    uint32_t dependency_count;
+    uint64_t graph;
+    uint64_t node;
+    uint64_t function, user_data;
+};
+struct GraphLaunch { uint64_t exec; uint32_t stream; uint32_t reserved; };
+struct CaptureInfo { uint32_t status; uint32_t dependency_count; uint64_t id; uint64_t graph; };  // then ids, then edge data
+struct StreamUpdateCapture { uint32_t stream; uint32_t flags; uint32_t dependency_count; uint32_t has_edge_data; };
+struct LinkCreate { uint32_t jit_option_count; uint32_t log_bytes; uint32_t error_log_bytes; uint32_t reserved; };
+// Follows the reply of kLinkAdd and kLinkComplete, whether they succeeded or not: what stands in
+// the linker's logs by now, as two raw byte strings. image_bytes is kLinkComplete's.
+struct LinkResult { uint64_t image_bytes; uint32_t log_bytes; uint32_t error_log_bytes; float wall_time_ms; uint32_t reserved; };
+struct LinkAdd { uint64_t state; uint32_t type; uint32_t jit_option_count; uint32_t name_bytes; uint32_t reserved; };
+
+}  // namespace smt::protocol

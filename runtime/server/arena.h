@@ -1,0 +1,101 @@
+// The server's end of a session arena (runtime/protocol/layout.h): the memfd, its mapping, and who
+// holds which part of it.
+//
+// Allocation is first fit over whole pages; what is freed gives its pages back to the system. Any
+// thread may call anything once map() has succeeded; nothing here trusts what the client wrote.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "runtime/protocol/layout.h"
+
+namespace smt::runtime::server {
+
+class Arena {
+public:
+    explicit Arena(const DriverApi& driver) : driver_(driver) {}
+    ~Arena();   // unregisters and unmaps; the session's GPU work must be over
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    bool create(std::string& error);         // the file, with its seals
+    bool map(uint64_t base);                 // false: not free there. Moves an arena without allocations
+    CUresult register_words();               // after the client accepted the base
+
+    int file() const { return file_; }
+    uint64_t base() const { return base_; }
+    protocol::SessionHeader& header() const { return *reinterpret_cast<protocol::SessionHeader*>(base_); }
+
+    // Part of the arena, zeroed; `pinned`: registered with the driver (PORTABLE | DEVICEMAP), so
+    // that the device uses the same address. free() takes exactly what allocate() gave.
+    CUresult allocate(uint64_t bytes, bool pinned, uint64_t* address);
+    CUresult free(uint64_t address);
+
+    // The same for memory that the application asked for and may name in calls: counted as host
+    // memory, and the only memory contains() knows.
+    CUresult allocate_host(uint64_t bytes, bool pinned, uint64_t* address);
+    CUresult free_host(uint64_t address);
+    bool contains(uint64_t address, uint64_t bytes) const;   // inside one live host allocation
+    uint64_t host_bytes() const { return host_bytes_.load(std::memory_order_relaxed); }
+    void free_all_host();                                    // context reset
+
+    // Completion words. word(i) is valid for every i below kEventWords + kServerWords.
+    std::atomic<uint64_t>& word(uint32_t index) const {
+        return reinterpret_cast<std::atomic<uint64_t>*>(base_ + protocol::kWordsOffset)[index];
+    }
+    CUdeviceptr word_address(uint32_t index) const { return base_ + protocol::kWordsOffset + 8ull * index; }
+
+    // A staging block of a lane: kStagingSlots pinned slots, and as many words, which read 0.
+    struct Staging {
+        uint64_t address = 0;
+        uint32_t first_word = 0;
+    };
+    CUresult open_staging(Staging* staging);
+    void close_staging(const Staging& staging);   // no GPU work uses it any more
+
+    // One word of the server's share. It counts upwards for its whole life: `value` is the last one
+    // handed out on it, go on from there. A word is given back with the last value it will reach.
+    struct Word {
+        uint32_t index = 0;   // 0: none
+        uint64_t value = 0;
+    };
+    Word take_word();
+    void give_word(const Word& word);
+    // The client is gone: no stream waits for one of the server's words any more. (Streams compare
+    // the signed difference, so the largest value of all would not do.)
+    static constexpr uint64_t kReleased = 1ull << 62;
+    void release_words();
+
+private:
+    struct Block {
+        uint64_t bytes = 0;
+        bool pinned = false;
+        bool host = false;
+    };
+    CUresult allocate_block(uint64_t bytes, bool pinned, bool host, uint64_t* address);
+    CUresult free_block(uint64_t address, bool host);
+    void unmap();
+    void give_pages(uint64_t offset, uint64_t bytes);
+    uint32_t take_words(uint32_t count);
+
+    const DriverApi& driver_;
+    int file_ = -1;
+    uint64_t base_ = 0;
+    bool words_registered_ = false;
+
+    mutable std::mutex mutex_;
+    std::map<uint64_t, uint64_t> free_;      // offset -> bytes
+    std::map<uint64_t, Block> blocks_;       // offset -> block
+    std::vector<Staging> idle_staging_;
+    std::vector<Word> idle_words_;
+    uint32_t next_word_ = protocol::kEventWords;
+    std::atomic<uint64_t> host_bytes_{0};
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,67 @@
+// One record being executed: what a handler sees. A handler decodes `in`, asks `driver`, encodes
+// `out` and returns the CUresult; the lane sends it, or keeps it as the lane's async error.
+//
+// Rules of the place: runs on the lane's own thread with the shared context current. `in` is a
+// private copy of the record, so check once and use; nothing in it is trusted. A handler returns
+// CUDA_ERROR_INVALID_VALUE when in.good() is false after decoding, before it touches the driver.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "driver_api.gen.h"
+#include "runtime/protocol/codec.h"
+#include "runtime/protocol/record.h"
+
+namespace smt::runtime::server {
+
+class Session;
+class Lane;
+
+// Handles that the driver made for a session and that the client holds as they are.
+enum class HandleKind : uint8_t {
+    kGraph, kGraphNode, kGraphExec, kArray, kMipmappedArray, kTexture, kSurface, kPool, kPhysicalMemory,
+    kLink, kUserObject, kTextureReference, kSurfaceReference, kCount
+};
+
+struct Call {
+    Lane& lane;
+    Session& session;
+    const DriverApi& driver;
+    protocol::Reader in;
+    protocol::Writer out;
+    bool wants_reply;
+
+    // The driver's stream for a reference, ready for work: the tenant's legacy-stream ordering is
+    // in place and the stream counts as used. INVALID_HANDLE if the session has no such stream.
+    CUresult stream(uint32_t reference, CUstream* stream);
+    // The same without ordering and without counting as work (queries, attributes).
+    CUresult plain_stream(uint32_t reference, CUstream* stream);
+    CUresult event(uint32_t index, CUevent* event);
+    CUresult function(uint32_t id, CUfunction* function);
+    CUresult kernel(uint32_t id, CUkernel* kernel);      // INVALID_HANDLE for a module's function
+    CUresult module(uint32_t id, CUmodule* module);      // a library's module too
+    CUresult library(uint32_t id, CUlibrary* library);
+    // Whether the session owns the handle; null is not owned.
+    CUresult owned(HandleKind kind, uint64_t handle) const;
+    void adopt(HandleKind kind, uint64_t handle);        // it is the session's from now on
+    void lend(HandleKind kind, uint64_t handle);         // it may be used, another object owns it
+    void forget(HandleKind kind, uint64_t handle);
+    CUcontext context() const;                           // the shared one
+};
+
+using Handler = CUresult (*)(Call&);
+
+// Handlers by opcode: generated ones (handlers.gen.cpp) and hand-written ones (one file an area).
+Handler generated_handler(uint16_t op);   // nullptr: none
+Handler written_handler(protocol::Op op); // nullptr: none. handlers/
+// Those that are about the session itself, asked first (core_handlers.cpp): kOpenStaging, kEvent*,
+// kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput, kHostFunction,
+// kUnsupported. kPad, kWaitLane and kCloseLane are the lane's.
+Handler core_handler(protocol::Op op);    // nullptr: none
+// THE question the lane asks (handlers/written_handler.cpp): the handler of any opcode, written or
+// generated, tenant checks in front of a generated one included; nullptr: none.
+Handler handler_for(uint16_t op);
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,160 @@
+#include "runtime/server/callbacks.h"
+
+#include <time.h>
+
+#include "runtime/server/futex.h"
+#include "runtime/server/streams.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr long kShortestNap = 20'000;   // ns; how push_and_wait() looks for the client's answer
+constexpr long kLongestNap = 500'000;
+
+}  // namespace
+
+// What a driver host function is given. A stream's ticket is used once; a graph's any number of
+// times, each with a value of its own.
+struct Callbacks::Ticket {
+    Callbacks* owner;
+    protocol::CallbackSlot slot;
+    bool in_graph;
+};
+
+Callbacks::~Callbacks() = default;
+
+CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
+                            protocol::CallbackKind kind) {
+    std::lock_guard one_at_a_time(stream.callback_mutex);
+    if (stream.callback.index == 0) stream.callback = arena_.take_word();
+    if (stream.callback.index == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t value = stream.callback.value + 1;
+
+    auto made = std::make_unique<Ticket>();
+    Ticket* ticket = made.get();
+    *ticket = {this, {}, false};
+    ticket->slot = {function, user_data, client_stream, static_cast<uint32_t>(kind), CUDA_SUCCESS,
+                    stream.callback.index, value};
+    {
+        std::lock_guard lock(mutex_);
+        tickets_[ticket] = std::move(made);
+    }
+    CUresult status = driver_.cuLaunchHostFunc(stream.handle, push_and_return, ticket);
+    if (status != CUDA_SUCCESS) {
+        std::lock_guard lock(mutex_);
+        tickets_.erase(ticket);
+        return status;
+    }
+    stream.callback.value = value;
+    return driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index), value,
+                                          CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+CUresult Callbacks::capture(CUstream stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
+                            protocol::CallbackKind kind) {
+    Ticket* ticket = node_ticket(function, user_data, client_stream, kind);
+    if (!ticket) return CUDA_ERROR_OUT_OF_MEMORY;
+    return driver_.cuLaunchHostFunc(stream, push_and_wait, ticket);
+}
+
+CUDA_HOST_NODE_PARAMS Callbacks::node(uint64_t function, uint64_t user_data) {
+    CUDA_HOST_NODE_PARAMS parameters{};
+    Ticket* ticket = node_ticket(function, user_data, 0, protocol::CallbackKind::kHostFunction);
+    if (ticket) parameters = {push_and_wait, ticket};
+    return parameters;
+}
+
+bool Callbacks::application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function,
+                                     uint64_t* user_data) const {
+    if (node.fn != push_and_wait) return false;
+    std::lock_guard lock(mutex_);
+    auto found = tickets_.find(static_cast<Ticket*>(node.userData));
+    if (found == tickets_.end()) return false;
+    *function = found->second->slot.function;
+    *user_data = found->second->slot.user_data;
+    return true;
+}
+
+// One ticket for each distinct function: a program that builds the same graph again and again does
+// not use up the words.
+Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream,
+                                          protocol::CallbackKind kind) {
+    Key key{function, user_data, client_stream, static_cast<uint32_t>(kind)};
+    std::lock_guard lock(mutex_);
+    if (auto found = node_tickets_.find(key); found != node_tickets_.end()) return found->second;
+    Arena::Word word = arena_.take_word();
+    if (word.index == 0) return nullptr;
+    auto made = std::make_unique<Ticket>();
+    Ticket* ticket = made.get();
+    *ticket = {this, {}, true};
+    ticket->slot = {function, user_data, client_stream, static_cast<uint32_t>(kind), CUDA_SUCCESS, word.index,
+                    word.value};
+    tickets_[ticket] = std::move(made);
+    node_tickets_[key] = ticket;
+    return ticket;
+}
+
+// On the driver's callback thread: no driver call here, and no waiting.
+void Callbacks::push_and_return(void* pointer) {
+    Ticket* ticket = static_cast<Ticket*>(pointer);
+    Callbacks& self = *ticket->owner;
+    std::lock_guard lock(self.mutex_);
+    self.push_locked(ticket->slot);
+    self.tickets_.erase(ticket);
+}
+
+void Callbacks::push_and_wait(void* pointer) {
+    Ticket* ticket = static_cast<Ticket*>(pointer);
+    Callbacks& self = *ticket->owner;
+    uint64_t value = 0;
+    {
+        std::lock_guard lock(self.mutex_);
+        value = ++ticket->slot.done_value;
+        self.push_locked(ticket->slot);
+    }
+    std::atomic<uint64_t>& word = self.arena_.word(static_cast<uint32_t>(ticket->slot.done_word));
+    long nap = kShortestNap;
+    while (word.load(std::memory_order_acquire) < value && !self.released_.load()) {
+        timespec rest{0, nap};
+        nanosleep(&rest, nullptr);
+        if (nap < kLongestNap) nap += nap / 4;
+        if (nap >= kLongestNap) self.drain();
+    }
+}
+
+void Callbacks::push_locked(const protocol::CallbackSlot& slot) {
+    if (released_.load()) return;
+    waiting_.push_back(slot);
+    drain_locked();
+}
+
+void Callbacks::drain() {
+    std::lock_guard lock(mutex_);
+    if (!waiting_.empty()) drain_locked();
+}
+
+void Callbacks::drain_locked() {
+    protocol::SessionHeader& header = arena_.header();
+    uint32_t head = header.callback_head.load(std::memory_order_acquire);
+    bool pushed = false;
+    while (!waiting_.empty() && tail_ - head < protocol::kCallbackSlots) {
+        header.callbacks[tail_++ % protocol::kCallbackSlots] = waiting_.front();
+        waiting_.pop_front();
+        pushed = true;
+    }
+    if (!pushed) return;
+    header.callback_tail.store(tail_, std::memory_order_release);
+    futex_wake_all(header.callback_tail);
+}
+
+void Callbacks::release() {
+    released_.store(true);
+    {
+        std::lock_guard lock(mutex_);
+        waiting_.clear();
+    }
+    arena_.release_words();
+}
+
+}  // namespace smt::runtime::server

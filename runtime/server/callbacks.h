@@ -1,0 +1,68 @@
+// Host functions of the application. The driver calls us; we hand the address to the client's
+// callback thread through SessionHeader, and the client stores a completion word when the function
+// returned. Nothing of the application ever runs in the server.
+//
+//   on a stream:  a driver host function pushes the slot, then the stream waits for the word:
+//                 the driver's callback thread, which all tenants share, is never held up
+//   in a graph:   the driver's host function waits for the word itself, or for the session's end
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <unordered_map>
+
+#include "driver_api.gen.h"
+#include "runtime/protocol/layout.h"
+#include "runtime/server/arena.h"
+
+namespace smt::runtime::server {
+
+struct Stream;
+
+class Callbacks {
+public:
+    Callbacks(const DriverApi& driver, Arena& arena) : driver_(driver), arena_(arena) {}
+    ~Callbacks();   // the session's GPU work must be over
+
+    // Enqueues the application's function on a stream that is not capturing.
+    CUresult enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
+                     protocol::CallbackKind kind);
+    // Enqueues it on a stream that is capturing: a host node.
+    CUresult capture(CUstream stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
+                     protocol::CallbackKind kind);
+
+    // What a host node of a graph is given in the application's stead. It lives as long as the
+    // session, so it may stay in any number of graphs. fn is null when no word is left.
+    CUDA_HOST_NODE_PARAMS node(uint64_t function, uint64_t user_data);
+    // The application's function behind such parameters; false: not one of ours.
+    bool application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function, uint64_t* user_data) const;
+
+    void drain();      // hands over what did not fit into the client's ring
+    void release();    // the client is gone: nobody waits for it any more. May be repeated
+
+private:
+    struct Ticket;
+    using Key = std::tuple<uint64_t, uint64_t, uint64_t, uint32_t>;   // function, data, stream, kind
+    static void push_and_return(void* ticket);
+    static void push_and_wait(void* ticket);
+    Ticket* node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream, protocol::CallbackKind kind);
+    void push_locked(const protocol::CallbackSlot& slot);
+    void drain_locked();
+
+    const DriverApi& driver_;
+    Arena& arena_;
+    std::atomic<bool> released_{false};
+
+    mutable std::mutex mutex_;
+    std::deque<protocol::CallbackSlot> waiting_;
+    uint32_t tail_ = 0;                      // ours; the client's copy is not trusted
+    std::unordered_map<Ticket*, std::unique_ptr<Ticket>> tickets_;
+    std::map<Key, Ticket*> node_tickets_;    // those that live as long as the session
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,28 @@
+// Which errors end the shared context: after one of them every call of every tenant fails.
+#pragma once
+
+#include <cuda.h>
+
+namespace smt::runtime::server {
+
+constexpr bool is_fatal(CUresult status) {
+    switch (status) {
+        case CUDA_ERROR_ECC_UNCORRECTABLE:
+        case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+        case CUDA_ERROR_CONTAINED:
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+        case CUDA_ERROR_LAUNCH_TIMEOUT:
+        case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        case CUDA_ERROR_ASSERT:
+        case CUDA_ERROR_HARDWARE_STACK_ERROR:
+        case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+        case CUDA_ERROR_MISALIGNED_ADDRESS:
+        case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+        case CUDA_ERROR_INVALID_PC:
+        case CUDA_ERROR_LAUNCH_FAILED:
+        case CUDA_ERROR_EXTERNAL_DEVICE: return true;
+        default: return false;
+    }
+}
+
+}  // namespace smt::runtime::server

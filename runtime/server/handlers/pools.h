@@ -1,0 +1,96 @@
+// A tenant's memory pools: cuMemAllocAsync and its kin, without the driver's pools, because all
+// memory of a tenant stands in the tenant's own range.
+//
+// A block freed in a stream's order is pending until the event recorded behind the free has
+// completed. Until then only the same stream may have it again, at once; after that everybody may.
+// Pools differ in their attributes and counters alone; the memory behind all of them is one.
+//
+// Any thread may call anything. Locks: this one, then the tenant's memory.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "driver_api.gen.h"
+
+namespace smt::runtime::server::handlers {
+
+class TenantMemory;
+
+class Pools {
+public:
+    Pools(const DriverApi& driver, TenantMemory& memory);
+    Pools(const Pools&) = delete;
+    Pools& operator=(const Pools&) = delete;
+
+    // Handles are numbers of our own; 0 stands for the current pool.
+    static constexpr uint64_t kDefaultPool = 0x706f6f6c00000010ull;
+    uint64_t create();
+    CUresult destroy(uint64_t pool);
+    CUresult set_current(uint64_t pool);
+    uint64_t current() const;
+
+    CUresult allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdeviceptr* address);
+    // INVALID_VALUE unless an allocation of the tenant starts there. The stream must not capture.
+    CUresult free(CUdeviceptr address, CUstream stream);
+    // The block leaves its pool because cuMemFree frees it. Memory of no pool is left alone;
+    // INVALID_VALUE when it was freed already.
+    CUresult forget(CUdeviceptr address);
+
+    // Values are cuuint64_t; the reuse switches are 0 or 1.
+    CUresult get_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t* value) const;
+    CUresult set_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t value);
+
+    void collect();   // pending blocks whose event has completed become free
+    void clear();     // frees every pending block and forgets the pools; the tenant's work is over
+
+private:
+    struct Pool {
+        uint64_t switches[3] = {1, 1, 1};   // CU_MEMPOOL_ATTR_REUSE_*
+        uint64_t threshold = 0;
+        uint64_t used = 0;
+        uint64_t used_high = 0;
+        uint64_t pending = 0;               // reserved = used + pending
+        uint64_t reserved_high = 0;
+    };
+    struct Block {
+        uint64_t pool;
+        uint64_t bytes;
+    };
+    struct Pending {
+        CUdeviceptr address;
+        Block block;
+        CUevent event;
+    };
+    using Queue = std::deque<Pending>;      // of one stream, oldest first
+
+    Pool* find(uint64_t pool);
+    const Pool* find(uint64_t pool) const;
+    bool reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address);
+    void note_live(CUdeviceptr address, Block block);
+    CUresult take_event(CUevent* event);
+    void collect_locked();
+    void settle(const Pending& pending);
+    void update_threshold();
+
+    const DriverApi& driver_;
+    TenantMemory& memory_;
+
+    mutable std::mutex mutex_;
+    uint64_t current_ = kDefaultPool;
+    uint64_t next_ = kDefaultPool + 0x10;
+    std::map<uint64_t, Pool> pools_;
+    std::unordered_map<CUdeviceptr, Block> live_;
+    std::unordered_map<CUstream, Queue> pending_;
+    std::unordered_set<CUdeviceptr> freed_;   // addresses in pending_
+    std::vector<CUevent> idle_events_;
+};
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,112 @@
+// The device memory of one tenant: physical memory mapped into the tenant's own address range, so
+// that a pointer tells whose it is.
+//
+//   range   := { slab | large | reservation }, all multiples of kChunkBytes
+//   slab    := one chunk of kChunkBytes, shared by small allocations (block_allocator.h)
+//   large   := one chunk for one allocation of more than kLargeBytes
+//   reservation := addresses only; the application maps physical memory there itself
+//
+// A chunk that is new to the tenant is zeroed before anybody gets it; what the tenant frees it may
+// get back as it was. Freed chunks are cached up to a bound, so that a malloc and free pair costs
+// no mapping, and given back beyond it, or as soon as ANY tenant runs out of memory.
+//
+// Any thread may call anything. Who frees memory has waited for the work that uses it. The range
+// given to the constructor stays the caller's.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "driver_api.gen.h"
+#include "runtime/server/handlers/block_allocator.h"
+#include "runtime/server/handlers/pools.h"
+
+namespace smt::runtime::server::handlers {
+
+inline constexpr uint64_t kBlockBytes = 512;           // alignment of what an application gets
+inline constexpr uint64_t kChunkBytes = 2ull << 20;    // what the driver maps
+inline constexpr uint64_t kLargeBytes = 1ull << 20;
+inline constexpr uint64_t kCacheBytes = 64ull << 20;   // idle chunks kept
+
+class TenantMemory {
+public:
+    // limit: bytes of physical memory; 0: the device's.
+    TenantMemory(const DriverApi& driver, CUdevice device, uint64_t base, uint64_t bytes, uint64_t limit);
+    ~TenantMemory();
+    TenantMemory(const TenantMemory&) = delete;
+    TenantMemory& operator=(const TenantMemory&) = delete;
+
+    CUresult allocate(uint64_t bytes, CUdeviceptr* address);
+    CUresult free(CUdeviceptr address);         // INVALID_VALUE unless an allocation starts there
+    CUresult info(uint64_t* free, uint64_t* total);
+
+    // Addresses for the application's own mappings. A hint that is not free is ignored.
+    CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address);
+    CUresult release_reservation(CUdeviceptr address, uint64_t bytes);
+    bool reserved(CUdeviceptr address, uint64_t bytes) const;   // inside one reservation
+    void note_mapping(CUdeviceptr address, uint64_t bytes);     // the application mapped memory there
+    void forget_mappings(CUdeviceptr address, uint64_t bytes);
+
+    // Physical memory that others made for the tenant (cuMemCreate, arrays): OUT_OF_MEMORY beyond
+    // the limit.
+    CUresult charge(uint64_t bytes);
+    void discharge(uint64_t bytes);
+
+    // The allocation or mapping that contains the address; bytes 0: none.
+    BlockAllocator::Block find(CUdeviceptr address) const;
+    // False when the bytes touch a range that belongs to another tenant. What is nobody's (a
+    // module's variables) is the driver's to judge.
+    bool may_touch(CUdeviceptr address, uint64_t bytes) const;
+    // Addresses that other tenants must not name (the session's arena). Until the destructor.
+    void claim(uint64_t base, uint64_t bytes);
+
+    void clear();               // frees all memory and reservations, keeps the ranges
+    void trim();                // gives cached chunks back
+    void keep(uint64_t bytes);  // cache that much more than kCacheBytes (the pools' release threshold)
+    uint64_t bytes_used() const;
+    Pools& pools() { return pools_; }
+
+private:
+    struct Chunk {
+        uint64_t bytes;
+        uint64_t requested;
+    };
+    using Lock = std::lock_guard<std::mutex>;
+
+    CUresult try_allocate(uint64_t bytes, CUdeviceptr* address);
+    CUresult allocate_large(uint64_t bytes, CUdeviceptr* address);
+    CUresult make_chunk(uint64_t bytes, uint64_t* base);
+    CUresult map_zeroed(uint64_t base, uint64_t bytes);
+    CUresult zero(uint64_t base, uint64_t bytes);
+    void drop_chunk(uint64_t base, uint64_t bytes);
+    void trim_to(uint64_t bound);
+    uint64_t take_addresses(uint64_t bytes, uint64_t alignment, uint64_t hint);
+    uint64_t idle_bytes() const { return cached_bytes_ + slabs_.idle_bytes(); }
+
+    const DriverApi& driver_;
+    const CUdevice device_;
+    const uint64_t base_;
+    const uint64_t bytes_;
+    const uint64_t limit_;
+
+    mutable std::mutex mutex_;                    // everything below
+    BlockAllocator addresses_{kChunkBytes};
+    BlockAllocator slabs_{kBlockBytes};
+    std::map<uint64_t, Chunk> large_;
+    std::multimap<uint64_t, uint64_t> cached_;    // bytes -> base
+    std::map<uint64_t, uint64_t> reservations_;   // base -> bytes
+    std::map<uint64_t, uint64_t> mappings_;       // base -> bytes
+    std::map<uint64_t, uint64_t> further_ranges_; // base -> bytes, reserved by us when the range was full
+    uint64_t cached_bytes_ = 0;
+    uint64_t held_ = 0;                           // physical memory, cached chunks included
+    uint64_t kept_ = 0;
+    CUstream stream_ = nullptr;                   // zeroes chunks; made at the first one
+
+    Pools pools_;
+};
+
+}  // namespace smt::runtime::server::handlers

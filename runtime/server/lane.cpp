@@ -1,0 +1,269 @@
+#include "runtime/server/lane.h"
+
+#include <sched.h>
+
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "opcodes.gen.h"
+#include "runtime/server/call.h"
+#include "runtime/server/fatal.h"
+#include "runtime/server/futex.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+using protocol::kMaxRecordBytes;
+using protocol::kRingBytes;
+using protocol::LaneHeader;
+using protocol::Op;
+using protocol::RecordHeader;
+
+namespace {
+
+// How long to look for the next record before sleeping. A client that synchronises in a loop comes
+// back within some ten microseconds, and a futex wake costs it more than that. With one or two
+// processors the spinner would hold the very core the client needs.
+constexpr uint64_t kLongSpin = 50'000;   // ns
+constexpr uint64_t kShortSpin = 2'000;
+constexpr int kPausesPerLook = 16;
+
+// No sleep is longer: a client that dies or lies never wakes us.
+constexpr uint32_t kSleepMs = 1000;
+constexpr uint32_t kLaneSleepMs = 20;
+
+uint64_t spin_nanoseconds() {
+    static const uint64_t spin = [] {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+        return processors > 2 ? kLongSpin : kShortSpin;
+    }();
+    return spin;
+}
+
+// Looks until `done` says so or the spin is over; whether it was done.
+template <typename Done>
+bool spin_until(Done done) {
+    if (done()) return true;
+    uint64_t end = journal::now_ns() + spin_nanoseconds();
+    do {
+        for (int i = 0; i < kPausesPerLook; ++i) {
+            __builtin_ia32_pause();
+            if (done()) return true;
+        }
+    } while (journal::now_ns() < end);
+    return false;
+}
+
+}  // namespace
+
+Lane::Lane(Session& session, uint32_t index, uint64_t address)
+    : session_(session), index_(index), address_(address), record_(new uint64_t[kMaxRecordBytes / 8]) {}
+
+Lane::~Lane() { join(); }
+
+void Lane::start() { thread_ = std::thread([this] { run(); }); }
+
+void Lane::join() {
+    if (thread_.joinable()) thread_.join();
+}
+
+// Called again and again until the lane has ended, because the client may write server_asleep too.
+void Lane::stop() {
+    stopping_.store(true);
+    if (ended()) return;   // its memory may be another lane's by now
+    futex_wake_all(header().server_asleep);
+    progress_.fetch_add(1);
+    futex_wake_all(progress_);
+}
+
+void Lane::wait_reached(uint64_t position, const Lane& waiter) {
+    auto reached = [&] { return reached_.load() >= position; };
+    if (spin_until(reached)) return;
+    waiters_.fetch_add(1);
+    while (!waiter.stopping()) {
+        uint32_t progress = progress_.load();
+        if (reached()) break;
+        futex_wait(progress_, progress, kLaneSleepMs);
+    }
+    waiters_.fetch_sub(1);
+}
+
+CUresult Lane::open_staging() {
+    return staging_.address ? CUDA_SUCCESS : session_.arena().open_staging(&staging_);
+}
+
+bool Lane::staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const {
+    if (staging_.address == 0 || slot >= protocol::kStagingSlots) return false;
+    *address = staging_.address + slot * protocol::kStagingSlotBytes;
+    *word = staging_.first_word + slot;
+    return true;
+}
+
+void Lane::run() {
+    if (CUresult status = session_.device().enter_thread(); status != CUDA_SUCCESS) {
+        session_.stop(fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
+    }
+    Step step = Step::kDone;
+    while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
+        if (tail_ == head_) tail_ = header().tail.load(std::memory_order_acquire);
+        if (tail_ == head_) {
+            wait_for_records();
+        } else {
+            step = next_record(tail_);
+        }
+    }
+    if (step == Step::kCorrupt) session_.stop(fmt::format("the ring of lane {} is corrupt", index_));
+    close();
+}
+
+void Lane::wait_for_records() {
+    LaneHeader& shared = header();
+    auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
+    if (spin_until(more)) return;
+    // Either we see the new tail now, or the client sees that we sleep.
+    shared.server_asleep.exchange(1);
+    if (shared.tail.load() == head_ && !stopping_.load()) futex_wait(shared.server_asleep, 1, kSleepMs);
+    shared.server_asleep.store(0);
+}
+
+// Copies the record at head_ out of the ring, checks the copy, executes the copy.
+Lane::Step Lane::next_record(uint64_t tail) {
+    uint64_t available = tail - head_;
+    uint64_t at = head_ % kRingBytes;
+    if (available > kRingBytes || available % protocol::kRecordAlignment != 0) return Step::kCorrupt;
+    const char* from = reinterpret_cast<const char*>(address_ + protocol::kLaneRingOffset + at);
+    RecordHeader record;
+    std::memcpy(&record, from, sizeof record);
+    __asm__ volatile("" ::: "memory");   // the copy is checked, not read again
+    bool fits = record.bytes >= sizeof record && record.bytes % protocol::kRecordAlignment == 0 &&
+                record.bytes <= available && record.bytes <= kRingBytes - at;
+    if (!fits) return Step::kCorrupt;
+    Op op = static_cast<Op>(record.op);
+    if (op == Op::kCloseLane) return Step::kEnd;
+    if (op == Op::kPad) {
+        publish(head_ + record.bytes);
+        return Step::kDone;
+    }
+    if (record.bytes > kMaxRecordBytes || record.payload_bytes > record.bytes - sizeof record) return Step::kCorrupt;
+    std::memcpy(record_.get(), from + sizeof record, record.payload_bytes);
+    __asm__ volatile("" ::: "memory");
+
+    uint32_t reply_bytes = 0;
+    CUresult status = execute(record, &reply_bytes);
+    for (Stream* stream : used_) session_.streams().note_use(*stream);
+    used_.clear();
+    held_streams_.clear();
+    held_events_.clear();
+    finish(record, status, reply_bytes);
+    return Step::kDone;
+}
+
+CUresult Lane::execute(const RecordHeader& record, uint32_t* reply_bytes) {
+    try {
+        if (static_cast<Op>(record.op) == Op::kWaitLane) return wait_lane(record);
+        return call_handler(record, reply_bytes);
+    } catch (const std::bad_alloc&) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (const std::exception& error) {
+        session_.note(fmt::format("operation {} failed: {}", record.op, error.what()));
+        return CUDA_ERROR_UNKNOWN;
+    }
+}
+
+CUresult Lane::call_handler(const RecordHeader& record, uint32_t* reply_bytes) {
+    Handler handler = nullptr;
+    if (record.op >= protocol::kFirstGeneratedOp) {
+        handler = generated_handler(record.op);
+    } else {
+        handler = core_handler(static_cast<Op>(record.op));
+        if (!handler) handler = written_handler(static_cast<Op>(record.op));
+    }
+    if (!handler) {
+        session_.note(fmt::format("unknown operation {}", record.op));
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    bool wants_reply = record.flags & protocol::kWantsReply;
+    void* reply = reinterpret_cast<void*>(address_ + protocol::kLaneReplyOffset);
+    Call call{*this,
+              session_,
+              session_.driver(),
+              protocol::Reader(record_.get(), record.payload_bytes),
+              protocol::Writer(wants_reply ? reply : nullptr, wants_reply ? protocol::kReplyBytes : 0),
+              wants_reply};
+    CUresult status = handler(call);
+    if (!wants_reply) return status;
+    if (!call.out.good()) {
+        session_.note(fmt::format("the reply to operation {} is too long", record.op));
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *reply_bytes = static_cast<uint32_t>(call.out.used());
+    return status;
+}
+
+CUresult Lane::wait_lane(const RecordHeader& record) {
+    protocol::Reader in(record_.get(), record.payload_bytes);
+    auto wait = in.scalar<protocol::WaitLane>();
+    if (!in.good() || !session_.lane_known(wait.lane)) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Lane> other = session_.lane(wait.lane);   // null: it ended, so it got there
+    if (other && other.get() != this) other->wait_reached(wait.position, *this);
+    return CUDA_SUCCESS;
+}
+
+void Lane::finish(const RecordHeader& record, CUresult status, uint32_t reply_bytes) {
+    if (status != CUDA_SUCCESS && is_fatal(status)) session_.server().poison(status, &session_);
+    LaneHeader& shared = header();
+    if (!(record.flags & protocol::kWantsReply)) {
+        int32_t none = 0;
+        if (status != CUDA_SUCCESS) shared.async_error.compare_exchange_strong(none, status);
+        publish(head_ + record.bytes);
+        return;
+    }
+    publish(head_ + record.bytes);
+    shared.reply_status = status;
+    shared.reply_bytes = reply_bytes;
+    shared.reply_seq.exchange(record.reply_seq);
+    if (shared.client_asleep.load() != 0) futex_wake_all(shared.reply_seq);
+}
+
+void Lane::publish(uint64_t head) {
+    LaneHeader& shared = header();
+    head_ = head;
+    shared.head.store(head, std::memory_order_release);
+    // A full barrier: whoever began to wait before it is seen below, whoever begins later sees the head.
+    reached_.exchange(head);
+    if (waiters_.load() != 0) {
+        progress_.fetch_add(1);
+        futex_wake_all(progress_);
+    }
+    // A client that fills the ring faster than we empty it is woken once for half a ring.
+    if (shared.space_wanted.load() != 0 && shared.tail.load() - head <= kRingBytes / 2) {
+        shared.space_wanted.store(0);
+        futex_wake_all(shared.space_wanted);
+    }
+}
+
+// On the lane's thread, at its end. The client uses the lane's memory no more, or is gone.
+void Lane::close() {
+    reached_.exchange(~0ull);
+    progress_.fetch_add(1);
+    futex_wake_all(progress_);
+    if (!stopping_.load()) {
+        // Copies may still be on their way through the staging slots.
+        if (staging_.address) session_.streams().synchronize_all();
+        if (staging_.address) session_.arena().close_staging(staging_);
+        if (own_stream_) session_.streams().retire(own_stream_);
+        own_stream_.reset();
+        session_.lane_ended();
+        ended_.store(true, std::memory_order_release);
+        session_.arena().free(address_);
+        return;
+    }
+    session_.lane_ended();
+    ended_.store(true, std::memory_order_release);
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,95 @@
+// The server's twin of one client thread: executes the records of one lane, in order.
+//
+// Its thread is the only one that calls private parts below "the lane's thread". The session's
+// thread opens, stops and joins it. It never holds a lock while it executes a record.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/protocol/layout.h"
+#include "runtime/protocol/record.h"
+#include "runtime/server/arena.h"
+#include "runtime/server/events.h"
+#include "runtime/server/streams.h"
+
+namespace smt::runtime::server {
+
+class Session;
+
+class Lane {
+public:
+    Lane(Session& session, uint32_t index, uint64_t address);
+    ~Lane();
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+
+    uint32_t index() const { return index_; }
+    uint64_t address() const { return address_; }
+
+    void start();
+    void stop();                        // asks it to end after the record under way; does not wait
+    bool ended() const { return ended_.load(std::memory_order_acquire); }
+    void join();
+
+    // Waits until the lane has executed everything before `position`, or `waiter` must stop.
+    void wait_reached(uint64_t position, const Lane& waiter);
+    bool stopping() const { return stopping_.load(); }
+
+    // The rest: the lane's thread.
+
+    // Keeps an object alive until the record under way is done.
+    void hold(const StreamPointer& stream) { held_streams_.push_back(stream); }
+    void hold(const EventPointer& event) { held_events_.push_back(event); }
+    // The record under way enqueues work on it: noted when the record is done.
+    void uses(Stream& stream) { used_.push_back(&stream); }
+
+    StreamPointer& own_stream() { return own_stream_; }     // empty until it is used
+    const Arena::Staging& staging() const { return staging_; }   // address 0: not opened
+    CUresult open_staging();
+    // Slot `slot` of the staging block and its word; false: no such slot, or staging is not open.
+    bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
+
+    std::vector<char>& upload() { return upload_; }         // kUploadBegin, kUploadSlot, kModuleLoad
+    std::vector<char>& download() { return download_; }     // kLinkComplete, kDownload
+
+private:
+    enum class Step { kDone, kEnd, kCorrupt };
+
+    void run();
+    Step next_record(uint64_t tail);
+    CUresult execute(const protocol::RecordHeader& record, uint32_t* reply_bytes);
+    CUresult call_handler(const protocol::RecordHeader& record, uint32_t* reply_bytes);
+    CUresult wait_lane(const protocol::RecordHeader& record);
+    void finish(const protocol::RecordHeader& record, CUresult status, uint32_t reply_bytes);
+    void publish(uint64_t head);
+    void wait_for_records();
+    void close();
+    protocol::LaneHeader& header() const { return *reinterpret_cast<protocol::LaneHeader*>(address_); }
+
+    Session& session_;
+    const uint32_t index_;
+    const uint64_t address_;
+    std::thread thread_;
+    std::atomic<bool> stopping_{false};
+    std::atomic<bool> ended_{false};
+    std::atomic<uint64_t> reached_{0};       // head, where the client cannot write
+    std::atomic<uint32_t> progress_{0};      // futex word of those in wait_reached()
+    std::atomic<uint32_t> waiters_{0};
+
+    uint64_t head_ = 0;
+    uint64_t tail_ = 0;                      // as last read
+    std::unique_ptr<uint64_t[]> record_;     // private copy of the record under way
+    std::vector<StreamPointer> held_streams_;
+    std::vector<EventPointer> held_events_;
+    std::vector<Stream*> used_;
+    StreamPointer own_stream_;
+    Arena::Staging staging_;
+    std::vector<char> upload_;
+    std::vector<char> download_;
+};
+
+}  // namespace smt::runtime::server

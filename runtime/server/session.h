@@ -1,0 +1,139 @@
+// One client: its arena, its device range, its objects and its lanes.
+//
+// serve() is the life of a session, on a thread of its own: handshake, lanes on request, and, when
+// the control socket ends, however the client went, teardown:
+//
+//   lanes stop -> host functions released -> work synchronised -> handles, in HandleKind's order
+//   -> events, streams -> code -> device memory -> arena
+//
+// What handlers of any lane may use stands under "for handlers"; each part locks itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/journal/journal.h"
+#include "runtime/protocol/handshake.h"
+#include "runtime/server/arena.h"
+#include "runtime/server/callbacks.h"
+#include "runtime/server/events.h"
+#include "runtime/server/handles.h"
+#include "runtime/server/streams.h"
+
+namespace smt::runtime::server {
+
+class DevicePrintf;
+class Lane;
+class Server;
+
+namespace handlers {
+// handlers/tenant_memory.h: TenantMemory(const DriverApi&, CUdevice, uint64_t base, uint64_t bytes,
+// uint64_t limit); clear() frees all memory and keeps the ranges; bytes_used(); the destructor
+// frees memory, never the range given to it (the session does).
+class TenantMemory;
+// handlers/code_table.h: CodeTable(const DriverApi&); clear() unloads everything, so does the
+// destructor; function(), kernel(), module(), library() as in Call.
+class CodeTable;
+}  // namespace handlers
+
+class Session {
+public:
+    Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello);
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    void serve();                              // returns when the session is over and freed
+    void stop(const std::string& why);         // any thread: ends the session soon
+    void poison(CUresult fatal);               // any thread: every call of the client returns it
+    bool stuck() const { return stuck_.load(); }   // its work does not end although its client is gone
+    uint32_t lane_count() const { return lane_count_.load(); }
+    uint64_t device_bytes() const;
+    uint64_t host_bytes() const { return arena_.host_bytes(); }
+    void tick();                               // now and then, from the listener
+
+    // For handlers.
+    uint32_t id() const { return id_; }
+    Server& server() { return server_; }
+    device::Device& device() { return device_; }
+    const DriverApi& driver() const { return device_.driver(); }
+    Arena& arena() { return arena_; }
+    Streams& streams() { return streams_; }
+    Events& events() { return events_; }
+    Handles& handles() { return handles_; }
+    const Handles& handles() const { return handles_; }
+    Callbacks& callbacks() { return callbacks_; }
+    DevicePrintf& device_printf();
+    journal::Writer& journal();
+    handlers::TenantMemory& memory() { return *memory_; }
+    handlers::CodeTable& code() { return *code_; }
+    uint32_t journal_name() const { return journal_name_; }   // the tenant's
+    bool closing() const { return closing_.load(); }
+    void count_launch();                       // for `smt server status`
+    void note(const std::string& line);        // to the journal and the log
+    void count_unsupported(const char* function);
+    std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
+    bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
+
+    // Frees everything but lanes and the legacy stream: cuDevicePrimaryCtxReset.
+    CUresult reset();
+    // Device printf that waits for the client.
+    void add_output(const char* text, size_t bytes);
+    bool take_output(char* to, size_t capacity, size_t* bytes);   // true: more follows
+
+private:
+    bool handshake();
+    bool place(uint32_t attempt);              // arena and device range at the next free place
+    bool open();                               // after the client mapped both
+    void answer_lanes();
+    CUresult open_lane(uint64_t* offset, uint32_t* index);
+    void reap_lanes();
+    void refuse(protocol::WelcomeStatus status, const std::string& why);
+    void teardown();
+    void stop_lanes();
+    void await_work();
+    void free_objects();
+    void free_range();
+
+    Server& server_;
+    device::Device& device_;
+    const uint32_t id_;
+    const int socket_;
+    const std::string tenant_;
+    const std::string program_;
+    const int32_t pid_;
+    const uint64_t memory_limit_;
+    uint32_t journal_name_ = 0;
+
+    std::atomic<bool> closing_{false};
+    std::atomic<bool> stuck_{false};
+    std::atomic<uint32_t> lane_count_{0};
+    std::atomic<uint32_t> next_lane_{0};
+    CUresult open_status_ = CUDA_SUCCESS;      // what a lane is answered when open() failed
+    uint64_t device_base_ = 0;
+    int slot_ = -1;                            // of the address plan
+
+    // In the order of construction; teardown() frees what needs another order before.
+    Arena arena_;
+    Streams streams_;
+    Events events_;
+    Handles handles_;
+    Callbacks callbacks_;
+    std::unique_ptr<handlers::TenantMemory> memory_;
+    std::unique_ptr<handlers::CodeTable> code_;
+
+    mutable std::mutex mutex_;                 // lanes_, output_, unsupported_, end_
+    std::vector<std::shared_ptr<Lane>> lanes_;
+    std::string output_;
+    std::unordered_map<std::string, uint64_t> unsupported_;
+    std::string end_;                          // how it ended, for the journal
+    mutable std::mutex memory_mutex_;          // memory_ while it comes and goes, for device_bytes()
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,246 @@
+#include "runtime/server/streams.h"
+
+#include <algorithm>
+
+#include "runtime/server/lane.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+// More than any program keeps; a program that leaks streams fails before the server does.
+constexpr size_t kMaxStreams = 64u << 10;
+
+void remove(std::vector<StreamPointer>& list, const Stream* stream) {
+    std::erase_if(list, [&](const StreamPointer& each) { return each.get() == stream; });
+}
+
+}  // namespace
+
+Stream::~Stream() {
+    if (join) driver.cuEventDestroy_v2(join);
+    if (handle) driver.cuStreamDestroy_v2(handle);
+    arena.give_word(callback);
+}
+
+Streams::~Streams() {
+    if (legacy_event_) driver_.cuEventDestroy_v2(legacy_event_);
+}
+
+CUresult Streams::make(bool blocking, int32_t priority, StreamPointer* stream) {
+    auto made = std::make_shared<Stream>(driver_, arena_);
+    CUresult status = driver_.cuStreamCreateWithPriority(&made->handle, CU_STREAM_NON_BLOCKING, priority);
+    if (status != CUDA_SUCCESS) return status;
+    made->blocking = blocking;
+    driver_.cuStreamGetPriority(made->handle, &made->priority);
+    *stream = std::move(made);
+    return CUDA_SUCCESS;
+}
+
+CUresult Streams::open() {
+    CUresult status = make(false, 0, &legacy_);
+    if (status == CUDA_SUCCESS) legacy_->reference = protocol::kLegacyStream;
+    return status;
+}
+
+CUresult Streams::create(uint32_t flags, int32_t priority, StreamPointer* stream) {
+    if (flags != CU_STREAM_DEFAULT && flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = make(flags == CU_STREAM_DEFAULT, priority, stream);
+    if (status != CUDA_SUCCESS) return status;
+    std::lock_guard lock(mutex_);
+    if (created_.size() >= kMaxStreams) return CUDA_ERROR_OUT_OF_MEMORY;
+    while (next_ < protocol::kFirstStream || created_.contains(next_)) ++next_;
+    (*stream)->reference = next_++;
+    created_[(*stream)->reference] = *stream;
+    return CUDA_SUCCESS;
+}
+
+CUresult Streams::destroy(uint32_t reference) {
+    StreamPointer stream;
+    std::lock_guard lock(mutex_);
+    auto found = created_.find(reference);
+    if (found == created_.end()) return CUDA_ERROR_INVALID_HANDLE;
+    stream = std::move(found->second);
+    created_.erase(found);
+    let_go(stream);
+    return CUDA_SUCCESS;
+}
+
+void Streams::retire(const StreamPointer& stream) {
+    std::lock_guard lock(mutex_);
+    remove(own_, stream.get());
+    let_go(stream);
+}
+
+// Work on a destroyed stream goes on: a synchronisation, a free, the legacy stream still wait for
+// it. So the stream stays until it is seen to be idle.
+void Streams::let_go(const StreamPointer& stream) {
+    retired_.push_back(stream);
+    std::erase_if(retired_, [&](const StreamPointer& each) {
+        if (each->busy() && driver_.cuStreamQuery(each->handle) == CUDA_ERROR_NOT_READY) return false;
+        if (each->unjoined.load()) {
+            size_t before = unjoined_.size();
+            remove(unjoined_, each.get());
+            unjoined_count_.fetch_sub(static_cast<uint32_t>(before - unjoined_.size()));
+        }
+        return true;
+    });
+}
+
+CUresult Streams::find(uint32_t reference, Lane& lane, StreamPointer* stream) {
+    if (reference == protocol::kLegacyStream) {
+        *stream = legacy_;
+        return CUDA_SUCCESS;
+    }
+    if (reference == protocol::kPerThreadStream) {
+        StreamPointer& own = lane.own_stream();
+        if (!own) {
+            CUresult status = make(true, 0, &own);
+            if (status != CUDA_SUCCESS) return status;
+            own->reference = protocol::kPerThreadStream;
+            std::lock_guard lock(mutex_);
+            own_.push_back(own);
+        }
+        *stream = own;
+        return CUDA_SUCCESS;
+    }
+    std::lock_guard lock(mutex_);
+    auto found = created_.find(reference);
+    if (found == created_.end()) return CUDA_ERROR_INVALID_HANDLE;
+    *stream = found->second;
+    return CUDA_SUCCESS;
+}
+
+CUresult Streams::prepare(Stream& stream) {
+    if (&stream == legacy_.get()) return join_blocking(stream);
+    return stream.blocking ? wait_legacy(stream) : CUDA_SUCCESS;
+}
+
+CUresult Streams::join_blocking(Stream& legacy) {
+    if (unjoined_count_.load() == 0) return CUDA_SUCCESS;
+    std::lock_guard join_lock(join_mutex_);
+    std::vector<StreamPointer> streams;
+    {
+        std::lock_guard lock(mutex_);
+        streams.swap(unjoined_);
+    }
+    CUresult result = CUDA_SUCCESS;
+    for (const StreamPointer& stream : streams) {
+        if (capturing(stream->handle)) {
+            std::lock_guard lock(mutex_);
+            unjoined_.push_back(stream);
+            continue;
+        }
+        // Cleared before the record: work that is enqueued between the two is both joined and noted.
+        stream->unjoined.exchange(false);
+        CUresult status = CUDA_SUCCESS;
+        if (!stream->join) status = driver_.cuEventCreate(&stream->join, CU_EVENT_DISABLE_TIMING);
+        if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(stream->join, stream->handle);
+        if (status == CUDA_SUCCESS) status = driver_.cuStreamWaitEvent(legacy.handle, stream->join, 0);
+        if (status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
+        unjoined_count_.fetch_sub(1);
+    }
+    return result;
+}
+
+CUresult Streams::wait_legacy(Stream& stream) {
+    uint64_t generation = legacy_generation_.load();
+    if (stream.legacy_seen.load() == generation || capturing(stream.handle)) return CUDA_SUCCESS;
+    std::lock_guard join_lock(join_mutex_);
+    CUresult status = CUDA_SUCCESS;
+    if (legacy_recorded_ != generation) {
+        if (!legacy_event_) status = driver_.cuEventCreate(&legacy_event_, CU_EVENT_DISABLE_TIMING);
+        if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(legacy_event_, legacy_->handle);
+        if (status != CUDA_SUCCESS) return status;
+        legacy_recorded_ = generation;
+    }
+    status = driver_.cuStreamWaitEvent(stream.handle, legacy_event_, 0);
+    // Seen only now: another thread's work on this stream must not overtake the wait.
+    if (status == CUDA_SUCCESS) stream.legacy_seen.store(generation);
+    return status;
+}
+
+void Streams::note_use(Stream& stream) {
+    stream.uses.fetch_add(1);   // a full barrier: the work is enqueued before `unjoined` is read
+    if (&stream == legacy_.get()) {
+        legacy_generation_.fetch_add(1);
+        return;
+    }
+    if (!stream.blocking) return;
+    if (stream.unjoined.load()) return;
+    std::lock_guard lock(mutex_);
+    if (stream.unjoined.exchange(true)) return;
+    unjoined_.push_back(stream.shared_from_this());
+    unjoined_count_.fetch_add(1);
+}
+
+CUresult Streams::synchronize(Stream& stream) {
+    uint64_t uses = stream.uses.load();
+    CUresult status = driver_.cuStreamSynchronize(stream.handle);
+    if (status != CUDA_SUCCESS) return status;
+    uint64_t known = stream.synchronized.load();
+    while (known < uses && !stream.synchronized.compare_exchange_weak(known, uses)) {
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult Streams::synchronize_all() {
+    CUresult result = CUDA_SUCCESS;
+    for (const StreamPointer& stream : all()) {
+        if (!stream->busy() || capturing(stream->handle)) continue;
+        CUresult status = synchronize(*stream);
+        if (status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
+    }
+    return result;
+}
+
+CUresult Streams::query_all() {
+    for (const StreamPointer& stream : all()) {
+        if (!stream->busy() || capturing(stream->handle)) continue;
+        CUresult status = driver_.cuStreamQuery(stream->handle);
+        if (status != CUDA_SUCCESS) return status;
+    }
+    return CUDA_SUCCESS;
+}
+
+bool Streams::capturing(CUstream stream) const {
+    if (captures_.load(std::memory_order_relaxed) <= 0) return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+std::vector<StreamPointer> Streams::all() const {
+    std::lock_guard lock(mutex_);
+    std::vector<StreamPointer> streams;
+    streams.reserve(created_.size() + own_.size() + retired_.size() + 1);
+    if (legacy_) streams.push_back(legacy_);
+    for (const auto& [reference, stream] : created_) streams.push_back(stream);
+    streams.insert(streams.end(), own_.begin(), own_.end());
+    streams.insert(streams.end(), retired_.begin(), retired_.end());
+    return streams;
+}
+
+void Streams::end_captures() {
+    if (captures_.load() <= 0) return;
+    for (const StreamPointer& stream : all()) {
+        CUgraph graph = nullptr;
+        if (!capturing(stream->handle)) continue;
+        driver_.cuStreamEndCapture(stream->handle, &graph);
+        if (graph) driver_.cuGraphDestroy(graph);
+    }
+    captures_.store(0);
+}
+
+void Streams::clear() {
+    std::unordered_map<uint32_t, StreamPointer> created;
+    std::vector<StreamPointer> retired, unjoined;
+    std::lock_guard join_lock(join_mutex_);
+    std::lock_guard lock(mutex_);
+    created.swap(created_);
+    retired.swap(retired_);
+    unjoined.swap(unjoined_);
+    for (const StreamPointer& stream : unjoined) stream->unjoined.store(false);
+    unjoined_count_.store(0);
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,118 @@
+// A session's streams, and the legacy default stream's ordering among them.
+//
+// Every stream of the driver is CU_STREAM_NON_BLOCKING, because the driver's own legacy stream
+// would order tenants against each other. The tenant's legacy stream is one more stream, and its
+// rule (it waits for the blocking streams' earlier work, their later work waits for it) is kept
+// with events, only where the program really mixes the two:
+//
+//   legacy used:    every blocking stream with work since the last join: record there, wait here
+//   blocking used:  if the legacy stream worked since this one last waited: record there, wait here
+//
+// A use is noted after its record was enqueued. Two threads that race have no order to keep; a
+// thread that comes later finds the note, because its lane waited for that record (kWaitLane).
+//
+// A program that uses one kind only pays one relaxed load a record. A capturing stream takes no part.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "runtime/protocol/record.h"
+#include "runtime/server/arena.h"
+
+namespace smt::runtime::server {
+
+class Lane;
+
+// One stream. Who uses it holds a reference, so a stream destroyed by another thread lives until
+// the record that uses it is done.
+struct Stream : std::enable_shared_from_this<Stream> {
+    Stream(const DriverApi& driver, Arena& arena) : driver(driver), arena(arena) {}
+    ~Stream();   // destroys the driver's stream, which finishes its work first
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    const DriverApi& driver;
+    Arena& arena;
+    CUstream handle = nullptr;
+    uint32_t reference = 0;
+    int32_t priority = 0;
+    bool blocking = false;                   // orders with the legacy stream
+    std::atomic<uint64_t> uses{0};           // records that enqueued work on it
+    std::atomic<uint64_t> synchronized{0};   // so many of them are known to be complete
+    std::atomic<bool> unjoined{false};       // blocking: work the legacy stream has not waited for
+    std::atomic<uint64_t> legacy_seen{0};    // blocking: legacy generation it has waited for
+    CUevent join = nullptr;                  // guarded by Streams::join_mutex_
+    std::mutex callback_mutex;               // one host function at a time is enqueued
+    Arena::Word callback;                    // guarded by callback_mutex
+
+    bool busy() const { return uses.load() != synchronized.load(); }
+};
+using StreamPointer = std::shared_ptr<Stream>;
+
+class Streams {
+public:
+    Streams(const DriverApi& driver, Arena& arena) : driver_(driver), arena_(arena) {}
+    ~Streams();
+    Streams(const Streams&) = delete;
+    Streams& operator=(const Streams&) = delete;
+
+    CUresult open();   // the legacy stream
+
+    CUresult create(uint32_t flags, int32_t priority, StreamPointer* stream);
+    CUresult destroy(uint32_t reference);
+    CUresult find(uint32_t reference, Lane& lane, StreamPointer* stream);   // makes the lane's own one
+
+    // Before work is enqueued: the legacy ordering. After it was: the note.
+    CUresult prepare(Stream& stream);
+    void note_use(Stream& stream);
+
+    CUresult synchronize(Stream& stream);
+    // Waits for all work of the session that was enqueued before the call. Skips capturing streams.
+    CUresult synchronize_all();
+    // Whether work is under way: SUCCESS, NOT_READY or the error.
+    CUresult query_all();
+
+    // Captures under way in the session. While there are none nobody asks the driver.
+    void capture_begun() { captures_.fetch_add(1); }
+    void capture_ended() { captures_.fetch_sub(1); }
+    bool capturing(CUstream stream) const;
+
+    const StreamPointer& legacy() const { return legacy_; }
+    void retire(const StreamPointer& stream);   // a lane's own stream, when the lane ends
+    void end_captures();                        // of a client that is gone, or that resets
+    // Destroys every created stream, whose work is over; the legacy and the lanes' streams stay.
+    void clear();
+
+private:
+    CUresult make(bool blocking, int32_t priority, StreamPointer* stream);
+    CUresult join_blocking(Stream& legacy);
+    CUresult wait_legacy(Stream& stream);
+    void let_go(const StreamPointer& stream);   // with mutex_ held
+    std::vector<StreamPointer> all() const;
+
+    const DriverApi& driver_;
+    Arena& arena_;
+    StreamPointer legacy_;
+    std::atomic<int> captures_{0};
+
+    mutable std::mutex mutex_;               // the lists; never held over a call that waits for the GPU
+    std::unordered_map<uint32_t, StreamPointer> created_;
+    std::vector<StreamPointer> own_;         // the lanes' per-thread streams
+    std::vector<StreamPointer> retired_;     // destroyed by the program, their work is not over
+    std::vector<StreamPointer> unjoined_;    // those whose `unjoined` is set
+    uint32_t next_ = protocol::kFirstStream;
+
+    std::mutex join_mutex_;                  // one join at a time; taken before mutex_
+    std::atomic<uint32_t> unjoined_count_{0};         // drops after the join is in place
+    std::atomic<uint64_t> legacy_generation_{0};      // grows with each use of the legacy stream
+    uint64_t legacy_recorded_ = 0;           // generation legacy_event_ covers; under join_mutex_
+    CUevent legacy_event_ = nullptr;         // under join_mutex_
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,34 @@
+// smt bench: measurements. Each is a program of its own beside this one, so that nothing of smt is
+// in a process that measures the bare driver.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tools/smt/command.h"
+#include "tools/smt/places.h"
+
+namespace smt::tools {
+namespace {
+
+int run(const Arguments& arguments) {
+    if (arguments.empty()) throw Misuse("which measurement?");
+    if (arguments[0] != "remoting") throw Misuse("unknown measurement '" + arguments[0] + "'");
+    std::string program = find_program("bench_" + arguments[0]);
+    if (program.empty())
+        throw Failure("bench_" + arguments[0] + " is not in " + own_directory() +
+                      ": it is built where CMake finds nvcc (SMT_BUILD_GPU_TESTS)");
+    std::vector<char*> argv{program.data()};
+    Arguments rest(arguments.begin() + 1, arguments.end());
+    for (std::string& argument : rest) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    ::execv(program.c_str(), argv.data());
+    throw Failure("cannot run " + program + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+const Command bench_command = {"bench", "smt bench remoting [ARGUMENT]...",
+                               "measures what remoting costs against the bare driver (needs a GPU)", run};
+
+}  // namespace smt::tools

@@ -1,0 +1,74 @@
+// smt log: the journal of a server, while it runs or after it.
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "runtime/journal/journal.h"
+#include "tools/smt/command.h"
+#include "tools/smt/log_view.h"
+#include "tools/smt/places.h"
+
+namespace smt::tools {
+namespace {
+
+using runtime::journal::Entry;
+using runtime::journal::Reader;
+
+constexpr std::chrono::milliseconds kPoll{100};
+
+std::string choose_journal() {
+    std::vector<std::string> keys = keys_with(".journal");
+    if (keys.empty())
+        throw Failure("there is no journal in " + runtime_directory() +
+                      ": no server ever ran there. Run a program with smt run first");
+    return path_of(keys.front(), ".journal");
+}
+
+// Which file a path names just now: a server that starts again makes a new journal.
+ino_t identity(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+// Shows the journal from its start; with `follow`, until another file takes its place.
+void show(const std::string& path, bool json, const std::string& tenant, bool follow) {
+    ino_t file = identity(path);
+    Reader reader(path);
+    if (!reader.error().empty()) throw Failure(reader.error());
+    LogView view(reader, json, tenant);
+    auto show_entry = [&](const Entry& entry) { view.show(entry); };
+    uint64_t next = reader.read(0, show_entry);
+    while (follow && identity(path) == file) {
+        std::fflush(stdout);
+        std::this_thread::sleep_for(kPoll);
+        next = reader.read(next, show_entry);
+    }
+    if (follow) return;
+    if (view.shown() == 0) {
+        std::string whose = tenant.empty() ? "" : " about tenant '" + tenant + "'";
+        fmt::print(stderr, "smt log: {} has nothing{}\n", path, whose);
+        return;
+    }
+    view.show_summary();
+}
+
+int run(const Arguments& arguments) {
+    Options options = parse_options(arguments, {"--json", "--follow"}, {"--tenant"});
+    const std::string* tenant = options.value("--tenant");
+    bool follow = options.has("--follow");
+    do {
+        std::string path = choose_journal();
+        show(path, options.has("--json"), tenant ? *tenant : "", follow);
+    } while (follow);
+    return 0;
+}
+
+}  // namespace
+
+const Command log_command = {"log", "smt log [--json] [--follow] [--tenant NAME]",
+                             "shows what the server did: launches by tenant, unsupported calls", run};
+
+}  // namespace smt::tools

@@ -1,0 +1,161 @@
+// See log_view.h.
+#include "tools/smt/log_view.h"
+
+#include <cxxabi.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <iterator>
+#include <memory>
+
+#include "tools/smt/json.h"
+
+namespace smt::tools {
+
+using runtime::journal::Entry;
+using runtime::journal::Kind;
+
+namespace {
+
+// The journal's clock counts from boot; people want the time of day.
+std::string time_of_day(uint64_t monotonic_ns) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    auto wall = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000ull + static_cast<uint64_t>(now.tv_nsec);
+    uint64_t at = wall - (runtime::journal::now_ns() - monotonic_ns);
+    auto seconds = static_cast<time_t>(at / 1'000'000'000ull);
+    tm local{};
+    ::localtime_r(&seconds, &local);
+    return fmt::format("{:02}:{:02}:{:02}.{:06}", local.tm_hour, local.tm_min, local.tm_sec, at % 1'000'000'000ull / 1000);
+}
+
+std::string dimensions(const uint32_t (&size)[3]) {
+    if (size[2] != 1) return fmt::format("{}x{}x{}", size[0], size[1], size[2]);
+    return size[1] != 1 ? fmt::format("{}x{}", size[0], size[1]) : fmt::format("{}", size[0]);
+}
+
+bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
+
+std::string microseconds(const Entry& entry) {
+    return timed(entry) ? fmt::format("{:.2f}", static_cast<double>(entry.end_ns - entry.start_ns) / 1000) : "-";
+}
+
+constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10}\n";
+
+}  // namespace
+
+std::string demangle(const std::string& name) {
+    int status = 0;
+    std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+    return status == 0 && text ? text.get() : name;
+}
+
+const std::string& LogView::kernel(uint32_t index) {
+    auto [found, fresh] = kernels_.try_emplace(index);
+    if (fresh) found->second = demangle(text(index));
+    return found->second;
+}
+
+const std::string& LogView::tenant_of(const Entry& entry) {
+    static const std::string nobody;
+    if (entry.kind == Kind::kNote && entry.session == 0) return nobody;
+    auto [found, fresh] = tenant_by_session_.try_emplace(entry.session);
+    if (entry.kind == Kind::kSessionOpened || entry.kind == Kind::kSessionClosed)
+        found->second = text(entry.name);
+    else if (fresh)   // its opening was overwritten by newer entries
+        found->second = fmt::format("session {}", entry.session);
+    return found->second;
+}
+
+void LogView::count(const Entry& entry, Tenant& tenant) {
+    switch (entry.kind) {
+        case Kind::kSessionOpened:
+            ++tenant.sessions;
+            break;
+        case Kind::kLaunch:
+            ++tenant.launches;
+            if (timed(entry)) ++tenant.timed, tenant.gpu_ns += entry.end_ns - entry.start_ns;
+            break;
+        case Kind::kUnsupported: {
+            uint64_t& calls = tenant.unsupported[text(entry.name)][entry.session];
+            calls = std::max(calls, entry.value);
+            break;
+        }
+        default:
+            break;
+    }
+}
+
+void LogView::show(const Entry& entry) {
+    const std::string& tenant = tenant_of(entry);
+    if (!only_.empty() && tenant != only_) return;
+    ++shown_;
+    if (!tenant.empty()) count(entry, tenants_[tenant]);
+    json_ ? show_json(entry, tenant) : show_text(entry, tenant);
+}
+
+void LogView::show_text(const Entry& entry, const std::string& tenant) {
+    if (!headed_)
+        fmt::print(kRow, "time", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B", "GPU us");
+    headed_ = true;
+    std::string time = time_of_day(entry.time_ns);
+    switch (entry.kind) {
+        case Kind::kLaunch:
+            fmt::print(kRow, time, tenant, entry.stream, kernel(entry.name), dimensions(entry.grid),
+                       dimensions(entry.block), entry.registers, entry.shared_bytes, microseconds(entry));
+            return;
+        case Kind::kSessionOpened:
+            fmt::print("{:<16} {:<16} -- opened by {}, process {}\n", time, tenant, text(entry.text), entry.value);
+            return;
+        case Kind::kSessionClosed:
+            fmt::print("{:<16} {:<16} -- closed: {}\n", time, tenant, text(entry.text));
+            return;
+        case Kind::kUnsupported:
+            fmt::print("{:<16} {:<16} -- called {}, which is not supported\n", time, tenant, text(entry.name));
+            return;
+        case Kind::kNote:
+            break;
+    }
+    fmt::print("{:<16} {:<16} -- {}\n", time, tenant, text(entry.text));
+}
+
+void LogView::show_json(const Entry& entry, const std::string& tenant) {
+    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note"};
+    auto kind = static_cast<uint32_t>(entry.kind);
+    fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
+               kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session, json_string(tenant));
+    if (entry.kind == Kind::kLaunch) {
+        fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"grid":[{},{},{}],"block":[{},{},{}],)"
+                   R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}}})",
+                   entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
+                   entry.grid[0], entry.grid[1], entry.grid[2], entry.block[0], entry.block[1], entry.block[2],
+                   entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns);
+    } else {
+        fmt::print(R"(,"name":{},"text":{},"value":{}}})", json_string(text(entry.name)), json_string(text(entry.text)),
+                   entry.value);
+    }
+    fmt::print("\n");
+}
+
+void LogView::show_summary() const {
+    if (json_) return;   // a program counts for itself
+    fmt::print("\n{:<24} {:>8} {:>10} {:>14}\n", "tenant", "sessions", "launches", "GPU ms");
+    for (const auto& [name, tenant] : tenants_)
+        fmt::print("{:<24} {:>8} {:>10} {:>14}\n", name, tenant.sessions, tenant.launches,
+                   tenant.timed ? fmt::format("{:.3f}", static_cast<double>(tenant.gpu_ns) / 1e6) : "not timed");
+    bool none = true;
+    for (const auto& [name, tenant] : tenants_) {
+        for (const auto& [function, sessions] : tenant.unsupported) {
+            if (none) fmt::print("\ncalled, and not supported:\n");
+            none = false;
+            uint64_t calls = 0;
+            for (const auto& [session, in_session] : sessions) calls += in_session;
+            fmt::print("  {:<40} {:>8} times by {}\n", function, calls, name);
+        }
+    }
+    if (none) fmt::print("\nno unsupported function was called\n");
+}
+
+}  // namespace smt::tools

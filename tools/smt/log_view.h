@@ -1,0 +1,53 @@
+// How `smt log` shows entries: as text for people or as one JSON object a line for programs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/journal/journal.h"
+
+namespace smt::tools {
+
+// "_Z5saxpyPf" -> "saxpy(float*)"; what is not mangled stays as it is.
+std::string demangle(const std::string& name);
+
+// Follows the entries of one journal: knows which session belongs to which tenant, and counts.
+class LogView {
+public:
+    // `tenant`: only this one's entries; empty: everybody's.
+    LogView(const runtime::journal::Reader& reader, bool json, std::string tenant)
+        : reader_(reader), json_(json), only_(std::move(tenant)) {}
+
+    void show(const runtime::journal::Entry& entry);
+    // Totals by tenant, then functions that programs called and smt does not support.
+    void show_summary() const;
+    uint64_t shown() const { return shown_; }
+
+private:
+    struct Tenant {
+        uint64_t sessions = 0;
+        uint64_t launches = 0;
+        uint64_t timed = 0;
+        uint64_t gpu_ns = 0;
+        std::map<std::string, std::map<uint32_t, uint64_t>> unsupported;   // function -> session -> calls
+    };
+
+    const std::string& tenant_of(const runtime::journal::Entry& entry);
+    void count(const runtime::journal::Entry& entry, Tenant& tenant);
+    void show_text(const runtime::journal::Entry& entry, const std::string& tenant);
+    void show_json(const runtime::journal::Entry& entry, const std::string& tenant);
+    std::string text(uint32_t index) const { return std::string(reader_.name(index)); }
+    const std::string& kernel(uint32_t index);
+
+    const runtime::journal::Reader& reader_;
+    const bool json_;
+    const std::string only_;
+    uint64_t shown_ = 0;
+    bool headed_ = false;
+    std::map<uint32_t, std::string> tenant_by_session_;
+    std::map<uint32_t, std::string> kernels_;   // demangled, by name index
+    std::map<std::string, Tenant> tenants_;
+};
+
+}  // namespace smt::tools

@@ -1,0 +1,63 @@
+// smt: the command. Picks a subcommand, and is the one place that reports what went wrong with it.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "tools/smt/command.h"
+
+namespace smt::tools {
+namespace {
+
+const Command* const kCommands[] = {&run_command,    &server_command, &log_command,
+                                    &coverage_command, &doctor_command, &bench_command};
+
+constexpr int kMisuseExit = 2;
+
+void print_usage(std::FILE* to) {
+    fmt::print(to, "usage: smt COMMAND ...   (smt COMMAND --help tells more)\n\n");
+    for (const Command* command : kCommands) fmt::print(to, "  {:<10}{}\n", command->name, command->summary);
+}
+
+void print_usage(std::FILE* to, const Command& command) {
+    fmt::print(to, "{}\n\nusage: {}\n", command.summary, command.usage);
+}
+
+int run(const Command& command, const Arguments& arguments) {
+    if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h")) {
+        print_usage(stdout, command);
+        return 0;
+    }
+    try {
+        return command.run(arguments);
+    } catch (const Misuse& misuse) {
+        fmt::print(stderr, "smt {}: {}\nusage: {}\n", command.name, misuse.what(), command.usage);
+        return kMisuseExit;
+    } catch (const std::exception& failure) {
+        fmt::print(stderr, "smt {}: {}\n", command.name, failure.what());
+        return 1;
+    }
+}
+
+int main(const Arguments& arguments) {
+    if (arguments.empty()) {
+        print_usage(stderr);
+        return kMisuseExit;
+    }
+    if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+        print_usage(stdout);
+        return 0;
+    }
+    for (const Command* command : kCommands)
+        if (arguments[0] == command->name) return run(*command, {arguments.begin() + 1, arguments.end()});
+    fmt::print(stderr, "smt: unknown command '{}'\n", arguments[0]);
+    print_usage(stderr);
+    return kMisuseExit;
+}
+
+}  // namespace
+}  // namespace smt::tools
+
+int main(int argc, char** argv) {
+    return smt::tools::main({argv + (argc > 0), argv + argc});
+}

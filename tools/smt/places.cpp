@@ -1,0 +1,82 @@
+// See places.h.
+#include "tools/smt/places.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/protocol/environment.h"
+
+namespace smt::tools {
+namespace fs = std::filesystem;
+namespace {
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+std::string first_existing(std::initializer_list<std::string> paths) {
+    for (const std::string& path : paths)
+        if (::access(path.c_str(), R_OK) == 0) return fs::weakly_canonical(path).string();
+    return "";
+}
+
+}  // namespace
+
+std::string own_directory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
+
+std::string find_interposer() {
+    std::string here = own_directory();
+    return first_existing({here + "/../lib/libsmt.so", here + "/libsmt.so"});
+}
+
+std::string find_server() {
+    std::string chosen = variable(environment::kServer);
+    return chosen.empty() ? find_program("smtd") : first_existing({chosen});
+}
+
+std::string find_program(const std::string& name) { return first_existing({own_directory() + "/" + name}); }
+
+std::string runtime_directory() {
+    if (std::string chosen = variable(environment::kRuntimeDir); !chosen.empty()) return chosen;
+    if (std::string xdg = variable(environment::kXdgRuntimeDir); !xdg.empty()) return xdg + "/smt";
+    return "/tmp/smt-" + std::to_string(::geteuid());
+}
+
+std::string runtime_directory_problem(const std::string& directory) {
+    struct stat status {};
+    if (::lstat(directory.c_str(), &status) != 0)
+        return errno == ENOENT ? "" : std::string(std::strerror(errno));
+    if (!S_ISDIR(status.st_mode)) return "it is not a folder";
+    if (status.st_uid != ::geteuid()) return "it belongs to another user";
+    if ((status.st_mode & 077) != 0) return "others may enter it; run chmod 700 " + directory;
+    return "";
+}
+
+std::vector<std::string> keys_with(const std::string& suffix) {
+    std::vector<std::pair<fs::file_time_type, std::string>> found;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(runtime_directory(), error)) {
+        std::string name = entry.path().filename().string();
+        std::error_code ignored;
+        if (name.size() > suffix.size() && name.ends_with(suffix))
+            found.emplace_back(entry.last_write_time(ignored), name.substr(0, name.size() - suffix.size()));
+    }
+    std::sort(found.rbegin(), found.rend());
+    std::vector<std::string> keys;
+    for (auto& [time, key] : found) keys.push_back(std::move(key));
+    return keys;
+}
+
+std::string path_of(const std::string& key, const std::string& suffix) {
+    return runtime_directory() + "/" + key + suffix;
+}
+
+}  // namespace smt::tools

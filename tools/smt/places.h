@@ -1,0 +1,29 @@
+// Where things are: what was built beside this program, and what servers leave in the runtime folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace smt::tools {
+
+// The folder this program lies in, without a trailing slash.
+std::string own_directory();
+// libsmt.so beside this program (../lib, or the same folder); empty: not there.
+std::string find_interposer();
+// smtd: SMT_SERVER, or beside this program; empty: not there.
+std::string find_server();
+// bench_remoting and the like, beside this program; empty: not there.
+std::string find_program(const std::string& name);
+
+// The runtime folder's name, whether or not it exists: SMT_RUNTIME_DIR, or $XDG_RUNTIME_DIR/smt, or
+// /tmp/smt-<uid>.
+std::string runtime_directory();
+// Empty if the folder may be used (or does not exist yet); else what is wrong with it.
+std::string runtime_directory_problem(const std::string& directory);
+
+// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first.
+std::vector<std::string> keys_with(const std::string& suffix);
+std::string path_of(const std::string& key, const std::string& suffix);
+
+}  // namespace smt::tools

@@ -1,0 +1,74 @@
+// smt run: a program with libsmt.so in front of its CUDA driver. This process becomes the program.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/protocol/environment.h"
+#include "runtime/protocol/handshake.h"
+#include "tools/smt/command.h"
+#include "tools/smt/places.h"
+#include "tools/smt/settings.h"
+
+namespace smt::tools {
+namespace {
+
+// As a shell would find it; empty: nowhere.
+std::string find_on_path(const std::string& name) {
+    if (name.find('/') != std::string::npos) return ::access(name.c_str(), F_OK) == 0 ? name : "";
+    const char* path = std::getenv(environment::kPath);
+    std::string folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
+    for (size_t at = 0; at <= folders.size();) {
+        size_t end = std::min(folders.find(':', at), folders.size());
+        std::string folder = end == at ? "." : folders.substr(at, end - at);
+        if (std::string file = folder + "/" + name; ::access(file.c_str(), X_OK) == 0) return file;
+        at = end + 1;
+    }
+    return "";
+}
+
+void export_settings(const Options& options, const std::string& interposer) {
+    const char* others = std::getenv(environment::kPreload);
+    std::string preload = others && *others ? interposer + ":" + others : interposer;
+    ::setenv(environment::kPreload, preload.c_str(), 1);
+    if (const std::string* tenant = options.value("--tenant")) {
+        if (tenant->empty() || tenant->size() >= protocol::kTenantNameBytes)
+            throw Misuse("--tenant wants a name of 1 to 63 bytes");
+        ::setenv(environment::kTenant, tenant->c_str(), 1);
+    }
+    if (const std::string* limit = options.value("--memory"))
+        ::setenv(environment::kMemoryLimit, std::to_string(parse_bytes(*limit)).c_str(), 1);
+    if (const std::string* priority = options.value("--priority"))
+        ::setenv(environment::kPriority, std::to_string(parse_priority(*priority)).c_str(), 1);
+}
+
+int run(const Arguments& arguments) {
+    Options options =
+        parse_options(arguments, {}, {"--tenant", "--priority", "--memory"}, Operands::kCommandLine);
+    if (options.operands.empty()) throw Misuse("which program?");
+    std::string interposer = find_interposer();
+    if (interposer.empty())
+        throw Failure("libsmt.so is not beside this program (" + own_directory() + "/../lib): build it, ./bootstrap.sh build");
+    if (interposer.find_first_of(": ") != std::string::npos)
+        throw Failure("the loader cannot preload " + interposer + ": its name holds a space or a colon. Move smt elsewhere");
+
+    const std::string& program = options.operands.front();
+    std::string file = find_on_path(program);
+    if (file.empty()) throw Failure("there is no program '" + program + "'");
+    export_settings(options, interposer);
+    std::vector<char*> argv;
+    for (std::string& argument : options.operands) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    ::execv(file.c_str(), argv.data());
+    throw Failure("cannot run " + file + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+const Command run_command = {
+    "run", "smt run [--tenant NAME] [--priority P] [--memory LIMIT] -- PROGRAM [ARGUMENT]...",
+    "runs a CUDA program so that it shares the GPU", run};
+
+}  // namespace smt::tools

@@ -1,0 +1,150 @@
+// smt server: start, stop and look at servers by hand. Usually none of it is needed: the first
+// program that runs under smt starts the server, which leaves when it has been idle.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "runtime/protocol/environment.h"
+#include "tools/smt/command.h"
+#include "tools/smt/control.h"
+#include "tools/smt/gpus.h"
+#include "tools/smt/places.h"
+
+namespace smt::tools {
+namespace {
+
+using protocol::ControlKind;
+using protocol::StatusReply;
+
+constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::milliseconds kPoll{20};
+
+std::optional<StatusReply> status_of(const std::string& key) { return ask_server(key, ControlKind::kStatus); }
+
+template <typename Condition>
+bool wait_for(Condition condition) {
+    auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > deadline) return false;
+        std::this_thread::sleep_for(kPoll);
+    }
+    return true;
+}
+
+// The key and the CUDA_VISIBLE_DEVICES of the server to start. Without a real driver in this machine
+// there is one server, of the device that SMT_DRIVER names.
+Gpu choose_gpu(const Options& options) {
+    Driver driver = examine_driver();
+    size_t index = 0;
+    if (const std::string* text = options.value("--gpu")) {
+        char* end = nullptr;
+        index = std::strtoul(text->c_str(), &end, 10);
+        if (text->empty() || *end || (*text)[0] == '-') throw Misuse("--gpu wants a number, not '" + *text + "'");
+    }
+    if (!driver.problem.empty() || driver.gpus.empty()) {
+        if (std::getenv(environment::kDriver)) return {"", "device", ""};
+        throw Failure("there is no GPU to serve: " + (driver.problem.empty() ? "the driver lists none" : driver.problem));
+    }
+    if (index >= driver.gpus.size()) throw Failure(fmt::format("there are {} GPUs, no GPU {}", driver.gpus.size(), index));
+    return driver.gpus[index];
+}
+
+int spawn_server(const std::string& program, const Gpu& gpu) {
+    ::unsetenv(environment::kPreload);
+    if (!gpu.visible.empty()) ::setenv(environment::kVisibleDevices, gpu.visible.c_str(), 1);
+    std::string name = program, key = gpu.key, key_option = "--key", daemonize = "--daemonize";
+    char* argv[] = {name.data(), key_option.data(), key.data(), daemonize.data(), nullptr};
+    posix_spawn_file_actions_t files;   // a daemon must not hold our caller's pipes; it has a log
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
+    ::posix_spawn_file_actions_adddup2(&files, STDIN_FILENO, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, STDIN_FILENO, STDERR_FILENO);
+    pid_t child = 0;
+    int error = ::posix_spawn(&child, program.c_str(), &files, nullptr, argv, environ);
+    ::posix_spawn_file_actions_destroy(&files);
+    if (error) throw Failure("cannot run " + program + ": " + std::strerror(error));
+    int status = 0;
+    ::waitpid(child, &status, 0);   // the process that daemonises leaves at once
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int start(const Options& options) {
+    std::string directory = runtime_directory();
+    if (std::string problem = runtime_directory_problem(directory); !problem.empty())
+        throw Failure("cannot use " + directory + ": " + problem);
+    Gpu gpu = choose_gpu(options);
+    if (auto running = status_of(gpu.key)) {
+        fmt::print("server {} is running already, process {}\n", gpu.key, running->server_pid);
+        return 0;
+    }
+    std::string program = find_server();
+    if (program.empty()) throw Failure("smtd is not in " + own_directory() + " (and SMT_SERVER names none): build it");
+    std::optional<StatusReply> answer;
+    if (spawn_server(program, gpu) != 0 || !wait_for([&] { return (answer = status_of(gpu.key)).has_value(); }))
+        throw Failure("the server did not start; " + path_of(gpu.key, ".log") + " says why");
+    fmt::print("server {} started, process {}, {}\n", gpu.key, answer->server_pid, answer->device);
+    return 0;
+}
+
+int stop(const Options&) {
+    int stopped = 0;
+    for (const std::string& key : keys_with(".sock")) {
+        auto answer = ask_server(key, ControlKind::kStop);
+        if (!answer) continue;
+        if (!wait_for([&] { return !status_of(key); }))
+            throw Failure(fmt::format("server {} (process {}) was asked to leave and did not", key, answer->server_pid));
+        fmt::print("server {} stopped; {} sessions were open\n", key, answer->sessions);
+        ++stopped;
+    }
+    if (!stopped) fmt::print("no server is running\n");
+    return 0;
+}
+
+void print_status(const std::string& key, const StatusReply& reply) {
+    constexpr double kMiB = 1 << 20;
+    fmt::print("server {}\n", key);
+    fmt::print("  device    {}\n", reply.device);
+    fmt::print("  process   {}, up {:.1f} s, protocol version {}{}\n", reply.server_pid,
+               static_cast<double>(reply.uptime_ms) / 1000, reply.version,
+               reply.version == protocol::kProtocolVersion ? "" : " (not this smt's!)");
+    fmt::print("  sessions  {} open with {} lanes, {} served\n", reply.sessions, reply.lanes, reply.sessions_served);
+    fmt::print("  launches  {}\n", reply.launches);
+    fmt::print("  memory    {:.1f} MiB device, {:.1f} MiB host\n", static_cast<double>(reply.device_bytes) / kMiB,
+               static_cast<double>(reply.host_bytes) / kMiB);
+}
+
+int status(const Options&) {
+    int running = 0;
+    for (const std::string& key : keys_with(".sock")) {
+        auto reply = status_of(key);
+        if (!reply) continue;   // a socket that a killed server left behind
+        print_status(key, *reply);
+        ++running;
+    }
+    if (!running) fmt::print("no server is running (looked in {})\n", runtime_directory());
+    return 0;
+}
+
+int run(const Arguments& arguments) {
+    if (arguments.empty()) throw Misuse("start, stop or status?");
+    Arguments rest(arguments.begin() + 1, arguments.end());
+    const std::string& what = arguments[0];
+    if (what == "start") return start(parse_options(rest, {}, {"--gpu"}));
+    if (what == "stop") return stop(parse_options(rest, {}, {}));
+    if (what == "status") return status(parse_options(rest, {}, {}));
+    throw Misuse("unknown '" + what + "': it is start, stop or status");
+}
+
+}  // namespace
+
+const Command server_command = {"server", "smt server start [--gpu N] | stop | status",
+                                "starts, stops and shows the server", run};
+
+}  // namespace smt::tools

@@ -1,0 +1,13 @@
+// Values that a person gives a tenant on the command line. Both throw Misuse for what makes no sense.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace smt::tools {
+
+// "512M" -> bytes. K, M, G and T are powers of 1024; without one it is bytes. Zero makes no sense.
+uint64_t parse_bytes(const std::string& text);
+int parse_priority(const std::string& text);
+
+}  // namespace smt::tools
