@@ -26,14 +26,16 @@ void run(const CallbackSlot& slot) {
     if (slot.kind == static_cast<uint32_t>(CallbackKind::kStreamCallback)) {
         CUstream stream = reinterpret_cast<CUstream>(slot.stream);
         if (stream == CU_STREAM_LEGACY) stream = nullptr;
-        reinterpret_cast<CUstreamCallback>(slot.function)(stream, static_cast<CUresult>(slot.status), user_data);
+        reinterpret_cast<CUstreamCallback>(slot.function)(stream, static_cast<CUresult>(slot.status),
+                                                          user_data);
     } else {
         reinterpret_cast<CUhostFn>(slot.function)(user_data);
     }
     // A graph's node uses its word again and again, and may be answered out of turn.
     std::atomic<uint64_t>& word = completion_word(static_cast<uint32_t>(slot.done_word));
     uint64_t now = word.load(std::memory_order_relaxed);
-    while (now < slot.done_value && !word.compare_exchange_weak(now, slot.done_value)) {}
+    while (now < slot.done_value && !word.compare_exchange_weak(now, slot.done_value)) {
+    }
 }
 
 void* callback_thread(void*) {
@@ -76,8 +78,9 @@ CUresult post_host_function(CUstream stream, const void* function, void* user_da
     if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kHostFunction, sizeof(protocol::HostFunction));
     if (!call.open()) return call.status();
-    call.in(protocol::HostFunction{reinterpret_cast<uint64_t>(function), reinterpret_cast<uint64_t>(user_data),
-                                   reinterpret_cast<uint64_t>(stream), reference, static_cast<uint32_t>(kind)});
+    call.in(protocol::HostFunction{reinterpret_cast<uint64_t>(function),
+                                   reinterpret_cast<uint64_t>(user_data), reinterpret_cast<uint64_t>(stream),
+                                   reference, static_cast<uint32_t>(kind)});
     CUresult status = call.post();
     note_use(stream);
     return status;
@@ -99,10 +102,12 @@ namespace driver {
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
     if (!function) return CUDA_ERROR_INVALID_VALUE;
-    return post_host_function(stream, reinterpret_cast<const void*>(function), user_data, CallbackKind::kHostFunction);
+    return post_host_function(stream, reinterpret_cast<const void*>(function), user_data,
+                              CallbackKind::kHostFunction);
 }
 
-CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data, unsigned int flags) {
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,
+                             unsigned int flags) {
     if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return post_host_function(stream, reinterpret_cast<const void*>(callback), user_data,
                               CallbackKind::kStreamCallback);

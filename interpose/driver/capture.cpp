@@ -16,7 +16,8 @@ using namespace protocol;
 namespace {
 
 constinit std::atomic<uint32_t> active_captures{0};
-constinit thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+[[gnu::tls_model("initial-exec")]] constinit thread_local CUstreamCaptureMode capture_mode =
+    CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // What cuStreamGetCaptureInfo hands out pointers to: the thread's own until its next question.
 struct Dependencies {
@@ -24,13 +25,14 @@ struct Dependencies {
     CUgraphEdgeData* edges;
     uint32_t capacity;
 };
-constinit thread_local Dependencies dependencies = {};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Dependencies dependencies = {};
 
 bool make_room(uint32_t count) {
     if (count <= dependencies.capacity) return true;
     auto* nodes = static_cast<CUgraphNode*>(std::realloc(dependencies.nodes, count * sizeof(CUgraphNode)));
     if (nodes) dependencies.nodes = nodes;
-    auto* edges = static_cast<CUgraphEdgeData*>(std::realloc(dependencies.edges, count * sizeof(CUgraphEdgeData)));
+    auto* edges =
+        static_cast<CUgraphEdgeData*>(std::realloc(dependencies.edges, count * sizeof(CUgraphEdgeData)));
     if (edges) dependencies.edges = edges;
     if (!nodes || !edges) return false;
     dependencies.capacity = count;
@@ -39,7 +41,8 @@ bool make_room(uint32_t count) {
 
 void capture_ended() {
     uint32_t count = active_captures.load();
-    while (count && !active_captures.compare_exchange_weak(count, count - 1)) {}
+    while (count && !active_captures.compare_exchange_weak(count, count - 1)) {
+    }
 }
 
 // The capture of an application that saw its end fail is over as well, except where the driver
@@ -101,7 +104,8 @@ void forget_captures() { active_captures.store(0); }
 namespace driver {
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    if (!mode || static_cast<unsigned int>(*mode) > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (!mode || static_cast<unsigned int>(*mode) > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode before = capture_mode;
     capture_mode = *mode;
     *mode = before;
@@ -128,13 +132,15 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
     if (!hGraph || (numDependencies && !nodes)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = check_capturable(hStream, mode, reference)) return status;
     if (CUresult status = order_after(hStream)) return status;
-    uint64_t bound = sizeof(StreamCapture) + 16 + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
+    uint64_t bound =
+        sizeof(StreamCapture) + 16 + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
     RemoteCall call(Op::kBeginCaptureToGraph, bound);
     if (!call.open()) return call.status();
     call.in(StreamCapture{reference, static_cast<uint32_t>(mode), reinterpret_cast<uint64_t>(hGraph)});
     call.in(uint64_t{numDependencies});
     if (numDependencies) call.in_bytes(nodes, numDependencies * sizeof(CUgraphNode));
-    for (size_t i = 0; i < numDependencies; ++i) call.in(dependencyData ? dependencyData[i] : CUgraphEdgeData{});
+    for (size_t i = 0; i < numDependencies; ++i)
+        call.in(dependencyData ? dependencyData[i] : CUgraphEdgeData{});
     CUresult status = call.wait();
     note_use(hStream);
     if (status == CUDA_SUCCESS) active_captures.fetch_add(1);
@@ -173,16 +179,18 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureSta
     return captureStatus ? capture_status(hStream, captureStatus) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out,
-                                   CUgraph* graph_out, const CUgraphNode** dependencies_out,
-                                   const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out) {
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out, const CUgraphEdgeData** edgeData_out,
+                                   size_t* numDependencies_out) {
     if (!captureStatus_out) return CUDA_ERROR_INVALID_VALUE;
     bool wanted = dependencies_out || edgeData_out;
     CaptureInfo info;
     if (CUresult status = ask_capture(hStream, wanted, info)) return status;
     *captureStatus_out = static_cast<CUstreamCaptureStatus>(info.status);
     if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
-    if (dependencies_out && !edgeData_out && !plain_edges(info.dependency_count)) return CUDA_ERROR_LOSSY_QUERY;
+    if (dependencies_out && !edgeData_out && !plain_edges(info.dependency_count))
+        return CUDA_ERROR_LOSSY_QUERY;
     if (id_out) *id_out = info.id;
     if (graph_out) *graph_out = reinterpret_cast<CUgraph>(info.graph);
     if (dependencies_out) *dependencies_out = dependencies.nodes;
@@ -199,10 +207,12 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* nod
     if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     if (!any_capture_active()) return CUDA_ERROR_ILLEGAL_STATE;
     if (CUresult status = order_after(hStream)) return status;
-    uint64_t bound = sizeof(StreamUpdateCapture) + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
+    uint64_t bound =
+        sizeof(StreamUpdateCapture) + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
     RemoteCall call(Op::kStreamUpdateCapture, bound);
     if (!call.open()) return call.status();
-    call.in(StreamUpdateCapture{reference, flags, static_cast<uint32_t>(numDependencies), dependencyData ? 1u : 0u});
+    call.in(StreamUpdateCapture{reference, flags, static_cast<uint32_t>(numDependencies),
+                                dependencyData ? 1u : 0u});
     if (numDependencies) call.in_bytes(nodes, numDependencies * sizeof(CUgraphNode));
     if (dependencyData) call.in_bytes(dependencyData, numDependencies * sizeof(CUgraphEdgeData));
     CUresult status = call.wait();

@@ -6,11 +6,13 @@
 #include <cstdint>
 
 #include "driver.gen.h"
+#include "interpose/driver/capture.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/export_tables.h"
 #include "interpose/entry/process.h"
 #include "interpose/entry/real_driver.h"
+#include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {
@@ -20,14 +22,14 @@ namespace {
 constexpr uint32_t kMaxDevices = 32;
 constexpr uint32_t kMaxContexts = 1024;
 constexpr uint32_t kStackDepth = 32;
-constexpr unsigned kApiVersion = 3020;   // what the driver says of every context since CUDA 3.2
+constexpr unsigned kApiVersion = 3020;  // what the driver says of every context since CUDA 3.2
 constexpr unsigned kFlagsMask = CU_CTX_FLAGS_MASK;
 
 struct Context {
-    std::atomic<uint32_t> live;   // of a created context
+    std::atomic<uint32_t> live;  // of a created context
     CUdevice device;
     unsigned flags;
-    uint32_t attached;            // cuCtxAttach and cuCtxDetach; 1 to begin with
+    uint32_t attached;  // cuCtxAttach and cuCtxDetach; 1 to begin with
     uint64_t id;
 };
 
@@ -46,8 +48,8 @@ constinit pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Primary primaries[kMaxDevices]{};
 constinit Context contexts[kMaxContexts]{};
 constinit uint32_t created = 0;
-constinit uint64_t last_id = kMaxDevices;   // the primary contexts have 1 to kMaxDevices
-constinit thread_local ThreadContexts thread_contexts __attribute__((tls_model("initial-exec"))) = {};
+constinit uint64_t last_id = kMaxDevices;  // the primary contexts have 1 to kMaxDevices
+constinit thread_local ThreadContexts thread_contexts = {};
 
 class Locked {
 public:
@@ -104,6 +106,7 @@ CUresult free_everything(CUcontext context) {
     RemoteCall call(protocol::Op::kContextReset, 0);
     CUresult reset = call.open() ? call.wait() : call.status();
     release_all_objects();
+    forget_captures();
     after_sync();
     return reset != CUDA_SUCCESS ? reset : status;
 }
@@ -128,7 +131,7 @@ CUresult synchronize() {
     RemoteCall call(protocol::Op::kContextSynchronize, 0);
     CUresult status = call.open() ? call.wait() : call.status();
     after_sync();
-    return status;
+    return status == CUDA_SUCCESS ? pending_error() : status;
 }
 
 Context* new_context(CUdevice device, unsigned flags) {
@@ -331,7 +334,9 @@ CUresult cuCtxDetach(CUcontext context) {
     return driver::cuCtxDestroy_v2(context);
 }
 
-CUresult cuCtxSynchronize() { return require_context() == CUDA_SUCCESS ? synchronize() : CUDA_ERROR_INVALID_CONTEXT; }
+CUresult cuCtxSynchronize() {
+    return require_context() == CUDA_SUCCESS ? synchronize() : CUDA_ERROR_INVALID_CONTEXT;
+}
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {
     return find_context(context) ? synchronize() : CUDA_ERROR_INVALID_CONTEXT;

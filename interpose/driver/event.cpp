@@ -50,15 +50,6 @@ uint64_t begin_record(Event& event, CUstream stream) {
     return event.next_value.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-// An error that a loop of queries would otherwise never see, for a query sends nothing.
-CUresult pending_error() {
-    CUresult status = sticky_error();
-    if (status != CUDA_SUCCESS || !thread_lane) return status;
-    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
-    if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
-}
-
 }  // namespace
 
 namespace driver {
@@ -85,7 +76,9 @@ CUresult cuEventDestroy_v2(CUevent event) {
     return status;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) { return driver::cuEventRecordWithFlags(event, stream, 0); }
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+    return driver::cuEventRecordWithFlags(event, stream, 0);
+}
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
     Event* object = find_event(event);
@@ -116,9 +109,11 @@ CUresult cuEventQuery(CUevent event) {
     Event* object = find_event(event);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
-    if (object->contested.load(std::memory_order_relaxed)) return ask_server(*object, protocol::kEventQueryOnly);
+    if (object->contested.load(std::memory_order_relaxed))
+        return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     if (value == 0 || complete(*object, value)) return sticky_error();
+    // A loop of queries sends nothing, so it has to look for errors itself.
     if (CUresult status = pending_error(); status != CUDA_SUCCESS) return status;
     return server_lives_sometimes() ? CUDA_ERROR_NOT_READY : sticky_error();
 }
@@ -135,7 +130,7 @@ CUresult cuEventSynchronize(CUevent event) {
     if (by_word && spin_word(object->index, value)) return pending_error();
     CUresult status = ask_server(*object, 0);
     after_sync();
-    return status;
+    return status == CUDA_SUCCESS ? pending_error() : status;
 }
 
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {

@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 
 #include "driver.gen.h"
+#include "interpose/driver/lock.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {
@@ -26,7 +26,8 @@ uint32_t hash_of(const char* name) {
 
 Function* find_fetched(const Image& image, const char* name, uint32_t hash) {
     Function* function = image.functions.load(std::memory_order_acquire);
-    while (function && (function->name_hash != hash || std::strcmp(function->name, name) != 0)) function = function->next;
+    while (function && (function->name_hash != hash || std::strcmp(function->name, name) != 0))
+        function = function->next;
     return function;
 }
 
@@ -40,10 +41,13 @@ void remember_id(Function* function) {
     if (page >= kIdPages) return;
     auto* entries = function_ids[page].load(std::memory_order_acquire);
     if (!entries) {
-        auto* fresh = static_cast<std::atomic<Function*>*>(std::calloc(kIdsPerPage, sizeof(std::atomic<Function*>)));
+        auto* fresh =
+            static_cast<std::atomic<Function*>*>(std::calloc(kIdsPerPage, sizeof(std::atomic<Function*>)));
         if (!fresh) return;
-        if (function_ids[page].compare_exchange_strong(entries, fresh)) entries = fresh;
-        else std::free(fresh);
+        if (function_ids[page].compare_exchange_strong(entries, fresh))
+            entries = fresh;
+        else
+            std::free(fresh);
     }
     entries[function->id % kIdsPerPage].store(function, std::memory_order_release);
 }
@@ -81,12 +85,12 @@ bool copy_tables(Reader& reply, const FunctionInfo& info, Tables& tables) {
 }
 
 // Held while a kernel enters its image's list, never while waiting for the server.
-constinit std::mutex publishing;
+constinit pthread_mutex_t publishing = PTHREAD_MUTEX_INITIALIZER;
 
 // Puts a fetched kernel into its image's list. Two threads that fetched the same one at the same
 // time end with one object: the second finds the first's.
 Function* publish(Image& image, const FunctionInfo& info, uint32_t hash, const Tables& tables) {
-    std::lock_guard lock(publishing);
+    Lock lock(publishing);
     Function* known = find_fetched(image, tables.name, hash);
     Function* function = known ? nullptr : new_function();
     if (!function) return free_tables(tables), known;
@@ -158,7 +162,8 @@ CUresult enumerate_functions(Image& image, Function** functions, uint32_t capaci
     }
     CUresult status = CUDA_SUCCESS;
     uint32_t done = 0;
-    for (const char* name = names; done < capacity && name < names + names_bytes && *name; name += std::strlen(name) + 1) {
+    for (const char* name = names; done < capacity && name < names + names_bytes && *name;
+         name += std::strlen(name) + 1) {
         status = fetch_function(image, name, functions[done]);
         if (status != CUDA_SUCCESS) break;
         ++done;
@@ -180,7 +185,8 @@ CUresult set_function_attribute(Function* function, CUfunction_attribute attribu
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (static_cast<uint32_t>(attribute) >= kFunctionAttributes) return CUDA_ERROR_INVALID_VALUE;
     bool settable = attribute >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    if (settable && function->attributes[attribute].load(std::memory_order_relaxed) == value) return CUDA_SUCCESS;
+    if (settable && function->attributes[attribute].load(std::memory_order_relaxed) == value)
+        return CUDA_SUCCESS;
     RemoteCall call(Op::kFunctionAttribute, sizeof(FunctionAttribute));
     if (!call.open()) return call.status();
     call.in(FunctionAttribute{function->id, attribute, value, 0});
@@ -236,7 +242,9 @@ CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetName(const char** name, CUfunction hfunc) { return function_name(find_function(hfunc), name); }
+CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
+    return function_name(find_function(hfunc), name);
+}
 
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
     return parameter_info(find_function(func), paramIndex, paramOffset, paramSize);
@@ -281,7 +289,9 @@ CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice) 
     return accept_hint(find_function(kernel), config, CU_FUNC_CACHE_PREFER_EQUAL);
 }
 
-CUresult cuKernelGetName(const char** name, CUkernel hfunc) { return function_name(find_function(hfunc), name); }
+CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
+    return function_name(find_function(hfunc), name);
+}
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
     return parameter_info(find_function(kernel), paramIndex, paramOffset, paramSize);

@@ -28,10 +28,12 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
     cuuint64_t flags = instantiateParams->flags;
     instantiateParams->hErrNode_out = nullptr;
     instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-    if (CUresult status = cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags & ~kUpload)) return status;
+    if (CUresult status = driver::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags & ~kUpload))
+        return status;
     instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     if (!(flags & kUpload)) return CUDA_SUCCESS;
-    return cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream ? instantiateParams->hUploadStream : stream);
+    return driver::cuGraphUpload(
+        *phGraphExec, instantiateParams->hUploadStream ? instantiateParams->hUploadStream : stream);
 }
 
 }  // namespace smt::interpose::driver

@@ -9,13 +9,14 @@
 
 #include "interpose/driver/refuse.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/layout.h"
 
 namespace smt::interpose {
 
 // Where a node goes: added to a graph, changed in it, or changed in an executable graph.
 struct NodePlace {
     protocol::NodeOperation operation;
-    uint64_t graph = 0;                         // or the executable graph
+    uint64_t graph = 0;  // or the executable graph
     uint64_t node = 0;
     const CUgraphNode* dependencies = nullptr;
     size_t dependency_count = 0;
@@ -27,13 +28,15 @@ struct NodePlace {
         return {protocol::NodeOperation::kSet, 0, reinterpret_cast<uint64_t>(node)};
     }
     static NodePlace set(CUgraphExec exec, CUgraphNode node) {
-        return {protocol::NodeOperation::kExecSet, reinterpret_cast<uint64_t>(exec), reinterpret_cast<uint64_t>(node)};
+        return {protocol::NodeOperation::kExecSet, reinterpret_cast<uint64_t>(exec),
+                reinterpret_cast<uint64_t>(node)};
     }
 
     CUresult check(const CUgraphNode* out) const {
         if (operation == protocol::NodeOperation::kAdd) {
             bool good = out && graph && (dependencies || dependency_count == 0);
-            return good && dependency_count < protocol::kMaxRecordBytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+            return good && dependency_count < protocol::kMaxRecordBytes ? CUDA_SUCCESS
+                                                                        : CUDA_ERROR_INVALID_VALUE;
         }
         bool good = node && (graph || operation == protocol::NodeOperation::kSet);
         return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,7 @@
 // Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must
 // be memory that the device reaches by itself: pinned, managed or registered.
 #include "driver.gen.h"
+#include "interpose/driver/callback.h"
 #include "interpose/driver/copy.h"
 #include "interpose/driver/graph.h"
 
@@ -10,10 +11,12 @@ using namespace protocol;
 
 namespace {
 
-CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphNode* out, const char* symbol) {
+CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphNode* out,
+                   const char* symbol) {
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = place.check(out)) return status;
-    GraphCopyNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
+    GraphCopyNode node{
+        place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
     CUresult described = driver::resolve_for_graph(driver::shaped(*params), node.copy);
     if (described == CUDA_ERROR_NOT_SUPPORTED) return refuse(symbol);
     if (described != CUDA_SUCCESS) return described;
@@ -27,11 +30,12 @@ CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphN
 CUresult host_node(const NodePlace& place, const CUDA_HOST_NODE_PARAMS* params, CUgraphNode* out) {
     if (!params || !params->fn) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = place.check(out)) return status;
-    if (CUresult status = driver::start_callbacks()) return status;
+    if (CUresult status = start_callback_thread()) return status;
     RemoteCall call(Op::kGraphHostNode, sizeof(GraphHostNode) + place.bytes());
     if (!call.open()) return call.status();
-    call.in(GraphHostNode{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node,
-                          reinterpret_cast<uint64_t>(params->fn), reinterpret_cast<uint64_t>(params->userData)});
+    call.in(GraphHostNode{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph,
+                          place.node, reinterpret_cast<uint64_t>(params->fn),
+                          reinterpret_cast<uint64_t>(params->userData)});
     in_dependencies(call, place);
     return finish_node(call, out);
 }
@@ -42,16 +46,18 @@ namespace driver {
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
                               size_t numDependencies, const CUDA_MEMCPY3D* copyParams, CUcontext) {
-    return copy_node(NodePlace::add(hGraph, dependencies, numDependencies), copyParams, phGraphNode, "cuGraphAddMemcpyNode");
+    return copy_node(NodePlace::add(hGraph, dependencies, numDependencies), copyParams, phGraphNode,
+                     "cuGraphAddMemcpyNode");
 }
 
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* nodeParams) {
     return copy_node(NodePlace::set(hNode), nodeParams, nullptr, "cuGraphMemcpyNodeSetParams");
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams,
-                                        CUcontext) {
-    return copy_node(NodePlace::set(hGraphExec, hNode), copyParams, nullptr, "cuGraphExecMemcpyNodeSetParams");
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMCPY3D* copyParams, CUcontext) {
+    return copy_node(NodePlace::set(hGraphExec, hNode), copyParams, nullptr,
+                     "cuGraphExecMemcpyNodeSetParams");
 }
 
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams) {

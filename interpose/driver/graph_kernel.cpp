@@ -1,12 +1,12 @@
 // Kernel nodes: added, changed, changed in an executable graph, and read back.
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 
 #include "driver.gen.h"
 #include "interpose/driver/function.h"
 #include "interpose/driver/graph.h"
 #include "interpose/driver/launch.h"
+#include "interpose/driver/lock.h"
 
 namespace smt::interpose {
 
@@ -20,12 +20,19 @@ CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* para
     Function* function = params->func ? find_function(params->func) : find_function(params->kern);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     Parameters parameters;
-    if (CUresult status = find_parameters(*function, params->kernelParams, params->extra, parameters)) return status;
+    if (CUresult status = find_parameters(*function, params->kernelParams, params->extra, parameters))
+        return status;
 
-    GraphKernelNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
-    node.launch = {function->id, 0, {params->gridDimX, params->gridDimY, params->gridDimZ},
+    GraphKernelNode node{
+        place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
+    node.launch = {function->id,
+                   0,
+                   {params->gridDimX, params->gridDimY, params->gridDimZ},
                    {params->blockDimX, params->blockDimY, params->blockDimZ},
-                   params->sharedMemBytes, 0, function->parameter_bytes, 0};
+                   params->sharedMemBytes,
+                   0,
+                   function->parameter_bytes,
+                   0};
     RemoteCall call(Op::kGraphKernelNode, sizeof(node) + place.bytes() + launch_bound(node.launch));
     if (!call.open()) return call.status();
     call.in(node);
@@ -47,10 +54,10 @@ struct NodeParameters {
 };
 constexpr uint32_t kBuckets = 1024;
 constinit NodeParameters* read_nodes[kBuckets] = {};
-constinit std::mutex read_nodes_lock;
+constinit pthread_mutex_t read_nodes_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void** keep_parameters(uint64_t node, const Function& function, const char* values) {
-    std::lock_guard lock(read_nodes_lock);
+    Lock lock(read_nodes_lock);
     NodeParameters** at = &read_nodes[(node >> 4) % kBuckets];
     while (*at && (*at)->node != node) at = &(*at)->next;
     NodeParameters* kept = *at;
@@ -60,7 +67,8 @@ void** keep_parameters(uint64_t node, const Function& function, const char* valu
         kept = nullptr;
     }
     if (!kept) {
-        uint64_t size = sizeof(NodeParameters) + function.parameter_count * sizeof(void*) + function.parameter_bytes;
+        uint64_t size =
+            sizeof(NodeParameters) + function.parameter_count * sizeof(void*) + function.parameter_bytes;
         kept = static_cast<NodeParameters*>(std::malloc(size));
         if (!kept) return nullptr;
         NodeParameters** bucket = &read_nodes[(node >> 4) % kBuckets];
@@ -68,7 +76,8 @@ void** keep_parameters(uint64_t node, const Function& function, const char* valu
         *bucket = kept;
     }
     std::memcpy(kept->values(), values, function.parameter_bytes);
-    for (uint32_t i = 0; i < kept->count; ++i) kept->pointers()[i] = kept->values() + function.parameters[i].offset;
+    for (uint32_t i = 0; i < kept->count; ++i)
+        kept->pointers()[i] = kept->values() + function.parameters[i].offset;
     return kept->pointers();
 }
 
@@ -106,7 +115,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
     void** parameters = keep_parameters(node, *function, values);
     if (!parameters) return CUDA_ERROR_OUT_OF_MEMORY;
     CUcontext context = nullptr;
-    cuCtxGetCurrent(&context);
+    driver::cuCtxGetCurrent(&context);
     const Launch& launch = found.launch;
     *nodeParams = {};
     nodeParams->func = reinterpret_cast<CUfunction>(function);
@@ -118,7 +127,8 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
     nodeParams->blockDimZ = launch.block[2];
     nodeParams->sharedMemBytes = launch.shared_bytes;
     nodeParams->kernelParams = parameters;
-    if (function->image->owner == ImageOwner::kLibrary) nodeParams->kern = reinterpret_cast<CUkernel>(function);
+    if (function->image->owner == ImageOwner::kLibrary)
+        nodeParams->kern = reinterpret_cast<CUkernel>(function);
     nodeParams->ctx = context;
     return CUDA_SUCCESS;
 }

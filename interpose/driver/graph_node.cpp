@@ -28,28 +28,33 @@ CUDA_MEMSET_NODE_PARAMS memset_of(const CUgraphNodeParams& params) {
 CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                   CUgraphNodeParams& params) {
     switch (params.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return cuGraphAddKernelNode_v2(out, graph, dependencies, count, kernel_of(params));
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return cuGraphAddMemcpyNode(out, graph, dependencies, count, &params.memcpy.copyParams, params.memcpy.copyCtx);
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-        CUDA_MEMSET_NODE_PARAMS memset = memset_of(params);
-        return cuGraphAddMemsetNode(out, graph, dependencies, count, &memset, params.memset.ctx);
-    }
-    case CU_GRAPH_NODE_TYPE_HOST:
-        return cuGraphAddHostNode(out, graph, dependencies, count, host_of(params));
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        if (params.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return refuse("cuGraphAddNode_v2");
-        if (CUresult status = cuGraphAddChildGraphNode(out, graph, dependencies, count, params.graph.graph)) return status;
-        return cuGraphChildGraphNodeGetGraph(*out, &params.graph.graph);
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-        return cuGraphAddEmptyNode(out, graph, dependencies, count);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return cuGraphAddEventWaitNode(out, graph, dependencies, count, params.eventWait.event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-        return cuGraphAddEventRecordNode(out, graph, dependencies, count, params.eventRecord.event);
-    default:
-        return refuse("cuGraphAddNode_v2");
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return driver::cuGraphAddKernelNode_v2(out, graph, dependencies, count, kernel_of(params));
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return driver::cuGraphAddMemcpyNode(out, graph, dependencies, count, &params.memcpy.copyParams,
+                                                params.memcpy.copyCtx);
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+            CUDA_MEMSET_NODE_PARAMS memset = memset_of(params);
+            return driver::cuGraphAddMemsetNode(out, graph, dependencies, count, &memset, params.memset.ctx);
+        }
+        case CU_GRAPH_NODE_TYPE_HOST:
+            return driver::cuGraphAddHostNode(out, graph, dependencies, count, host_of(params));
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            if (params.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+                return refuse("cuGraphAddNode_v2");
+            if (CUresult status =
+                    driver::cuGraphAddChildGraphNode(out, graph, dependencies, count, params.graph.graph))
+                return status;
+            return driver::cuGraphChildGraphNodeGetGraph(*out, &params.graph.graph);
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+            return driver::cuGraphAddEmptyNode(out, graph, dependencies, count);
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return driver::cuGraphAddEventWaitNode(out, graph, dependencies, count, params.eventWait.event);
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            return driver::cuGraphAddEventRecordNode(out, graph, dependencies, count,
+                                                     params.eventRecord.event);
+        default:
+            return refuse("cuGraphAddNode_v2");
     }
 }
 
@@ -61,12 +66,12 @@ bool plain(const CUgraphEdgeData* edges, size_t count) {
 }
 
 // Edges with data come after the node; if they are refused the node goes again.
-CUresult add_edges(CUgraph graph, CUgraphNode node, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
-                   size_t count) {
+CUresult add_edges(CUgraph graph, CUgraphNode node, const CUgraphNode* dependencies,
+                   const CUgraphEdgeData* edges, size_t count) {
     for (size_t i = 0; i < count; ++i) {
-        CUresult status = cuGraphAddDependencies_v2(graph, &dependencies[i], &node, &edges[i], 1);
+        CUresult status = driver::cuGraphAddDependencies_v2(graph, &dependencies[i], &node, &edges[i], 1);
         if (status == CUDA_SUCCESS) continue;
-        cuGraphDestroyNode(node);
+        driver::cuGraphDestroyNode(node);
         return status;
     }
     return CUDA_SUCCESS;
@@ -87,46 +92,48 @@ CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgra
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
     if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     switch (nodeParams->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return cuGraphKernelNodeSetParams_v2(hNode, kernel_of(*nodeParams));
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return cuGraphMemcpyNodeSetParams(hNode, &nodeParams->memcpy.copyParams);
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-        CUDA_MEMSET_NODE_PARAMS memset = memset_of(*nodeParams);
-        return cuGraphMemsetNodeSetParams(hNode, &memset);
-    }
-    case CU_GRAPH_NODE_TYPE_HOST:
-        return cuGraphHostNodeSetParams(hNode, host_of(*nodeParams));
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return cuGraphEventWaitNodeSetEvent(hNode, nodeParams->eventWait.event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-        return cuGraphEventRecordNodeSetEvent(hNode, nodeParams->eventRecord.event);
-    default:
-        return refuse("cuGraphNodeSetParams");
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return driver::cuGraphKernelNodeSetParams_v2(hNode, kernel_of(*nodeParams));
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return driver::cuGraphMemcpyNodeSetParams(hNode, &nodeParams->memcpy.copyParams);
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+            CUDA_MEMSET_NODE_PARAMS memset = memset_of(*nodeParams);
+            return driver::cuGraphMemsetNodeSetParams(hNode, &memset);
+        }
+        case CU_GRAPH_NODE_TYPE_HOST:
+            return driver::cuGraphHostNodeSetParams(hNode, host_of(*nodeParams));
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return driver::cuGraphEventWaitNodeSetEvent(hNode, nodeParams->eventWait.event);
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            return driver::cuGraphEventRecordNodeSetEvent(hNode, nodeParams->eventRecord.event);
+        default:
+            return refuse("cuGraphNodeSetParams");
     }
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
     if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     switch (nodeParams->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, kernel_of(*nodeParams));
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, &nodeParams->memcpy.copyParams, nodeParams->memcpy.copyCtx);
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-        CUDA_MEMSET_NODE_PARAMS memset = memset_of(*nodeParams);
-        return cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, &memset, nodeParams->memset.ctx);
-    }
-    case CU_GRAPH_NODE_TYPE_HOST:
-        return cuGraphExecHostNodeSetParams(hGraphExec, hNode, host_of(*nodeParams));
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, nodeParams->eventWait.event);
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-        return cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, nodeParams->eventRecord.event);
-    default:
-        return refuse("cuGraphExecNodeSetParams");
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return driver::cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, kernel_of(*nodeParams));
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return driver::cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, &nodeParams->memcpy.copyParams,
+                                                          nodeParams->memcpy.copyCtx);
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+            CUDA_MEMSET_NODE_PARAMS memset = memset_of(*nodeParams);
+            return driver::cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, &memset, nodeParams->memset.ctx);
+        }
+        case CU_GRAPH_NODE_TYPE_HOST:
+            return driver::cuGraphExecHostNodeSetParams(hGraphExec, hNode, host_of(*nodeParams));
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            return driver::cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return driver::cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, nodeParams->eventWait.event);
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            return driver::cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode,
+                                                              nodeParams->eventRecord.event);
+        default:
+            return refuse("cuGraphExecNodeSetParams");
     }
 }
 

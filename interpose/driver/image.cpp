@@ -30,7 +30,7 @@ struct FatbinWrapper {
     uint32_t magic;
     uint32_t version;
     const void* data;
-    const void* more;      // of relocatable device code; the runtime links before it loads
+    const void* more;  // of relocatable device code; the runtime links before it loads
 };
 
 struct FatbinHeader {
@@ -129,8 +129,10 @@ CUresult read_file(const char* path, char*& data, uint64_t& bytes) {
     }
     for (uint64_t at = 0; status == CUDA_SUCCESS && at < bytes;) {
         ssize_t got = ::read(file, data + at, bytes - at);
-        if (got > 0) at += got;
-        else if (got == 0 || errno != EINTR) status = CUDA_ERROR_OPERATING_SYSTEM;
+        if (got > 0)
+            at += got;
+        else if (got == 0 || errno != EINTR)
+            status = CUDA_ERROR_OPERATING_SYSTEM;
     }
     ::close(file);
     if (status != CUDA_SUCCESS) return std::free(data), data = nullptr, status;
@@ -153,7 +155,8 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
         call.out(&loaded);
         const char* info = call.reply().take(loaded.log_bytes);
         const char* error = call.reply().take(loaded.error_log_bytes);
-        jit.answer(info, info ? loaded.log_bytes : 0, error, error ? loaded.error_log_bytes : 0, loaded.wall_time_ms);
+        jit.answer(info, info ? loaded.log_bytes : 0, error, error ? loaded.error_log_bytes : 0,
+                   loaded.wall_time_ms);
     }
     if (status != CUDA_SUCCESS) return status;
     if (!call.reply().good()) return CUDA_ERROR_UNKNOWN;
@@ -191,7 +194,7 @@ CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* addres
         known.bytes = found.bytes;
         known.handle = reinterpret_cast<uint64_t>(&image);
         known.memory = driver::Memory::kGlobal;
-        driver::add_range(known);   // only pointer attributes miss it when there is no room
+        driver::add_range(known);  // only pointer attributes miss it when there is no room
     }
     if (address) *address = found.address;
     if (bytes) *bytes = found.bytes;

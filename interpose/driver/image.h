@@ -35,7 +35,8 @@ public:
     // NOT_SUPPORTED for options that name addresses or symbols in the client.
     CUresult read(unsigned int count, CUjit_option* options, void** values);
     // `info` then `error` as the server sent them; also the sizes and the time into the application's values.
-    void answer(const char* info, uint32_t info_bytes, const char* error, uint32_t error_bytes, float wall_time_ms);
+    void answer(const char* info, uint32_t info_bytes, const char* error, uint32_t error_bytes,
+                float wall_time_ms);
 
     const protocol::JitOption* scalars() const { return scalars_; }
     uint32_t count() const { return count_; }
@@ -49,7 +50,7 @@ private:
     char* error_log_ = nullptr;
     uint32_t info_capacity_ = 0;
     uint32_t error_capacity_ = 0;
-    void** info_size_ = nullptr;    // the application's values to answer into
+    void** info_size_ = nullptr;  // the application's values to answer into
     void** error_size_ = nullptr;
     void** wall_time_ = nullptr;
 };

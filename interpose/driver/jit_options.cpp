@@ -29,28 +29,35 @@ CUresult JitOptions::read(unsigned int count, CUjit_option* options, void** valu
     if (count > kMaxOptions) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {
         switch (options[i]) {
-        case CU_JIT_WALL_TIME: wall_time_ = &values[i]; break;
-        case CU_JIT_INFO_LOG_BUFFER: info_log_ = static_cast<char*>(values[i]); break;
-        case CU_JIT_ERROR_LOG_BUFFER: error_log_ = static_cast<char*>(values[i]); break;
-        case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-            info_size_ = &values[i];
-            info_capacity_ = capacity(values[i]);
-            break;
-        case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-            error_size_ = &values[i];
-            error_capacity_ = capacity(values[i]);
-            break;
-        case CU_JIT_GLOBAL_SYMBOL_NAMES:
-        case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
-        case CU_JIT_GLOBAL_SYMBOL_COUNT:
-        case CU_JIT_REFERENCED_KERNEL_NAMES:
-        case CU_JIT_REFERENCED_KERNEL_COUNT:
-        case CU_JIT_REFERENCED_VARIABLE_NAMES:
-        case CU_JIT_REFERENCED_VARIABLE_COUNT:
-            if (values[i]) return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        default:
-            scalars_[count_++] = {static_cast<uint32_t>(options[i]), 0, reinterpret_cast<uintptr_t>(values[i])};
+            case CU_JIT_WALL_TIME:
+                wall_time_ = &values[i];
+                break;
+            case CU_JIT_INFO_LOG_BUFFER:
+                info_log_ = static_cast<char*>(values[i]);
+                break;
+            case CU_JIT_ERROR_LOG_BUFFER:
+                error_log_ = static_cast<char*>(values[i]);
+                break;
+            case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+                info_size_ = &values[i];
+                info_capacity_ = capacity(values[i]);
+                break;
+            case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+                error_size_ = &values[i];
+                error_capacity_ = capacity(values[i]);
+                break;
+            case CU_JIT_GLOBAL_SYMBOL_NAMES:
+            case CU_JIT_GLOBAL_SYMBOL_ADDRESSES:
+            case CU_JIT_GLOBAL_SYMBOL_COUNT:
+            case CU_JIT_REFERENCED_KERNEL_NAMES:
+            case CU_JIT_REFERENCED_KERNEL_COUNT:
+            case CU_JIT_REFERENCED_VARIABLE_NAMES:
+            case CU_JIT_REFERENCED_VARIABLE_COUNT:
+                if (values[i]) return CUDA_ERROR_NOT_SUPPORTED;
+                break;
+            default:
+                scalars_[count_++] = {static_cast<uint32_t>(options[i]), 0,
+                                      reinterpret_cast<uintptr_t>(values[i])};
         }
     }
     return CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/refuse.h"
 
 namespace smt::interpose {
 
@@ -18,16 +19,20 @@ constexpr uint32_t kMaxAttributes = 64;
 CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribute* attributes,
                        const Parameters& parameters, CUstream stream, bool answered) {
     if (!stream_ref(stream, launch.stream)) return CUDA_ERROR_INVALID_HANDLE;
-    if (!plausible(function, launch)) [[unlikely]] answered = true;
+    if (!plausible(function, launch)) [[unlikely]]
+        answered = true;
     launch.function = function.id;
     launch.parameter_bytes = function.parameter_bytes;
-    if (CUresult status = order_after(stream)) [[unlikely]] return status;
+    if (CUresult status = order_after(stream)) [[unlikely]]
+        return status;
 
     RemoteCall call(Op::kLaunch, launch_bound(launch));
-    if (!call.open()) [[unlikely]] return call.status();
+    if (!call.open()) [[unlikely]]
+        return call.status();
     call.in(launch);
     if (launch.attribute_count) call.in_bytes(attributes, launch.attribute_count * sizeof(CUlaunchAttribute));
-    if (char* room = call.in_space(launch.parameter_bytes)) [[likely]] pack_parameters(function, parameters, room);
+    if (char* room = call.in_space(launch.parameter_bytes)) [[likely]]
+        pack_parameters(function, parameters, room);
     CUresult status = answered ? call.wait() : call.post();
     note_use(stream);
     return status;
@@ -35,33 +40,35 @@ CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribu
 
 // Attributes travel as they are, but not those that carry handles or addresses of the client.
 // `answered` becomes true for launches whose feasibility only the driver knows.
-CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, const Launch& launch, bool& answered) {
+CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, const Launch& launch,
+                          bool& answered) {
     if (count && !attributes) return CUDA_ERROR_INVALID_VALUE;
     if (count > kMaxAttributes) return CUDA_ERROR_INVALID_VALUE;
     for (uint32_t i = 0; i < count; ++i) {
         const CUlaunchAttributeValue& value = attributes[i].value;
         switch (attributes[i].id) {
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-            if (value.programmaticEvent.event) return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-            if (value.launchCompletionEvent.event) return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-            if (value.deviceUpdatableKernelNode.deviceUpdatable) return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            answered = answered || value.cooperative;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-            const unsigned int cluster[3] = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
-            for (int axis = 0; axis < 3; ++axis)
-                if (cluster[axis] == 0 || launch.grid[axis] % cluster[axis]) answered = true;
-            if (cluster[0] * cluster[1] * cluster[2] > 8) answered = true;   // 8 is what every device can do
-            break;
-        }
-        default:
-            break;
+            case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+                if (value.programmaticEvent.event) return refuse("cuLaunchKernelEx");
+                break;
+            case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+                if (value.launchCompletionEvent.event) return refuse("cuLaunchKernelEx");
+                break;
+            case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+                if (value.deviceUpdatableKernelNode.deviceUpdatable) return refuse("cuLaunchKernelEx");
+                break;
+            case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+                answered = answered || value.cooperative;
+                break;
+            case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+                const unsigned int cluster[3] = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+                for (int axis = 0; axis < 3; ++axis)
+                    if (cluster[axis] == 0 || launch.grid[axis] % cluster[axis]) answered = true;
+                if (cluster[0] * cluster[1] * cluster[2] > 8)
+                    answered = true;  // 8 is what every device can do
+                break;
+            }
+            default:
+                break;
         }
     }
     return CUDA_SUCCESS;
@@ -69,7 +76,8 @@ CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, c
 
 }  // namespace
 
-CUresult find_parameters(const Function& function, void** kernel_params, void** extra, Parameters& parameters) {
+CUresult find_parameters(const Function& function, void** kernel_params, void** extra,
+                         Parameters& parameters) {
     if (kernel_params && !extra) [[likely]] {
         parameters.each = kernel_params;
         return CUDA_SUCCESS;
@@ -79,11 +87,15 @@ CUresult find_parameters(const Function& function, void** kernel_params, void** 
 
     size_t bytes = 0;
     for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) parameters.buffer = extra[1];
-        else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1]) bytes = *static_cast<size_t*>(extra[1]);
-        else return CUDA_ERROR_INVALID_VALUE;
+        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            parameters.buffer = extra[1];
+        else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+            bytes = *static_cast<size_t*>(extra[1]);
+        else
+            return CUDA_ERROR_INVALID_VALUE;
     }
-    if (function.parameter_bytes && (!parameters.buffer || bytes < function.parameter_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (function.parameter_bytes && (!parameters.buffer || bytes < function.parameter_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
@@ -93,21 +105,31 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDi
                         unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                         unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra) {
     Function* function = find_function(f);
-    if (!function) [[unlikely]] return CUDA_ERROR_INVALID_HANDLE;
+    if (!function) [[unlikely]]
+        return CUDA_ERROR_INVALID_HANDLE;
     Parameters parameters;
-    if (CUresult status = find_parameters(*function, kernelParams, extra, parameters)) [[unlikely]] return status;
-    Launch launch{0, 0, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0, 0, 0};
+    if (CUresult status = find_parameters(*function, kernelParams, extra, parameters)) [[unlikely]]
+        return status;
+    Launch launch{0, 0, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0,
+                  0, 0};
     return launch_kernel(*function, launch, nullptr, parameters, hStream, false);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                   unsigned int sharedMemBytes, CUstream hStream, void** kernelParams) {
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                   void** kernelParams) {
     Function* function = find_function(f);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     Parameters parameters;
     if (CUresult status = find_parameters(*function, kernelParams, nullptr, parameters)) return status;
-    Launch launch{0, 0, {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0, 0,
+    Launch launch{0,
+                  0,
+                  {gridDimX, gridDimY, gridDimZ},
+                  {blockDimX, blockDimY, blockDimZ},
+                  sharedMemBytes,
+                  0,
+                  0,
                   kLaunchCooperative};
     return launch_kernel(*function, launch, nullptr, parameters, hStream, true);
 }
@@ -117,12 +139,19 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
                           CUstream stream) {
     if (!config) return CUDA_ERROR_INVALID_VALUE;
     Function* function = find_function(f);
-    if (!function) [[unlikely]] return CUDA_ERROR_INVALID_HANDLE;
+    if (!function) [[unlikely]]
+        return CUDA_ERROR_INVALID_HANDLE;
     Parameters parameters;
-    if (CUresult status = find_parameters(*function, kernelParams, extra, parameters)) [[unlikely]] return status;
-    Launch launch{0, 0, {config->gridDimX, config->gridDimY, config->gridDimZ},
+    if (CUresult status = find_parameters(*function, kernelParams, extra, parameters)) [[unlikely]]
+        return status;
+    Launch launch{0,
+                  0,
+                  {config->gridDimX, config->gridDimY, config->gridDimZ},
                   {config->blockDimX, config->blockDimY, config->blockDimZ},
-                  config->sharedMemBytes, config->numAttrs, 0, 0};
+                  config->sharedMemBytes,
+                  config->numAttrs,
+                  0,
+                  0};
     bool answered = false;
     if (CUresult status = check_attributes(config->attrs, config->numAttrs, launch, answered)) return status;
     if (config->hStream) stream = config->hStream;

@@ -18,7 +18,8 @@ struct Parameters {
 };
 
 // INVALID_VALUE when they are missing, given twice, or the buffer is too small.
-CUresult find_parameters(const Function& function, void** kernel_params, void** extra, Parameters& parameters);
+CUresult find_parameters(const Function& function, void** kernel_params, void** extra,
+                         Parameters& parameters);
 
 // Whether the driver should have nothing against this configuration. What is not plausible is sent
 // as a synchronous call, so that the application gets the driver's own error, at once.
@@ -44,16 +45,20 @@ inline void pack_parameters(const Function& function, const Parameters& paramete
     for (uint32_t i = 0; i < function.parameter_count; ++i) {
         protocol::ParameterInfo info = function.parameters[i];
         // Nearly every parameter is a pointer, a number or a small struct of them.
-        if (info.bytes == 8) std::memcpy(to + info.offset, parameters.each[i], 8);
-        else if (info.bytes == 4) std::memcpy(to + info.offset, parameters.each[i], 4);
-        else std::memcpy(to + info.offset, parameters.each[i], info.bytes);
+        if (info.bytes == 8)
+            std::memcpy(to + info.offset, parameters.each[i], 8);
+        else if (info.bytes == 4)
+            std::memcpy(to + info.offset, parameters.each[i], 4);
+        else
+            std::memcpy(to + info.offset, parameters.each[i], info.bytes);
     }
 }
 
 // No fewer bytes than Launch, its attributes and its parameters take in a record. Attributes and
 // parameter_bytes must be set.
 inline uint64_t launch_bound(const protocol::Launch& launch) {
-    return sizeof(protocol::Launch) + launch.attribute_count * sizeof(CUlaunchAttribute) + launch.parameter_bytes + 16;
+    return sizeof(protocol::Launch) + launch.attribute_count * sizeof(CUlaunchAttribute) +
+           launch.parameter_bytes + 16;
 }
 
 }  // namespace smt::interpose

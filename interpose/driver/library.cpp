@@ -17,7 +17,8 @@ namespace {
 CUresult check_library_options(CUlibraryOption* options, void** values, unsigned int count) {
     if (count && (!options || !values)) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {
-        if (options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE && values[i]) return CUDA_ERROR_NOT_SUPPORTED;
+        if (options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE && values[i])
+            return CUDA_ERROR_NOT_SUPPORTED;
         if (static_cast<unsigned int>(options[i]) >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -25,7 +26,8 @@ CUresult check_library_options(CUlibraryOption* options, void** values, unsigned
 
 CUresult load_library(CUlibrary* library, const void* data, uint64_t bytes, JitOptions& jit) {
     Image* image = nullptr;
-    if (CUresult status = load_image(ImageOwner::kLibrary, data, bytes, jit, nullptr, 0, image)) return status;
+    if (CUresult status = load_image(ImageOwner::kLibrary, data, bytes, jit, nullptr, 0, image))
+        return status;
     *library = reinterpret_cast<CUlibrary>(image);
     return CUDA_SUCCESS;
 }
@@ -37,25 +39,29 @@ Image* find_library(CUlibrary library) {
 
 }  // namespace
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
-                           unsigned int numJitOptions, CUlibraryOption* libraryOptions, void** libraryOptionValues,
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions,
+                           void** jitOptionsValues, unsigned int numJitOptions,
+                           CUlibraryOption* libraryOptions, void** libraryOptionValues,
                            unsigned int numLibraryOptions) {
     if (!library || !code) return CUDA_ERROR_INVALID_VALUE;
     ImageBytes image = image_bytes(code);
     if (!image.data) return CUDA_ERROR_INVALID_IMAGE;
     JitOptions jit;
     if (CUresult status = jit.read(numJitOptions, jitOptions, jitOptionsValues)) return status;
-    if (CUresult status = check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions)) return status;
+    if (CUresult status = check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions))
+        return status;
     return load_library(library, image.data, image.bytes, jit);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
-                               void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
-                               void** libraryOptionValues, unsigned int numLibraryOptions) {
+                               void** jitOptionsValues, unsigned int numJitOptions,
+                               CUlibraryOption* libraryOptions, void** libraryOptionValues,
+                               unsigned int numLibraryOptions) {
     if (!library || !fileName) return CUDA_ERROR_INVALID_VALUE;
     JitOptions jit;
     if (CUresult status = jit.read(numJitOptions, jitOptions, jitOptionsValues)) return status;
-    if (CUresult status = check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions)) return status;
+    if (CUresult status = check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions))
+        return status;
     char* data = nullptr;
     uint64_t bytes = 0;
     if (CUresult status = read_file(fileName, data, bytes)) return status;

@@ -3,11 +3,12 @@
 // cuLinkCreate; they are brought up to date after each call.
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 
 #include "driver.gen.h"
 #include "interpose/driver/image.h"
+#include "interpose/driver/lock.h"
 #include "interpose/driver/refuse.h"
+#include "runtime/protocol/layout.h"
 
 namespace smt::interpose {
 
@@ -17,25 +18,25 @@ namespace {
 
 struct LinkState {
     LinkState* next;
-    uint64_t handle;     // the server's; what the application holds
+    uint64_t handle;  // the server's; what the application holds
     JitOptions jit;
-    char* image;         // of cuLinkComplete
+    char* image;  // of cuLinkComplete
 };
 
 // All link states of the process. The lock guards the list; a state itself belongs to the thread
 // that uses it, which is the application's own care.
 constinit LinkState* link_states = nullptr;
-constinit std::mutex link_lock;
+constinit pthread_mutex_t link_lock = PTHREAD_MUTEX_INITIALIZER;
 
 LinkState* find_link(CUlinkState handle) {
-    std::lock_guard lock(link_lock);
+    Lock lock(link_lock);
     LinkState* state = link_states;
     while (state && state->handle != reinterpret_cast<uint64_t>(handle)) state = state->next;
     return state;
 }
 
 LinkState* take_link(CUlinkState handle) {
-    std::lock_guard lock(link_lock);
+    Lock lock(link_lock);
     for (LinkState** at = &link_states; *at; at = &(*at)->next) {
         LinkState* state = *at;
         if (state->handle != reinterpret_cast<uint64_t>(handle)) continue;
@@ -58,12 +59,13 @@ CUresult finish(RemoteCall& call, LinkState& state, LinkResult& result) {
     call.out(&result);
     const char* info = call.reply().take(result.log_bytes);
     const char* error = call.reply().take(result.error_log_bytes);
-    state.jit.answer(info, info ? result.log_bytes : 0, error, error ? result.error_log_bytes : 0, result.wall_time_ms);
+    state.jit.answer(info, info ? result.log_bytes : 0, error, error ? result.error_log_bytes : 0,
+                     result.wall_time_ms);
     return status;
 }
 
-CUresult add_input(CUlinkState handle, CUjitInputType type, const void* data, uint64_t bytes, const char* name,
-                   unsigned int option_count, CUjit_option* options, void** values) {
+CUresult add_input(CUlinkState handle, CUjitInputType type, const void* data, uint64_t bytes,
+                   const char* name, unsigned int option_count, CUjit_option* options, void** values) {
     LinkState* state = find_link(handle);
     if (!state) return CUDA_ERROR_INVALID_HANDLE;
     JitOptions jit;
@@ -74,7 +76,8 @@ CUresult add_input(CUlinkState handle, CUjitInputType type, const void* data, ui
     if (name_bytes > kMaxRecordBytes / 2) return CUDA_ERROR_INVALID_VALUE;
     RemoteCall call(Op::kLinkAdd, sizeof(LinkAdd) + name_bytes + options_bytes + 16);
     if (!call.open()) return call.status();
-    call.in(LinkAdd{state->handle, static_cast<uint32_t>(type), jit.count(), static_cast<uint32_t>(name_bytes), 0});
+    call.in(LinkAdd{state->handle, static_cast<uint32_t>(type), jit.count(),
+                    static_cast<uint32_t>(name_bytes), 0});
     if (name_bytes) call.in_bytes(name, name_bytes);
     if (options_bytes) call.in_bytes(jit.scalars(), options_bytes);
     LinkResult result{};
@@ -102,7 +105,8 @@ CUresult download(char* to, uint64_t bytes) {
 
 namespace driver {
 
-CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** optionValues, CUlinkState* stateOut) {
+CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** optionValues,
+                         CUlinkState* stateOut) {
     if (!stateOut) return CUDA_ERROR_INVALID_VALUE;
     auto* state = static_cast<LinkState*>(std::malloc(sizeof(LinkState)));
     if (!state) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -123,7 +127,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
         return status == CUDA_ERROR_NOT_SUPPORTED ? refuse("cuLinkCreate_v2") : status;
     }
     *stateOut = reinterpret_cast<CUlinkState>(state->handle);
-    std::lock_guard lock(link_lock);
+    Lock lock(link_lock);
     state->next = link_states;
     link_states = state;
     return CUDA_SUCCESS;
@@ -143,7 +147,8 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
     uint64_t bytes = 0;
     if (CUresult status = read_file(path, data, bytes)) return status;
     uint64_t terminator = type == CU_JIT_INPUT_PTX ? 1 : 0;
-    CUresult status = add_input(state, type, data, bytes + terminator, path, numOptions, options, optionValues);
+    CUresult status =
+        add_input(state, type, data, bytes + terminator, path, numOptions, options, optionValues);
     std::free(data);
     return status;
 }

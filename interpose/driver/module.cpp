@@ -20,8 +20,8 @@ CUresult load_module(CUmodule* module, const void* data, uint64_t bytes, JitOpti
 
 }  // namespace
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options,
-                            void** optionValues) {
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
+                            CUjit_option* options, void** optionValues) {
     ImageBytes found = image_bytes(image);
     if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
     if (!found.data) return CUDA_ERROR_INVALID_IMAGE;
@@ -31,11 +31,11 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-    return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+    return driver::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
-    return cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
+    return driver::cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
 }
 
 // The file is the application's: its name means nothing in the server.

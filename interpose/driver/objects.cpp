@@ -27,7 +27,7 @@ constexpr size_t slot_bytes(size_t object_bytes) {
 template <typename T, uint32_t Capacity>
 class Slab {
 public:
-    static constexpr size_t kSlot = slot_bytes(sizeof(T) + sizeof(uint32_t));   // a power of two
+    static constexpr size_t kSlot = slot_bytes(sizeof(T) + sizeof(uint32_t));  // a power of two
 
     // Any value may be asked for.
     T* find(const void* handle) const {
@@ -65,7 +65,8 @@ public:
     }
 
     uint32_t index(const T* object) const {
-        return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(object) - base_.load(std::memory_order_relaxed)) / kSlot);
+        return static_cast<uint32_t>(
+            (reinterpret_cast<uintptr_t>(object) - base_.load(std::memory_order_relaxed)) / kSlot);
     }
 
     template <typename Visit>
@@ -79,7 +80,9 @@ public:
     }
 
 private:
-    T* at(uint32_t index) const { return reinterpret_cast<T*>(base_.load(std::memory_order_relaxed) + index * kSlot); }
+    T* at(uint32_t index) const {
+        return reinterpret_cast<T*>(base_.load(std::memory_order_relaxed) + index * kSlot);
+    }
 
     // The free list lives in the slot's last bytes, which no object of these kinds reaches.
     uint32_t& next_free(T* object) {
@@ -98,7 +101,7 @@ private:
     pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
     std::atomic<uintptr_t> base_{0};
     uint32_t used_ = 0;
-    uint32_t free_ = 0;   // index + 1
+    uint32_t free_ = 0;  // index + 1
 };
 
 constinit Slab<Stream, kMaxStreams> streams;

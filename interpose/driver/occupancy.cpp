@@ -17,28 +17,36 @@ namespace {
 // being written; who finds it odd or changed asks the server.
 struct Answer {
     std::atomic<uint32_t> sequence;
-    std::atomic<uint32_t> function;     // the server's id + 1; 0: empty
+    std::atomic<uint32_t> function;  // the server's id + 1; 0: empty
     std::atomic<uint32_t> block;
     std::atomic<uint32_t> flags;
     std::atomic<uint64_t> shared_bytes;
-    std::atomic<uint64_t> state;        // the function's attributes that count, and the answer
+    std::atomic<uint64_t> state;  // settings_of() the function, and the answer
 };
 constexpr uint32_t kAnswers = 1024;
 constinit Answer answers[kAnswers] = {};
 
-// Attributes that a program can set and that change how many blocks fit.
+// What the answer depends on besides the question: settings that a program can change, and, because
+// the server may use an id again after an unload, enough of the kernel itself.
 uint32_t settings_of(const Function& function) {
-    uint32_t carveout = function.attributes[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT].load(std::memory_order_relaxed);
-    uint32_t dynamic = function.attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES].load(std::memory_order_relaxed);
-    return carveout * 2654435761u ^ dynamic;
+    uint32_t settings = function.name_hash;
+    for (CUfunction_attribute attribute :
+         {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_NUM_REGS,
+          CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+          CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT})
+        settings = settings * 31 +
+                   static_cast<uint32_t>(function.attributes[attribute].load(std::memory_order_relaxed));
+    return settings;
 }
 
 Answer& slot_of(uint32_t function, uint32_t block, uint64_t shared_bytes, uint32_t flags) {
-    uint64_t key = (uint64_t(function) << 32 | block) * 0x9e3779b97f4a7c15ull ^ (shared_bytes * 31 + flags) * 0xbf58476d1ce4e5b9ull;
+    uint64_t key = (uint64_t(function) << 32 | block) * 0x9e3779b97f4a7c15ull ^
+                   (shared_bytes * 31 + flags) * 0xbf58476d1ce4e5b9ull;
     return answers[(key >> 40) % kAnswers];
 }
 
-bool remembered(const Function& function, uint32_t block, uint64_t shared_bytes, uint32_t flags, int& blocks) {
+bool remembered(const Function& function, uint32_t block, uint64_t shared_bytes, uint32_t flags,
+                int& blocks) {
     Answer& answer = slot_of(function.id, block, shared_bytes, flags);
     uint32_t sequence = answer.sequence.load(std::memory_order_acquire);
     if (sequence & 1) return false;
@@ -56,20 +64,25 @@ bool remembered(const Function& function, uint32_t block, uint64_t shared_bytes,
 void remember(const Function& function, uint32_t block, uint64_t shared_bytes, uint32_t flags, int blocks) {
     Answer& answer = slot_of(function.id, block, shared_bytes, flags);
     uint32_t sequence = answer.sequence.load(std::memory_order_relaxed);
-    if (sequence & 1 || !answer.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire)) return;
+    if (sequence & 1 ||
+        !answer.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire))
+        return;
     std::atomic_thread_fence(std::memory_order_release);
     answer.function.store(function.id + 1, std::memory_order_relaxed);
     answer.block.store(block, std::memory_order_relaxed);
     answer.flags.store(flags, std::memory_order_relaxed);
     answer.shared_bytes.store(shared_bytes, std::memory_order_relaxed);
-    answer.state.store(uint64_t(settings_of(function)) << 32 | static_cast<uint32_t>(blocks), std::memory_order_relaxed);
+    answer.state.store(uint64_t(settings_of(function)) << 32 | static_cast<uint32_t>(blocks),
+                       std::memory_order_relaxed);
     answer.sequence.store(sequence + 2, std::memory_order_release);
 }
 
-CUresult active_blocks(const Function& function, int block, size_t shared_bytes, unsigned int flags, int& blocks) {
+CUresult active_blocks(const Function& function, int block, size_t shared_bytes, unsigned int flags,
+                       int& blocks) {
     if (remembered(function, block, shared_bytes, flags, blocks)) return CUDA_SUCCESS;
     CUfunction handle = reinterpret_cast<CUfunction>(const_cast<Function*>(&function));
-    CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, handle, block, shared_bytes, flags);
+    CUresult status = driver::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, handle, block,
+                                                                                   shared_bytes, flags);
     if (status == CUDA_SUCCESS) remember(function, block, shared_bytes, flags, blocks);
     return status;
 }
@@ -83,7 +96,7 @@ struct Limits {
 
 CUresult read_limits(Limits& limits) {
     CUdevice device = 0;
-    if (CUresult status = cuCtxGetDevice(&device)) return status;
+    if (CUresult status = driver::cuCtxGetDevice(&device)) return status;
     const struct {
         int* to;
         CUdevice_attribute attribute;
@@ -92,7 +105,7 @@ CUresult read_limits(Limits& limits) {
                   {&limits.warp, CU_DEVICE_ATTRIBUTE_WARP_SIZE},
                   {&limits.sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT}};
     for (const auto& one : wanted)
-        if (CUresult status = cuDeviceGetAttribute(one.to, one.attribute, device)) return status;
+        if (CUresult status = driver::cuDeviceGetAttribute(one.to, one.attribute, device)) return status;
     return CUDA_SUCCESS;
 }
 
@@ -100,14 +113,16 @@ CUresult read_limits(Limits& limits) {
 
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
                                                    CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
+                                                   size_t dynamicSMemSize, int blockSizeLimit,
+                                                   unsigned int flags) {
     if (!minGridSize || !blockSize || blockSizeLimit < 0) return CUDA_ERROR_INVALID_VALUE;
     Function* function = find_function(func);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     Limits limits;
     if (CUresult status = read_limits(limits)) return status;
 
-    int largest = function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK].load(std::memory_order_relaxed);
+    int largest =
+        function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK].load(std::memory_order_relaxed);
     if (largest > limits.threads_per_block) largest = limits.threads_per_block;
     if (blockSizeLimit && blockSizeLimit < largest) largest = blockSizeLimit;
 
@@ -115,7 +130,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
     int first = (largest + limits.warp - 1) / limits.warp * limits.warp;
     for (int aligned = first; aligned > 0 && best_threads < limits.threads_per_sm; aligned -= limits.warp) {
         int block = aligned < largest ? aligned : largest;
-        size_t shared_bytes = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
+        size_t shared_bytes =
+            blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
         int blocks = 0;
         if (CUresult status = active_blocks(*function, block, shared_bytes, flags, blocks)) return status;
         if (block * blocks > best_threads) {
@@ -130,10 +146,10 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
 }
 
 CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
-                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-                                          int blockSizeLimit) {
-    return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
-                                                     dynamicSMemSize, blockSizeLimit, 0);
+                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                          size_t dynamicSMemSize, int blockSizeLimit) {
+    return driver::cuOccupancyMaxPotentialBlockSizeWithFlags(
+        minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
 }  // namespace smt::interpose::driver

@@ -116,10 +116,10 @@ void drop_ranges(Memory memory, uint64_t handle) {
     map.count = kept;
 }
 
-bool set_sync_memops(uint64_t address, bool on) {
+bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state) {
     Writing writing;
     Range* found = find_locked(address);
-    if (found) found->sync_memops = on;
+    if (found) change(*found, state);
     return found != nullptr;
 }
 

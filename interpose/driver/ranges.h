@@ -34,6 +34,10 @@ struct Range {
     uint32_t flags = 0;     // as the application passed them
     Memory memory = Memory::kDevice;
     bool sync_memops = false;
+    bool read_mostly = false;           // kManaged, and the rest too: advice, which is only remembered
+    bool accessed_by = false;
+    CUmemLocation preferred = {};
+    CUmemLocation prefetched = {};
 
     bool holds(uint64_t address, uint64_t count = 1) const {
         return address >= base && address - base < bytes && count <= bytes - (address - base);
@@ -57,7 +61,8 @@ bool find_overlap(uint64_t base, uint64_t bytes, Range& range);
 bool take_range(uint64_t base, Range& range);
 // Every range of one kind whose handle is `handle` (an image that is unloaded).
 void drop_ranges(Memory memory, uint64_t handle);
-bool set_sync_memops(uint64_t address, bool on);
+// Changes the range that `address` lies in, all but its place. Called with the map locked.
+bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state);
 
 // All ranges, one after another: start with *at = 0.
 bool next_range(uint64_t* at, Range& range);

@@ -37,7 +37,9 @@ CUresult ask(protocol::Op op, CUstream stream) {
 
 namespace driver {
 
-CUresult cuStreamCreate(CUstream* stream, unsigned int flags) { return cuStreamCreateWithPriority(stream, flags, 0); }
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+    return driver::cuStreamCreateWithPriority(stream, flags, 0);
+}
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
     if (!stream || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING))) return CUDA_ERROR_INVALID_VALUE;
@@ -71,7 +73,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
     CUresult status = ask(protocol::Op::kStreamSynchronize, stream);
     after_sync();
-    return status;
+    return status == CUDA_SUCCESS ? pending_error() : status;
 }
 
 CUresult cuStreamQuery(CUstream stream) { return ask(protocol::Op::kStreamQuery, stream); }

@@ -21,7 +21,7 @@ CUresult unsupported(uint32_t index) {
     // The server counts names, so it hears of every entry point once.
     if (calls[index].fetch_add(1, std::memory_order_relaxed) == 0 && state() == State::kRemote) {
         RemoteCall call(protocol::Op::kUnsupported, sizeof(uint64_t));
-        if (!call.open()) return call.status();   // an older error of the thread, which comes first
+        if (!call.open()) return call.status();  // an older error of the thread, which comes first
         call.in(index);
         call.post();
     }

@@ -50,7 +50,8 @@ Stored* find_stored(CUcontext context, void* key) {
 }
 
 CUresult storage_put(CUcontext context, void* key, void* value, Destructor destructor) {
-    if (native()) return reinterpret_cast<decltype(&storage_put)>(real_storage[0])(context, key, value, destructor);
+    if (native())
+        return reinterpret_cast<decltype(&storage_put)>(real_storage[0])(context, key, value, destructor);
     if (!ready()) return not_ready();
     if (!context) context = current_context();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
@@ -79,7 +80,8 @@ CUresult storage_delete(CUcontext context, void* key) {
     if (!ready()) return not_ready();
     if (!context) context = current_context();
     Stored* found = find_stored(context, key);
-    return found && found->live.exchange(0, std::memory_order_acq_rel) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return found && found->live.exchange(0, std::memory_order_acq_rel) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult storage_get(void** value, CUcontext context, void* key) {
@@ -107,13 +109,15 @@ int check_nothing(void* first, void* second, void* third) {
     return 0;
 }
 
-bool is(const CUuuid* id, const unsigned char (&prefix)[4]) { return memcmp(id->bytes, prefix, sizeof prefix) == 0; }
+bool is(const CUuuid* id, const unsigned char (&prefix)[4]) {
+    return memcmp(id->bytes, prefix, sizeof prefix) == 0;
+}
 
 const void* serve_checks(const void* table) {
     pthread_mutex_lock(&tables_lock);
     if (!real_checks) {
         const void* const* real = static_cast<const void* const*>(table);
-        size_t slots = reinterpret_cast<uintptr_t>(real[0]) / sizeof(void*);   // the first word: bytes
+        size_t slots = reinterpret_cast<uintptr_t>(real[0]) / sizeof(void*);  // the first word: bytes
         if (slots > kCheckSlots) slots = kCheckSlots;
         for (size_t i = 0; i < slots; ++i) own_checks[i] = real[i];
         own_checks[2] = reinterpret_cast<const void*>(&check_context);
@@ -141,7 +145,8 @@ CUcontext real_primary_context(CUdevice device) {
     const void* table = nullptr;
     CUuuid id;
     memcpy(id.bytes, kCudartInterface, sizeof id.bytes);
-    if (!driver || !driver->cuGetExportTable || driver->cuGetExportTable(&table, &id) != CUDA_SUCCESS) return nullptr;
+    if (!driver || !driver->cuGetExportTable || driver->cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+        return nullptr;
     auto ask = reinterpret_cast<CUresult (*)(CUcontext*, int)>(static_cast<const void* const*>(table)[2]);
     CUcontext context = nullptr;
     return ask(&context, device) == CUDA_SUCCESS ? context : nullptr;

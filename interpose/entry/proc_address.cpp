@@ -12,7 +12,8 @@ namespace smt::interpose {
 
 namespace {
 
-constexpr cuuint64_t kKnownFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+constexpr cuuint64_t kKnownFlags =
+    CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
 const Resolvable* first_of(const char* name) {
     const Resolvable* begin = std::begin(kResolvable);
@@ -34,7 +35,8 @@ const Resolvable* first_of(const char* name) {
 const Resolvable* best_of(const Resolvable* first, int version, bool per_thread) {
     const Resolvable* plain = nullptr;
     const Resolvable* twin = nullptr;
-    for (const Resolvable* at = first; at != std::end(kResolvable) && strcmp(at->name, first->name) == 0; ++at) {
+    for (const Resolvable* at = first; at != std::end(kResolvable) && strcmp(at->name, first->name) == 0;
+         ++at) {
         if (at->version > version) continue;
         const Resolvable*& best = at->per_thread ? twin : plain;
         if (!best || at->version > best->version) best = at;
@@ -49,7 +51,8 @@ CUresult real_answer(const char* symbol, int version, cuuint64_t flags, void** f
     *function = nullptr;
     *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     if (!driver) return CUDA_ERROR_NOT_FOUND;
-    if (driver->cuGetProcAddress_v2) return driver->cuGetProcAddress_v2(symbol, function, version, flags, found);
+    if (driver->cuGetProcAddress_v2)
+        return driver->cuGetProcAddress_v2(symbol, function, version, flags, found);
     if (!driver->cuGetProcAddress) return CUDA_ERROR_NOT_FOUND;
     CUresult status = driver->cuGetProcAddress(symbol, function, version, flags);
     if (status == CUDA_SUCCESS && *function) *found = CU_GET_PROC_ADDRESS_SUCCESS;
@@ -72,7 +75,8 @@ CUresult resolve(const char* symbol, void** function, int version, cuuint64_t fl
     }
     const Resolvable* first = first_of(symbol);
     if (!first) return CUDA_ERROR_NOT_FOUND;
-    const Resolvable* best = best_of(first, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    const Resolvable* best =
+        best_of(first, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
     if (!best) {
         *found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
         return CUDA_ERROR_NOT_FOUND;

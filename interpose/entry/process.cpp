@@ -22,7 +22,7 @@ constinit std::atomic<State> process_state{State::kFresh};
 namespace {
 
 constexpr CUresult kServerLost = CUDA_ERROR_DEVICE_UNAVAILABLE;
-constexpr char kOnlyKey[] = "device";   // the server's name where the client has no driver to ask for a UUID
+constexpr char kOnlyKey[] = "device";  // the server's name where the client has no driver to ask for a UUID
 
 // Guards the two steps away from kFresh and kLocal. Held while the server starts: another thread
 // that needs the session has to wait for it anyway.
@@ -39,11 +39,12 @@ constinit std::atomic<bool> said_it{false};
 void say(const char* why, bool goes_native) {
     if (said_it.exchange(true)) return;
     char line[800];
-    int bytes = snprintf(line, sizeof line,
-                         goes_native ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
-                                     : "smt: no server (%s); see `smt server status`, or set %s=native to run on the "
-                                       "GPU directly\n",
-                         why, environment::kFallback);
+    int bytes =
+        snprintf(line, sizeof line,
+                 goes_native ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
+                             : "smt: no server (%s); see `smt server status`, or set %s=native to run on the "
+                               "GPU directly\n",
+                 why, environment::kFallback);
     if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
     if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
 }
@@ -101,7 +102,8 @@ CUresult connect_locked(CUdevice device) {
     if (open_session(name.key, name.visible_or_null, opened, failure)) {
         device_of_session.store(device, std::memory_order_relaxed);
         session_socket.store(opened.socket, std::memory_order_relaxed);
-        session_header.store(reinterpret_cast<protocol::SessionHeader*>(opened.arena), std::memory_order_release);
+        session_header.store(reinterpret_cast<protocol::SessionHeader*>(opened.arena),
+                             std::memory_order_release);
         process_state.store(State::kRemote, std::memory_order_release);
         return CUDA_SUCCESS;
     }
@@ -127,7 +129,7 @@ CUresult initialise_locked() {
     }
     process_state.store(State::kLocal, std::memory_order_release);
     CUresult status = connect_locked(0);
-    if (status != CUDA_SUCCESS) {   // cuInit failed, so it may be tried again
+    if (status != CUDA_SUCCESS) {  // cuInit failed, so it may be tried again
         no_session_error.store(CUDA_SUCCESS, std::memory_order_relaxed);
         process_state.store(State::kFresh, std::memory_order_release);
     }

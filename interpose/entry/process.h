@@ -10,11 +10,11 @@
 // kForked: the child of a process that used CUDA; nothing here may touch what the parent owns.
 //
 // How a stub begins:
-//   written, real:   if (!ready()) [[unlikely]] { if (native()) return real_driver()->NAME(...); return not_ready(); }
-//   remote, async:   if (!connected()) [[unlikely]] {
-//                        CUresult status = connect();
-//                        if (native()) return real_driver()->NAME(...);
-//                        if (status != CUDA_SUCCESS) return status; }
+//   written, real:  if (!ready()) { if (native()) return real_driver()->NAME(...);
+//                                   return not_ready(); }
+//   remote, async:  if (!connected()) { CUresult status = connect();
+//                                       if (native()) return real_driver()->NAME(...);
+//                                       if (status != CUDA_SUCCESS) return status; }
 // A written function that needs the server before there is a context calls connect() the same way.
 // Callable before cuInit, without any of this: cuInit, cuDriverGetVersion, cuGetErrorName,
 // cuGetErrorString, cuGetProcAddress (_v2), cuGetExportTable.
@@ -74,7 +74,8 @@ bool server_lives_sometimes();
 // At the end of every call that synchronised: brings device printf to our stdout, if there is any.
 void fetch_output();
 inline void after_sync() {
-    if (session() && session()->printf_pending.load(std::memory_order_acquire)) [[unlikely]] fetch_output();
+    if (session() && session()->printf_pending.load(std::memory_order_acquire)) [[unlikely]]
+        fetch_output();
 }
 
 }  // namespace smt::interpose

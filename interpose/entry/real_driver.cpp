@@ -17,8 +17,12 @@ namespace {
 constexpr char kDriverFile[] = "libcuda.so.1";
 constexpr size_t kPathBytes = 1024;
 constexpr const char* kUsualFolders[] = {
-    "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu",
-    "/usr/lib64", "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib/wsl/lib",
 };
 
 constinit pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,8 +36,9 @@ constinit CUresult init_status = CUDA_SUCCESS;
 bool is_ourselves(const char* path) {
     Dl_info self;
     struct stat ours, theirs;
-    return dladdr(reinterpret_cast<void*>(&is_ourselves), &self) && self.dli_fname && stat(self.dli_fname, &ours) == 0 &&
-           stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    return dladdr(reinterpret_cast<void*>(&is_ourselves), &self) && self.dli_fname &&
+           stat(self.dli_fname, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+           ours.st_ino == theirs.st_ino;
 }
 
 void* open_at(const char* path) {
@@ -80,7 +85,8 @@ void load() {
 }  // namespace
 
 const DriverApi* real_driver() {
-    if (looked.load(std::memory_order_acquire)) [[likely]] return loaded.load(std::memory_order_relaxed);
+    if (looked.load(std::memory_order_acquire)) [[likely]]
+        return loaded.load(std::memory_order_relaxed);
     pthread_mutex_lock(&load_lock);
     if (!looked.load(std::memory_order_relaxed)) {
         load();

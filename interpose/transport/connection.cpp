@@ -25,7 +25,7 @@ namespace {
 
 using namespace protocol;
 
-enum class Shake { kOk, kRefused, kLeaving };   // kLeaving: the server hung up before its answer
+enum class Shake { kOk, kRefused, kLeaving };  // kLeaving: the server hung up before its answer
 
 bool send_packet(int socket_fd, const void* packet, size_t bytes) {
     ssize_t sent;
@@ -58,8 +58,10 @@ bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
         int received;
         memcpy(&received, CMSG_DATA(header), sizeof received);
-        if (descriptor && *descriptor < 0) *descriptor = received;
-        else close(received);
+        if (descriptor && *descriptor < 0)
+            *descriptor = received;
+        else
+            close(received);
     }
     return got == static_cast<ssize_t>(bytes);
 }
@@ -70,11 +72,20 @@ uint64_t memory_limit() {
     char* end = nullptr;
     uint64_t value = strtoull(text, &end, 10);
     switch (*end) {
-        case 'T': case 't': return value << 40;
-        case 'G': case 'g': return value << 30;
-        case 'M': case 'm': return value << 20;
-        case 'K': case 'k': return value << 10;
-        default: return value;
+        case 'T':
+        case 't':
+            return value << 40;
+        case 'G':
+        case 'g':
+            return value << 30;
+        case 'M':
+        case 'm':
+            return value << 20;
+        case 'K':
+        case 'k':
+            return value << 10;
+        default:
+            return value;
     }
 }
 
@@ -103,7 +114,8 @@ char* map_at(uint64_t address, uint64_t bytes, int protection, int flags, int de
 bool map_session(const Welcome& welcome, int descriptor, SessionOpened& opened) {
     opened.arena = map_at(welcome.arena_base, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor);
     if (!opened.arena) return false;
-    opened.device_range = map_at(welcome.device_base, kDeviceRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    opened.device_range =
+        map_at(welcome.device_base, kDeviceRangeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (opened.device_range) {
         madvise(opened.arena, kArenaBytes, MADV_DONTDUMP);
         return true;

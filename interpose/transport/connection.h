@@ -12,7 +12,7 @@
 
 namespace smt::interpose {
 
-inline constexpr uint32_t kStartSeconds = 20;   // patience for a server that is starting
+inline constexpr uint32_t kStartSeconds = 20;  // patience for a server that is starting
 
 // Why there is no session, in words for a person; empty when there is one.
 struct SessionFailure {

@@ -24,8 +24,8 @@ namespace {
 // Guards the list of idle lanes and the opening of new ones; never held while waiting for anything
 // but the server's answer to OpenLane.
 constinit pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit std::atomic<Lane*> lanes{nullptr};   // kMaxLanes of them, mapped at the first open
-constinit uint32_t idle_head = 0;              // index + 1
+constinit std::atomic<Lane*> lanes{nullptr};  // kMaxLanes of them, mapped at the first open
+constinit uint32_t idle_head = 0;             // index + 1
 constinit uint32_t idle_lanes = 0;
 constinit bool key_made = false;
 constinit pthread_key_t thread_end;
@@ -57,7 +57,7 @@ bool drain(Lane& lane) {
 // The thread ended: its lane waits for another thread, or is closed when enough of them wait.
 void leave_lane(void* value) {
     Lane* lane = static_cast<Lane*>(value);
-    if (lane != thread_lane) return;   // a fork came between
+    if (lane != thread_lane) return;  // a fork came between
     thread_lane = nullptr;
     lane->header->async_error.exchange(0, std::memory_order_acq_rel);
     pthread_mutex_lock(&lanes_lock);
@@ -139,7 +139,7 @@ Lane& lane_at(uint32_t index) { return lanes.load(std::memory_order_acquire)[ind
 Lane* open_lane(CUresult& status) {
     status = connected() ? sticky_error() : connect();
     if (status != CUDA_SUCCESS) return nullptr;
-    if (!session()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;   // it turned native
+    if (!session()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // it turned native
     pthread_mutex_lock(&lanes_lock);
     if (!key_made) key_made = pthread_key_create(&thread_end, leave_lane) == 0;
     Lane* lane = take_idle();
@@ -179,6 +179,14 @@ void publish(Lane& lane, uint32_t bytes) {
         header.server_asleep.exchange(0, std::memory_order_acq_rel) != 0) {
         futex_wake(header.server_asleep);
     }
+}
+
+CUresult pending_error() {
+    CUresult status = sticky_error();
+    if (status != CUDA_SUCCESS || !thread_lane) return status;
+    std::atomic<int32_t>& waiting = thread_lane->header->async_error;
+    if (waiting.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
+    return static_cast<CUresult>(waiting.exchange(0, std::memory_order_acq_rel));
 }
 
 void forget_lanes() { thread_lane = nullptr; }

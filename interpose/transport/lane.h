@@ -19,16 +19,16 @@
 
 namespace smt::interpose {
 
-inline constexpr uint32_t kMaxLanes = 65535;   // lane + 1 must fit the 16 bits LastUse has for it
+inline constexpr uint32_t kMaxLanes = 65535;  // lane + 1 must fit the 16 bits LastUse has for it
 inline constexpr uint32_t kIdleLanes = 64;
 
 // The lane's part of staging for pageable copies. Belongs to driver/staging.cpp; all zero until it
 // opens the slots (Op::kOpenStaging). Goes with the lane from thread to thread.
 struct LaneStaging {
-    char* slots;                                   // nullptr: not opened
+    char* slots;  // nullptr: not opened
     uint32_t first_word;
     uint32_t next;
-    uint64_t values[protocol::kStagingSlots];      // done_value of the last use of each slot
+    uint64_t values[protocol::kStagingSlots];  // done_value of the last use of each slot
 };
 
 struct alignas(64) Lane {
@@ -36,12 +36,12 @@ struct alignas(64) Lane {
     char* ring;
     char* reply;
     protocol::SessionHeader* session;
-    uint64_t tail;                      // where the next record goes
-    uint64_t known_head;                // the server was at least here
-    uint32_t reply_seq;                 // of the last call with a reply
+    uint64_t tail;        // where the next record goes
+    uint64_t known_head;  // the server was at least here
+    uint32_t reply_seq;   // of the last call with a reply
     uint32_t index;
-    std::atomic<uint32_t> live;         // 0: never opened, or closed
-    uint32_t next_idle;                 // index + 1 in the list of idle lanes
+    std::atomic<uint32_t> live;  // 0: never opened, or closed
+    uint32_t next_idle;          // index + 1 in the list of idle lanes
     LaneStaging staging;
     // Position after the last record that nothing keeps the server from reaching soon: a
     // synchronous call counts once it is answered. This is what other lanes wait for.
@@ -49,7 +49,7 @@ struct alignas(64) Lane {
 };
 
 // The calling thread's lane, or nullptr. Set by open_lane().
-extern thread_local Lane* thread_lane __attribute__((tls_model("initial-exec")));
+extern constinit thread_local Lane* thread_lane;
 
 // Connects if need be and opens the thread's lane. nullptr: `status` says why.
 Lane* open_lane(CUresult& status);
@@ -60,6 +60,10 @@ inline Lane* this_lane(CUresult& status) { return thread_lane ? thread_lane : op
 char* reserve(Lane& lane, uint32_t bytes);
 // Hands the record at the last reserve() to the server.
 void publish(Lane& lane, uint32_t bytes);
+
+// The error of a record of this thread that nobody waits for, taken; else the sticky error; else
+// SUCCESS. For calls that promise that what went before is done, or that send nothing themselves.
+CUresult pending_error();
 
 // How many lanes were ever opened. While it is 1 there is nothing to order.
 extern std::atomic<uint32_t> lane_count;

@@ -69,7 +69,8 @@ CUresult order_after(CUstream stream) {
     Stream* object = find_stream(stream);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     status = wait_for(object->last_use);
-    if (status == CUDA_SUCCESS && (object->flags & CU_STREAM_NON_BLOCKING) == 0) status = wait_for(legacy_use);
+    if (status == CUDA_SUCCESS && (object->flags & CU_STREAM_NON_BLOCKING) == 0)
+        status = wait_for(legacy_use);
     return status;
 }
 

@@ -49,7 +49,8 @@ CUresult await_reply(Lane& lane) {
 
 RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
     Lane* lane = this_lane(status_);
-    if (!lane) [[unlikely]] return;
+    if (!lane) [[unlikely]]
+        return;
     if (int32_t fatal = lane->session->fatal.load(std::memory_order_relaxed)) [[unlikely]] {
         status_ = static_cast<CUresult>(fatal);
         return;

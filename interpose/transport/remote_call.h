@@ -33,7 +33,8 @@ class RemoteCall {
 public:
     // payload_bound: no fewer bytes than the payload will take; at most kMaxRecordBytes.
     RemoteCall(uint16_t op, uint64_t payload_bound);
-    RemoteCall(protocol::Op op, uint64_t payload_bound) : RemoteCall(static_cast<uint16_t>(op), payload_bound) {}
+    RemoteCall(protocol::Op op, uint64_t payload_bound)
+        : RemoteCall(static_cast<uint16_t>(op), payload_bound) {}
     RemoteCall(const RemoteCall&) = delete;
     RemoteCall& operator=(const RemoteCall&) = delete;
 
@@ -41,9 +42,13 @@ public:
     CUresult status() const { return status_; }
 
     template <typename T>
-    void in(const T& value) { writer_.scalar(value); }
+    void in(const T& value) {
+        writer_.scalar(value);
+    }
     template <typename T>
-    void in_array(const T* values, uint64_t count) { writer_.array(values, count); }
+    void in_array(const T* values, uint64_t count) {
+        writer_.array(values, count);
+    }
     void in_string(const char* text) { writer_.string(text); }
     void in_bytes(const void* data, uint64_t bytes) { writer_.bytes(data, bytes); }
     // Room in the record itself, to be filled before post() or wait(); nullptr if it does not fit.
@@ -55,7 +60,10 @@ public:
     CUresult wait();
 
     template <typename T>
-    void out(T* value) { T v = reply_.scalar<T>(); if (value && reply_.good()) *value = v; }
+    void out(T* value) {
+        T v = reply_.scalar<T>();
+        if (value && reply_.good()) *value = v;
+    }
     // Copies min(count in reply, capacity) elements; returns the count in the reply.
     template <typename T>
     uint64_t out_array(T* values, uint64_t capacity) {

@@ -40,7 +40,8 @@ bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
     } else {
         bytes = snprintf(path, sizeof path, "/tmp/smt-%u", static_cast<unsigned>(geteuid()));
     }
-    if (bytes >= static_cast<int>(sizeof path)) return explain(failure, "the runtime directory's name is too long"), false;
+    if (bytes >= static_cast<int>(sizeof path))
+        return explain(failure, "the runtime directory's name is too long"), false;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return explain(failure, "cannot create %s: %s", path, strerrordesc_np(errno)), false;
     }
@@ -85,8 +86,9 @@ bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
         snprintf(path, sizeof path, "%.*s/../bin/smtd", folder, real);
     }
     if (access(path, X_OK) != 0) {
-        return explain(failure, "cannot run %s: %s (%s names the server's program)", path, strerrordesc_np(errno),
-                       environment::kServer), false;
+        return explain(failure, "cannot run %s: %s (%s names the server's program)", path,
+                       strerrordesc_np(errno), environment::kServer),
+               false;
     }
     return true;
 }
@@ -117,7 +119,7 @@ char** server_environment(const char* visible) {
 
 // Runs `smtd --daemonize`; its first process ends as soon as the server proper is on its way.
 bool spawn_server(const char* directory, const char* key, const char* visible, SessionFailure& failure) {
-    char program[kPathBytes], log[kPathBytes];
+    char program[kPathBytes], log[2 * kPathBytes];
     if (!server_program(program, failure)) return false;
     snprintf(log, sizeof log, "%s/%s.log", directory, key);
     char** variables = server_environment(visible);
@@ -135,7 +137,8 @@ bool spawn_server(const char* directory, const char* key, const char* visible, S
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     char daemonize[] = "--daemonize", key_option[] = "--key", key_text[128];
     snprintf(key_text, sizeof key_text, "%s", key);
     char* arguments[] = {program, daemonize, key_option, key_text, nullptr};
@@ -159,7 +162,7 @@ bool spawn_server(const char* directory, const char* key, const char* visible, S
 // Holds the start lock while it starts the server, so that of many clients only one does.
 int start_server(const char* directory, const char* key, const char* visible, const char* socket_path,
                  uint64_t deadline, SessionFailure& failure) {
-    char path[kPathBytes];
+    char path[2 * kPathBytes];
     snprintf(path, sizeof path, "%s/%s.start", directory, key);
     int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0) return explain(failure, "cannot open %s: %s", path, strerrordesc_np(errno)), kNoServer;
@@ -175,7 +178,8 @@ int start_server(const char* directory, const char* key, const char* visible, co
             started = true;
         }
         if (now_nanoseconds() > deadline) {
-            explain(failure, "the server did not answer within %u s, see %s/%s.log", kStartSeconds, directory, key);
+            explain(failure, "the server did not answer within %u s, see %s/%s.log", kStartSeconds, directory,
+                    key);
             break;
         }
         usleep(kRetryMicroseconds);
@@ -194,7 +198,7 @@ void explain(SessionFailure& failure, const char* format, ...) {
 }
 
 int reach_server(const char* key, const char* visible, uint64_t deadline, SessionFailure& failure) {
-    char directory[kPathBytes], path[kPathBytes + 128];
+    char directory[kPathBytes], path[2 * kPathBytes];
     if (!runtime_directory(directory, failure)) return kNoServer;
     snprintf(path, sizeof path, "%s/%s.sock", directory, key);
     int socket_fd = try_connect(path);

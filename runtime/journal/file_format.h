@@ -31,8 +31,8 @@ struct FileHeader {
     uint32_t entry_bytes;
     uint32_t entries;
     uint32_t name_bytes;
-    alignas(64) std::atomic<uint64_t> next;         // sequence of the next entry; the first is 1
-    alignas(64) std::atomic<uint32_t> names_used;   // bytes
+    alignas(64) std::atomic<uint64_t> next;        // sequence of the next entry; the first is 1
+    alignas(64) std::atomic<uint32_t> names_used;  // bytes
 };
 
 inline constexpr uint64_t kNamesOffset = 4096;

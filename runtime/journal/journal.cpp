@@ -17,7 +17,7 @@ namespace smt::runtime::journal {
 
 struct Writer::Impl {
     char* file = nullptr;
-    std::mutex mutex;                                   // guards indices and the end of the name table
+    std::mutex mutex;  // guards indices and the end of the name table
     std::unordered_map<std::string, uint32_t> indices;
 
     FileHeader& header() { return *reinterpret_cast<FileHeader*>(file); }
@@ -86,8 +86,9 @@ uint32_t Writer::name(std::string_view text) {
     if (!fresh) return found->second;
     uint32_t used = impl_->header().names_used.load(std::memory_order_relaxed);
     if (text.size() + 1 > kNameBytes - used) return 0;
-    std::memcpy(impl_->file + kNamesOffset + used, text.data(), text.size());   // the file is zero beyond
-    impl_->header().names_used.store(used + static_cast<uint32_t>(text.size()) + 1, std::memory_order_release);
+    std::memcpy(impl_->file + kNamesOffset + used, text.data(), text.size());  // the file is zero beyond
+    impl_->header().names_used.store(used + static_cast<uint32_t>(text.size()) + 1,
+                                     std::memory_order_release);
     return found->second = used;
 }
 

@@ -15,30 +15,30 @@
 namespace smt::runtime::journal {
 
 enum class Kind : uint32_t {
-    kLaunch = 1,        // every field
-    kSessionOpened = 2, // name = tenant, text = program, value = pid
-    kSessionClosed = 3, // name = tenant, text = how it ended, value = pid
-    kUnsupported = 4,   // name = driver function, value = how often so far in this session
-    kNote = 5,          // text: one clear line (a refused handshake, a fault, ...)
+    kLaunch = 1,         // every field
+    kSessionOpened = 2,  // name = tenant, text = program, value = pid
+    kSessionClosed = 3,  // name = tenant, text = how it ended, value = pid
+    kUnsupported = 4,    // name = driver function, value = how often so far in this session
+    kNote = 5,           // text: one clear line (a refused handshake, a fault, ...)
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC; names are indices of the name table.
 struct Entry {
-    uint64_t sequence = 0;       // set by the writer
-    uint64_t time_ns = 0;        // when the server handed it to the driver
-    uint64_t start_ns = 0;       // when it ran on the GPU, if timed (SMT_JOURNAL_TIMES=1); else 0
+    uint64_t sequence = 0;  // set by the writer
+    uint64_t time_ns = 0;   // when the server handed it to the driver
+    uint64_t start_ns = 0;  // when it ran on the GPU, if timed (SMT_JOURNAL_TIMES=1); else 0
     uint64_t end_ns = 0;
     Kind kind = Kind::kNote;
     uint32_t session = 0;
     uint32_t lane = 0;
-    uint32_t stream = 0;         // protocol stream reference
+    uint32_t stream = 0;  // protocol stream reference
     uint32_t name = 0;
     uint32_t text = 0;
     uint64_t value = 0;
     uint32_t grid[3] = {};
     uint32_t block[3] = {};
-    uint32_t registers = 0;      // per thread
-    uint32_t shared_bytes = 0;   // static and dynamic, per block
+    uint32_t registers = 0;     // per thread
+    uint32_t shared_bytes = 0;  // static and dynamic, per block
 };
 static_assert(sizeof(Entry) == 96);
 
@@ -71,7 +71,7 @@ private:
 
 class Reader {
 public:
-    explicit Reader(const std::string& path);   // error() is not empty when it cannot be read
+    explicit Reader(const std::string& path);  // error() is not empty when it cannot be read
     ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
@@ -87,6 +87,6 @@ private:
     std::string error_;
 };
 
-uint64_t now_ns();   // CLOCK_MONOTONIC
+uint64_t now_ns();  // CLOCK_MONOTONIC
 
 }  // namespace smt::runtime::journal

@@ -19,7 +19,7 @@ namespace smt::runtime::journal {
 constexpr int kAttempts = 8;
 
 struct Reader::Impl {
-    char* file = nullptr;   // mapped read-only
+    char* file = nullptr;  // mapped read-only
 
     FileHeader& header() const { return *reinterpret_cast<FileHeader*>(file); }
 };
@@ -44,7 +44,8 @@ char* map_file(const std::string& path, std::string& error) {
     }
     struct stat status {};
     char* file = nullptr;
-    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != static_cast<off_t>(kFileBytes)) {
+    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_size != static_cast<off_t>(kFileBytes)) {
         error = path + " is not a journal, or is damaged (its size is wrong)";
     } else if (void* at = ::mmap(nullptr, kFileBytes, PROT_READ, MAP_SHARED, fd, 0); at == MAP_FAILED) {
         error = "cannot map journal " + path + ": " + std::strerror(errno);
@@ -67,7 +68,7 @@ bool copy_entry(uint64_t* slot, uint64_t sequence, Entry& entry) {
             for (uint64_t i = 1; i < kEntryWords; ++i) words[i] = load(slot, i);
             if (load(slot, 0) == sequence) return std::memcpy(&entry, words, sizeof(entry)), true;
         } else if (words[0] != kBusy && words[0] > sequence) {
-            return false;   // overwritten by a later one
+            return false;  // overwritten by a later one
         }
         ::sched_yield();
     }

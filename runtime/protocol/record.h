@@ -87,8 +87,6 @@ enum class Op : uint16_t {
     kGraphHostNodeGet = 81,    // u64 node -> u64 function, u64 user data (the client's addresses)
     kBeginCaptureToGraph = 82, // StreamCapture, u64 count, node ids, CUgraphEdgeData -> status
     kAddressFree = 83,     // AddressRange -> status: what kAddressReserve gave
-    kPoolGetAttribute = 84,  // PoolAttribute -> u64 value
-    kPoolSetAttribute = 85,  // PoolAttribute -> status
 };
 
 // A stream as a record names it. Created streams count from kFirstStream on.
@@ -162,7 +160,6 @@ struct MemAllocAsync { uint64_t bytes; uint64_t pool; uint32_t stream; uint32_t 
 struct MemFreeAsync { uint64_t address; uint32_t stream; uint32_t reserved; };
 struct AddressReserve { uint64_t bytes; uint64_t alignment; uint64_t hint; };
 struct AddressRange { uint64_t address; uint64_t bytes; };
-struct PoolAttribute { uint64_t pool; uint32_t attribute; uint32_t reserved; uint64_t value; };  // 32-bit values are widened
 
 struct UploadBegin { uint64_t bytes; };
 struct UploadSlot { uint64_t at; uint64_t bytes; uint32_t slot; uint32_t reserved; uint64_t done_value; };

@@ -20,12 +20,7 @@ constexpr uint32_t kWords = protocol::kEventWords + protocol::kServerWords;
 }  // namespace
 
 Arena::~Arena() {
-    if (base_) {
-        for (const auto& [offset, block] : blocks_) {
-            if (block.pinned) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
-        }
-        unmap();
-    }
+    unmap();
     if (file_ >= 0) close(file_);
 }
 
@@ -58,6 +53,10 @@ bool Arena::map(uint64_t base) {
 
 void Arena::unmap() {
     if (!base_) return;
+    for (const auto& [offset, block] : blocks_) {
+        if (block.pinned) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+    }
+    blocks_.clear();
     if (words_registered_) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + protocol::kWordsOffset));
     words_registered_ = false;
     munmap(reinterpret_cast<void*>(base_), protocol::kArenaBytes);

@@ -20,13 +20,14 @@ namespace smt::runtime::server {
 class Arena {
 public:
     explicit Arena(const DriverApi& driver) : driver_(driver) {}
-    ~Arena();   // unregisters and unmaps; the session's GPU work must be over
+    ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
     bool create(std::string& error);         // the file, with its seals
     bool map(uint64_t base);                 // false: not free there. Moves an arena without allocations
     CUresult register_words();               // after the client accepted the base
+    void unmap();                            // unregisters everything; no GPU work uses it any more
 
     int file() const { return file_; }
     uint64_t base() const { return base_; }
@@ -80,7 +81,6 @@ private:
     };
     CUresult allocate_block(uint64_t bytes, bool pinned, bool host, uint64_t* address);
     CUresult free_block(uint64_t address, bool host);
-    void unmap();
     void give_pages(uint64_t offset, uint64_t bytes);
     uint32_t take_words(uint32_t count);
 

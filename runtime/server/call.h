@@ -60,8 +60,5 @@ Handler written_handler(protocol::Op op); // nullptr: none. handlers/
 // kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput, kHostFunction,
 // kUnsupported. kPad, kWaitLane and kCloseLane are the lane's.
 Handler core_handler(protocol::Op op);    // nullptr: none
-// THE question the lane asks (handlers/written_handler.cpp): the handler of any opcode, written or
-// generated, tenant checks in front of a generated one included; nullptr: none.
-Handler handler_for(uint16_t op);
 
 }  // namespace smt::runtime::server

@@ -22,6 +22,7 @@ struct Callbacks::Ticket {
     bool in_graph;
 };
 
+Callbacks::Callbacks(const DriverApi& driver, Arena& arena) : driver_(driver), arena_(arena) {}
 Callbacks::~Callbacks() = default;
 
 CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,

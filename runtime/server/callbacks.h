@@ -26,7 +26,7 @@ struct Stream;
 
 class Callbacks {
 public:
-    Callbacks(const DriverApi& driver, Arena& arena) : driver_(driver), arena_(arena) {}
+    Callbacks(const DriverApi& driver, Arena& arena);
     ~Callbacks();   // the session's GPU work must be over
 
     // Enqueues the application's function on a stream that is not capturing.

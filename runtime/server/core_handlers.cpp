@@ -70,6 +70,7 @@ CUresult event_synchronize(Call& call) {
     CUevent event = nullptr;
     CUresult status = call.event(request.event, &event);
     if (status != CUDA_SUCCESS) return status;
+    if (request.flags & protocol::kEventQueryOnly) return call.driver.cuEventQuery(event);
     status = call.driver.cuEventSynchronize(event);
     call.session.device_printf().collect(call.session);
     return status;

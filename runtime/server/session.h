@@ -20,6 +20,7 @@
 #include "runtime/device/device.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/server/address_plan.h"
 #include "runtime/server/arena.h"
 #include "runtime/server/callbacks.h"
 #include "runtime/server/events.h"
@@ -49,7 +50,9 @@ public:
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    void serve();                              // returns when the session is over and freed
+    // The whole life of the session. False: the context is lost and the driver may still use parts
+    // of it, so it must live until the process ends.
+    bool serve();
     void stop(const std::string& why);         // any thread: ends the session soon
     void poison(CUresult fatal);               // any thread: every call of the client returns it
     bool stuck() const { return stuck_.load(); }   // its work does not end although its client is gone
@@ -80,6 +83,7 @@ public:
     void count_unsupported(const char* function);
     std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
+    void lane_ended() { lane_count_.fetch_sub(1); }
 
     // Frees everything but lanes and the legacy stream: cuDevicePrimaryCtxReset.
     CUresult reset();
@@ -89,22 +93,22 @@ public:
 
 private:
     bool handshake();
-    bool place(uint32_t attempt);              // arena and device range at the next free place
-    bool open();                               // after the client mapped both
+    bool place(int region, bool exact);              // arena and device range at the next free slot
+    void leave_place();
+    CUresult open();                                 // after the client mapped both
+    bool send_welcome(protocol::WelcomeStatus status, const std::string& why);
     void answer_lanes();
-    CUresult open_lane(uint64_t* offset, uint32_t* index);
-    void reap_lanes();
-    void refuse(protocol::WelcomeStatus status, const std::string& why);
+    protocol::LaneOpened open_lane();
     void teardown();
     void stop_lanes();
     void await_work();
     void free_objects();
-    void free_range();
+    void write_journal(journal::Kind kind, const std::string& text);
 
     Server& server_;
     device::Device& device_;
     const uint32_t id_;
-    const int socket_;
+    const int socket_;                         // the connection's, who closes it
     const std::string tenant_;
     const std::string program_;
     const int32_t pid_;
@@ -115,9 +119,11 @@ private:
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
     std::atomic<uint32_t> next_lane_{0};
-    CUresult open_status_ = CUDA_SUCCESS;      // what a lane is answered when open() failed
-    uint64_t device_base_ = 0;
-    int slot_ = -1;                            // of the address plan
+    CUresult open_status_ = CUDA_SUCCESS;      // what asks for a lane are answered
+    uint64_t device_base_ = 0;                 // 0: no range is reserved
+    int region_ = 0;
+    int slot_ = -1;                            // of the address plan; -1: none
+    int next_slot_[2][AddressPlan::kRegions] = {};   // where to go on when the client could not map
 
     // In the order of construction; teardown() frees what needs another order before.
     Arena arena_;
@@ -128,12 +134,12 @@ private:
     std::unique_ptr<handlers::TenantMemory> memory_;
     std::unique_ptr<handlers::CodeTable> code_;
 
-    mutable std::mutex mutex_;                 // lanes_, output_, unsupported_, end_
-    std::vector<std::shared_ptr<Lane>> lanes_;
+    mutable std::mutex mutex_;                 // the rest
+    std::vector<std::shared_ptr<Lane>> lanes_;   // by index; empty: gone
     std::string output_;
     std::unordered_map<std::string, uint64_t> unsupported_;
     std::string end_;                          // how it ended, for the journal
-    mutable std::mutex memory_mutex_;          // memory_ while it comes and goes, for device_bytes()
+    bool memory_open_ = false;                 // device_bytes() may ask memory_
 };
 
 }  // namespace smt::runtime::server

@@ -243,4 +243,11 @@ void Streams::clear() {
     unjoined_count_.store(0);
 }
 
+void Streams::close() {
+    clear();
+    std::lock_guard lock(mutex_);
+    own_.clear();
+    legacy_.reset();
+}
+
 }  // namespace smt::runtime::server

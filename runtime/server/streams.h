@@ -88,6 +88,7 @@ public:
     void end_captures();                        // of a client that is gone, or that resets
     // Destroys every created stream, whose work is over; the legacy and the lanes' streams stay.
     void clear();
+    void close();   // destroys those too; the session's last use of this object
 
 private:
     CUresult make(bool blocking, int32_t priority, StreamPointer* stream);

@@ -1,7 +1,6 @@
 #include "runtime/server/handlers/block_allocator.h"
 
 #include <catch2/catch.hpp>
-
 #include <map>
 #include <random>
 
@@ -48,7 +47,7 @@ TEST_CASE("alignment and fixed addresses are kept", "[allocator]") {
 TEST_CASE("only an idle region can be taken back, and whole", "[allocator]") {
     BlockAllocator blocks(kGranularity);
     blocks.add(0x1000, 0x1000);
-    blocks.add(0x2000, 0x1000);   // neighbours never join
+    blocks.add(0x2000, 0x1000);  // neighbours never join
     CHECK(blocks.allocate(0x1800) == 0);
     uint64_t block = blocks.allocate(0x200);
     CHECK(blocks.idle_bytes() == 0x1000);

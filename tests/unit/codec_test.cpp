@@ -1,8 +1,7 @@
 #include "runtime/protocol/codec.h"
 
-#include <catch2/catch.hpp>
-
 #include <array>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <vector>
 
@@ -57,7 +56,7 @@ TEST_CASE("a writer never passes its end", "[codec]") {
     empty.scalar(1);
     CHECK_FALSE(empty.good());
     Writer huge(data.data(), 16);
-    huge.bytes(data.data(), ~0ull);   // rounding up must not wrap to nothing
+    huge.bytes(data.data(), ~0ull);  // rounding up must not wrap to nothing
     CHECK_FALSE(huge.good());
 }
 

@@ -1,14 +1,14 @@
 // The command line and the environment of `smt`.
+#include "tools/smt/command.h"
+
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <fstream>
 
 #include "runtime/protocol/environment.h"
 #include "tests/unit/temporary_folder.h"
-#include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/json.h"
 #include "tools/smt/log_view.h"
@@ -42,7 +42,8 @@ TEST_CASE("sizes", "[command]") {
     CHECK(parse_bytes("4G") == 4ull << 30);
     CHECK(parse_bytes("4GiB") == 4ull << 30);
     CHECK(parse_bytes("1T") == 1ull << 40);
-    for (const char* bad : {"", "G", "0", "-1", "4X", "4Gx", "4 G", "99999999999999999999", "99999999999T", "1.5G"})
+    for (const char* bad :
+         {"", "G", "0", "-1", "4X", "4Gx", "4 G", "99999999999999999999", "99999999999T", "1.5G"})
         CHECK_THROWS_AS(parse_bytes(bad), Misuse);
 }
 

@@ -1,8 +1,7 @@
 #include "runtime/journal/journal.h"
 
-#include <catch2/catch.hpp>
-
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -58,7 +57,7 @@ TEST_CASE("GPU times are added to an entry that is still there", "[journal]") {
     Writer writer(folder.file("j"));
     uint64_t sequence = writer.write({});
     writer.set_times(sequence, 10, 20);
-    writer.set_times(sequence + 1, 30, 40);   // never written: ignored
+    writer.set_times(sequence + 1, 30, 40);  // never written: ignored
     Reader reader(folder.file("j"));
     std::vector<Entry> entries = entries_of(reader);
     REQUIRE(entries.size() == 1);

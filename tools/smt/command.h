@@ -16,13 +16,14 @@ using Arguments = std::vector<std::string>;
 
 struct Command {
     const char* name;
-    const char* usage;     // after "smt ", one line for each form
+    const char* usage;  // after "smt ", one line for each form
     const char* summary;
     int (*run)(const Arguments&);
 };
 
 // One for each file of this folder that is named after it.
-extern const Command run_command, server_command, coverage_command, doctor_command, log_command, bench_command;
+extern const Command run_command, server_command, coverage_command, doctor_command, log_command,
+    bench_command;
 
 struct Misuse : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -33,7 +34,7 @@ struct Failure : std::runtime_error {
 
 // A parsed command line: `--name` and `--name value` (or `--name=value`), then operands.
 struct Options {
-    std::map<std::string, std::string> values;   // by name with its dashes; a flag's value is empty
+    std::map<std::string, std::string> values;  // by name with its dashes; a flag's value is empty
     Arguments operands;
 
     bool has(const std::string& name) const { return values.count(name) != 0; }
@@ -43,7 +44,7 @@ struct Options {
     }
 };
 
-enum class Operands { kNone, kCommandLine };   // kCommandLine: options end at the first operand or at --
+enum class Operands { kNone, kCommandLine };  // kCommandLine: options end at the first operand or at --
 
 Options parse_options(const Arguments& arguments, std::initializer_list<const char*> flags,
                       std::initializer_list<const char*> valued, Operands operands = Operands::kNone);

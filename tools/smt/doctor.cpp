@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,23 +18,18 @@
 namespace smt::tools {
 namespace {
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
 // One line for each finding, and below it what to do.
 class Report {
 public:
     void good(const std::string& what, const std::string& finding) { line("ok", what, finding); }
     void note(const std::string& what, const std::string& finding, const std::string& advice) {
         line("note", what, finding);
-        fmt::print("        {:<12}-> {}\n", "", advice);
+        fmt::print("{:<20}-> {}\n", "", advice);
     }
     void bad(const std::string& what, const std::string& finding, const std::string& advice) {
         ++bad_;
         line("BAD", what, finding);
-        fmt::print("        {:<12}-> {}\n", "", advice);
+        fmt::print("{:<20}-> {}\n", "", advice);
     }
     int bad_findings() const { return bad_; }
 
@@ -49,33 +43,44 @@ private:
 void check_gpu(Report& report) {
     Driver driver = examine_driver();
     std::string fake = variable(environment::kDriver);
-    if (!fake.empty()) report.note("driver", "smtd will load " + fake, "unset SMT_DRIVER to use the real driver");
+    if (!fake.empty())
+        report.note("driver", "smtd will load " + fake, "unset SMT_DRIVER to use the real driver");
     if (!driver.problem.empty()) {
         bool node = ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
-        std::string advice = node ? "there is a GPU here: install its driver, or let LD_LIBRARY_PATH or SMT_REAL_DRIVER name libcuda.so.1"
-                                  : "there is no GPU in this machine (in a container: start it with --gpus all)";
-        if (fake.empty()) report.bad("GPU", driver.problem, advice);
-        else report.note("GPU", driver.problem, advice);
+        std::string advice =
+            node ? "there is a GPU here: install its driver, or let LD_LIBRARY_PATH or SMT_REAL_DRIVER name "
+                   "libcuda.so.1"
+                 : "there is no GPU in this machine (in a container: start it with --gpus all)";
+        if (fake.empty())
+            report.bad("GPU", driver.problem, advice);
+        else
+            report.note("GPU", driver.problem, advice);
         return;
     }
-    report.good("driver", fmt::format("{}, CUDA {}.{}", driver.path, driver.version / 1000, driver.version % 1000 / 10));
+    report.good("driver", fmt::format("{}, CUDA {}.{}", driver.path, driver.version / 1000,
+                                      driver.version % 1000 / 10));
     if (driver.version / 1000 < CUDA_VERSION / 1000)
-        report.note("driver", "older than the CUDA headers smt was built with", "functions it lacks return NOT_SUPPORTED");
+        report.note("driver", "older than the CUDA headers smt was built with",
+                    "functions it lacks return NOT_SUPPORTED");
     for (const Gpu& gpu : driver.gpus) report.good("GPU", gpu.name + ", " + gpu.visible);
     if (driver.gpus.empty())
-        report.bad("GPU", "the driver lists none", "look at CUDA_VISIBLE_DEVICES, now '" + variable(environment::kVisibleDevices) + "'");
+        report.bad("GPU", "the driver lists none",
+                   "look at CUDA_VISIBLE_DEVICES, now '" + variable(environment::kVisibleDevices) + "'");
 }
 
 void check_files(Report& report) {
     std::string interposer = find_interposer(), server = find_server();
     if (interposer.empty())
-        report.bad("libsmt.so", "not in " + own_directory() + "/../lib", "run ./bootstrap.sh build, or install it beside smt");
+        report.bad("libsmt.so", "not in " + own_directory() + "/../lib",
+                   "run ./bootstrap.sh build, or install it beside smt");
     else if (interposer.find_first_of(": ") != std::string::npos)
-        report.bad("libsmt.so", interposer, "the loader cannot preload a name with a space or colon in it: move smt elsewhere");
+        report.bad("libsmt.so", interposer,
+                   "the loader cannot preload a name with a space or colon in it: move smt elsewhere");
     else
         report.good("libsmt.so", interposer);
     if (server.empty())
-        report.bad("smtd", "not in " + own_directory(), "run ./bootstrap.sh build, or let SMT_SERVER name it");
+        report.bad("smtd", "not in " + own_directory(),
+                   "run ./bootstrap.sh build, or let SMT_SERVER name it");
     else if (::access(server.c_str(), X_OK) != 0)
         report.bad("smtd", server + " cannot be executed", "chmod +x " + server);
     else
@@ -88,9 +93,11 @@ void check_runtime_directory(Report& report) {
     std::string parent = std::filesystem::path(directory).parent_path().string();
     bool exists = ::access(directory.c_str(), F_OK) == 0;
     if (!problem.empty())
-        report.bad("runtime dir", directory + ": " + problem, "put it right, or let SMT_RUNTIME_DIR name another folder");
+        report.bad("runtime dir", directory + ": " + problem,
+                   "put it right, or let SMT_RUNTIME_DIR name another folder");
     else if (::access((exists ? directory : parent).c_str(), W_OK) != 0)
-        report.bad("runtime dir", directory + " cannot be written", "let SMT_RUNTIME_DIR name another folder");
+        report.bad("runtime dir", directory + " cannot be written",
+                   "let SMT_RUNTIME_DIR name another folder");
     else
         report.good("runtime dir", directory + (exists ? "" : " (made when needed)"));
 }
@@ -102,9 +109,14 @@ void check_servers(Report& report) {
             auto reply = ask_server(key, protocol::ControlKind::kStatus);
             if (!reply) continue;
             running = true;
-            std::string text = fmt::format("{}: process {}, protocol {}, {} sessions", key, reply->server_pid, reply->version, reply->sessions);
-            if (reply->version == protocol::kProtocolVersion) report.good("server", text);
-            else report.bad("server", text, fmt::format("this smt speaks protocol {}: run smt server stop", protocol::kProtocolVersion));
+            std::string text = fmt::format("{}: process {}, protocol {}, {} sessions", key, reply->server_pid,
+                                           reply->version, reply->sessions);
+            if (reply->version == protocol::kProtocolVersion)
+                report.good("server", text);
+            else
+                report.bad("server", text,
+                           fmt::format("this smt speaks protocol {}: run smt server stop",
+                                       protocol::kProtocolVersion));
         } catch (const Failure& failure) {
             running = true;
             report.bad("server", failure.what(), "look at " + path_of(key, ".log") + "; if it hangs, end it");
@@ -122,9 +134,11 @@ void check_preload(Report& report) {
         if (part.find('/') != std::string::npos && ::access(part.c_str(), R_OK) != 0)
             report.bad("LD_PRELOAD", part + " cannot be read", "correct LD_PRELOAD");
         else if (part.find("libsmt.so") != std::string::npos)
-            report.note("LD_PRELOAD", part + " is set in this shell", "every program started here is remoted; smt run does it for one");
+            report.note("LD_PRELOAD", part + " is set in this shell",
+                        "every program started here is remoted; smt run does it for one");
         else
-            report.note("LD_PRELOAD", part + " is preloaded too", "if it also stands in for CUDA, only the first of them is in front");
+            report.note("LD_PRELOAD", part + " is preloaded too",
+                        "if it also stands in for CUDA, only the first of them is in front");
     }
     if (!any) report.good("LD_PRELOAD", "not set");
 }
@@ -132,14 +146,19 @@ void check_preload(Report& report) {
 void check_limits(Report& report) {
     rlimit space{};
     ::getrlimit(RLIMIT_AS, &space);
-    if (space.rlim_cur == RLIM_INFINITY) report.good("addresses", "not limited");
-    else report.bad("addresses", fmt::format("limited to {} bytes", space.rlim_cur),
-                    fmt::format("smt reserves {} GiB of addresses in each program: ulimit -v unlimited",
-                                (protocol::kArenaBytes + protocol::kDeviceRangeBytes) >> 30));
+    if (space.rlim_cur == RLIM_INFINITY)
+        report.good("addresses", "not limited");
+    else
+        report.bad("addresses", fmt::format("limited to {} bytes", space.rlim_cur),
+                   fmt::format("smt reserves {} GiB of addresses in each program: ulimit -v unlimited",
+                               (protocol::kArenaBytes + protocol::kDeviceRangeBytes) >> 30));
     int scope = 0;
     std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-    if (scope == 0) report.good("ptrace", "debuggers may attach");
-    else report.note("ptrace", fmt::format("kernel.yama.ptrace_scope is {}", scope), "smt does not mind; to attach a debugger to smtd, be root");
+    if (scope == 0)
+        report.good("ptrace", "debuggers may attach");
+    else
+        report.note("ptrace", fmt::format("kernel.yama.ptrace_scope is {}", scope),
+                    "smt does not mind; to attach a debugger to smtd, be root");
 }
 
 void check_toolkit(Report& report) {
@@ -148,7 +167,8 @@ void check_toolkit(Report& report) {
         report.good("toolkit", root);
         return;
     }
-    report.note("toolkit", "no nvcc in $CUDA_HOME or /usr/local/cuda", "only building CUDA programs needs it; bootstrap.sh fetches one into build/cuda");
+    report.note("toolkit", "no nvcc in $CUDA_HOME or /usr/local/cuda",
+                "only building CUDA programs needs it; bootstrap.sh fetches one into build/cuda");
 }
 
 int run(const Arguments& arguments) {
@@ -161,7 +181,9 @@ int run(const Arguments& arguments) {
     check_preload(report);
     check_limits(report);
     check_toolkit(report);
-    fmt::print("\n{}\n", report.bad_findings() ? fmt::format("{} findings keep smt from working", report.bad_findings()) : "all is well");
+    fmt::print("\n{}\n", report.bad_findings()
+                             ? fmt::format("{} findings keep smt from working", report.bad_findings())
+                             : "all is well");
     return report.bad_findings() ? 1 : 0;
 }
 

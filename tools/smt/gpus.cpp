@@ -79,7 +79,7 @@ Driver examine_driver() {
         driver.problem = fmt::format("cuInit returns {}", static_cast<int>(status));
     else
         list_gpus(library, driver);
-    return driver;   // the library stays open: drivers do not like to be unloaded
+    return driver;  // the library stays open: drivers do not like to be unloaded
 }
 
 }  // namespace smt::tools

@@ -8,15 +8,15 @@ namespace smt::tools {
 
 struct Gpu {
     std::string name;
-    std::string key;       // names the GPU's server: its UUID in hex
-    std::string visible;   // its UUID as CUDA_VISIBLE_DEVICES wants it
+    std::string key;      // names the GPU's server: its UUID in hex
+    std::string visible;  // its UUID as CUDA_VISIBLE_DEVICES wants it
 };
 
 struct Driver {
-    std::string path;      // what was opened
-    int version = 0;       // CUDA_VERSION of the driver
+    std::string path;  // what was opened
+    int version = 0;   // CUDA_VERSION of the driver
     std::vector<Gpu> gpus;
-    std::string problem;   // not empty: no driver, or it does not work; says why
+    std::string problem;  // not empty: no driver, or it does not work; says why
 };
 
 Driver examine_driver();

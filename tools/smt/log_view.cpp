@@ -28,7 +28,8 @@ std::string time_of_day(uint64_t monotonic_ns) {
     auto seconds = static_cast<time_t>(at / 1'000'000'000ull);
     tm local{};
     ::localtime_r(&seconds, &local);
-    return fmt::format("{:02}:{:02}:{:02}.{:06}", local.tm_hour, local.tm_min, local.tm_sec, at % 1'000'000'000ull / 1000);
+    return fmt::format("{:02}:{:02}:{:02}.{:06}", local.tm_hour, local.tm_min, local.tm_sec,
+                       at % 1'000'000'000ull / 1000);
 }
 
 std::string dimensions(const uint32_t (&size)[3]) {
@@ -39,7 +40,8 @@ std::string dimensions(const uint32_t (&size)[3]) {
 bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
 
 std::string microseconds(const Entry& entry) {
-    return timed(entry) ? fmt::format("{:.2f}", static_cast<double>(entry.end_ns - entry.start_ns) / 1000) : "-";
+    return timed(entry) ? fmt::format("{:.2f}", static_cast<double>(entry.end_ns - entry.start_ns) / 1000)
+                        : "-";
 }
 
 constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10}\n";
@@ -48,7 +50,8 @@ constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:
 
 std::string demangle(const std::string& name) {
     int status = 0;
-    std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+    std::unique_ptr<char, decltype(&std::free)> text(
+        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
     return status == 0 && text ? text.get() : name;
 }
 
@@ -64,7 +67,7 @@ const std::string& LogView::tenant_of(const Entry& entry) {
     auto [found, fresh] = tenant_by_session_.try_emplace(entry.session);
     if (entry.kind == Kind::kSessionOpened || entry.kind == Kind::kSessionClosed)
         found->second = text(entry.name);
-    else if (fresh)   // its opening was overwritten by newer entries
+    else if (fresh)  // its opening was overwritten by newer entries
         found->second = fmt::format("session {}", entry.session);
     return found->second;
 }
@@ -107,13 +110,15 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
                        dimensions(entry.block), entry.registers, entry.shared_bytes, microseconds(entry));
             return;
         case Kind::kSessionOpened:
-            fmt::print("{:<16} {:<16} -- opened by {}, process {}\n", time, tenant, text(entry.text), entry.value);
+            fmt::print("{:<16} {:<16} -- opened by {}, process {}\n", time, tenant, text(entry.text),
+                       entry.value);
             return;
         case Kind::kSessionClosed:
             fmt::print("{:<16} {:<16} -- closed: {}\n", time, tenant, text(entry.text));
             return;
         case Kind::kUnsupported:
-            fmt::print("{:<16} {:<16} -- called {}, which is not supported\n", time, tenant, text(entry.name));
+            fmt::print("{:<16} {:<16} -- called {}, which is not supported\n", time, tenant,
+                       text(entry.name));
             return;
         case Kind::kNote:
             break;
@@ -125,26 +130,28 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
     static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note"};
     auto kind = static_cast<uint32_t>(entry.kind);
     fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
-               kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session, json_string(tenant));
+               kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
+               json_string(tenant));
     if (entry.kind == Kind::kLaunch) {
         fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"grid":[{},{},{}],"block":[{},{},{}],)"
                    R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}}})",
                    entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
-                   entry.grid[0], entry.grid[1], entry.grid[2], entry.block[0], entry.block[1], entry.block[2],
-                   entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns);
+                   entry.grid[0], entry.grid[1], entry.grid[2], entry.block[0], entry.block[1],
+                   entry.block[2], entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns);
     } else {
-        fmt::print(R"(,"name":{},"text":{},"value":{}}})", json_string(text(entry.name)), json_string(text(entry.text)),
-                   entry.value);
+        fmt::print(R"(,"name":{},"text":{},"value":{}}})", json_string(text(entry.name)),
+                   json_string(text(entry.text)), entry.value);
     }
     fmt::print("\n");
 }
 
 void LogView::show_summary() const {
-    if (json_) return;   // a program counts for itself
+    if (json_) return;  // a program counts for itself
     fmt::print("\n{:<24} {:>8} {:>10} {:>14}\n", "tenant", "sessions", "launches", "GPU ms");
     for (const auto& [name, tenant] : tenants_)
-        fmt::print("{:<24} {:>8} {:>10} {:>14}\n", name, tenant.sessions, tenant.launches,
-                   tenant.timed ? fmt::format("{:.3f}", static_cast<double>(tenant.gpu_ns) / 1e6) : "not timed");
+        fmt::print(
+            "{:<24} {:>8} {:>10} {:>14}\n", name, tenant.sessions, tenant.launches,
+            tenant.timed ? fmt::format("{:.3f}", static_cast<double>(tenant.gpu_ns) / 1e6) : "not timed");
     bool none = true;
     for (const auto& [name, tenant] : tenants_) {
         for (const auto& [function, sessions] : tenant.unsupported) {

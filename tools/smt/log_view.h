@@ -30,7 +30,7 @@ private:
         uint64_t launches = 0;
         uint64_t timed = 0;
         uint64_t gpu_ns = 0;
-        std::map<std::string, std::map<uint32_t, uint64_t>> unsupported;   // function -> session -> calls
+        std::map<std::string, std::map<uint32_t, uint64_t>> unsupported;  // function -> session -> calls
     };
 
     const std::string& tenant_of(const runtime::journal::Entry& entry);
@@ -46,7 +46,7 @@ private:
     uint64_t shown_ = 0;
     bool headed_ = false;
     std::map<uint32_t, std::string> tenant_by_session_;
-    std::map<uint32_t, std::string> kernels_;   // demangled, by name index
+    std::map<uint32_t, std::string> kernels_;  // demangled, by name index
     std::map<std::string, Tenant> tenants_;
 };
 

@@ -9,7 +9,7 @@
 namespace smt::tools {
 namespace {
 
-const Command* const kCommands[] = {&run_command,    &server_command, &log_command,
+const Command* const kCommands[] = {&run_command,      &server_command, &log_command,
                                     &coverage_command, &doctor_command, &bench_command};
 
 constexpr int kMisuseExit = 2;
@@ -58,6 +58,4 @@ int main(const Arguments& arguments) {
 }  // namespace
 }  // namespace smt::tools
 
-int main(int argc, char** argv) {
-    return smt::tools::main({argv + (argc > 0), argv + argc});
-}
+int main(int argc, char** argv) { return smt::tools::main({argv + (argc > 0), argv + argc}); }

@@ -17,11 +17,6 @@ namespace smt::tools {
 namespace fs = std::filesystem;
 namespace {
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
 std::string first_existing(std::initializer_list<std::string> paths) {
     for (const std::string& path : paths)
         if (::access(path.c_str(), R_OK) == 0) return fs::weakly_canonical(path).string();
@@ -29,6 +24,11 @@ std::string first_existing(std::initializer_list<std::string> paths) {
 }
 
 }  // namespace
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
 
 std::string own_directory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
 

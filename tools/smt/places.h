@@ -7,6 +7,9 @@
 
 namespace smt::tools {
 
+// An environment variable's value; empty if it is not set.
+std::string variable(const char* name);
+
 // The folder this program lies in, without a trailing slash.
 std::string own_directory();
 // libsmt.so beside this program (../lib, or the same folder); empty: not there.

@@ -50,9 +50,11 @@ int run(const Arguments& arguments) {
     if (options.operands.empty()) throw Misuse("which program?");
     std::string interposer = find_interposer();
     if (interposer.empty())
-        throw Failure("libsmt.so is not beside this program (" + own_directory() + "/../lib): build it, ./bootstrap.sh build");
+        throw Failure("libsmt.so is not beside this program (" + own_directory() +
+                      "/../lib): build it, ./bootstrap.sh build");
     if (interposer.find_first_of(": ") != std::string::npos)
-        throw Failure("the loader cannot preload " + interposer + ": its name holds a space or a colon. Move smt elsewhere");
+        throw Failure("the loader cannot preload " + interposer +
+                      ": its name holds a space or a colon. Move smt elsewhere");
 
     const std::string& program = options.operands.front();
     std::string file = find_on_path(program);

@@ -46,13 +46,16 @@ Gpu choose_gpu(const Options& options) {
     if (const std::string* text = options.value("--gpu")) {
         char* end = nullptr;
         index = std::strtoul(text->c_str(), &end, 10);
-        if (text->empty() || *end || (*text)[0] == '-') throw Misuse("--gpu wants a number, not '" + *text + "'");
+        if (text->empty() || *end || (*text)[0] == '-')
+            throw Misuse("--gpu wants a number, not '" + *text + "'");
     }
     if (!driver.problem.empty() || driver.gpus.empty()) {
         if (std::getenv(environment::kDriver)) return {"", "device", ""};
-        throw Failure("there is no GPU to serve: " + (driver.problem.empty() ? "the driver lists none" : driver.problem));
+        throw Failure("there is no GPU to serve: " +
+                      (driver.problem.empty() ? "the driver lists none" : driver.problem));
     }
-    if (index >= driver.gpus.size()) throw Failure(fmt::format("there are {} GPUs, no GPU {}", driver.gpus.size(), index));
+    if (index >= driver.gpus.size())
+        throw Failure(fmt::format("there are {} GPUs, no GPU {}", driver.gpus.size(), index));
     return driver.gpus[index];
 }
 
@@ -61,7 +64,7 @@ int spawn_server(const std::string& program, const Gpu& gpu) {
     if (!gpu.visible.empty()) ::setenv(environment::kVisibleDevices, gpu.visible.c_str(), 1);
     std::string name = program, key = gpu.key, key_option = "--key", daemonize = "--daemonize";
     char* argv[] = {name.data(), key_option.data(), key.data(), daemonize.data(), nullptr};
-    posix_spawn_file_actions_t files;   // a daemon must not hold our caller's pipes; it has a log
+    posix_spawn_file_actions_t files;  // a daemon must not hold our caller's pipes; it has a log
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
     ::posix_spawn_file_actions_adddup2(&files, STDIN_FILENO, STDOUT_FILENO);
@@ -71,7 +74,7 @@ int spawn_server(const std::string& program, const Gpu& gpu) {
     ::posix_spawn_file_actions_destroy(&files);
     if (error) throw Failure("cannot run " + program + ": " + std::strerror(error));
     int status = 0;
-    ::waitpid(child, &status, 0);   // the process that daemonises leaves at once
+    ::waitpid(child, &status, 0);  // the process that daemonises leaves at once
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
@@ -85,9 +88,11 @@ int start(const Options& options) {
         return 0;
     }
     std::string program = find_server();
-    if (program.empty()) throw Failure("smtd is not in " + own_directory() + " (and SMT_SERVER names none): build it");
+    if (program.empty())
+        throw Failure("smtd is not in " + own_directory() + " (and SMT_SERVER names none): build it");
     std::optional<StatusReply> answer;
-    if (spawn_server(program, gpu) != 0 || !wait_for([&] { return (answer = status_of(gpu.key)).has_value(); }))
+    if (spawn_server(program, gpu) != 0 ||
+        !wait_for([&] { return (answer = status_of(gpu.key)).has_value(); }))
         throw Failure("the server did not start; " + path_of(gpu.key, ".log") + " says why");
     fmt::print("server {} started, process {}, {}\n", gpu.key, answer->server_pid, answer->device);
     return 0;
@@ -99,7 +104,8 @@ int stop(const Options&) {
         auto answer = ask_server(key, ControlKind::kStop);
         if (!answer) continue;
         if (!wait_for([&] { return !status_of(key); }))
-            throw Failure(fmt::format("server {} (process {}) was asked to leave and did not", key, answer->server_pid));
+            throw Failure(fmt::format("server {} (process {}) was asked to leave and did not", key,
+                                      answer->server_pid));
         fmt::print("server {} stopped; {} sessions were open\n", key, answer->sessions);
         ++stopped;
     }
@@ -114,17 +120,18 @@ void print_status(const std::string& key, const StatusReply& reply) {
     fmt::print("  process   {}, up {:.1f} s, protocol version {}{}\n", reply.server_pid,
                static_cast<double>(reply.uptime_ms) / 1000, reply.version,
                reply.version == protocol::kProtocolVersion ? "" : " (not this smt's!)");
-    fmt::print("  sessions  {} open with {} lanes, {} served\n", reply.sessions, reply.lanes, reply.sessions_served);
+    fmt::print("  sessions  {} open with {} lanes, {} served\n", reply.sessions, reply.lanes,
+               reply.sessions_served);
     fmt::print("  launches  {}\n", reply.launches);
-    fmt::print("  memory    {:.1f} MiB device, {:.1f} MiB host\n", static_cast<double>(reply.device_bytes) / kMiB,
-               static_cast<double>(reply.host_bytes) / kMiB);
+    fmt::print("  memory    {:.1f} MiB device, {:.1f} MiB host\n",
+               static_cast<double>(reply.device_bytes) / kMiB, static_cast<double>(reply.host_bytes) / kMiB);
 }
 
 int status(const Options&) {
     int running = 0;
     for (const std::string& key : keys_with(".sock")) {
         auto reply = status_of(key);
-        if (!reply) continue;   // a socket that a killed server left behind
+        if (!reply) continue;  // a socket that a killed server left behind
         print_status(key, *reply);
         ++running;
     }

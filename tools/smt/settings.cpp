@@ -19,7 +19,7 @@ uint64_t parse_bytes(const std::string& text) {
     }
     std::string unit = text.substr(digits);
     const std::string units = "KMGT";
-    size_t power = unit.empty() ? 0 : units.find(unit[0]) + 1;   // npos + 1 == 0
+    size_t power = unit.empty() ? 0 : units.find(unit[0]) + 1;  // npos + 1 == 0
     bool bad = digits == 0 || text[0] == '-' || value == 0 || (!unit.empty() && power == 0) ||
                (unit.size() > 1 && unit.substr(1) != "B" && unit.substr(1) != "iB");
     if (bad || value > std::numeric_limits<uint64_t>::max() >> (10 * power))
@@ -33,7 +33,8 @@ int parse_priority(const std::string& text) {
     long value = std::strtol(text.c_str(), &end, 10);
     if (text.empty() || *end || errno || value < std::numeric_limits<int>::min() ||
         value > std::numeric_limits<int>::max())
-        throw Misuse("--priority wants a whole number (0 is normal, more is more urgent), not '" + text + "'");
+        throw Misuse("--priority wants a whole number (0 is normal, more is more urgent), not '" + text +
+                     "'");
     return static_cast<int>(value);
 }
 

@@ -1,0 +1,19 @@
+// Holds a mutex for a scope. std::mutex can throw, and nothing in this library may.
+#pragma once
+
+#include <pthread.h>
+
+namespace smt::interpose {
+
+class Lock {
+public:
+    explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+    ~Lock() { pthread_mutex_unlock(&mutex_); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+private:
+    pthread_mutex_t& mutex_;
+};
+
+}  // namespace smt::interpose

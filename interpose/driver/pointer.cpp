@@ -1,0 +1,132 @@
+// What a pointer is, answered from the map of ranges.
+#include <cstring>
+
+#include "driver.gen.h"
+#include "interpose/driver/context.h"
+#include "interpose/driver/ranges.h"
+#include "interpose/entry/process.h"
+
+namespace smt::interpose::driver {
+namespace {
+
+constexpr uint64_t kMappingUnit = 2ull << 20;
+
+template <typename T>
+CUresult give(void* data, T value) {
+    std::memcpy(data, &value, sizeof value);
+    return CUDA_SUCCESS;
+}
+CUresult give_flag(void* data, bool value) { return give<unsigned>(data, value); }
+
+// Stream-ordered and virtual memory belong to no context.
+CUcontext context_of(const Range& range) {
+    return range.memory == Memory::kPool || range.memory == Memory::kVirtual ? nullptr : current_context();
+}
+
+CUresult memory_type(void* data, const Range& range) {
+    bool host = !on_device(range.memory) && range.memory != Memory::kManaged;
+    return give<unsigned>(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+}
+
+CUresult device_pointer(void* data, const Range& range, uint64_t address) {
+    if (range.memory == Memory::kNoted) return CUDA_ERROR_INVALID_VALUE;
+    return give(data, range.memory == Memory::kRegistered ? range.translated(address) : address);
+}
+
+CUresult host_pointer(void* data, const Range& range, uint64_t address) {
+    if (on_device(range.memory)) return CUDA_ERROR_INVALID_VALUE;
+    return give(data, range.memory == Memory::kAlias ? range.translated(address) : address);
+}
+
+// The pool of memory from the device's current pool is only known to be the default one.
+CUresult pool_of(void* data, const Range& range) {
+    CUmemoryPool pool = reinterpret_cast<CUmemoryPool>(range.handle);
+    if (range.memory != Memory::kPool) return give<CUmemoryPool>(data, nullptr);
+    if (pool) return give(data, pool);
+    CUresult status = driver::cuDeviceGetDefaultMemPool(&pool, session_device());
+    return status == CUDA_SUCCESS ? give(data, pool) : status;
+}
+
+// INVALID_VALUE where the attribute does not apply to the range.
+CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, uint64_t address) {
+    uint64_t unit = address & ~(kMappingUnit - 1);
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, context_of(range));
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return memory_type(data, range);
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return device_pointer(data, range, address);
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER: return host_pointer(data, range, address);
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give_flag(data, range.sync_memops);
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give<unsigned long long>(data, range.id);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give_flag(data, range.memory == Memory::kManaged);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give<int>(data, session_device());
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give_flag(data, false);
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, range.base);
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give<size_t>(data, range.bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPED: return give_flag(data, true);
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return give<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give_flag(data, false);
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return pool_of(data, range);
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give<size_t>(data, kMappingUnit);
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, unit);
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give<unsigned long long>(data, range.id);
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give_flag(data, false);
+        default: return CUDA_ERROR_NOT_SUPPORTED;   // P2P_TOKENS among them
+    }
+}
+
+// What cuPointerGetAttributes says of a pointer that is nothing to CUDA, or of what does not apply.
+CUresult answer_nothing(void* data, CUpointer_attribute attribute) {
+    switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give<uint64_t>(data, 0);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give<int>(data, CU_DEVICE_INVALID);
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;
+        default: return give<unsigned>(data, 0);
+    }
+}
+
+bool known(CUpointer_attribute attribute) {
+    return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT && attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
+}  // namespace
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    if (!data || !known(attribute)) return CUDA_ERROR_INVALID_VALUE;
+    Range range;
+    if (!find_range(ptr, range)) return CUDA_ERROR_INVALID_VALUE;
+    return answer(data, attribute, range, ptr);
+}
+
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr ptr) {
+    if (numAttributes == 0 || !attributes || !data) return CUDA_ERROR_INVALID_VALUE;
+    Range range;
+    bool found = find_range(ptr, range);
+    for (unsigned i = 0; i < numAttributes; ++i) {
+        if (!data[i] || !known(attributes[i])) return CUDA_ERROR_INVALID_VALUE;
+        CUresult status = found ? answer(data[i], attributes[i], range, ptr) : CUDA_ERROR_INVALID_VALUE;
+        if (status == CUDA_ERROR_INVALID_VALUE) status = answer_nothing(data[i], attributes[i]);
+        if (status != CUDA_SUCCESS) return status;
+    }
+    return CUDA_SUCCESS;
+}
+
+// Synchronous operations wait for the stream anyway, so there is nothing to do but to remember.
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    auto set = [](Range& range, const void* flag) { range.sync_memops = *static_cast<const unsigned*>(flag) != 0; };
+    return change_range(ptr, set, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace smt::interpose::driver

@@ -1,0 +1,44 @@
+// Reserved device addresses. The server reserves inside the tenant's device range, so no host
+// pointer can lie there; what gets mapped where is between the application and the server.
+#include "driver.gen.h"
+#include "interpose/driver/ranges.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose::driver {
+
+using protocol::Op;
+
+CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                             unsigned long long flags) {
+    bool power = (alignment & (alignment - 1)) == 0;
+    if (!ptr || size == 0 || !power || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    protocol::MemAllocated reserved{};
+    {
+        RemoteCall call(Op::kAddressReserve, sizeof(protocol::AddressReserve));
+        if (!call.open()) return call.status();
+        call.in(protocol::AddressReserve{size, alignment, addr});
+        if (CUresult status = call.wait()) return status;
+        call.out(&reserved);
+    }
+    CUresult status = add_range({.base = reserved.address, .bytes = size, .memory = Memory::kVirtual});
+    if (status == CUDA_SUCCESS) *ptr = reserved.address;
+    return status;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+    Range range;
+    if (!find_range(ptr, range) || range.base != ptr || range.bytes != size || range.memory != Memory::kVirtual)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!take_range(ptr, range)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status;
+    {
+        RemoteCall call(Op::kAddressFree, sizeof(protocol::AddressRange));
+        if (!call.open()) return call.status();
+        call.in(protocol::AddressRange{ptr, size});
+        status = call.wait();
+    }
+    if (status != CUDA_SUCCESS) add_range(range);   // something is mapped there still
+    return status;
+}
+
+}  // namespace smt::interpose::driver

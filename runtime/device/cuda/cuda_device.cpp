@@ -1,0 +1,165 @@
+// The real driver: loaded by name at run time, so that smtd builds and starts without one.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "runtime/device/device.h"
+#include "runtime/protocol/environment.h"
+
+namespace smt::runtime::device {
+
+namespace {
+
+// Where vendors' packages put the driver when the loader's own search does not find it.
+constexpr const char* kUsualPlaces[] = {
+    "libcuda.so.1",
+    "/usr/local/nvidia/lib64/libcuda.so.1",
+    "/usr/local/nvidia/lib/libcuda.so.1",
+    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    "/usr/lib64/libcuda.so.1",
+    "/usr/lib/wsl/lib/libcuda.so.1",
+};
+
+// A twin thread blocks in the driver in its client's stead. Yielding answers as fast as spinning
+// while there are processors to spare, and leaves them to the clients when there are not; a blocking
+// wait would add an interrupt's tens of microseconds to every synchronisation.
+constexpr unsigned kContextFlags = CU_CTX_SCHED_YIELD;
+
+std::string describe(const DriverApi& driver, const char* call, CUresult status) {
+    const char* name = nullptr;
+    const char* text = nullptr;
+    if (driver.cuGetErrorName) driver.cuGetErrorName(status, &name);
+    if (driver.cuGetErrorString) driver.cuGetErrorString(status, &text);
+    return fmt::format("{} failed: {} ({}): {}", call, name ? name : "error", static_cast<int>(status),
+                       text ? text : "no text");
+}
+
+class CudaDevice final : public Device {
+public:
+    ~CudaDevice() override {
+        if (context_) driver_.cuDevicePrimaryCtxRelease_v2(device_);
+        // The library stays: its threads and exit handlers do not survive a dlclose.
+    }
+
+    bool open(const std::string& key, std::string& error) {
+        key_ = key;
+        if (!load(error) || !complete(error)) return false;
+        auto check = [&](const char* call, CUresult status) {
+            if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
+            return status == CUDA_SUCCESS;
+        };
+        if (!check("cuInit", driver_.cuInit(0))) return false;
+        if (!check("cuDeviceGet", driver_.cuDeviceGet(&device_, 0))) return false;
+        if (driver_.cuDevicePrimaryCtxSetFlags_v2) driver_.cuDevicePrimaryCtxSetFlags_v2(device_, kContextFlags);
+        CUcontext context = nullptr;
+        if (!check("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain(&context, device_))) return false;
+        context_ = context;
+        if (!check("cuCtxSetCurrent", enter_thread())) return false;
+        read_properties();
+        return true;
+    }
+
+    CUresult enter_thread() const override {
+        CUresult status = driver_.cuCtxSetCurrent(context_);
+        if (status != CUDA_SUCCESS) return status;
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        if (driver_.cuThreadExchangeStreamCaptureMode) driver_.cuThreadExchangeStreamCaptureMode(&mode);
+        return CUDA_SUCCESS;
+    }
+
+private:
+    bool load(std::string& error) {
+        void* library = nullptr;
+        if (const char* wanted = std::getenv(environment::kDriver); wanted && *wanted) {
+            library = dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
+            if (!library) error = fmt::format("cannot load {}={}: {}", environment::kDriver, wanted, dlerror());
+        } else {
+            for (const char* place : kUsualPlaces) {
+                library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
+                if (library) break;
+                if (error.empty()) error = fmt::format("cannot load the CUDA driver: {}", dlerror());
+            }
+        }
+        if (!library) return false;
+        error.clear();
+        // Our own virtual driver has the same name; serving through it would be a circle.
+        if (dlsym(library, "smt_is_virtual_driver")) {
+            error = "the loader finds libsmt.so in place of the CUDA driver";
+            return false;
+        }
+        for (const DriverApiName& name : kDriverApiNames) {
+            void* function = dlsym(library, name.symbol);
+            std::memcpy(reinterpret_cast<char*>(&driver_) + name.offset, &function, sizeof function);
+        }
+        return true;
+    }
+
+    // What the server itself calls without looking. Everything else may be missing: a handler then
+    // answers NOT_SUPPORTED.
+    bool complete(std::string& error) {
+        const struct {
+            const void* function;
+            const char* name;
+        } needed[] = {
+#define NEED(name) {reinterpret_cast<const void*>(driver_.name), #name}
+            NEED(cuInit), NEED(cuDeviceGet), NEED(cuDevicePrimaryCtxRetain), NEED(cuDevicePrimaryCtxRelease_v2),
+            NEED(cuCtxSetCurrent), NEED(cuStreamCreateWithPriority), NEED(cuStreamDestroy_v2),
+            NEED(cuStreamSynchronize), NEED(cuStreamQuery), NEED(cuStreamWaitEvent), NEED(cuStreamGetPriority),
+            NEED(cuStreamGetId), NEED(cuStreamIsCapturing), NEED(cuStreamEndCapture), NEED(cuGraphDestroy),
+            NEED(cuStreamWriteValue64_v2), NEED(cuStreamWaitValue64_v2), NEED(cuLaunchHostFunc),
+            NEED(cuEventCreate), NEED(cuEventDestroy_v2), NEED(cuEventRecord), NEED(cuEventRecordWithFlags),
+            NEED(cuEventSynchronize), NEED(cuEventElapsedTime_v2), NEED(cuMemHostRegister_v2),
+            NEED(cuMemHostUnregister), NEED(cuMemAddressReserve), NEED(cuMemAddressFree), NEED(cuMemCreate),
+            NEED(cuMemRelease), NEED(cuMemMap), NEED(cuMemUnmap), NEED(cuMemSetAccess), NEED(cuMemsetD8Async),
+#undef NEED
+        };
+        for (const auto& each : needed) {
+            if (each.function) continue;
+            error = fmt::format("the driver is too old: it has no {}", each.name);
+            return false;
+        }
+        return true;
+    }
+
+    void read_properties() {
+        char name[256] = {};
+        if (driver_.cuDeviceGetName && driver_.cuDeviceGetName(name, sizeof name - 1, device_) == CUDA_SUCCESS) {
+            properties_.name = name;
+        }
+        size_t total = 0;
+        if (driver_.cuDeviceTotalMem_v2 && driver_.cuDeviceTotalMem_v2(&total, device_) == CUDA_SUCCESS) {
+            properties_.total_memory = total;
+        }
+        properties_.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        properties_.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+        properties_.compute_minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+        CUmemAllocationProp wanted{};
+        wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+        size_t granularity = 0;
+        if (driver_.cuMemGetAllocationGranularity &&
+            driver_.cuMemGetAllocationGranularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
+                CUDA_SUCCESS) {
+            properties_.granularity = granularity;
+        }
+    }
+
+    int attribute(CUdevice_attribute which) const {
+        int value = 0;
+        if (driver_.cuDeviceGetAttribute) driver_.cuDeviceGetAttribute(&value, which, device_);
+        return value;
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda(const std::string& key, std::string& error) {
+    auto device = std::make_unique<CudaDevice>();
+    if (!device->open(key, error)) return nullptr;
+    return device;
+}
+
+}  // namespace smt::runtime::device

@@ -1,0 +1,44 @@
+#include "runtime/server/address_plan.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+struct Region {
+    uint64_t base;
+    uint64_t stride;
+    int slots;
+};
+
+// 32 TiB upward: above what programs map low, below where executables and libraries lie. Then the
+// same idea elsewhere. The last is what ThreadSanitizer leaves to the program and libraries do not
+// reach in practice; it has room for one session.
+constexpr Region kPlan[AddressPlan::kRegions] = {
+    {0x2000'0000'0000, 1ull << 40, 48},
+    {0x6000'0000'0000, 1ull << 40, 24},
+    {0x1800'0000'0000, 1ull << 40, 8},
+    {0x7e80'0000'0000, AddressPlan::kSlotBytes, 1},
+};
+
+}  // namespace
+
+int AddressPlan::take(int region, int from) {
+    std::lock_guard lock(mutex_);
+    for (int slot = from; slot < kPlan[region].slots && slot < kMostSlots; ++slot) {
+        if (taken_[region] >> slot & 1) continue;
+        taken_[region] |= 1ull << slot;
+        return slot;
+    }
+    return -1;
+}
+
+void AddressPlan::give(int region, int slot) {
+    std::lock_guard lock(mutex_);
+    taken_[region] &= ~(1ull << slot);
+}
+
+uint64_t AddressPlan::base(int region, int slot) {
+    return kPlan[region].base + static_cast<uint64_t>(slot) * kPlan[region].stride;
+}
+
+}  // namespace smt::runtime::server

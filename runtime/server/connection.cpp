@@ -1,0 +1,126 @@
+#include "runtime/server/connection.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "opcodes.gen.h"
+#include "runtime/protocol/handshake.h"
+#include "runtime/server/log.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+using namespace protocol;
+
+namespace {
+
+constexpr long kFirstPacketSeconds = 10;
+
+bool same_user(int socket) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
+}
+
+}  // namespace
+
+Connection::~Connection() {
+    if (thread_.joinable()) thread_.join();
+    close(socket_);
+}
+
+void Connection::start() {
+    thread_ = std::thread([this] {
+        answer();
+        shutdown(socket_, SHUT_RDWR);   // the peer sees the end now, the descriptor goes with us
+        ended_.store(true);
+        owner_.ended();
+    });
+}
+
+void Connection::hang_up() { shutdown(socket_, SHUT_RDWR); }
+
+void Connection::answer() {
+    if (!same_user(socket_)) return;
+    timeval limit{kFirstPacketSeconds, 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    alignas(8) char packet[sizeof(Hello) + 1];
+    ssize_t got = recv(socket_, packet, sizeof packet, 0);
+    if (got < static_cast<ssize_t>(sizeof(StatusRequest))) {
+        if (got > 0) refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is too short");
+        return;
+    }
+    StatusRequest head;
+    std::memcpy(&head, packet, sizeof head);
+    if (head.magic != kMagic) {
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is not smt's");
+    }
+    switch (head.kind) {
+        case ControlKind::kHello: return answer_hello(packet, static_cast<size_t>(got));
+        case ControlKind::kStatus: return answer_status(false);
+        case ControlKind::kStop: return answer_status(true);
+        default: return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
+    }
+}
+
+void Connection::refuse(uint32_t status, const std::string& why) {
+    Welcome welcome;
+    welcome.status = static_cast<WelcomeStatus>(status);
+    welcome.table_hash = kTableHash;
+    welcome.server_pid = getpid();
+    std::strncpy(welcome.message, why.c_str(), sizeof welcome.message - 1);
+    if (send(socket_, &welcome, sizeof welcome, MSG_NOSIGNAL) < 0) return;
+    std::string line = "refused a program: " + why;
+    if (owner_.server) {
+        owner_.server->note(line);
+    } else {
+        log_line(line);
+    }
+}
+
+void Connection::answer_hello(const void* packet, size_t bytes) {
+    // The version stands at the same place in every version's greeting, whatever its size.
+    Hello hello;
+    std::memcpy(&hello, packet, std::min(bytes, sizeof hello));
+    bool same = bytes == sizeof hello && hello.version == kProtocolVersion && hello.table_hash == kTableHash;
+    if (!same) {
+        refuse(static_cast<uint32_t>(WelcomeStatus::kVersionMismatch),
+               fmt::format("this server speaks version {} (table {:x}), the program's libsmt.so version {} (table "
+                           "{:x}); stop the server with `smt server stop` when its programs have ended",
+                           kProtocolVersion, kTableHash, hello.version, hello.table_hash));
+        return owner_.stop_if_idle();
+    }
+    if (!owner_.server) return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice), owner_.refusal);
+    Server& server = *owner_.server;
+    if (CUresult fatal = server.fatal(); fatal != CUDA_SUCCESS) {
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
+                      fmt::format("a fault (error {}) ended this server's context; it leaves in a moment, try again",
+                                  static_cast<int>(fatal)));
+    }
+    if (CUresult status = server.device().enter_thread(); status != CUDA_SUCCESS) {
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
+                      fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
+    }
+    auto session = std::make_unique<Session>(server, server.next_session(), socket_, hello);
+    if (!session->serve()) server.keep(std::move(session));
+}
+
+void Connection::answer_status(bool stop) {
+    StatusReply reply;
+    if (owner_.server) {
+        reply = owner_.server->status();
+    } else {
+        reply.server_pid = getpid();
+        std::strncpy(reply.device, owner_.refusal.c_str(), sizeof reply.device - 1);
+    }
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
+    if (stop) owner_.stop();
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,46 @@
+// One accepted control socket, on a thread of its own: a session, or one question about the server.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace smt::runtime::server {
+
+class Server;
+
+// What connections ask of their listener. Any thread.
+struct ConnectionOwner {
+    Server* server = nullptr;             // null: there is no device, and `refusal` says why
+    std::string refusal;
+    std::function<void()> ended;          // a connection is over
+    std::function<void()> stop;           // somebody asked the server to leave
+    std::function<void()> stop_if_idle;   // a client of another version came: make room once nobody minds
+};
+
+class Connection {
+public:
+    Connection(ConnectionOwner& owner, int socket) : owner_(owner), socket_(socket) {}
+    ~Connection();   // waits for the thread
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    void start();
+    void hang_up();   // the thread ends soon
+    bool ended() const { return ended_.load(); }
+
+private:
+    void answer();
+    void answer_hello(const void* packet, size_t bytes);
+    void answer_status(bool stop);
+    void refuse(uint32_t status, const std::string& why);
+
+    ConnectionOwner& owner_;
+    const int socket_;
+    std::atomic<bool> ended_{false};
+    std::thread thread_;
+};
+
+}  // namespace smt::runtime::server

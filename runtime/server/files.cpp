@@ -1,0 +1,89 @@
+#include "runtime/server/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/protocol/environment.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr int kLockTries = 1000;         // 15 s: longer than a server takes to leave
+constexpr useconds_t kLockPause = 15'000;
+
+const char* text_of(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value && *value ? value : nullptr;
+}
+
+std::string directory_name() {
+    if (const char* own = text_of(environment::kRuntimeDir)) return own;
+    if (const char* xdg = text_of(environment::kXdgRuntimeDir)) return std::string(xdg) + "/smt";
+    return fmt::format("/tmp/smt-{}", getuid());
+}
+
+// A key is a name inside the directory, never a way out of it.
+bool good_key(const std::string& key) {
+    return !key.empty() && key.size() <= 64 &&
+           key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos;
+}
+
+bool answers(const std::string& path) {
+    int client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    bool connected = client >= 0 && connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    if (client >= 0) close(client);
+    return connected;
+}
+
+}  // namespace
+
+bool find_files(const std::string& key, Files& files, std::string& error) {
+    if (!good_key(key)) return error = "a key is 1 to 64 letters, digits, '-' and '_'", false;
+    const std::string directory = directory_name();
+    if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+        return error = fmt::format("cannot make {}: {}", directory, std::strerror(errno)), false;
+    }
+    struct stat found;
+    if (lstat(directory.c_str(), &found) != 0) {
+        return error = fmt::format("cannot look at {}: {}", directory, std::strerror(errno)), false;
+    }
+    if (!S_ISDIR(found.st_mode) || found.st_uid != getuid() || (found.st_mode & 077) != 0) {
+        return error = fmt::format("{} must be a directory of ours with mode 0700", directory), false;
+    }
+    const std::string stem = directory + "/" + key;
+    files = {directory, stem + ".sock", stem + ".lock", stem + ".log", stem + ".journal"};
+    if (files.socket.size() >= sizeof(sockaddr_un::sun_path)) {
+        return error = fmt::format("the path {} is too long for a socket", files.socket), false;
+    }
+    return true;
+}
+
+Lock take_lock(const Files& files, std::string& error) {
+    int file = open(files.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) {
+        error = fmt::format("cannot open {}: {}", files.lock, std::strerror(errno));
+        return Lock::kFailed;
+    }
+    for (int i = 0; i < kLockTries; ++i) {
+        if (flock(file, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;   // the descriptor stays open
+        if (answers(files.socket)) break;
+        usleep(kLockPause);
+    }
+    close(file);
+    return Lock::kOtherServer;
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,197 @@
+// See code_table.h.
+#include "runtime/server/handlers/code_table.h"
+
+#include <thread>
+
+namespace smt::runtime::server::handlers {
+
+using protocol::ImageOwner;
+
+namespace {
+
+constexpr size_t kMaxParameters = 4096;
+constexpr size_t kMaxImages = 64u << 10;
+
+}  // namespace
+
+CodeTable::CodeTable(const DriverApi& driver) : driver_(driver), times_(driver), limits_(driver), links_(driver) {}
+
+CodeTable::~CodeTable() {
+    clear();
+    for (auto& page : pages_) delete[] page.load();
+}
+
+CUresult CodeTable::function(uint32_t id, CUfunction* function) const {
+    const Kernel* found = find(id);
+    if (!found || !found->live.load()) return CUDA_ERROR_INVALID_HANDLE;
+    *function = found->function;
+    return CUDA_SUCCESS;
+}
+
+CUresult CodeTable::kernel(uint32_t id, CUkernel* kernel) const {
+    const Kernel* found = find(id);
+    if (!found || !found->live.load() || !found->kernel) return CUDA_ERROR_INVALID_HANDLE;
+    *kernel = found->kernel;
+    return CUDA_SUCCESS;
+}
+
+CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
+    ImagePointer found = image(id);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard lock(found->mutex);
+    if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found->module) {
+        if (CUresult status = driver_.cuLibraryGetModule(&found->module, found->library)) return status;
+    }
+    *module = found->module;
+    return CUDA_SUCCESS;
+}
+
+CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
+    ImagePointer found = image(id);
+    if (!found || !found->library) return CUDA_ERROR_INVALID_HANDLE;
+    *library = found->library;
+    return CUDA_SUCCESS;
+}
+
+uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints) {
+    auto image = std::make_shared<Image>();
+    image->owner = owner;
+    image->module = module;
+    image->library = library;
+    image->prints = prints;
+    std::lock_guard lock(mutex_);
+    if (images_.size() >= kMaxImages) return 0;
+    while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
+    images_[next_image_] = std::move(image);
+    return next_image_++;
+}
+
+ImagePointer CodeTable::image(uint32_t id) const {
+    std::lock_guard lock(mutex_);
+    auto found = images_.find(id);
+    return found == images_.end() ? nullptr : found->second;
+}
+
+CUresult CodeTable::unload(uint32_t id) {
+    ImagePointer image;
+    {
+        std::lock_guard lock(mutex_);
+        auto found = images_.find(id);
+        if (found == images_.end()) return CUDA_ERROR_INVALID_HANDLE;
+        image = std::move(found->second);
+        images_.erase(found);
+    }
+    return unload(*image);
+}
+
+CUresult CodeTable::unload(Image& image) {
+    std::lock_guard lock(image.mutex);
+    image.gone = true;
+    for (auto& [name, kernel] : image.kernels) {
+        kernel->live.store(false);
+        while (kernel->users.load() != 0) std::this_thread::yield();   // as long as one launch takes
+        std::lock_guard table_lock(mutex_);
+        by_handle_.erase(kernel->function);
+        if (kernel->kernel) by_handle_.erase(kernel->kernel);
+        free_kernels_.push_back(kernel->id);
+    }
+    image.kernels.clear();
+    return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+}
+
+CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& journal, Kernel** kernel) {
+    ImagePointer found = image(image_id);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard lock(found->mutex);
+    if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
+    if (auto known = found->kernels.find(name); known != found->kernels.end()) {
+        *kernel = known->second;
+        return CUDA_SUCCESS;
+    }
+    Kernel fresh;
+    if (CUresult status = describe(*found, name, fresh)) return status;
+    std::lock_guard table_lock(mutex_);
+    Kernel* entry = new_kernel();
+    if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
+    entry->prints = found->prints;
+    entry->function = fresh.function;
+    entry->kernel = fresh.kernel;
+    entry->image = image_id;
+    entry->name = name;
+    entry->parameters = std::move(fresh.parameters);
+    entry->parameter_bytes = fresh.parameter_bytes;
+    entry->registers = fresh.registers;
+    entry->static_shared = fresh.static_shared;
+    entry->journal_name = journal.name(name);
+    entry->live.store(true);
+    by_handle_[entry->function] = entry;
+    if (entry->kernel) by_handle_[entry->kernel] = entry;
+    found->kernels[name] = entry;
+    *kernel = entry;
+    return CUDA_SUCCESS;
+}
+
+// Asks the driver about a kernel, loading it.
+CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) const {
+    CUresult status = CUDA_SUCCESS;
+    if (image.library) {
+        status = driver_.cuLibraryGetKernel(&kernel.kernel, image.library, name);
+        if (status == CUDA_SUCCESS) status = driver_.cuKernelGetFunction(&kernel.function, kernel.kernel);
+    } else {
+        status = driver_.cuModuleGetFunction(&kernel.function, image.module, name);
+    }
+    if (status) return status;
+    size_t offset = 0, bytes = 0;
+    for (size_t i = 0; i < kMaxParameters; ++i) {
+        if (driver_.cuFuncGetParamInfo(kernel.function, i, &offset, &bytes) != CUDA_SUCCESS) break;
+        kernel.parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes)});
+        kernel.parameter_bytes = static_cast<uint32_t>(offset + bytes);
+    }
+    int value = 0;
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function) == CUDA_SUCCESS)
+        kernel.registers = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) == CUDA_SUCCESS)
+        kernel.static_shared = static_cast<uint32_t>(value);
+    return CUDA_SUCCESS;
+}
+
+Kernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
+    std::lock_guard lock(mutex_);
+    auto found = by_handle_.find(function);
+    if (found == by_handle_.end()) found = by_handle_.find(kernel);
+    return found == by_handle_.end() ? nullptr : found->second;
+}
+
+// An entry that is not live yet. mutex_ is held.
+Kernel* CodeTable::new_kernel() {
+    uint32_t id = 0;
+    if (!free_kernels_.empty()) {
+        id = free_kernels_.back();
+        free_kernels_.pop_back();
+    } else {
+        id = next_kernel_;
+        if (id / kPageKernels >= kPages) return nullptr;
+        ++next_kernel_;
+    }
+    std::atomic<Kernel*>& page = pages_[id / kPageKernels];
+    if (!page.load()) page.store(new Kernel[kPageKernels], std::memory_order_release);
+    Kernel* kernel = find(id);
+    kernel->id = id;
+    return kernel;
+}
+
+void CodeTable::clear() {
+    times_.clear();
+    links_.clear();
+    std::map<uint32_t, ImagePointer> images;
+    {
+        std::lock_guard lock(mutex_);
+        images.swap(images_);
+    }
+    for (auto& [id, image] : images) unload(*image);
+    graphs_print_.store(false);
+    limits_.clear();
+}
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,141 @@
+// A session's code: images (modules and libraries) and the kernels fetched from them, by the small
+// numbers the client knows them by.
+//
+// Kernels stand in a table that never moves, so a launch finds its kernel without a lock; a launch
+// holds its kernel (KernelUse) while it is handed to the driver, and an unload waits for that.
+// Numbers are reused, entries are freed with the table.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "runtime/journal/journal.h"
+#include "runtime/protocol/record.h"
+#include "runtime/server/handlers/launch_times.h"
+#include "runtime/server/handlers/limits.h"
+#include "runtime/server/handlers/links.h"
+
+namespace smt::runtime::server::handlers {
+
+struct Kernel {
+    // What a launch reads.
+    std::atomic<uint32_t> users{0};
+    std::atomic<bool> live{false};
+    bool prints = false;                 // may call printf
+    uint32_t id = 0;
+    CUfunction function = nullptr;
+    uint32_t parameter_bytes = 0;
+    uint32_t journal_name = 0;
+    uint32_t registers = 0;
+    uint32_t static_shared = 0;
+    // What the rest reads.
+    CUkernel kernel = nullptr;           // null for a module's function
+    uint32_t image = 0;
+    std::string name;
+    std::vector<protocol::ParameterInfo> parameters;
+};
+
+struct Image {
+    protocol::ImageOwner owner;
+    CUmodule module = nullptr;           // of a library: once it is asked for
+    CUlibrary library = nullptr;
+    bool prints = false;
+    std::mutex mutex;                    // kernels, module; held while a kernel is fetched
+    bool gone = false;
+    std::unordered_map<std::string, Kernel*> kernels;
+};
+using ImagePointer = std::shared_ptr<Image>;
+
+class CodeTable {
+public:
+    explicit CodeTable(const DriverApi& driver);
+    ~CodeTable();
+    CodeTable(const CodeTable&) = delete;
+    CodeTable& operator=(const CodeTable&) = delete;
+
+    // For Call: the driver's handle behind a number, INVALID_HANDLE if there is none.
+    CUresult function(uint32_t id, CUfunction* function) const;
+    CUresult kernel(uint32_t id, CUkernel* kernel) const;
+    CUresult module(uint32_t id, CUmodule* module) const;
+    CUresult library(uint32_t id, CUlibrary* library) const;
+
+    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints);
+    ImagePointer image(uint32_t id) const;   // null: none
+    CUresult unload(uint32_t id);            // the session's work is over
+    // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
+    CUresult fetch(uint32_t image_id, const char* name, journal::Writer& journal, Kernel** kernel);
+
+    Kernel* find(uint32_t id) const {
+        uint32_t page = id / kPageKernels;
+        if (page >= kPages) return nullptr;
+        Kernel* kernels = pages_[page].load(std::memory_order_acquire);
+        return kernels ? &kernels[id % kPageKernels] : nullptr;
+    }
+    // The kernel behind the driver's own handle, which a graph node tells; null: none of ours.
+    Kernel* find(CUfunction function, CUkernel kernel) const;
+
+    void clear();   // unloads everything
+    LaunchTimes& times() { return times_; }
+    Limits& limits() { return limits_; }
+    Links& links() { return links_; }
+    // Whether any graph of the session holds a kernel that prints.
+    std::atomic<bool>& graphs_print() { return graphs_print_; }
+
+private:
+    static constexpr uint32_t kPageKernels = 256;
+    static constexpr uint32_t kPages = 4096;
+
+    Kernel* new_kernel();
+    CUresult describe(Image& image, const char* name, Kernel& kernel) const;
+    CUresult unload(Image& image);
+
+    const DriverApi& driver_;
+    std::array<std::atomic<Kernel*>, kPages> pages_{};
+
+    mutable std::mutex mutex_;
+    std::map<uint32_t, ImagePointer> images_;
+    std::unordered_map<void*, Kernel*> by_handle_;   // CUfunction and CUkernel
+    std::vector<uint32_t> free_kernels_;
+    uint32_t next_kernel_ = 1;                       // 0 is no kernel
+    uint32_t next_image_ = 1;
+    std::atomic<bool> graphs_print_{false};
+    LaunchTimes times_;
+    Limits limits_;
+    Links links_;
+};
+
+// A kernel that cannot be unloaded meanwhile. False: there is no such kernel.
+class KernelUse {
+public:
+    KernelUse(const CodeTable& code, uint32_t id) : kernel_(code.find(id)) {
+        if (!kernel_) return;
+        kernel_->users.fetch_add(1);
+        if (kernel_->live.load()) return;
+        kernel_->users.fetch_sub(1);
+        kernel_ = nullptr;
+    }
+    ~KernelUse() {
+        if (kernel_) kernel_->users.fetch_sub(1, std::memory_order_release);
+    }
+    KernelUse(const KernelUse&) = delete;
+    KernelUse& operator=(const KernelUse&) = delete;
+
+    explicit operator bool() const { return kernel_ != nullptr; }
+    const Kernel* operator->() const { return kernel_; }
+    const Kernel& operator*() const { return *kernel_; }
+
+private:
+    Kernel* kernel_;
+};
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,186 @@
+#include "runtime/server/listener.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "runtime/journal/journal.h"
+#include "runtime/protocol/environment.h"
+#include "runtime/server/log.h"
+#include "runtime/server/server.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr int kTickMs = 200;                        // looks at the context and at what is overdue
+constexpr uint64_t kWindUp = 10 * kSecond;          // sessions may take that long to end
+constexpr uint64_t kFaultGrace = 5 * kSecond;       // programs see the fault before the server goes
+constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device says so
+
+uint64_t idle_limit() {
+    long seconds = environment::kIdleSecondsDefault;
+    if (const char* text = std::getenv(environment::kIdleSeconds)) {
+        char* end = nullptr;
+        long value = std::strtol(text, &end, 10);
+        if (end != text && *end == 0 && value >= 0 && value <= environment::kIdleSecondsMax) seconds = value;
+    }
+    return static_cast<uint64_t>(seconds) * kSecond;
+}
+
+}  // namespace
+
+Listener::Listener(const Files& files, Server* server, std::string refusal) : files_(files) {
+    owner_.server = server;
+    owner_.refusal = std::move(refusal);
+    owner_.ended = [this] { wake(); };
+    owner_.stop = [this] { stop_.store(true), wake(); };
+    owner_.stop_if_idle = [this] { stop_if_idle_.store(true), wake(); };
+    idle_limit_ns_ = server ? idle_limit() : kRefusalLife;
+}
+
+Listener::~Listener() {
+    connections_.clear();
+    for (int file : {poll_, listen_, signals_, event_}) {
+        if (file >= 0) close(file);
+    }
+}
+
+bool Listener::open(std::string& error) {
+    auto fail = [&](const char* what) {
+        error = fmt::format("{} {}: {}", what, files_.socket, std::strerror(errno));
+        return false;
+    };
+    listen_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, files_.socket.c_str(), sizeof address.sun_path - 1);
+    unlink(files_.socket.c_str());   // of a server that died: we hold the lock
+    mode_t mask = umask(0177);
+    bool bound = listen_ >= 0 && bind(listen_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    umask(mask);
+    if (!bound) return fail("cannot bind");
+    if (listen(listen_, 128) != 0) return fail("cannot listen on");
+
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGINT);
+    signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    poll_ = epoll_create1(EPOLL_CLOEXEC);
+    for (int file : {listen_, signals_, event_}) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.fd = file;
+        if (epoll_ctl(poll_, EPOLL_CTL_ADD, file, &event) != 0) return fail("cannot poll");
+    }
+    return true;
+}
+
+void Listener::wake() {
+    uint64_t one = 1;
+    if (write(event_, &one, sizeof one) < 0) return;   // full: it is awake already
+}
+
+bool Listener::run() {
+    idle_since_ns_ = journal::now_ns();
+    while (!time_to_leave()) {
+        wait(connections_.empty() ? 1000 : kTickMs);
+        reap();
+        if (owner_.server) owner_.server->tick();
+    }
+    close_door();
+    return wind_up();
+}
+
+void Listener::wait(int milliseconds) {
+    epoll_event events[4];
+    int count = epoll_wait(poll_, events, 4, milliseconds);
+    for (int i = 0; i < count; ++i) {
+        if (events[i].data.fd == listen_) {
+            accept_all();
+        } else if (events[i].data.fd == event_) {
+            uint64_t counter = 0;
+            if (read(event_, &counter, sizeof counter) < 0) continue;
+        } else {
+            signalfd_siginfo signal;
+            if (read(signals_, &signal, sizeof signal) == sizeof signal) stop_.store(true);
+        }
+    }
+}
+
+void Listener::accept_all() {
+    while (true) {
+        int socket = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (socket < 0) {
+            // Out of descriptors: the connection stays in the queue; do not spin on it.
+            if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) usleep(10'000);
+            return;
+        }
+        auto connection = std::make_unique<Connection>(owner_, socket);
+        try {
+            connection->start();
+            connections_.push_back(std::move(connection));
+        } catch (const std::system_error& error) {
+            log_line(fmt::format("no thread for a connection: {}", error.what()));
+        }
+    }
+}
+
+void Listener::reap() {
+    std::erase_if(connections_, [](const std::unique_ptr<Connection>& each) { return each->ended(); });
+}
+
+bool Listener::time_to_leave() {
+    uint64_t now = journal::now_ns();
+    uint64_t stuck = owner_.server ? owner_.server->stuck() : 0;
+    bool busy = connections_.size() > stuck;
+    if (busy) idle_since_ns_ = now;
+    if (stop_.load()) return true;
+    if (!busy && stop_if_idle_.load()) return true;
+    if (owner_.server && owner_.server->fatal() != CUDA_SUCCESS) {
+        if (!busy || now - owner_.server->fatal_since_ns() > kFaultGrace) return true;
+    }
+    // What a stuck session holds is freed by the end of the process: nobody is left to mind.
+    if (!busy && stuck) return true;
+    return !busy && idle_limit_ns_ && now - idle_since_ns_ >= idle_limit_ns_;
+}
+
+// From here on a new client finds no socket and starts the next server, which waits for our lock.
+// What is still in the queue is hung up on, and tries again.
+void Listener::close_door() {
+    unlink(files_.socket.c_str());
+    close(listen_);
+    listen_ = -1;
+    log_line("leaving");
+}
+
+bool Listener::wind_up() {
+    if (owner_.server) owner_.server->stop_sessions("the server was stopped");
+    for (const auto& connection : connections_) connection->hang_up();
+    uint64_t started = journal::now_ns();
+    while (true) {
+        reap();
+        bool lost = owner_.server && owner_.server->fatal() != CUDA_SUCCESS;
+        if (connections_.empty()) return !lost;
+        uint64_t stuck = owner_.server ? owner_.server->stuck() : 0;
+        if (connections_.size() <= stuck || journal::now_ns() - started > kWindUp) return false;
+        wait(20);
+    }
+}
+
+}  // namespace smt::runtime::server

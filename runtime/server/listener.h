@@ -1,0 +1,54 @@
+// The server's front door, on the main thread: the socket, the signals, and when to leave.
+//
+// It leaves on SIGTERM, SIGINT or a stop request (sessions are ended and cleaned up first), after
+// SMT_IDLE_SECONDS without a connection, and soon after a fault has ended the context. A client
+// that connects while the server leaves sees its connection end before a Welcome, and tries again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/server/connection.h"
+#include "runtime/server/files.h"
+
+namespace smt::runtime::server {
+
+class Listener {
+public:
+    // server null: every program is told `refusal`. Signals to be watched must be blocked already.
+    Listener(const Files& files, Server* server, std::string refusal);
+    ~Listener();
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+
+    bool open(std::string& error);
+    // Returns when it is time to leave. False: threads are still inside the driver, so the process
+    // must end without waiting for them.
+    bool run();
+
+private:
+    void wake();
+    void wait(int milliseconds);
+    void accept_all();
+    void reap();
+    bool time_to_leave();
+    void close_door();
+    bool wind_up();
+
+    const Files& files_;
+    ConnectionOwner owner_;
+    int poll_ = -1;
+    int listen_ = -1;
+    int signals_ = -1;
+    int event_ = -1;
+    std::atomic<bool> stop_{false};
+    std::atomic<bool> stop_if_idle_{false};
+    uint64_t idle_since_ns_ = 0;
+    uint64_t idle_limit_ns_ = 0;          // 0: never
+    std::vector<std::unique_ptr<Connection>> connections_;
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,134 @@
+// smtd: owns one GPU for the programs of one user. Usage: smtd [--key KEY] [--daemonize | --foreground]
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "runtime/device/device.h"
+#include "runtime/journal/journal.h"
+#include "runtime/server/files.h"
+#include "runtime/server/listener.h"
+#include "runtime/server/log.h"
+#include "runtime/server/printf.h"
+#include "runtime/server/server.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: smtd [--key KEY] [--daemonize | --foreground]\n"
+    "  --key KEY      names the GPU's files in the runtime directory (default: device)\n"
+    "  --daemonize    return at once and serve in the background; stderr goes to the log file\n"
+    "  --foreground   serve in this process (default)\n";
+
+struct Options {
+    std::string key = "device";
+    bool daemonize = false;
+};
+
+bool parse(int count, char** arguments, Options& options) {
+    for (int i = 1; i < count; ++i) {
+        std::string_view argument = arguments[i];
+        if (argument == "--key" && i + 1 < count) {
+            options.key = arguments[++i];
+        } else if (argument == "--daemonize") {
+            options.daemonize = true;
+        } else if (argument == "--foreground") {
+            options.daemonize = false;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+int fail(const std::string& why) {
+    log_line(why);
+    return 1;
+}
+
+// The parent leaves at once: a client polls the socket, it does not wait for us.
+bool go_to_background() {
+    pid_t child = fork();
+    if (child < 0) return false;
+    if (child > 0) _exit(0);
+    setsid();
+    if (chdir("/") != 0) return false;
+    int null = open("/dev/null", O_RDWR);
+    if (null < 0) return false;
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);   // until the log is ours
+    return close_range(3, ~0u, 0) == 0;
+}
+
+bool log_to(const std::string& path) {
+    int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return file >= 0 && dup2(file, STDERR_FILENO) >= 0;
+}
+
+// Before the first thread, so that every thread of ours and of the driver inherits it.
+void block_signals() {
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGTERM);
+    sigaddset(&watched, SIGINT);
+    sigprocmask(SIG_BLOCK, &watched, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+// Without a device the server stays a moment to say why to the programs that wait for it.
+int serve(const Options& options, const Files& files) {
+    DevicePrintf device_printf;
+    if (!device_printf.redirect_stdout()) return fail("stdout cannot be redirected");
+    journal::Writer journal(files.journal);
+    if (!journal.error().empty()) log_line("no journal: " + journal.error());
+
+    std::string error;
+    std::unique_ptr<device::Device> device = device::open_cuda(options.key, error);
+    std::unique_ptr<Server> server;
+    if (device) {
+        server = std::make_unique<Server>(*device, journal, device_printf);
+        log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
+    } else {
+        log_line("no device: " + error);
+    }
+
+    Listener listener(files, server.get(), "the server has no device: " + error);
+    if (!listener.open(error)) return fail(error);
+    bool clean = listener.run();
+    // A lost context, or a driver call that never returns, would hold up every destructor below.
+    if (!clean) _exit(0);
+    return device ? 0 : 1;
+}
+
+}  // namespace
+
+}  // namespace smt::runtime::server
+
+int main(int count, char** arguments) {
+    using namespace smt::runtime::server;
+    Options options;
+    if (!parse(count, arguments, options)) {
+        fmt::print(stderr, "{}", kUsage);
+        return 2;
+    }
+    Files files;
+    std::string error;
+    if (!find_files(options.key, files, error)) return fail(error);
+    if (options.daemonize && !go_to_background()) return fail(std::strerror(errno));
+    block_signals();
+
+    Lock lock = take_lock(files, error);
+    if (lock == Lock::kOtherServer) return 0;
+    if (lock == Lock::kFailed) return fail(error);
+    // From here on this process is the server of this key, and these files are its own.
+    if (options.daemonize && !log_to(files.log)) return fail("cannot write " + files.log);
+    return serve(options, files);
+}

@@ -1,0 +1,102 @@
+#include "runtime/server/server.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/server/fatal.h"
+#include "runtime/server/log.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf)
+    : device_(device), journal_(journal), device_printf_(device_printf), started_(journal::now_ns()) {
+    device_.driver().cuStreamCreateWithPriority(&probe_, CU_STREAM_NON_BLOCKING, 0);
+}
+
+Server::~Server() {
+    if (probe_) device_.driver().cuStreamDestroy_v2(probe_);
+}
+
+void Server::note(const std::string& line) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kNote;
+    entry.text = journal_.name(line);
+    journal_.write(entry);
+    log_line(line);
+}
+
+void Server::add(Session& session) {
+    std::lock_guard lock(mutex_);
+    sessions_.push_back(&session);
+    served_.fetch_add(1);
+    if (fatal() != CUDA_SUCCESS) session.poison(fatal());
+}
+
+void Server::remove(Session& session) {
+    std::lock_guard lock(mutex_);
+    std::erase(sessions_, &session);
+}
+
+void Server::stop_sessions(const std::string& why) {
+    std::lock_guard lock(mutex_);
+    for (Session* session : sessions_) session->stop(why);
+}
+
+void Server::keep(std::unique_ptr<Session> session) {
+    std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(session));
+}
+
+void Server::poison(CUresult status, Session* culprit) {
+    int none = CUDA_SUCCESS;
+    if (!fatal_.compare_exchange_strong(none, status)) return;
+    fatal_since_.store(journal::now_ns());
+    {
+        std::lock_guard lock(mutex_);
+        for (Session* session : sessions_) session->poison(status);
+    }
+    const char* name = nullptr;
+    if (device_.driver().cuGetErrorName) device_.driver().cuGetErrorName(status, &name);
+    note(fmt::format("the shared context is lost: {} ({}), seen by {}. Every session gets this error; the next "
+                     "program starts a fresh server when this one has left",
+                     name ? name : "error", static_cast<int>(status),
+                     culprit ? fmt::format("session {}", culprit->id()) : std::string("the server")));
+}
+
+void Server::tick() {
+    if (fatal() == CUDA_SUCCESS && probe_) {
+        CUresult status = device_.driver().cuStreamQuery(probe_);
+        if (is_fatal(status)) poison(status, nullptr);
+    }
+    std::lock_guard lock(mutex_);
+    for (Session* session : sessions_) session->tick();
+}
+
+uint32_t Server::stuck() const {
+    std::lock_guard lock(mutex_);
+    return static_cast<uint32_t>(std::count_if(sessions_.begin(), sessions_.end(),
+                                               [](const Session* session) { return session->stuck(); }));
+}
+
+protocol::StatusReply Server::status() const {
+    protocol::StatusReply reply;
+    reply.server_pid = getpid();
+    reply.sessions_served = served_.load();
+    reply.launches = launches_.load();
+    reply.uptime_ms = (journal::now_ns() - started_) / 1'000'000;
+    std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
+    std::lock_guard lock(mutex_);
+    reply.sessions = static_cast<uint32_t>(sessions_.size());
+    for (const Session* session : sessions_) {
+        reply.lanes += session->lane_count();
+        reply.device_bytes += session->device_bytes();
+        reply.host_bytes += session->host_bytes();
+    }
+    return reply;
+}
+
+}  // namespace smt::runtime::server

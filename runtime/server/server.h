@@ -1,0 +1,76 @@
+// What the sessions of one server share: the device, the journal, the plan of addresses, the
+// fault that ended the context, and the figures `smt server status` prints.
+//
+// Any thread. mutex_ guards the list of sessions; nothing that can block is called under it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/journal/journal.h"
+#include "runtime/protocol/handshake.h"
+#include "runtime/server/address_plan.h"
+
+namespace smt::runtime::server {
+
+class DevicePrintf;
+class Session;
+
+class Server {
+public:
+    Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf);
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    device::Device& device() { return device_; }
+    journal::Writer& journal() { return journal_; }
+    DevicePrintf& device_printf() { return device_printf_; }
+    AddressPlan& addresses() { return addresses_; }
+    uint32_t next_session() { return next_session_.fetch_add(1); }
+    void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
+    void note(const std::string& line);
+
+    // From the moment its arena is mapped until that is unmapped.
+    void add(Session& session);
+    void remove(Session& session);
+    void stop_sessions(const std::string& why);
+    // A session of a poisoned context: the driver may still hold pointers into it.
+    void keep(std::unique_ptr<Session> session);
+
+    // The shared context is lost: every session is told, and no new one is taken.
+    void poison(CUresult status, Session* culprit);
+    CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
+    uint64_t fatal_since_ns() const { return fatal_since_.load(); }
+
+    // Now and then, from the listener: looks whether the context still lives. A client that only
+    // polls completion words makes no call that would tell.
+    void tick();
+    uint32_t stuck() const;   // sessions whose work does not end although their client is gone
+    protocol::StatusReply status() const;
+
+private:
+    device::Device& device_;
+    journal::Writer& journal_;
+    DevicePrintf& device_printf_;
+    AddressPlan addresses_;
+    CUstream probe_ = nullptr;
+    const uint64_t started_;
+    std::atomic<int> fatal_{CUDA_SUCCESS};
+    std::atomic<uint64_t> fatal_since_{0};
+    std::atomic<uint32_t> next_session_{1};
+    std::atomic<uint64_t> launches_{0};
+    std::atomic<uint64_t> served_{0};
+
+    mutable std::mutex mutex_;
+    std::vector<Session*> sessions_;
+    std::vector<std::unique_ptr<Session>> kept_;
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,185 @@
+#include "runtime/server/session.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/log.h"
+#include "runtime/server/printf.h"
+#include "runtime/server/server.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+// Device printf that the client has not fetched. A kernel that prints without end must not fill the
+// server; the driver's own buffer is 1 MiB and drops lines too.
+constexpr size_t kMostOutput = 64u << 20;
+
+std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
+    return std::string(field, strnlen(field, sizeof field));
+}
+
+}  // namespace
+
+Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello)
+    : server_(server),
+      device_(server.device()),
+      id_(id),
+      socket_(socket),
+      tenant_(text_of(hello.tenant)),
+      program_(text_of(hello.program)),
+      pid_(hello.pid),
+      memory_limit_(hello.memory_limit),
+      arena_(device_.driver()),
+      streams_(device_.driver(), arena_),
+      events_(device_.driver()),
+      callbacks_(device_.driver(), arena_) {
+    journal_name_ = server_.journal().name(tenant_);
+}
+
+Session::~Session() = default;
+
+DevicePrintf& Session::device_printf() { return server_.device_printf(); }
+journal::Writer& Session::journal() { return server_.journal(); }
+void Session::count_launch() { server_.count_launch(); }
+
+void Session::note(const std::string& line) {
+    server_.note(fmt::format("session {} ({}, pid {}): {}", id_, tenant_, pid_, line));
+}
+
+void Session::write_journal(journal::Kind kind, const std::string& text) {
+    journal::Entry entry;
+    entry.kind = kind;
+    entry.session = id_;
+    entry.name = journal_name_;
+    entry.text = journal().name(text);
+    entry.value = static_cast<uint64_t>(pid_);
+    journal().write(entry);
+}
+
+// Counts in the journal grow by doubling, so that a program that asks all day does not fill it.
+void Session::count_unsupported(const char* function) {
+    uint64_t count = 0;
+    {
+        std::lock_guard lock(mutex_);
+        count = ++unsupported_[function];
+    }
+    if (count & (count - 1)) return;
+    journal::Entry entry;
+    entry.kind = journal::Kind::kUnsupported;
+    entry.session = id_;
+    entry.name = journal().name(function);
+    entry.value = count;
+    journal().write(entry);
+    if (count == 1) log_line(fmt::format("session {} ({}): {} is not supported", id_, tenant_, function));
+}
+
+void Session::stop(const std::string& why) {
+    {
+        std::lock_guard lock(mutex_);
+        if (end_.empty()) end_ = why;
+    }
+    shutdown(socket_, SHUT_RDWR);   // answer_lanes() sees the end of the socket
+}
+
+void Session::poison(CUresult fatal) {
+    int32_t none = 0;
+    arena_.header().fatal.compare_exchange_strong(none, fatal);
+}
+
+uint64_t Session::device_bytes() const {
+    std::lock_guard lock(mutex_);
+    return memory_open_ ? memory_->bytes_used() : 0;
+}
+
+void Session::tick() { callbacks_.drain(); }
+
+std::shared_ptr<Lane> Session::lane(uint32_t index) const {
+    std::lock_guard lock(mutex_);
+    return index < lanes_.size() ? lanes_[index] : nullptr;
+}
+
+void Session::answer_lanes() {
+    protocol::OpenLane request;
+    while (true) {
+        ssize_t got = recv(socket_, &request, sizeof request, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return;
+        if (got != sizeof request || request.kind != protocol::ControlKind::kOpenLane) {
+            return stop("it sent a control message that is not one");
+        }
+        protocol::LaneOpened answer = open_lane();
+        if (send(socket_, &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer) return;
+    }
+}
+
+protocol::LaneOpened Session::open_lane() {
+    protocol::LaneOpened answer;
+    uint64_t address = 0;
+    answer.status = open_status_;
+    if (answer.status == CUDA_SUCCESS) answer.status = arena_.allocate(protocol::kLaneBytes, false, &address);
+    if (answer.status != CUDA_SUCCESS) return answer;
+    uint32_t index = next_lane_.load();
+    auto lane = std::make_shared<Lane>(*this, index, address);
+    lane_count_.fetch_add(1);
+    try {
+        lane->start();
+    } catch (const std::system_error&) {
+        lane_count_.fetch_sub(1);
+        arena_.free(address);
+        answer.status = CUDA_ERROR_OUT_OF_MEMORY;
+        return answer;
+    }
+    {
+        std::lock_guard lock(mutex_);
+        for (std::shared_ptr<Lane>& each : lanes_) {
+            if (each && each->ended()) each.reset();   // joins a thread that is past its end
+        }
+        lanes_.push_back(std::move(lane));
+    }
+    next_lane_.store(index + 1);
+    answer.lane = index;
+    answer.offset = address - arena_.base();
+    return answer;
+}
+
+CUresult Session::reset() {
+    streams_.end_captures();
+    CUresult status = streams_.synchronize_all();
+    device_printf().collect(*this);
+    free_objects();
+    arena_.free_all_host();
+    return status;
+}
+
+// Handles go in HandleKind's order, then events and streams, then the code they ran, then the
+// memory it used.
+void Session::free_objects() {
+    handles_.destroy_all(driver());
+    events_.clear();
+    streams_.clear();
+    if (code_) code_->clear();
+    if (memory_) memory_->clear();
+}
+
+void Session::add_output(const char* text, size_t bytes) {
+    std::lock_guard lock(mutex_);
+    output_.append(text, std::min(bytes, kMostOutput - output_.size()));
+    arena_.header().printf_pending.store(1, std::memory_order_release);
+}
+
+bool Session::take_output(char* to, size_t capacity, size_t* bytes) {
+    std::lock_guard lock(mutex_);
+    *bytes = std::min(capacity, output_.size());
+    std::copy_n(output_.data(), *bytes, to);
+    output_.erase(0, *bytes);
+    if (output_.empty()) arena_.header().printf_pending.store(0, std::memory_order_release);
+    return !output_.empty();
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,225 @@
+// The beginning and the end of a session: handshake and teardown.
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "opcodes.gen.h"
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/printf.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPoll = 5ms;        // how teardown looks whether threads and work have ended
+constexpr auto kPatience = 10s;    // after it the session is called stuck
+
+// Two tries a region, then the next region (AddressPlan).
+int region_of(int attempt) { return attempt / 2 % AddressPlan::kRegions; }
+
+void set_timeout(int socket, long seconds) {
+    timeval limit{seconds, 0};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
+}  // namespace
+
+bool Session::serve() {
+    if (!handshake()) {
+        leave_place();
+        return true;
+    }
+    server_.add(*this);
+    write_journal(journal::Kind::kSessionOpened, program_);
+    answer_lanes();
+    teardown();
+    {
+        std::lock_guard lock(mutex_);
+        if (end_.empty()) end_ = "its program ended";
+    }
+    write_journal(journal::Kind::kSessionClosed, end_);
+    server_.remove(*this);
+    if (server_.fatal() != CUDA_SUCCESS) return false;
+    leave_place();
+    return true;
+}
+
+bool Session::send_welcome(protocol::WelcomeStatus status, const std::string& why) {
+    protocol::Welcome welcome;
+    welcome.status = status;
+    welcome.session = id_;
+    welcome.table_hash = protocol::kTableHash;
+    welcome.arena_base = arena_.base();
+    welcome.device_base = device_base_;
+    welcome.server_pid = getpid();
+    std::strncpy(welcome.message, why.c_str(), sizeof welcome.message - 1);
+
+    iovec part{&welcome, sizeof welcome};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (status == protocol::WelcomeStatus::kOk) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr* header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        int file = arena_.file();
+        std::memcpy(CMSG_DATA(header), &file, sizeof file);
+    }
+    return sendmsg(socket_, &message, MSG_NOSIGNAL) == sizeof welcome;
+}
+
+bool Session::handshake() {
+    std::string error;
+    auto refuse = [&](const std::string& why) {
+        note("refused: " + why);
+        send_welcome(protocol::WelcomeStatus::kRefused, why);
+        return false;
+    };
+    if (!arena_.create(error)) return refuse(error);
+    if (CUresult status = streams_.open(); status != CUDA_SUCCESS) {
+        return refuse(fmt::format("the driver makes no stream: error {}", static_cast<int>(status)));
+    }
+    set_timeout(socket_, 20);
+    for (int attempt = 0; attempt < protocol::kMappingAttempts; ++attempt) {
+        leave_place();
+        bool placed = false;
+        for (int i = 0; i < 2 * AddressPlan::kRegions && !placed; ++i) {
+            placed = place((region_of(attempt) + i) % AddressPlan::kRegions, i < AddressPlan::kRegions);
+        }
+        if (!placed) return refuse("no address range is free in the server");
+        protocol::Mapped mapped;
+        if (!send_welcome(protocol::WelcomeStatus::kOk, "")) return false;
+        ssize_t got = recv(socket_, &mapped, sizeof mapped, 0);
+        if (got != sizeof mapped || mapped.kind != protocol::ControlKind::kMapped) return false;
+        if (!mapped.ok) continue;
+        set_timeout(socket_, 0);
+        open_status_ = open();
+        return true;
+    }
+    return refuse("the program can map none of the address ranges the server offers");
+}
+
+// The device range behind the arena (`exact`), or, for a driver that takes no hints, where it wants.
+bool Session::place(int region, bool exact) {
+    AddressPlan& plan = server_.addresses();
+    int& next = next_slot_[exact ? 0 : 1][region];
+    while ((slot_ = plan.take(region, next)) >= 0) {
+        next = slot_ + 1;
+        region_ = region;
+        uint64_t base = AddressPlan::base(region, slot_);
+        CUdeviceptr got = 0;
+        CUdeviceptr wanted = exact ? base + protocol::kArenaBytes : 0;
+        if (arena_.map(base)) {
+            CUresult status = driver().cuMemAddressReserve(&got, protocol::kDeviceRangeBytes,
+                                                           protocol::kRangeAlignment, wanted, 0);
+            if (status == CUDA_SUCCESS && (got == wanted || !exact)) {
+                device_base_ = got;
+                return true;
+            }
+            if (status == CUDA_SUCCESS) driver().cuMemAddressFree(got, protocol::kDeviceRangeBytes);
+        }
+        plan.give(region, slot_);
+    }
+    return false;
+}
+
+void Session::leave_place() {
+    if (device_base_) driver().cuMemAddressFree(device_base_, protocol::kDeviceRangeBytes);
+    device_base_ = 0;
+    arena_.unmap();
+    if (slot_ >= 0) server_.addresses().give(region_, slot_);
+    slot_ = -1;
+}
+
+CUresult Session::open() {
+    CUresult status = arena_.register_words();
+    if (status != CUDA_SUCCESS) {
+        note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
+        return status;
+    }
+    code_ = std::make_unique<handlers::CodeTable>(driver());
+    auto memory = std::make_unique<handlers::TenantMemory>(driver(), device_.device(), device_base_,
+                                                           protocol::kDeviceRangeBytes, memory_limit_);
+    memory->claim(arena_.base(), protocol::kArenaBytes);
+    std::lock_guard lock(mutex_);
+    memory_ = std::move(memory);
+    memory_open_ = true;
+    return CUDA_SUCCESS;
+}
+
+void Session::teardown() {
+    closing_.store(true);
+    callbacks_.release();
+    stop_lanes();
+    // The context is lost: the driver frees nothing any more, and the process is about to leave.
+    if (server_.fatal() != CUDA_SUCCESS) return device_printf().leave(*this);
+    streams_.end_captures();
+    await_work();
+    device_printf().leave(*this);
+    if (server_.fatal() != CUDA_SUCCESS) return;
+    free_objects();
+    std::unique_ptr<handlers::TenantMemory> memory;
+    {
+        std::lock_guard lock(mutex_);
+        lanes_.clear();
+        memory_open_ = false;
+        memory = std::move(memory_);
+    }
+    code_.reset();
+    streams_.close();
+}
+
+// A lane may be inside a driver call that waits for work which waits for a host function of the
+// client that is gone: hence release() again and again.
+void Session::stop_lanes() {
+    std::vector<std::shared_ptr<Lane>> lanes;
+    {
+        std::lock_guard lock(mutex_);
+        lanes = lanes_;
+    }
+    auto started = std::chrono::steady_clock::now();
+    for (const std::shared_ptr<Lane>& lane : lanes) {
+        while (lane && !lane->ended()) {
+            for (const std::shared_ptr<Lane>& each : lanes) {
+                if (each) each->stop();
+            }
+            if (lane->ended()) break;
+            std::this_thread::sleep_for(kPoll);
+            callbacks_.release();
+            if (!stuck() && std::chrono::steady_clock::now() - started > kPatience) {
+                stuck_.store(true);
+                note("its program is gone, but a call of it does not return");
+            }
+        }
+        if (lane) lane->join();
+    }
+}
+
+void Session::await_work() {
+    auto started = std::chrono::steady_clock::now();
+    while (streams_.query_all() == CUDA_ERROR_NOT_READY) {
+        if (!stuck() && std::chrono::steady_clock::now() - started > kPatience) {
+            stuck_.store(true);
+            note("its program is gone, but its work on the GPU does not end; what it holds stays held");
+        }
+        std::this_thread::sleep_for(stuck() ? 200ms : kPoll);
+        callbacks_.release();
+    }
+    stuck_.store(false);
+}
+
+}  // namespace smt::runtime::server
