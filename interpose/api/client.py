@@ -8,6 +8,7 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 
 #include "driver.gen.h"
 #include "driver_api.gen.h"
+#include "interpose/driver/device.h"
 #include "interpose/entry/coverage.h"
 #include "interpose/entry/process.h"
 #include "interpose/entry/real_driver.h"
@@ -50,7 +51,10 @@ def stub(entry, symbol, index):
                   f"        if (native()) return {forward};",
                   "        return not_ready();",
                   "    }"]
-    lines += [f"    return driver::{entry.target or entry.symbol}({arguments_of(entry, symbol)});", "}"]
+    answer = f"driver::{entry.target or entry.symbol}({arguments_of(entry, symbol)})"
+    if entry.adjusted:
+        answer = f"adjust::{entry.symbol}({answer}, {arguments_of(entry, symbol)})"
+    lines += [f"    return {answer};", "}"]
     return "\n".join(lines) + "\n"
 
 

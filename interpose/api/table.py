@@ -19,7 +19,7 @@ PARAMETER = re.compile(
     r"(?:(?P<direction>inout|in|out|lend|consume|records|plain|addr|touch|str)(?P<always>!)?(?P<optional>\?)?"
     r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
 LINE = re.compile(
-    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)? +(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
+    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)? +(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
     r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?$")
 
 
@@ -68,6 +68,7 @@ class Entry:
         self.area, self.line = area, line
         self.treatment, self.symbol, self.target = match["treatment"], match["symbol"], match["target"]
         self.served = bool(match["served"])
+        self.adjusted = bool(match["adjusted"])         # interpose/driver/device.h has the last word
         self.version, self.twin = int(match["version"]), match["twin"]
         self.twin_version = int(match["twin_version"] or 0)
         self.has_signature = match["parameters"] is not None

@@ -7,6 +7,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
+#include "interpose/driver/lock.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/export_tables.h"
@@ -26,16 +27,16 @@ constexpr unsigned kApiVersion = 3020;  // what the driver says of every context
 constexpr unsigned kFlagsMask = CU_CTX_FLAGS_MASK;
 
 struct Context {
-    std::atomic<uint32_t> live;  // of a created context
-    CUdevice device;
+    std::atomic<uint32_t> live;
+    CUdevice device;  // this and id: of a created context only
     unsigned flags;
     uint32_t attached;  // cuCtxAttach and cuCtxDetach; 1 to begin with
     uint64_t id;
 };
 
 struct Primary {
-    Context context;
-    uint32_t retained;
+    Context context;    // first, so that a primary context's place tells its device
+    uint32_t retained;  // a reset leaves it as it is, as the driver does
     std::atomic<CUcontext> token;
 };
 
@@ -50,14 +51,6 @@ constinit Context contexts[kMaxContexts]{};
 constinit uint32_t created = 0;
 constinit uint64_t last_id = kMaxDevices;  // the primary contexts have 1 to kMaxDevices
 constinit thread_local ThreadContexts thread_contexts = {};
-
-class Locked {
-public:
-    Locked() { pthread_mutex_lock(&contexts_lock); }
-    ~Locked() { pthread_mutex_unlock(&contexts_lock); }
-    Locked(const Locked&) = delete;
-    Locked& operator=(const Locked&) = delete;
-};
 
 CUcontext token_of(CUdevice device) {
     Primary& primary = primaries[device];
@@ -78,13 +71,22 @@ Context* find_context(CUcontext handle) {
         Context& found = contexts[offset / sizeof(Context)];
         return offset % sizeof(Context) == 0 && found.live.load(std::memory_order_acquire) ? &found : nullptr;
     }
+    // cudart may name the primary context before anybody retained it.
+    if (handle == token_of(session_device())) return &primaries[session_device()].context;
     for (uint32_t i = 0; i < kMaxDevices; ++i) {
-        if (primaries[i].token.load(std::memory_order_relaxed) != handle) continue;
-        primaries[i].context.device = static_cast<CUdevice>(i);
-        primaries[i].context.id = i + 1;
-        return &primaries[i].context;
+        if (primaries[i].token.load(std::memory_order_relaxed) == handle) return &primaries[i].context;
     }
     return nullptr;
+}
+
+bool is_primary(const Context* context) {
+    uintptr_t offset = reinterpret_cast<uintptr_t>(context) - reinterpret_cast<uintptr_t>(contexts);
+    return offset >= sizeof contexts;
+}
+
+CUdevice device_of(const Context* context) {
+    if (!is_primary(context)) return context->device;
+    return static_cast<CUdevice>(reinterpret_cast<const Primary*>(context) - primaries);
 }
 
 bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
@@ -135,7 +137,7 @@ CUresult synchronize() {
 }
 
 Context* new_context(CUdevice device, unsigned flags) {
-    Locked lock;
+    Lock lock(contexts_lock);
     for (Context& context : contexts) {
         if (context.live.load(std::memory_order_relaxed)) continue;
         context.device = device;
@@ -156,15 +158,21 @@ CUcontext current_context() {
     return mine.depth ? mine.stack[mine.depth - 1] : nullptr;
 }
 
+bool is_active(CUcontext context) {
+    Context* found = context ? find_context(context) : nullptr;
+    return found && found->live.load(std::memory_order_acquire) != 0;
+}
+
 namespace driver {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     if (!context) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
     if (native()) return real_driver()->cuDevicePrimaryCtxRetain(context, device);
-    Locked lock;
+    Lock lock(contexts_lock);
     *context = token_of(device);
     ++primaries[device].retained;
+    primaries[device].context.live.store(1, std::memory_order_release);
     return CUDA_SUCCESS;
 }
 
@@ -172,27 +180,36 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     bool last;
     {
-        Locked lock;
+        Lock lock(contexts_lock);
         if (primaries[device].retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-        last = --primaries[device].retained == 0 && created == 0;
+        bool active = --primaries[device].retained == 0 &&
+                      primaries[device].context.live.load(std::memory_order_relaxed) != 0;
+        if (!active) return CUDA_SUCCESS;
+        last = created == 0;
     }
-    return last ? free_everything(token_of(device)) : CUDA_SUCCESS;
+    CUresult status = CUDA_SUCCESS;
+    if (last) {
+        status = free_everything(token_of(device));
+    } else {
+        drop_local_storage(token_of(device));
+    }
+    primaries[device].context.live.store(0, std::memory_order_release);
+    return status;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    {
-        Locked lock;
-        if (primaries[device].retained == 0) return CUDA_SUCCESS;
-        primaries[device].retained = 0;
-    }
-    return free_everything(token_of(device));
+    Context& context = primaries[device].context;
+    if (context.live.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+    CUresult status = free_everything(token_of(device));
+    context.live.store(0, std::memory_order_release);
+    return status;
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (flags & ~kFlagsMask) return CUDA_ERROR_INVALID_VALUE;
-    Locked lock;
+    Lock lock(contexts_lock);
     primaries[device].context.flags = flags;
     return CUDA_SUCCESS;
 }
@@ -200,16 +217,20 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (!flags && !active) return CUDA_ERROR_INVALID_VALUE;
-    Locked lock;
+    Lock lock(contexts_lock);
     if (flags) *flags = primaries[device].context.flags;
-    if (active) *active = primaries[device].retained != 0;
+    if (active) *active = primaries[device].context.live.load(std::memory_order_relaxed) != 0;
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
     if (!context || (flags & ~kFlagsMask)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = enter_device(device); status != CUDA_SUCCESS) return status;
-    if (native()) return real_driver()->cuCtxCreate_v4(context, params, flags, device);
+    if (native()) {
+        const DriverApi* real = real_driver();
+        if (real->cuCtxCreate_v4) return real->cuCtxCreate_v4(context, params, flags, device);
+        return params ? CUDA_ERROR_NOT_SUPPORTED : real->cuCtxCreate_v2(context, flags, device);
+    }
     if (params && params->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     if (params && params->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
     Context* made = new_context(device, flags);
@@ -220,11 +241,11 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned 
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
     Context* found = context ? find_context(context) : nullptr;
-    if (!found || found->live.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!found || is_primary(found)) return CUDA_ERROR_INVALID_CONTEXT;
     bool last;
     {
-        Locked lock;
-        last = created == 1 && primaries[found->device].retained == 0;
+        Lock lock(contexts_lock);
+        last = created == 1 && primaries[found->device].context.live.load(std::memory_order_relaxed) == 0;
     }
     CUresult status = CUDA_SUCCESS;
     if (last) {
@@ -234,7 +255,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
         destroy_streams_of(context);
     }
     {
-        Locked lock;
+        Lock lock(contexts_lock);
         if (found->live.exchange(0, std::memory_order_acq_rel)) --created;
     }
     if (current_context() == context) --thread_contexts.depth;
@@ -278,7 +299,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
     if (!device) return CUDA_ERROR_INVALID_VALUE;
     Context* found = find_context(context);
     if (!found) return CUDA_ERROR_INVALID_CONTEXT;
-    *device = found->device;
+    *device = device_of(found);
     return CUDA_SUCCESS;
 }
 
@@ -294,7 +315,7 @@ CUresult cuCtxSetFlags(unsigned int flags) {
     if (flags & ~kFlagsMask) return CUDA_ERROR_INVALID_VALUE;
     Context* found = find_context(nullptr);
     if (!found) return CUDA_ERROR_INVALID_CONTEXT;
-    Locked lock;
+    Lock lock(contexts_lock);
     found->flags = flags;
     return CUDA_SUCCESS;
 }
@@ -303,7 +324,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
     if (!id) return CUDA_ERROR_INVALID_VALUE;
     Context* found = find_context(context);
     if (!found) return CUDA_ERROR_INVALID_CONTEXT;
-    *id = found->id;
+    *id = is_primary(found) ? static_cast<uint64_t>(device_of(found)) + 1 : found->id;
     return CUDA_SUCCESS;
 }
 
@@ -318,7 +339,7 @@ CUresult cuCtxAttach(CUcontext* context, unsigned int flags) {
     if (!context || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     Context* found = find_context(nullptr);
     if (!found) return CUDA_ERROR_INVALID_CONTEXT;
-    Locked lock;
+    Lock lock(contexts_lock);
     ++found->attached;
     *context = current_context();
     return CUDA_SUCCESS;
@@ -328,7 +349,7 @@ CUresult cuCtxDetach(CUcontext context) {
     Context* found = context ? find_context(context) : nullptr;
     if (!found || context != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
     {
-        Locked lock;
+        Lock lock(contexts_lock);
         if (found->attached > 1) return --found->attached, CUDA_SUCCESS;
     }
     return driver::cuCtxDestroy_v2(context);

@@ -11,5 +11,8 @@ namespace smt::interpose {
 CUcontext current_context();
 // SUCCESS, or INVALID_CONTEXT when the calling thread has none.
 inline CUresult require_context() { return current_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT; }
+// Whether a context exists: a created one until it is destroyed, a primary one from being retained to
+// its last release or a reset.
+bool is_active(CUcontext context);
 
 }  // namespace smt::interpose

@@ -26,16 +26,15 @@ bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, ui
     bool one_row = height == 1 && depth == 1 && end.y == 0 && end.z == 0;
     if (end.pitch == 0 || one_row) end.pitch = end.x_bytes + width;
     if (end.height == 0 || (depth == 1 && end.z == 0)) end.height = end.y + height;
-    if (end.x_bytes + width < width || end.x_bytes + width > end.pitch || end.y + height > end.height) return false;
+    if (end.x_bytes + width < width || end.x_bytes + width > end.pitch || end.y + height > end.height)
+        return false;
     uint64_t slice, before, last, rows;
     if (__builtin_mul_overflow(end.pitch, end.height, &slice) ||
-        __builtin_mul_overflow(slice, end.z, &before) ||
-        __builtin_mul_overflow(slice, depth - 1, &last) ||
+        __builtin_mul_overflow(slice, end.z, &before) || __builtin_mul_overflow(slice, depth - 1, &last) ||
         __builtin_mul_overflow(end.pitch, height - 1, &rows) ||
         __builtin_add_overflow(last, rows + width, &span) ||
         __builtin_add_overflow(before, end.y * end.pitch + end.x_bytes, &before) ||
-        __builtin_add_overflow(end.address, before, &end.address) ||
-        end.address + span < end.address)
+        __builtin_add_overflow(end.address, before, &end.address) || end.address + span < end.address)
         return false;
     end.x_bytes = end.y = end.z = 0;
     return true;
@@ -49,7 +48,11 @@ CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
         return CUDA_ERROR_INVALID_VALUE;
     if (end.address == 0) return CUDA_ERROR_INVALID_VALUE;
     Range range;
-    if (!find_range(end.address, range)) {
+    bool known = find_range(end.address, range);
+    // The driver places variables where it likes, so that a host pointer may have the same value.
+    if (known && range.memory == Memory::kGlobal && end.place == Place::kHost)
+        known = looks_like_device(end.address);
+    if (!known) {
         bool host = end.place == Place::kHost || (end.place == kUnified && !looks_like_device(end.address));
         home = host ? Home::kPageable : Home::kDevice;
     } else if (on_device(range.memory)) {
@@ -93,7 +96,8 @@ Copy record_of(const Transfer& t, uint32_t stream, uint32_t wait) {
     return {t.to, t.from, t.width, t.height, t.depth, stream, wait};
 }
 
-CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, Manner manner, bool in_device) {
+CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, Manner manner,
+                       bool in_device) {
     bool wait = manner == Manner::kSynchronous && !in_device;
     CUresult status;
     {
@@ -119,7 +123,8 @@ CUresult copy_here(const Transfer& t, CUstream stream) {
 }
 
 bool capturing(CUstream stream) {
-    if (!any_capture_active()) [[likely]] return false;
+    if (!any_capture_active()) [[likely]]
+        return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return capture_status(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }

@@ -32,19 +32,23 @@ inline constexpr Place kUnified = static_cast<Place>(CU_MEMORYTYPE_UNIFIED);
 
 struct Transfer {
     CopyEnd to, from;
-    uint64_t width, height, depth;    // bytes, rows, slices
+    uint64_t width, height, depth;  // bytes, rows, slices
 };
 
 enum class Manner { kSynchronous, kAsynchronous };
 
 inline CopyEnd linear_end(Place place, uint64_t address) { return {place, 0, address, 0, 0, 0, 0, 0}; }
-inline CopyEnd host_end(const void* host) { return linear_end(Place::kHost, reinterpret_cast<uint64_t>(host)); }
+inline CopyEnd host_end(const void* host) {
+    return linear_end(Place::kHost, reinterpret_cast<uint64_t>(host));
+}
 inline CopyEnd device_end(CUdeviceptr device) { return linear_end(Place::kDevice, device); }
 inline CopyEnd unified_end(CUdeviceptr address) { return linear_end(kUnified, address); }
 inline CopyEnd array_end(CUarray array, uint64_t offset) {
     return {Place::kArray, 0, reinterpret_cast<uint64_t>(array), offset, 0, 0, 0, 0};
 }
-inline Transfer linear(const CopyEnd& to, const CopyEnd& from, uint64_t bytes) { return {to, from, bytes, 1, 1}; }
+inline Transfer linear(const CopyEnd& to, const CopyEnd& from, uint64_t bytes) {
+    return {to, from, bytes, 1, 1};
+}
 
 // The Transfer of a driver's descriptor. `D` is CUDA_MEMCPY3D or CUDA_MEMCPY3D_PEER.
 template <typename D>

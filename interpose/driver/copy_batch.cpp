@@ -15,8 +15,9 @@ bool valid(CUmemcpySrcAccessOrder order) {
     return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-CUresult copy_each(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count, CUmemcpyAttributes* attributes,
-                   size_t* first, size_t attribute_count, size_t& failed, CUstream stream) {
+CUresult copy_each(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
+                   CUmemcpyAttributes* attributes, size_t* first, size_t attribute_count, size_t& failed,
+                   CUstream stream) {
     failed = SIZE_MAX;
     if (!to || !from || !bytes || count == 0 || !attributes || !first || attribute_count == 0 ||
         attribute_count > count || first[0] != 0 || stream == CU_STREAM_LEGACY)
@@ -27,7 +28,8 @@ CUresult copy_each(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t cou
         failed = i;
         CUmemcpySrcAccessOrder order = attributes[used].srcAccessOrder;
         if (!valid(order)) return CUDA_ERROR_INVALID_VALUE;
-        CUresult status = transfer(linear(unified_end(to[i]), unified_end(from[i]), bytes[i]), stream, manner_of(order));
+        CUresult status =
+            transfer(linear(unified_end(to[i]), unified_end(from[i]), bytes[i]), stream, manner_of(order));
         if (status != CUDA_SUCCESS) return status;
     }
     return CUDA_SUCCESS;
@@ -37,14 +39,18 @@ CUresult copy_each(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t cou
 uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     switch (array.Format) {
         case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8: return array.NumChannels;
+        case CU_AD_FORMAT_SIGNED_INT8:
+            return array.NumChannels;
         case CU_AD_FORMAT_UNSIGNED_INT16:
         case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF: return 2 * array.NumChannels;
+        case CU_AD_FORMAT_HALF:
+            return 2 * array.NumChannels;
         case CU_AD_FORMAT_UNSIGNED_INT32:
         case CU_AD_FORMAT_SIGNED_INT32:
-        case CU_AD_FORMAT_FLOAT: return 4 * array.NumChannels;
-        default: return 0;
+        case CU_AD_FORMAT_FLOAT:
+            return 4 * array.NumChannels;
+        default:
+            return 0;
     }
 }
 
@@ -78,7 +84,8 @@ bool valid(const CUmemcpy3DOperand& operand) {
 CUresult copy_each(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, size_t& failed, unsigned long long flags,
                    CUstream stream) {
     failed = SIZE_MAX;
-    if (count == 0 || !operations || flags != 0 || stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+    if (count == 0 || !operations || flags != 0 || stream == CU_STREAM_LEGACY)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) {
         const CUDA_MEMCPY3D_BATCH_OP& operation = operations[i];
         failed = i;
@@ -88,8 +95,8 @@ CUresult copy_each(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, size_t& fai
         CUresult status = element_of(operation.src, element);
         if (status == CUDA_SUCCESS) status = element_of(operation.dst, element);
         if (status != CUDA_SUCCESS) return status;
-        Transfer box{end_of(operation.dst, element), end_of(operation.src, element), operation.extent.width * element,
-                     operation.extent.height, operation.extent.depth};
+        Transfer box{end_of(operation.dst, element), end_of(operation.src, element),
+                     operation.extent.width * element, operation.extent.height, operation.extent.depth};
         status = transfer(box, stream, manner_of(operation.srcAccessOrder));
         if (status != CUDA_SUCCESS) return status;
     }
@@ -99,7 +106,8 @@ CUresult copy_each(size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, size_t& fai
 }  // namespace
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
-                               CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream stream) {
+                               CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,
+                               CUstream stream) {
     size_t failed;
     return copy_each(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failed, stream);
 }

@@ -75,7 +75,8 @@ CUresult cuMemcpyAtoHAsync_v2(void* dst, CUarray src, size_t offset, size_t coun
     return transfer(linear(host_end(dst), array_end(src, offset), count), stream, Manner::kAsynchronous);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t count, CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t count,
+                           CUstream stream) {
     return transfer(linear(unified_end(dst), unified_end(src), count), stream, Manner::kAsynchronous);
 }
 

@@ -38,7 +38,9 @@ public:
     explicit Pieces(const Transfer& t) : t_(t) {
         uint64_t share = t.width * t.height * t.depth / kStagingSlots;
         uint64_t rounded = (share + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece;
-        limit_ = rounded < kSmallestPiece ? kSmallestPiece : rounded > kLargestPiece ? kLargestPiece : rounded;
+        limit_ = rounded < kSmallestPiece  ? kSmallestPiece
+                 : rounded > kLargestPiece ? kLargestPiece
+                                           : rounded;
     }
 
     bool next(Piece& piece) {
@@ -78,8 +80,10 @@ void drain(const CopyEnd& to, const char* slot, const Piece& piece) {
             drain_bytes(host_row(to, piece, y, z), slot, piece.width);
 }
 
-CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& slot, uint32_t stream, bool to_device) {
-    CopySlot record{device, piece.width, piece.height, piece.depth, stream, slot.index, to_device, 0, slot.done_value};
+CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& slot, uint32_t stream,
+                  bool to_device) {
+    CopySlot record{device,    piece.width, piece.height,   piece.depth, stream, slot.index,
+                    to_device, 0,           slot.done_value};
     if (device.place == Place::kArray) {
         record.device.x_bytes += piece.x;
         record.device.y += piece.y;
@@ -114,7 +118,10 @@ CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
 }
 
 CUresult copy_down(const Transfer& t, uint32_t stream) {
-    struct { Piece piece; StagingSlot slot; } under_way[kStagingSlots];
+    struct {
+        Piece piece;
+        StagingSlot slot;
+    } under_way[kStagingSlots];
     Pieces pieces(t);
     CUresult status = CUDA_SUCCESS;
     uint64_t announced = 0;

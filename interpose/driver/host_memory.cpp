@@ -21,13 +21,15 @@ using protocol::Op;
 
 namespace {
 
-constexpr unsigned kAllocFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+constexpr unsigned kAllocFlags =
+    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 constexpr unsigned kRegisterFlags =
     CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
 
 struct Span {
-    uint64_t from, to;    // whole pages
-    explicit Span(const Range& range) : from(page_floor(range.base)), to(page_ceiling(range.base + range.bytes)) {}
+    uint64_t from, to;  // whole pages
+    explicit Span(const Range& range)
+        : from(page_floor(range.base)), to(page_ceiling(range.base + range.bytes)) {}
     bool cut_at_start(const Range& range) const { return from != range.base; }
     bool cut_at_end(const Range& range) const { return to != range.base + range.bytes; }
 };
@@ -53,14 +55,24 @@ CUresult arena_pages(uint64_t bytes, uint64_t& address) {
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Whether the pages, wider than the range itself, touch memory that is already the arena's.
+// Whether the pages, which are wider than the range, touch memory that is already the arena's.
 bool edges_taken(const Span& pages) {
     uint64_t at = pages.from;
     Range other;
     while (next_range(&at, other) && other.base < pages.to)
         if (other.memory == Memory::kRegistered) return true;
-    at = pages.from;
-    return at >= kPage && find_overlap(pages.from, pages.to - pages.from, other) && other.memory == Memory::kRegistered;
+    return false;
+}
+
+bool move_out(const Range& range);
+
+CUresult note_registered(const Range& range) {
+    Range alias = range;
+    alias.memory = Memory::kAlias;
+    alias.base = range.target;
+    alias.target = range.base;
+    CUresult status = add_range(alias);
+    return status == CUDA_SUCCESS ? add_range(range) : status;
 }
 
 CUresult move_in(Range& range) {
@@ -68,20 +80,17 @@ CUresult move_in(Range& range) {
     uint64_t arena = 0;
     CUresult status = arena_pages(pages.to - pages.from, arena);
     if (status != CUDA_SUCCESS) return status;
-    if (!move_to_arena(pages.from, pages.to, reinterpret_cast<char*>(arena))) {
+    Moved moved = move_to_arena(pages.from, pages.to, reinterpret_cast<char*>(arena));
+    if (moved == Moved::kStuck) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (moved == Moved::kNothing) {
         give_back(Op::kHostFree, arena);
-        range.memory = Memory::kNoted;
         return add_range(range);
     }
     range.memory = Memory::kRegistered;
     range.target = arena + (range.base - pages.from);
     note_edges(range, keep_edge_from_children);
-    Range alias = range;
-    alias.memory = Memory::kAlias;
-    alias.base = range.target;
-    alias.target = range.base;
-    status = add_range(range);
-    if (status == CUDA_SUCCESS) status = add_range(alias);
+    status = note_registered(range);
+    if (status != CUDA_SUCCESS && move_out(range)) give_back(Op::kHostFree, arena);
     return status;
 }
 
@@ -150,9 +159,12 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     Span pages(range);
     switch (inspect_pages(pages.from, pages.to)) {
         case Pages::kUnmapped:
-        case Pages::kOwnStack: return CUDA_ERROR_INVALID_VALUE;
-        case Pages::kFixed: return add_range(range);
-        case Pages::kMovable: break;
+        case Pages::kOwnStack:
+            return CUDA_ERROR_INVALID_VALUE;
+        case Pages::kFixed:
+            return add_range(range);
+        case Pages::kMovable:
+            break;
     }
     return edges_taken(pages) ? add_range(range) : move_in(range);
 }
@@ -164,7 +176,8 @@ CUresult cuMemHostUnregister(void* p) {
     bool registered = range.memory == Memory::kRegistered || range.memory == Memory::kNoted;
     if (!registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     if (range.base != address) return CUDA_ERROR_INVALID_VALUE;
-    if (range.memory == Memory::kNoted) return take_range(address, range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (range.memory == Memory::kNoted)
+        return take_range(address, range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     CUresult status = finish_all_work();
     if (!take_range(address, range)) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     Range alias;

@@ -36,7 +36,8 @@ public:
             if ((c = get()) < 0) return false;
             right = static_cast<char>(c);
         }
-        while ((c = get()) >= 0 && c != '\n') {}
+        while ((c = get()) >= 0 && c != '\n') {
+        }
         return true;
     }
 
@@ -88,7 +89,8 @@ void take_edges_back() {
         if (page == 0) continue;
         char kept[kPage];
         std::memcpy(kept, at(page), kPage);
-        void* fresh = mmap(at(page), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        void* fresh =
+            mmap(at(page), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         if (fresh != MAP_FAILED) std::memcpy(fresh, kept, kPage);
     }
 }
@@ -113,20 +115,17 @@ Pages inspect_pages(uint64_t from, uint64_t to) {
 }
 
 // mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's.
-bool move_to_arena(uint64_t from, uint64_t to, char* arena) {
+Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     for (uint64_t done = from; done < to;) {
         uint64_t bytes = least(to - done, kMoveIn);
         char* source = arena + (done - from);
         std::memcpy(source, at(done), bytes);
         void* view = mremap(source, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(done));
-        if (view == MAP_FAILED) {
-            move_from_arena(from, done, arena);
-            return false;
-        }
+        if (view == MAP_FAILED) return move_from_arena(from, done, arena) ? Moved::kNothing : Moved::kStuck;
         madvise(view, bytes, MADV_DOFORK);
         done += bytes;
     }
-    return true;
+    return Moved::kAll;
 }
 
 bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {

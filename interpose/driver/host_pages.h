@@ -14,18 +14,19 @@ inline uint64_t page_floor(uint64_t address) { return address & ~(kPage - 1); }
 inline uint64_t page_ceiling(uint64_t address) { return (address + kPage - 1) & ~(kPage - 1); }
 
 enum class Pages {
-    kMovable,     // private, readable and writable throughout
-    kFixed,       // shared with others, or read-only: it is there but cannot be exchanged
-    kOwnStack,    // holds the calling thread's stack
+    kMovable,   // private, readable and writable throughout
+    kFixed,     // shared with others, or read-only: it is there but cannot be exchanged
+    kOwnStack,  // holds the calling thread's stack
     kUnmapped,
 };
 Pages inspect_pages(uint64_t from, uint64_t to);
 
-// [from, to) becomes a second view of the arena at `arena`, which gets its contents. All of it or,
-// if that fails, nothing.
-bool move_to_arena(uint64_t from, uint64_t to, char* arena);
+// [from, to) becomes a second view of the arena at `arena`, which gets its contents. kStuck: neither
+// that nor the way back was possible, so the arena must never be given back.
+enum class Moved { kAll, kNothing, kStuck };
+Moved move_to_arena(uint64_t from, uint64_t to, char* arena);
 // [from, to) gets private memory with the contents of the arena. False: some of it still shows the
-// arena, which must then never be given back.
+// arena, which must then never be given back either.
 bool move_from_arena(uint64_t from, uint64_t to, const char* arena);
 
 // The first and the last page of registered memory usually hold other data too, the heap's own

@@ -13,13 +13,6 @@ namespace {
 
 constexpr CUmemLocation kNowhere = {CU_MEM_LOCATION_TYPE_INVALID, {}};
 
-CUmemLocation place_of(CUdevice device) {
-    CUmemLocation place = {};
-    place.type = device == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-    place.id = device == CU_DEVICE_CPU ? 0 : device;
-    return place;
-}
-
 bool on_host(const CUmemLocation& place) {
     return place.type == CU_MEM_LOCATION_TYPE_HOST || place.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
            place.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
@@ -34,7 +27,8 @@ CUresult check_place(const CUmemLocation& place) {
 CUresult check_managed(CUdeviceptr address, size_t count) {
     Range range;
     if (count == 0 || !find_range(address, range)) return CUDA_ERROR_INVALID_VALUE;
-    return range.memory == Memory::kManaged && range.holds(address, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return range.memory == Memory::kManaged && range.holds(address, count) ? CUDA_SUCCESS
+                                                                           : CUDA_ERROR_INVALID_VALUE;
 }
 
 struct Advice {
@@ -45,17 +39,32 @@ struct Advice {
 void take_advice(Range& range, const void* state) {
     const Advice& given = *static_cast<const Advice*>(state);
     switch (given.advice) {
-        case CU_MEM_ADVISE_SET_READ_MOSTLY: range.read_mostly = true; break;
-        case CU_MEM_ADVISE_UNSET_READ_MOSTLY: range.read_mostly = false; break;
-        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: range.preferred = given.place; break;
-        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: range.preferred = kNowhere; break;
-        case CU_MEM_ADVISE_SET_ACCESSED_BY: range.accessed_by |= !on_host(given.place); break;
-        case CU_MEM_ADVISE_UNSET_ACCESSED_BY: range.accessed_by &= on_host(given.place); break;
-        default: break;
+        case CU_MEM_ADVISE_SET_READ_MOSTLY:
+            range.read_mostly = true;
+            break;
+        case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+            range.read_mostly = false;
+            break;
+        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+            range.preferred = given.place;
+            break;
+        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+            range.preferred = kNowhere;
+            break;
+        case CU_MEM_ADVISE_SET_ACCESSED_BY:
+            range.accessed_by |= !on_host(given.place);
+            break;
+        case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+            range.accessed_by &= on_host(given.place);
+            break;
+        default:
+            break;
     }
 }
 
-void take_prefetch(Range& range, const void* state) { range.prefetched = *static_cast<const CUmemLocation*>(state); }
+void take_prefetch(Range& range, const void* state) {
+    range.prefetched = *static_cast<const CUmemLocation*>(state);
+}
 
 int32_t device_of(const CUmemLocation& place) {
     if (place.type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
@@ -64,20 +73,36 @@ int32_t device_of(const CUmemLocation& place) {
 
 CUresult answer(const Range& range, int32_t* values, size_t bytes, CUmem_range_attribute attribute) {
     if (bytes < sizeof(int32_t) || bytes % sizeof(int32_t) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && bytes != sizeof(int32_t)) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && bytes != sizeof(int32_t))
+        return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
-        case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: *values = range.read_mostly; return CUDA_SUCCESS;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: *values = device_of(range.preferred); return CUDA_SUCCESS;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: *values = device_of(range.prefetched); return CUDA_SUCCESS;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: *values = range.preferred.type; return CUDA_SUCCESS;
-        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: *values = range.preferred.id; return CUDA_SUCCESS;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: *values = range.prefetched.type; return CUDA_SUCCESS;
-        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: *values = range.prefetched.id; return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+            *values = range.read_mostly;
+            return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+            *values = device_of(range.preferred);
+            return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+            *values = device_of(range.prefetched);
+            return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+            *values = range.preferred.type;
+            return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+            *values = range.preferred.id;
+            return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+            *values = range.prefetched.type;
+            return CUDA_SUCCESS;
+        case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+            *values = range.prefetched.id;
+            return CUDA_SUCCESS;
         case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
             for (size_t i = 0; i < bytes / sizeof(int32_t); ++i) values[i] = CU_DEVICE_INVALID;
             if (range.accessed_by) values[0] = session_device();
             return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -105,10 +130,6 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
-    return driver::cuMemAdvise_v2(devPtr, count, advice, place_of(device));
-}
-
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
                                CUstream stream) {
     uint32_t reference;
@@ -120,12 +141,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice device, CUstream stream) {
-    return driver::cuMemPrefetchAsync_v2(devPtr, count, place_of(device), 0, stream);
-}
-
-CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
-                                size_t count) {
+CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute,
+                                CUdeviceptr devPtr, size_t count) {
     if (!data) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = check_managed(devPtr, count)) return status;
     Range range;

@@ -39,7 +39,9 @@ CUresult allocate_in_order(CUdeviceptr* address, size_t bytes, CUmemoryPool pool
     }
     note_use(stream);
     if (status != CUDA_SUCCESS) return status;
-    Range range{.base = allocated.address, .bytes = bytes, .handle = reinterpret_cast<uint64_t>(pool),
+    Range range{.base = allocated.address,
+                .bytes = bytes,
+                .handle = reinterpret_cast<uint64_t>(pool),
                 .memory = Memory::kPool};
     status = note(range, Op::kMemFree);
     if (status == CUDA_SUCCESS) *address = allocated.address;
@@ -108,7 +110,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     return status;
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t width, size_t height, unsigned int element) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t width, size_t height,
+                            unsigned int element) {
     bool known_element = element == 4 || element == 8 || element == 16;
     if (!dptr || !pPitch || width == 0 || height == 0 || !known_element) return CUDA_ERROR_INVALID_VALUE;
     size_t pitch = (width + kPitchAlignment - 1) & ~(kPitchAlignment - 1);
@@ -126,7 +129,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     Range range;
     if (!find_range(dptr, range) || range.base != dptr) return CUDA_ERROR_INVALID_VALUE;
     bool managed = range.memory == Memory::kManaged;
-    if (!managed && range.memory != Memory::kDevice && range.memory != Memory::kPool) return CUDA_ERROR_INVALID_VALUE;
+    if (!managed && range.memory != Memory::kDevice && range.memory != Memory::kPool)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!take_range(dptr, range)) return CUDA_ERROR_INVALID_VALUE;
     return give_back(managed ? Op::kHostFree : Op::kMemFree, dptr);
 }

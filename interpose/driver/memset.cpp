@@ -45,15 +45,18 @@ CUresult fill_rows(CUdeviceptr to, size_t pitch, size_t width, size_t height, si
 }  // namespace
 
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-    return fill_run(to, count, 1, stream, [&](CUdeviceptr at) { return driver::cuMemsetD8Async(at, value, count, stream); });
+    return fill_run(to, count, 1, stream,
+                    [&](CUdeviceptr at) { return driver::cuMemsetD8Async(at, value, count, stream); });
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
-    return fill_run(to, count, 2, stream, [&](CUdeviceptr at) { return driver::cuMemsetD16Async(at, value, count, stream); });
+    return fill_run(to, count, 2, stream,
+                    [&](CUdeviceptr at) { return driver::cuMemsetD16Async(at, value, count, stream); });
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
-    return fill_run(to, count, 4, stream, [&](CUdeviceptr at) { return driver::cuMemsetD32Async(at, value, count, stream); });
+    return fill_run(to, count, 4, stream,
+                    [&](CUdeviceptr at) { return driver::cuMemsetD32Async(at, value, count, stream); });
 }
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,

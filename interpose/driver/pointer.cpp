@@ -51,27 +51,48 @@ CUresult pool_of(void* data, const Range& range) {
 CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, uint64_t address) {
     uint64_t unit = address & ~(kMappingUnit - 1);
     switch (attribute) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, context_of(range));
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return memory_type(data, range);
-        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return device_pointer(data, range, address);
-        case CU_POINTER_ATTRIBUTE_HOST_POINTER: return host_pointer(data, range, address);
-        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give_flag(data, range.sync_memops);
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give<unsigned long long>(data, range.id);
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give_flag(data, range.memory == Memory::kManaged);
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give<int>(data, session_device());
-        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give_flag(data, false);
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, range.base);
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give<size_t>(data, range.bytes);
-        case CU_POINTER_ATTRIBUTE_MAPPED: return give_flag(data, true);
-        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return give<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
-        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give_flag(data, false);
-        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return pool_of(data, range);
-        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give<size_t>(data, kMappingUnit);
-        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, unit);
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give<unsigned long long>(data, range.id);
-        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give_flag(data, false);
-        default: return CUDA_ERROR_NOT_SUPPORTED;   // P2P_TOKENS among them
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            return give(data, context_of(range));
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            return memory_type(data, range);
+        case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+            return device_pointer(data, range, address);
+        case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+            return host_pointer(data, range, address);
+        case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+            return give_flag(data, range.sync_memops);
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+            return give<unsigned long long>(data, range.id);
+        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+            return give_flag(data, range.memory == Memory::kManaged);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            return give<int>(data, session_device());
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+            return give_flag(data, false);
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+            return give(data, range.base);
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+            return give<size_t>(data, range.bytes);
+        case CU_POINTER_ATTRIBUTE_MAPPED:
+            return give_flag(data, true);
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+            return give<unsigned long long>(data, CU_MEM_HANDLE_TYPE_NONE);
+        case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+            return give_flag(data, false);
+        case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+            return give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            return pool_of(data, range);
+        case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+            return give<size_t>(data, kMappingUnit);
+        case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+            return give(data, unit);
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return give<unsigned long long>(data, range.id);
+        case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+            return give_flag(data, false);
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;  // P2P_TOKENS among them
     }
 }
 
@@ -88,15 +109,20 @@ CUresult answer_nothing(void* data, CUpointer_attribute attribute) {
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give<uint64_t>(data, 0);
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give<int>(data, CU_DEVICE_INVALID);
-        case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_NOT_SUPPORTED;
-        default: return give<unsigned>(data, 0);
+        case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+            return give<uint64_t>(data, 0);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            return give<int>(data, CU_DEVICE_INVALID);
+        case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+            return CUDA_ERROR_NOT_SUPPORTED;
+        default:
+            return give<unsigned>(data, 0);
     }
 }
 
 bool known(CUpointer_attribute attribute) {
-    return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT && attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+    return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+           attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
 }
 
 }  // namespace
@@ -125,7 +151,9 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
 // Synchronous operations wait for the stream anyway, so there is nothing to do but to remember.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
     if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-    auto set = [](Range& range, const void* flag) { range.sync_memops = *static_cast<const unsigned*>(flag) != 0; };
+    auto set = [](Range& range, const void* flag) {
+        range.sync_memops = *static_cast<const unsigned*>(flag) != 0;
+    };
     return change_range(ptr, set, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

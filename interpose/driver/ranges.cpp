@@ -18,7 +18,7 @@ constexpr uint64_t kMaxRanges = 1ull << 20;
 
 struct Map {
     pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-    Range* ranges = nullptr;    // kMaxRanges of address space, touched as it fills
+    Range* ranges = nullptr;  // kMaxRanges of address space, touched as it fills
     uint64_t count = 0;
     uint64_t last_id = 0;
 };
@@ -39,8 +39,10 @@ uint64_t first_after(uint64_t address) {
     uint64_t high = map.count;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
-        if (map.ranges[middle].base + map.ranges[middle].bytes <= address) low = middle + 1;
-        else high = middle;
+        if (map.ranges[middle].base + map.ranges[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }

@@ -23,18 +23,28 @@
 
 namespace smt::interpose::driver {
 
-enum class Memory : uint8_t { kDevice, kPool, kVirtual, kGlobal, kPinned, kManaged, kRegistered, kAlias, kNoted };
+enum class Memory : uint8_t {
+    kDevice,
+    kPool,
+    kVirtual,
+    kGlobal,
+    kPinned,
+    kManaged,
+    kRegistered,
+    kAlias,
+    kNoted
+};
 
 struct Range {
     uint64_t base = 0;
     uint64_t bytes = 0;
-    uint64_t target = 0;    // kRegistered, kAlias: the other address of `base`
-    uint64_t handle = 0;    // kPool: the CUmemoryPool; kGlobal: the image's address
-    uint64_t id = 0;        // CU_POINTER_ATTRIBUTE_BUFFER_ID; given by add_range
-    uint32_t flags = 0;     // as the application passed them
+    uint64_t target = 0;  // kRegistered, kAlias: the other address of `base`
+    uint64_t handle = 0;  // kPool: the CUmemoryPool; kGlobal: the image's address
+    uint64_t id = 0;      // CU_POINTER_ATTRIBUTE_BUFFER_ID; given by add_range
+    uint32_t flags = 0;   // as the application passed them
     Memory memory = Memory::kDevice;
     bool sync_memops = false;
-    bool read_mostly = false;           // kManaged, and the rest too: advice, which is only remembered
+    bool read_mostly = false;  // kManaged, and the rest too: advice, which is only remembered
     bool accessed_by = false;
     CUmemLocation preferred = {};
     CUmemLocation prefetched = {};

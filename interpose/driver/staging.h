@@ -24,9 +24,9 @@
 namespace smt::interpose::driver {
 
 struct StagingSlot {
-    char* data;             // kStagingSlotBytes
+    char* data;  // kStagingSlotBytes
     uint32_t index;
-    uint32_t word;          // its completion word
+    uint32_t word;  // its completion word
     uint64_t done_value;
 };
 

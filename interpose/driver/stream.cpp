@@ -1,6 +1,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
@@ -91,6 +92,19 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     note_use(stream);
     note_use(*object);
     return status;
+}
+
+// Managed memory lies in pinned host memory, which every stream and the processor may always reach:
+// there is nothing to attach.
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t, unsigned int flags) {
+    Stream* object;
+    Range range;
+    if (!look_up(stream, object)) return CUDA_ERROR_INVALID_HANDLE;
+    bool known =
+        flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    if (!known || !find_range(address, range) || range.memory != Memory::kManaged)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {

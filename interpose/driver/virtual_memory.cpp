@@ -27,7 +27,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     Range range;
-    if (!find_range(ptr, range) || range.base != ptr || range.bytes != size || range.memory != Memory::kVirtual)
+    if (!find_range(ptr, range) || range.base != ptr || range.bytes != size ||
+        range.memory != Memory::kVirtual)
         return CUDA_ERROR_INVALID_VALUE;
     if (!take_range(ptr, range)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status;
@@ -37,7 +38,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
         call.in(protocol::AddressRange{ptr, size});
         status = call.wait();
     }
-    if (status != CUDA_SUCCESS) add_range(range);   // something is mapped there still
+    if (status != CUDA_SUCCESS) add_range(range);  // something is mapped there still
     return status;
 }
 

@@ -84,11 +84,13 @@ CUresult storage_delete(CUcontext context, void* key) {
                                                                        : CUDA_ERROR_INVALID_HANDLE;
 }
 
+// Miss: INVALID_HANDLE. No active context, also after a reset of it: INVALID_CONTEXT, which is what
+// tells cudart to retain the primary context (again).
 CUresult storage_get(void** value, CUcontext context, void* key) {
     if (native()) return reinterpret_cast<decltype(&storage_get)>(real_storage[2])(value, context, key);
     if (!ready()) return not_ready();
     if (!context) context = current_context();
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!is_active(context)) return CUDA_ERROR_INVALID_CONTEXT;
     Stored* found = find_stored(context, key);
     if (!found || found->live.load(std::memory_order_acquire) == 0) return CUDA_ERROR_INVALID_HANDLE;
     if (value) *value = found->value.load(std::memory_order_relaxed);

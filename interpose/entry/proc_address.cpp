@@ -1,5 +1,9 @@
 // cuGetProcAddress: a driver function by name and CUDA version. The answer is always one of our own
 // stubs, or nothing: a function we do not know never reaches the application from the real driver.
+//
+// As the driver does (seen with 580.159): version 2 succeeds with a null pointer and says why in the
+// status; unknown flags are INVALID_VALUE and nothing is written. Version 1 has no status, so there
+// a missing function is NOT_FOUND.
 #include <string.h>
 
 #include <iterator>
@@ -50,10 +54,10 @@ CUresult real_answer(const char* symbol, int version, cuuint64_t flags, void** f
     const DriverApi* driver = real_driver();
     *function = nullptr;
     *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    if (!driver) return CUDA_ERROR_NOT_FOUND;
+    if (!driver) return CUDA_SUCCESS;
     if (driver->cuGetProcAddress_v2)
         return driver->cuGetProcAddress_v2(symbol, function, version, flags, found);
-    if (!driver->cuGetProcAddress) return CUDA_ERROR_NOT_FOUND;
+    if (!driver->cuGetProcAddress) return CUDA_SUCCESS;
     CUresult status = driver->cuGetProcAddress(symbol, function, version, flags);
     if (status == CUDA_SUCCESS && *function) *found = CU_GET_PROC_ADDRESS_SUCCESS;
     return status;
@@ -61,26 +65,20 @@ CUresult real_answer(const char* symbol, int version, cuuint64_t flags, void** f
 
 CUresult resolve(const char* symbol, void** function, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* found) {
-    *function = nullptr;
-    *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    if (flags & ~kKnownFlags) return CUDA_ERROR_INVALID_VALUE;
     // cudart asks once for the empty name, to see whether anybody answers.
     if (*symbol == 0) return real_answer(symbol, version, flags, function, found);
-    bool real = real_driver() != nullptr;
-    if (real) {
+    if (real_driver()) {
         CUresult status = real_answer(symbol, version, flags, function, found);
         if (status != CUDA_SUCCESS || !*function) return *function = nullptr, status;
-        *function = nullptr;
-        *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
+    *function = nullptr;
+    *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     const Resolvable* first = first_of(symbol);
-    if (!first) return CUDA_ERROR_NOT_FOUND;
-    const Resolvable* best =
-        best_of(first, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
-    if (!best) {
-        *found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
-        return CUDA_ERROR_NOT_FOUND;
-    }
+    if (!first) return CUDA_SUCCESS;
+    *found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+    bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+    const Resolvable* best = best_of(first, version, per_thread);
+    if (!best) return CUDA_SUCCESS;
     *function = reinterpret_cast<void*>(best->fn);
     *found = CU_GET_PROC_ADDRESS_SUCCESS;
     return CUDA_SUCCESS;
@@ -91,12 +89,13 @@ CUresult resolve(const char* symbol, void** function, int version, cuuint64_t fl
 namespace driver {
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
-    return driver::cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+    CUresult status = driver::cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+    return status == CUDA_SUCCESS && !*function ? CUDA_ERROR_NOT_FOUND : status;
 }
 
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* found) {
-    if (!symbol || !function) return CUDA_ERROR_INVALID_VALUE;
+    if (!symbol || !function || (flags & ~kKnownFlags)) return CUDA_ERROR_INVALID_VALUE;
     CUdriverProcAddressQueryResult answer;
     CUresult status = resolve(symbol, function, version, flags, &answer);
     if (found) *found = answer;

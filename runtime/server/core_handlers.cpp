@@ -70,7 +70,9 @@ CUresult event_synchronize(Call& call) {
     CUevent event = nullptr;
     CUresult status = call.event(request.event, &event);
     if (status != CUDA_SUCCESS) return status;
-    if (request.flags & protocol::kEventQueryOnly) return call.driver.cuEventQuery(event);
+    if (request.flags & protocol::kEventQueryOnly) {
+        return call.driver.cuEventQuery ? call.driver.cuEventQuery(event) : CUDA_ERROR_NOT_SUPPORTED;
+    }
     status = call.driver.cuEventSynchronize(event);
     call.session.device_printf().collect(call.session);
     return status;

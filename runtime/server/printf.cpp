@@ -31,6 +31,7 @@ std::unique_lock<std::mutex> DevicePrintf::launching(Session& session) {
         collect_locked(*before);
     }
     holder_.store(&session, std::memory_order_release);
+    session.arena().header().printing.store(1, std::memory_order_release);
     return lock;
 }
 

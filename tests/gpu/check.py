@@ -95,9 +95,12 @@ class Checker:
         verdicts = [self.compare(name, kind, one) for one in done]
         right = [verdict for verdict, _ in verdicts if verdict]
         bad = next((i for i, (verdict, _) in enumerate(verdicts) if not verdict), None)
-        fields = dict(mode=mode, program=name, kind=kind, ok=len(right) == len(done), right=len(right), copies=len(done),
+        served = runtime.served(len(done))   # a run that smt did not see proves nothing
+        fields = dict(mode=mode, program=name, kind=kind, ok=len(right) == len(done) <= served, right=len(right),
+                      copies=len(done), served=served,
                       exact=right.count("exact"), rc=[one["rc"] for one in done], seconds=max(one["seconds"] for one in done),
-                      why="" if bad is None else verdicts[bad][1], unsupported=runtime.unsupported(), **more)
+                      why=verdicts[bad][1] if bad is not None else "" if served >= len(done) else f"smtd served {served} sessions",
+                      unsupported=runtime.unsupported(), **more)
         if bad is not None:
             fields.update(out=tail(done[bad]["out"], 600), err=tail(done[bad]["err"], 600), server_log=runtime.log(1500))
         self.lines.add(**fields)

@@ -245,9 +245,8 @@ def many_starts(count, at_once, budget):
     command = [places.program("fault_client"), "add"]
     with Runtime(places) as runtime:
         variables = {**environment, **runtime.variables()}
-        for _ in range(10):
-            run(command, variables, places.preload)
-        crowd = [Child(command, variables, places.preload) for _ in range(8)]   # the most threads it ever had count as warm
+        run(command, variables, places.preload)
+        crowd = [Child(command, variables, places.preload) for _ in range(at_once)]   # its most threads, arenas, channels
         warm = [child.finish()["rc"] for child in crowd]
         time.sleep(1)
         before = facts_of(runtime)

@@ -101,6 +101,15 @@ class Runtime:
     def status(self):
         return self._ask(KIND_STATUS)
 
+    def served(self, wanted, patience=1.0):
+        """How many sessions the server has served, once it has counted `wanted` or time is up."""
+        end = time.monotonic() + patience
+        while True:
+            served = (self.status() or {}).get("sessions_served", 0)
+            if served >= wanted or time.monotonic() > end or not self.server_pids():
+                return served
+            time.sleep(0.05)
+
     def server_pids(self):
         """The smtd processes that were started for this directory."""
         wanted = b"SMT_RUNTIME_DIR=" + self.directory.encode()

@@ -21,7 +21,7 @@ class BlockAllocator {
 public:
     struct Block {
         uint64_t base = 0;
-        uint64_t bytes = 0;      // taken; a multiple of the granularity
+        uint64_t bytes = 0;  // taken; a multiple of the granularity
         uint64_t requested = 0;
     };
 
@@ -44,12 +44,12 @@ public:
     Block find(uint64_t address) const;
 
     uint64_t used_bytes() const { return used_bytes_; }
-    uint64_t idle_bytes() const { return idle_bytes_; }   // in regions without blocks in use
+    uint64_t idle_bytes() const { return idle_bytes_; }  // in regions without blocks in use
 
 private:
     struct Region {
         uint64_t bytes;
-        uint64_t blocks;   // in use
+        uint64_t blocks;  // in use
     };
     using Blocks = std::map<uint64_t, uint64_t>;
 

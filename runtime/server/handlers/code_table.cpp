@@ -14,7 +14,8 @@ constexpr size_t kMaxImages = 64u << 10;
 
 }  // namespace
 
-CodeTable::CodeTable(const DriverApi& driver) : driver_(driver), times_(driver), limits_(driver), links_(driver) {}
+CodeTable::CodeTable(const DriverApi& driver)
+    : driver_(driver), times_(driver), limits_(driver), links_(driver) {}
 
 CodeTable::~CodeTable() {
     clear();
@@ -90,7 +91,7 @@ CUresult CodeTable::unload(Image& image) {
     image.gone = true;
     for (auto& [name, kernel] : image.kernels) {
         kernel->live.store(false);
-        while (kernel->users.load() != 0) std::this_thread::yield();   // as long as one launch takes
+        while (kernel->users.load() != 0) std::this_thread::yield();  // as long as one launch takes
         std::lock_guard table_lock(mutex_);
         by_handle_.erase(kernel->function);
         if (kernel->kernel) by_handle_.erase(kernel->kernel);
@@ -151,7 +152,8 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) con
     int value = 0;
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function) == CUDA_SUCCESS)
         kernel.registers = static_cast<uint32_t>(value);
-    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) == CUDA_SUCCESS)
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
+        CUDA_SUCCESS)
         kernel.static_shared = static_cast<uint32_t>(value);
     return CUDA_SUCCESS;
 }

@@ -31,7 +31,7 @@ struct Kernel {
     // What a launch reads.
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
-    bool prints = false;                 // may call printf
+    bool prints = false;  // may call printf
     uint32_t id = 0;
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
@@ -39,7 +39,7 @@ struct Kernel {
     uint32_t registers = 0;
     uint32_t static_shared = 0;
     // What the rest reads.
-    CUkernel kernel = nullptr;           // null for a module's function
+    CUkernel kernel = nullptr;  // null for a module's function
     uint32_t image = 0;
     std::string name;
     std::vector<protocol::ParameterInfo> parameters;
@@ -47,10 +47,10 @@ struct Kernel {
 
 struct Image {
     protocol::ImageOwner owner;
-    CUmodule module = nullptr;           // of a library: once it is asked for
+    CUmodule module = nullptr;  // of a library: once it is asked for
     CUlibrary library = nullptr;
     bool prints = false;
-    std::mutex mutex;                    // kernels, module; held while a kernel is fetched
+    std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
 };
@@ -70,8 +70,8 @@ public:
     CUresult library(uint32_t id, CUlibrary* library) const;
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints);
-    ImagePointer image(uint32_t id) const;   // null: none
-    CUresult unload(uint32_t id);            // the session's work is over
+    ImagePointer image(uint32_t id) const;  // null: none
+    CUresult unload(uint32_t id);           // the session's work is over
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
     CUresult fetch(uint32_t image_id, const char* name, journal::Writer& journal, Kernel** kernel);
 
@@ -84,12 +84,14 @@ public:
     // The kernel behind the driver's own handle, which a graph node tells; null: none of ours.
     Kernel* find(CUfunction function, CUkernel kernel) const;
 
-    void clear();   // unloads everything
+    void clear();  // unloads everything
     LaunchTimes& times() { return times_; }
     Limits& limits() { return limits_; }
     Links& links() { return links_; }
     // Whether any graph of the session holds a kernel that prints.
     std::atomic<bool>& graphs_print() { return graphs_print_; }
+    // Whether a kernel that prints was launched since somebody last asked.
+    std::atomic<bool>& output_expected() { return output_expected_; }
 
 private:
     static constexpr uint32_t kPageKernels = 256;
@@ -104,11 +106,12 @@ private:
 
     mutable std::mutex mutex_;
     std::map<uint32_t, ImagePointer> images_;
-    std::unordered_map<void*, Kernel*> by_handle_;   // CUfunction and CUkernel
+    std::unordered_map<void*, Kernel*> by_handle_;  // CUfunction and CUkernel
     std::vector<uint32_t> free_kernels_;
-    uint32_t next_kernel_ = 1;                       // 0 is no kernel
+    uint32_t next_kernel_ = 1;  // 0 is no kernel
     uint32_t next_image_ = 1;
     std::atomic<bool> graphs_print_{false};
+    std::atomic<bool> output_expected_{false};
     LaunchTimes times_;
     Limits limits_;
     Links links_;

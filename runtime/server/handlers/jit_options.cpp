@@ -24,14 +24,17 @@ bool carries_address(uint32_t option) {
         case CU_JIT_REFERENCED_KERNEL_NAMES:
         case CU_JIT_REFERENCED_KERNEL_COUNT:
         case CU_JIT_REFERENCED_VARIABLE_NAMES:
-        case CU_JIT_REFERENCED_VARIABLE_COUNT: return true;
-        default: return option >= CU_JIT_NUM_OPTIONS;
+        case CU_JIT_REFERENCED_VARIABLE_COUNT:
+            return true;
+        default:
+            return option >= CU_JIT_NUM_OPTIONS;
     }
 }
 
 }  // namespace
 
-bool JitOptions::read(const protocol::JitOption* options, uint32_t count, uint32_t log_bytes, uint32_t error_log_bytes) {
+bool JitOptions::read(const protocol::JitOption* options, uint32_t count, uint32_t log_bytes,
+                      uint32_t error_log_bytes) {
     for (uint32_t i = 0; i < count; ++i) {
         if (carries_address(options[i].option)) return false;
         add(static_cast<CUjit_option>(options[i].option), options[i].value);
@@ -46,7 +49,7 @@ bool JitOptions::read(const protocol::JitOption* options, uint32_t count, uint32
         add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(error_log_.data()));
         add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error_log_.size());
     }
-    if (!names_.empty()) add(CU_JIT_WALL_TIME, 0);   // the driver writes its value
+    if (!names_.empty()) add(CU_JIT_WALL_TIME, 0);  // the driver writes its value
     return true;
 }
 

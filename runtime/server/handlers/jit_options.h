@@ -14,11 +14,12 @@ namespace smt::runtime::server::handlers {
 class JitOptions {
 public:
     JitOptions() = default;
-    JitOptions(const JitOptions&) = delete;            // the driver holds addresses of its parts
+    JitOptions(const JitOptions&) = delete;  // the driver holds addresses of its parts
     JitOptions& operator=(const JitOptions&) = delete;
 
     // False: an option whose value is an address.
-    bool read(const protocol::JitOption* options, uint32_t count, uint32_t log_bytes, uint32_t error_log_bytes);
+    bool read(const protocol::JitOption* options, uint32_t count, uint32_t log_bytes,
+              uint32_t error_log_bytes);
 
     unsigned int count() const { return static_cast<unsigned int>(names_.size()); }
     CUjit_option* names() { return names_.data(); }

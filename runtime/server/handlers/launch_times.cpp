@@ -10,8 +10,8 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-constexpr uint64_t kAnchorLife = 2'000'000'000;   // ns; a float of 2000 ms is exact to 0.12 us
-constexpr int kLookedAt = 4;                      // pending launches asked about at each launch
+constexpr uint64_t kAnchorLife = 2'000'000'000;  // ns; a float of 2000 ms is exact to 0.12 us
+constexpr int kLookedAt = 4;                     // pending launches asked about at each launch
 
 uint64_t nanoseconds(float milliseconds) {
     return milliseconds > 0 ? static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6) : 0;
@@ -75,7 +75,8 @@ bool LaunchTimes::renew_anchor() {
 
 CUevent LaunchTimes::take_event() {
     CUevent event = nullptr;
-    if (idle_.empty()) return driver_.cuEventCreate(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS ? event : nullptr;
+    if (idle_.empty())
+        return driver_.cuEventCreate(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS ? event : nullptr;
     event = idle_.back();
     idle_.pop_back();
     return event;

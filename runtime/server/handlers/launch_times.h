@@ -27,12 +27,12 @@ public:
     LaunchTimes(const LaunchTimes&) = delete;
     LaunchTimes& operator=(const LaunchTimes&) = delete;
 
-    static bool wanted();   // SMT_JOURNAL_TIMES=1
+    static bool wanted();  // SMT_JOURNAL_TIMES=1
 
     // Around a launch; before() gives null when there can be no times. after() takes the event over.
     CUevent before(CUstream stream);
     void after(CUevent start, CUstream stream, journal::Writer& journal, uint64_t sequence);
-    void clear();           // waits for all that is pending
+    void clear();  // waits for all that is pending
 
 private:
     struct Anchor {
@@ -56,7 +56,7 @@ private:
 
     const DriverApi& driver_;
     std::mutex mutex_;
-    CUstream stream_ = nullptr;          // the anchor's
+    CUstream stream_ = nullptr;  // the anchor's
     std::shared_ptr<Anchor> anchor_;
     std::vector<CUevent> idle_;
     std::deque<Pending> pending_;

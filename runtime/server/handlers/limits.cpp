@@ -32,7 +32,7 @@ CUresult Limits::set(CUlimit limit, size_t value) {
     if (CUresult status = driver_.cuCtxGetLimit(&now, limit)) return status;
     if (value > now) {
         if (CUresult status = driver_.cuCtxSetLimit(limit, value)) return status;
-        if (CUresult status = driver_.cuCtxGetLimit(&value, limit)) return status;   // rounded
+        if (CUresult status = driver_.cuCtxGetLimit(&value, limit)) return status;  // rounded
     }
     std::lock_guard own_lock(mutex_);
     wanted_[limit] = value;

@@ -18,7 +18,7 @@ public:
 
     CUresult set(CUlimit limit, size_t value);
     CUresult get(CUlimit limit, size_t* value);
-    void clear();   // back to the defaults
+    void clear();  // back to the defaults
 
 private:
     const DriverApi& driver_;

@@ -21,9 +21,9 @@ public:
     explicit Links(const DriverApi& driver) : driver_(driver) {}
 
     CUresult create(JitOptionsPointer options, CUlinkState* state);
-    JitOptionsPointer find(CUlinkState state) const;   // null: none
+    JitOptionsPointer find(CUlinkState state) const;  // null: none
     CUresult destroy(CUlinkState state);
-    void clear();   // the states are destroyed already
+    void clear();  // the states are destroyed already
 
 private:
     const DriverApi& driver_;

@@ -59,7 +59,7 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
         if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
         collect_locked();
     }
-    if (CUresult status = memory_.allocate(bytes, address)) return status;   // may collect() itself
+    if (CUresult status = memory_.allocate(bytes, address)) return status;  // may collect() itself
     Lock lock(mutex_);
     note_live(*address, {pool, memory_.find(*address).bytes});
     return CUDA_SUCCESS;
@@ -176,12 +176,23 @@ CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
             *value = pool->switches[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
             return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *value = pool->threshold; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *value = pool->used + pool->pending; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *value = pool->reserved_high; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *value = pool->used; return CUDA_SUCCESS;
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *value = pool->used_high; return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            *value = pool->threshold;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+            *value = pool->used + pool->pending;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            *value = pool->reserved_high;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            *value = pool->used;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            *value = pool->used_high;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -207,7 +218,8 @@ CUresult Pools::set_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
             if (value != 0) return CUDA_ERROR_INVALID_VALUE;
             pool->used_high = pool->used;
             return CUDA_SUCCESS;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 

@@ -48,16 +48,16 @@ public:
     CUresult get_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t* value) const;
     CUresult set_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t value);
 
-    void collect();   // pending blocks whose event has completed become free
-    void clear();     // frees every pending block and forgets the pools; the tenant's work is over
+    void collect();  // pending blocks whose event has completed become free
+    void clear();    // frees every pending block and forgets the pools; the tenant's work is over
 
 private:
     struct Pool {
-        uint64_t switches[3] = {1, 1, 1};   // CU_MEMPOOL_ATTR_REUSE_*
+        uint64_t switches[3] = {1, 1, 1};  // CU_MEMPOOL_ATTR_REUSE_*
         uint64_t threshold = 0;
         uint64_t used = 0;
         uint64_t used_high = 0;
-        uint64_t pending = 0;               // reserved = used + pending
+        uint64_t pending = 0;  // reserved = used + pending
         uint64_t reserved_high = 0;
     };
     struct Block {
@@ -69,7 +69,7 @@ private:
         Block block;
         CUevent event;
     };
-    using Queue = std::deque<Pending>;      // of one stream, oldest first
+    using Queue = std::deque<Pending>;  // of one stream, oldest first
 
     Pool* find(uint64_t pool);
     const Pool* find(uint64_t pool) const;
@@ -89,7 +89,7 @@ private:
     std::map<uint64_t, Pool> pools_;
     std::unordered_map<CUdeviceptr, Block> live_;
     std::unordered_map<CUstream, Queue> pending_;
-    std::unordered_set<CUdeviceptr> freed_;   // addresses in pending_
+    std::unordered_set<CUdeviceptr> freed_;  // addresses in pending_
     std::vector<CUevent> idle_events_;
 };
 

@@ -15,24 +15,31 @@ CUresult cuGraphKernelNodeSetAttribute(Call& call, CUgraphNode node, CUkernelNod
     switch (attribute) {
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
         case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
-        default: break;
+        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+            return CUDA_ERROR_NOT_SUPPORTED;
+        default:
+            break;
     }
     if (!call.driver.cuGraphKernelNodeSetAttribute) return CUDA_ERROR_NOT_SUPPORTED;
     return call.driver.cuGraphKernelNodeSetAttribute(node, attribute, value);
 }
 
-CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count, CUstreamBatchMemOpParams* operations,
-                               unsigned int flags) {
+CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count,
+                               CUstreamBatchMemOpParams* operations, unsigned int flags) {
     if (!call.driver.cuStreamBatchMemOp_v2) return CUDA_ERROR_NOT_SUPPORTED;
     for (unsigned int i = 0; i < count; ++i) {
         CUdeviceptr address = 0;
         switch (operations[i].operation) {
             case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-            case CU_STREAM_MEM_OP_WAIT_VALUE_64: address = operations[i].waitValue.address; break;
+            case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+                address = operations[i].waitValue.address;
+                break;
             case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            case CU_STREAM_MEM_OP_WRITE_VALUE_64: address = operations[i].writeValue.address; break;
-            default: continue;
+            case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+                address = operations[i].writeValue.address;
+                break;
+            default:
+                continue;
         }
         if (!call.session.memory().may_touch(address, sizeof(cuuint64_t))) return CUDA_ERROR_INVALID_VALUE;
     }
@@ -44,7 +51,7 @@ CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count, 
 // the session is gone; the legacy stream, which lives as long as the session, tells.
 namespace {
 
-constexpr unsigned int kMostReferences = 1u << 16;   // in one call; they are counted one by one
+constexpr unsigned int kMostReferences = 1u << 16;  // in one call; they are counted one by one
 
 struct Destructor {
     std::weak_ptr<Stream> session;
@@ -66,19 +73,21 @@ void forget(Call& call, CUuserObject object, unsigned int count) {
 
 }  // namespace
 
-CUresult cuUserObjectCreate(Call& call, CUuserObject* object, void* data, CUhostFn destroy, unsigned int references,
-                            unsigned int flags) {
-    if (!object || !destroy || references == 0 || references > kMostReferences) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuUserObjectCreate(Call& call, CUuserObject* object, void* data, CUhostFn destroy,
+                            unsigned int references, unsigned int flags) {
+    if (!object || !destroy || references == 0 || references > kMostReferences)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!call.driver.cuUserObjectCreate) return CUDA_ERROR_NOT_SUPPORTED;
     auto destructor = std::make_unique<Destructor>();
     destructor->session = call.session.streams().legacy();
-    destructor->ours = call.session.callbacks().node(reinterpret_cast<uint64_t>(destroy),
-                                                     reinterpret_cast<uint64_t>(data));
+    destructor->ours =
+        call.session.callbacks().node(reinterpret_cast<uint64_t>(destroy), reinterpret_cast<uint64_t>(data));
     if (!destructor->ours.fn) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult status = call.driver.cuUserObjectCreate(object, destructor.get(), run_destructor, references, flags);
+    CUresult status =
+        call.driver.cuUserObjectCreate(object, destructor.get(), run_destructor, references, flags);
     if (status != CUDA_SUCCESS) return status;
     destructor.release();
-    adopt(call, *object, references - 1);   // the generated half adopts it once
+    adopt(call, *object, references - 1);  // the generated half adopts it once
     return CUDA_SUCCESS;
 }
 

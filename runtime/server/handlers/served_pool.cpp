@@ -70,7 +70,8 @@ CUresult cuMemPoolSetAccess(Call& call, CUmemoryPool, const CUmemAccessDesc* des
 
 CUresult cuMemPoolGetAccess(Call& call, CUmemAccess_flags* flags, CUmemoryPool, CUmemLocation* location) {
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
-    const bool here = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == call.session.device().device();
+    const bool here =
+        location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == call.session.device().device();
     *flags = here ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
@@ -79,13 +80,16 @@ CUresult cuDeviceGetDefaultMemPool(Call&, CUmemoryPool* pool, CUdevice) {
     return give(pool, handlers::Pools::kDefaultPool);
 }
 
-CUresult cuDeviceGetMemPool(Call& call, CUmemoryPool* pool, CUdevice) { return give(pool, pools(call).current()); }
+CUresult cuDeviceGetMemPool(Call& call, CUmemoryPool* pool, CUdevice) {
+    return give(pool, pools(call).current());
+}
 
 CUresult cuDeviceSetMemPool(Call& call, CUdevice, CUmemoryPool pool) {
     return pools(call).set_current(number(pool));
 }
 
-CUresult cuMemGetDefaultMemPool(Call&, CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+CUresult cuMemGetDefaultMemPool(Call&, CUmemoryPool* pool, CUmemLocation* location,
+                                CUmemAllocationType type) {
     CUresult status = check_place(*location, type);
     return status == CUDA_SUCCESS ? give(pool, handlers::Pools::kDefaultPool) : status;
 }

@@ -17,11 +17,14 @@ CUresult check(Call& call, const CUDA_RESOURCE_DESC& resource) {
         case CU_RESOURCE_TYPE_ARRAY:
             return call.owned(HandleKind::kArray, reinterpret_cast<uint64_t>(res.array.hArray));
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-            return call.owned(HandleKind::kMipmappedArray, reinterpret_cast<uint64_t>(res.mipmap.hMipmappedArray));
-        case CU_RESOURCE_TYPE_LINEAR: return memory(res.linear.devPtr, res.linear.sizeInBytes);
+            return call.owned(HandleKind::kMipmappedArray,
+                              reinterpret_cast<uint64_t>(res.mipmap.hMipmappedArray));
+        case CU_RESOURCE_TYPE_LINEAR:
+            return memory(res.linear.devPtr, res.linear.sizeInBytes);
         case CU_RESOURCE_TYPE_PITCH2D:
             return memory(res.pitch2D.devPtr, interpose::times(res.pitch2D.pitchInBytes, res.pitch2D.height));
-        default: return CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 

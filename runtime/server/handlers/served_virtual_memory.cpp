@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/handlers/tenant_ranges.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"
 
@@ -32,8 +33,8 @@ uint64_t let_go(CUmemGenericAllocationHandle handle) {
 
 }  // namespace
 
-CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
-                     unsigned long long flags) {
+CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* wanted, unsigned long long flags) {
     if (!call.driver.cuMemCreate) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
@@ -47,8 +48,12 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     if (status != CUDA_SUCCESS) return status;
     status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
-        memory.trim();
+        handlers::TenantRanges::trim_all();
         status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = memory.zero_physical(*handle, bytes);
+        if (status != CUDA_SUCCESS) call.driver.cuMemRelease(*handle);
     }
     if (status != CUDA_SUCCESS) {
         memory.discharge(bytes);
@@ -75,8 +80,8 @@ CUresult cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocationHandle* h
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(Call& call, CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
+CUresult cuMemMap(Call& call, CUdeviceptr address, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
     if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = call.driver.cuMemMap(address, bytes, offset, handle, flags);
     if (status == CUDA_SUCCESS) call.session.memory().note_mapping(address, bytes);

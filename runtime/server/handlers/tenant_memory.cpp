@@ -33,7 +33,8 @@ uint64_t plain_size(uint64_t bytes) { return bytes; }
 
 }  // namespace
 
-TenantMemory::TenantMemory(const DriverApi& driver, CUdevice device, uint64_t base, uint64_t bytes, uint64_t limit)
+TenantMemory::TenantMemory(const DriverApi& driver, CUdevice device, uint64_t base, uint64_t bytes,
+                           uint64_t limit)
     : driver_(driver), device_(device), base_(base), bytes_(bytes), limit_(limit), pools_(driver, *this) {
     addresses_.add(base, bytes);
     TenantRanges::add(*this);
@@ -53,7 +54,7 @@ CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = try_allocate(bytes, address);
     if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
-    TenantRanges::trim_all();   // no lock of ours is held: it takes each tenant's in turn
+    TenantRanges::trim_all();  // no lock of ours is held: it takes each tenant's in turn
     return try_allocate(bytes, address);
 }
 
@@ -108,7 +109,8 @@ uint64_t TenantMemory::take_addresses(uint64_t bytes, uint64_t alignment, uint64
     if (uint64_t address = addresses_.allocate(bytes, alignment)) return address;
     uint64_t wanted = std::max(kFurtherRangeBytes, chunk_multiple(bytes));
     CUdeviceptr range = 0;
-    if (driver_.cuMemAddressReserve(&range, wanted, std::max(alignment, kChunkBytes), 0, 0) != CUDA_SUCCESS) return 0;
+    if (driver_.cuMemAddressReserve(&range, wanted, std::max(alignment, kChunkBytes), 0, 0) != CUDA_SUCCESS)
+        return 0;
     further_ranges_[range] = wanted;
     addresses_.add(range, wanted);
     TenantRanges::claim(*this, range, wanted);
@@ -131,19 +133,40 @@ CUresult TenantMemory::make_chunk(uint64_t bytes, uint64_t* base) {
 CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+    properties.location = here();
     CUmemGenericAllocationHandle memory = 0;
     if (CUresult status = driver_.cuMemCreate(&memory, bytes, &properties, 0)) return status;
-    CUresult status = driver_.cuMemMap(base, bytes, 0, memory, 0);
-    driver_.cuMemRelease(memory);   // the mapping keeps it
-    if (status) return status;
+    CUresult status = map_and_zero(base, bytes, memory);
+    driver_.cuMemRelease(memory);  // the mapping keeps it
+    return status;
+}
+
+CUresult TenantMemory::map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
+    if (CUresult status = driver_.cuMemMap(base, bytes, 0, memory, 0)) return status;
     CUmemAccessDesc access{};
-    access.location = properties.location;
+    access.location = here();
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    status = driver_.cuMemSetAccess(base, bytes, &access, 1);
+    CUresult status = driver_.cuMemSetAccess(base, bytes, &access, 1);
     if (status == CUDA_SUCCESS) status = zero(base, bytes);
     if (status) driver_.cuMemUnmap(base, bytes);
     return status;
+}
+
+CUresult TenantMemory::zero_physical(CUmemGenericAllocationHandle memory, uint64_t bytes) {
+    Lock lock(mutex_);
+    uint64_t base = take_addresses(bytes, kChunkBytes, 0);
+    if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult status = map_and_zero(base, bytes, memory);
+    if (status == CUDA_SUCCESS) status = driver_.cuMemUnmap(base, bytes);
+    addresses_.release(base);
+    return status;
+}
+
+CUmemLocation TenantMemory::here() const {
+    CUmemLocation location{};
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device_;
+    return location;
 }
 
 CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
@@ -215,7 +238,8 @@ void TenantMemory::discharge(uint64_t bytes) {
 }
 
 CUresult TenantMemory::reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address) {
-    if (bytes == 0 || bytes % kChunkBytes != 0 || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0 || bytes % kChunkBytes != 0 || (alignment & (alignment - 1)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     Lock lock(mutex_);
     if (alignment && hint % alignment != 0) hint = 0;
     uint64_t found = take_addresses(bytes, alignment, hint);
@@ -280,7 +304,7 @@ void TenantMemory::clear() {
     large_.clear();
     slabs_.release_all();
     trim_to(0);
-    held_ = 0;   // what was charged went with its handles
+    held_ = 0;  // what was charged went with its handles
 }
 
 uint64_t TenantMemory::bytes_used() const {

@@ -27,10 +27,10 @@
 
 namespace smt::runtime::server::handlers {
 
-inline constexpr uint64_t kBlockBytes = 512;           // alignment of what an application gets
-inline constexpr uint64_t kChunkBytes = 2ull << 20;    // what the driver maps
+inline constexpr uint64_t kBlockBytes = 512;         // alignment of what an application gets
+inline constexpr uint64_t kChunkBytes = 2ull << 20;  // what the driver maps
 inline constexpr uint64_t kLargeBytes = 1ull << 20;
-inline constexpr uint64_t kCacheBytes = 64ull << 20;   // idle chunks kept
+inline constexpr uint64_t kCacheBytes = 64ull << 20;  // idle chunks kept
 
 class TenantMemory {
 public:
@@ -41,20 +41,22 @@ public:
     TenantMemory& operator=(const TenantMemory&) = delete;
 
     CUresult allocate(uint64_t bytes, CUdeviceptr* address);
-    CUresult free(CUdeviceptr address);         // INVALID_VALUE unless an allocation starts there
+    CUresult free(CUdeviceptr address);  // INVALID_VALUE unless an allocation starts there
     CUresult info(uint64_t* free, uint64_t* total);
 
     // Addresses for the application's own mappings. A hint that is not free is ignored.
     CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address);
     CUresult release_reservation(CUdeviceptr address, uint64_t bytes);
-    bool reserved(CUdeviceptr address, uint64_t bytes) const;   // inside one reservation
-    void note_mapping(CUdeviceptr address, uint64_t bytes);     // the application mapped memory there
+    bool reserved(CUdeviceptr address, uint64_t bytes) const;  // inside one reservation
+    void note_mapping(CUdeviceptr address, uint64_t bytes);    // the application mapped memory there
     void forget_mappings(CUdeviceptr address, uint64_t bytes);
 
     // Physical memory that others made for the tenant (cuMemCreate, arrays): OUT_OF_MEMORY beyond
     // the limit.
     CUresult charge(uint64_t bytes);
     void discharge(uint64_t bytes);
+    // Zeroes physical memory that the application is about to get, through a mapping of its own.
+    CUresult zero_physical(CUmemGenericAllocationHandle memory, uint64_t bytes);
 
     // The allocation or mapping that contains the address; bytes 0: none.
     BlockAllocator::Block find(CUdeviceptr address) const;
@@ -81,7 +83,9 @@ private:
     CUresult allocate_large(uint64_t bytes, CUdeviceptr* address);
     CUresult make_chunk(uint64_t bytes, uint64_t* base);
     CUresult map_zeroed(uint64_t base, uint64_t bytes);
+    CUresult map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
     CUresult zero(uint64_t base, uint64_t bytes);
+    CUmemLocation here() const;
     void drop_chunk(uint64_t base, uint64_t bytes);
     void trim_to(uint64_t bound);
     uint64_t take_addresses(uint64_t bytes, uint64_t alignment, uint64_t hint);
@@ -93,18 +97,18 @@ private:
     const uint64_t bytes_;
     const uint64_t limit_;
 
-    mutable std::mutex mutex_;                    // everything below
+    mutable std::mutex mutex_;  // everything below
     BlockAllocator addresses_{kChunkBytes};
     BlockAllocator slabs_{kBlockBytes};
     std::map<uint64_t, Chunk> large_;
-    std::multimap<uint64_t, uint64_t> cached_;    // bytes -> base
-    std::map<uint64_t, uint64_t> reservations_;   // base -> bytes
-    std::map<uint64_t, uint64_t> mappings_;       // base -> bytes
-    std::map<uint64_t, uint64_t> further_ranges_; // base -> bytes, reserved by us when the range was full
+    std::multimap<uint64_t, uint64_t> cached_;     // bytes -> base
+    std::map<uint64_t, uint64_t> reservations_;    // base -> bytes
+    std::map<uint64_t, uint64_t> mappings_;        // base -> bytes
+    std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes, reserved by us when the range was full
     uint64_t cached_bytes_ = 0;
-    uint64_t held_ = 0;                           // physical memory, cached chunks included
+    uint64_t held_ = 0;  // physical memory, cached chunks included
     uint64_t kept_ = 0;
-    CUstream stream_ = nullptr;                   // zeroes chunks; made at the first one
+    CUstream stream_ = nullptr;  // zeroes chunks; made at the first one
 
     Pools pools_;
 };

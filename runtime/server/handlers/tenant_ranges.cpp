@@ -49,7 +49,8 @@ bool TenantRanges::may_touch(const TenantMemory& tenant, uint64_t address, uint6
     if (address + bytes < address) return false;
     std::shared_lock lock(claims_mutex);
     return std::none_of(claims.begin(), claims.end(), [&](const Claim& claim) {
-        return claim.tenant != &tenant && address < claim.base + claim.bytes && claim.base < address + std::max<uint64_t>(bytes, 1);
+        return claim.tenant != &tenant && address < claim.base + claim.bytes &&
+               claim.base < address + std::max<uint64_t>(bytes, 1);
     });
 }
 

@@ -11,7 +11,7 @@ class TenantMemory;
 class TenantRanges {
 public:
     static void add(TenantMemory& tenant);
-    static void remove(const TenantMemory& tenant);   // with its claims
+    static void remove(const TenantMemory& tenant);  // with its claims
     static void claim(const TenantMemory& tenant, uint64_t base, uint64_t bytes);
 
     // Whether no other tenant has claimed any of the bytes.

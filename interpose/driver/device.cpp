@@ -1,0 +1,28 @@
+#include "interpose/driver/device.h"
+
+namespace smt::interpose::adjust {
+
+CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute attribute, CUdevice) {
+    if (status != CUDA_SUCCESS || !value) return status;
+    switch (attribute) {
+        // The kernel runs in the server, where the application's own pages are not mapped.
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+        // Registered memory is reached through the arena, at another address.
+        case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+        case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
+        // Not served; see docs/limits.md.
+        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: *value = 0; break;
+        default: break;
+    }
+    return status;
+}
+
+}  // namespace smt::interpose::adjust

@@ -1,0 +1,137 @@
+// Stream capture. Every capture is begun as RELAXED, so that one tenant's capture forbids another
+// tenant nothing; what the application asked for, its own process keeps. The session counts the
+// captures under way: while there are none nobody asks the driver whether a stream captures.
+#include <vector>
+
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+namespace {
+
+// Nodes that a client names as dependencies, with or without edge data. False: not all are its own.
+struct Dependencies {
+    const CUgraphNode* nodes = nullptr;
+    const CUgraphEdgeData* edges = nullptr;
+    uint64_t count = 0;
+};
+
+bool read(Call& call, uint64_t count, bool with_edges, Dependencies* dependencies) {
+    dependencies->count = count;
+    if (count > protocol::kNull / sizeof(uint64_t)) return false;
+    dependencies->nodes = reinterpret_cast<const CUgraphNode*>(call.in.take(count * sizeof(CUgraphNode)));
+    if (with_edges)
+        dependencies->edges =
+            reinterpret_cast<const CUgraphEdgeData*>(call.in.take(count * sizeof(CUgraphEdgeData)));
+    if (!call.in.good()) return false;
+    for (uint64_t i = 0; i < count; ++i) {
+        if (call.owned(HandleKind::kGraphNode, reinterpret_cast<uint64_t>(dependencies->nodes[i])))
+            return false;
+    }
+    return true;
+}
+
+CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
+    if (reference == protocol::kLegacyStream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return call.plain_stream(reference, stream);
+}
+
+bool has_capture(Call& call, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return call.driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+CUresult handle_begin_capture(Call& call) {
+    protocol::StreamCapture request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    // Counted first: another lane must not take the stream for an ordinary one meanwhile.
+    call.session.streams().capture_begun();
+    CUresult status = call.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (status) call.session.streams().capture_ended();
+    return status;
+}
+
+CUresult handle_begin_capture_to_graph(Call& call) {
+    auto request = call.in.scalar<protocol::StreamCapture>();
+    auto count = call.in.scalar<uint64_t>();
+    Dependencies dependencies;
+    if (!read(call, count, true, &dependencies)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kGraph, request.graph)) return status;
+    CUstream stream = nullptr;
+    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    call.session.streams().capture_begun();
+    CUresult status = call.driver.cuStreamBeginCaptureToGraph(
+        stream, reinterpret_cast<CUgraph>(request.graph), dependencies.nodes, dependencies.edges,
+        dependencies.count, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (status) call.session.streams().capture_ended();
+    return status;
+}
+
+// A capture that went wrong is over as well once it was ended: the stream itself tells.
+CUresult handle_end_capture(Call& call) {
+    protocol::StreamRef request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    bool captured = has_capture(call, stream);
+    CUgraph graph = nullptr;
+    CUresult status = call.driver.cuStreamEndCapture(stream, &graph);
+    if (captured && !has_capture(call, stream)) call.session.streams().capture_ended();
+    if (graph) call.adopt(HandleKind::kGraph, reinterpret_cast<uint64_t>(graph));
+    if (status) return status;
+    call.out.scalar(reinterpret_cast<uint64_t>(graph));
+    return CUDA_SUCCESS;
+}
+
+// The graph and the nodes given out may be used from then on.
+CUresult handle_capture_info(Call& call) {
+    protocol::StreamRef request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = call.plain_stream(request.stream, &stream)) return status;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    CUgraph graph = nullptr;
+    const CUgraphNode* nodes = nullptr;
+    const CUgraphEdgeData* edges = nullptr;
+    size_t count = 0;
+    CUresult status =
+        call.driver.cuStreamGetCaptureInfo_v3(stream, &capture, &id, &graph, &nodes, &edges, &count);
+    if (status) return status;
+    protocol::CaptureInfo info{static_cast<uint32_t>(capture), 0, 0, 0};
+    if (capture != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        call.out.scalar(info);
+        return CUDA_SUCCESS;
+    }
+    info.dependency_count = static_cast<uint32_t>(count);
+    info.id = id;
+    info.graph = reinterpret_cast<uint64_t>(graph);
+    call.lend(HandleKind::kGraph, info.graph);
+    for (size_t i = 0; i < count; ++i)
+        call.lend(HandleKind::kGraphNode, reinterpret_cast<uint64_t>(nodes[i]));
+    std::vector<CUgraphEdgeData> none(edges ? 0 : count);
+    call.out.scalar(info);
+    call.out.bytes(nodes, count * sizeof(CUgraphNode));
+    call.out.bytes(edges ? edges : none.data(), count * sizeof(CUgraphEdgeData));
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_update_capture(Call& call) {
+    auto request = call.in.scalar<protocol::StreamUpdateCapture>();
+    Dependencies dependencies;
+    if (!read(call, request.dependency_count, request.has_edge_data != 0, &dependencies))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    return call.driver.cuStreamUpdateCaptureDependencies_v2(
+        stream, const_cast<CUgraphNode*>(dependencies.nodes), dependencies.edges, dependencies.count,
+        request.flags);
+}
+
+}  // namespace smt::runtime::server::handlers

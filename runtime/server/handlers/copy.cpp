@@ -1,0 +1,53 @@
+// Copies: between places the server reaches (kCopy), and through a staging slot (kCopySlot).
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/copy_plan.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+namespace {
+
+// Enqueues the copy and, behind it, the word that tells the client. With device output on its way
+// a copy from the device is waited for here, because to the application it is a synchronisation.
+CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot, uint32_t word) {
+    CopyPlan plan;
+    if (CUresult status = plan_slot_copy(call, request, slot, &plan)) return status;
+    StreamPointer stream;
+    if (CUresult status = use_stream(call, request.stream, &stream)) return status;
+    if (call.session.streams().capturing(stream->handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
+    if (!request.to_device && call.session.code().output_expected().exchange(false)) {
+        if (CUresult status = await(call, *stream)) return status;
+    }
+    return call.driver.cuStreamWriteValue64_v2(stream->handle, call.session.arena().word_address(word),
+                                               request.done_value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+}  // namespace
+
+CUresult handle_copy(Call& call) {
+    protocol::Copy request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CopyPlan plan;
+    if (CUresult status = plan_copy(call, request, &plan)) return status;
+    StreamPointer stream;
+    if (CUresult status = use_stream(call, request.stream, &stream)) return status;
+    if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
+    return request.wait ? await(call, *stream) : CUDA_SUCCESS;
+}
+
+// The client waits for the slot's word, so it is written whatever happens.
+CUresult handle_copy_slot(Call& call) {
+    protocol::CopySlot request;
+    uint64_t slot = 0;
+    uint32_t word = 0;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = copy_slot(call, request, slot, word);
+    if (status) complete_slot(call, word, request.done_value, status);
+    return status;
+}
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,128 @@
+// Kernels and variables of images: finding them and telling about them.
+#include <vector>
+
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+namespace {
+
+constexpr uint64_t kMaxNameBytes = 192u << 10;  // of all names in one reply
+
+// The attributes a client answers questions from.
+void fill_attributes(Call& call, CUfunction function, protocol::FunctionInfo& info) {
+    for (uint32_t i = 0; i < protocol::kFunctionAttributes; ++i) {
+        int value = 0;
+        if (call.driver.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(i), function) ==
+            CUDA_SUCCESS)
+            info.attributes[i] = value;
+    }
+}
+
+CUresult module_names(const DriverApi& driver, CUmodule module, std::vector<const char*>& names) {
+    unsigned int count = 0;
+    if (CUresult status = driver.cuModuleGetFunctionCount(&count, module)) return status;
+    std::vector<CUfunction> functions(count);
+    if (CUresult status = driver.cuModuleEnumerateFunctions(functions.data(), count, module)) return status;
+    for (CUfunction function : functions) {
+        const char* name = nullptr;
+        if (driver.cuFuncGetName(&name, function) == CUDA_SUCCESS && name) names.push_back(name);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult library_names(const DriverApi& driver, CUlibrary library, std::vector<const char*>& names) {
+    unsigned int count = 0;
+    if (CUresult status = driver.cuLibraryGetKernelCount(&count, library)) return status;
+    std::vector<CUkernel> kernels(count);
+    if (CUresult status = driver.cuLibraryEnumerateKernels(kernels.data(), count, library)) return status;
+    for (CUkernel kernel : kernels) {
+        const char* name = nullptr;
+        if (driver.cuKernelGetName(&name, kernel) == CUDA_SUCCESS && name) names.push_back(name);
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult handle_get_function(Call& call) {
+    auto request = call.in.scalar<protocol::ObjectRef>();
+    const char* name = call.in.string();
+    if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
+    Kernel* kernel = nullptr;
+    CUresult status = call.session.code().fetch(request.object, name, call.session.journal(), &kernel);
+    if (status) return status;
+    protocol::FunctionInfo info{};
+    info.function = kernel->id;
+    info.parameter_count = static_cast<uint32_t>(kernel->parameters.size());
+    info.parameter_bytes = kernel->parameter_bytes;
+    info.name_bytes = static_cast<uint32_t>(kernel->name.size() + 1);
+    fill_attributes(call, kernel->function, info);
+    call.out.scalar(info);
+    call.out.bytes(kernel->parameters.data(), kernel->parameters.size() * sizeof(protocol::ParameterInfo));
+    call.out.bytes(kernel->name.c_str(), info.name_bytes);
+    return CUDA_SUCCESS;
+}
+
+// The count, then names, as many as a reply holds.
+CUresult handle_enumerate_functions(Call& call) {
+    protocol::ObjectRef request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    std::vector<const char*> names;
+    CUresult status = image->library ? library_names(call.driver, image->library, names)
+                                     : module_names(call.driver, image->module, names);
+    if (status) return status;
+    std::string text;
+    for (const char* name : names) {
+        size_t bytes = std::char_traits<char>::length(name) + 1;
+        if (text.size() + bytes > kMaxNameBytes) break;
+        text.append(name, bytes);
+    }
+    call.out.scalar(static_cast<uint32_t>(names.size()));
+    call.out.bytes(text.data(), text.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_function_attribute(Call& call) {
+    protocol::FunctionAttribute request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUfunction function = nullptr;
+    if (CUresult status = call.function(request.function, &function)) return status;
+    return call.driver.cuFuncSetAttribute(function, static_cast<CUfunction_attribute>(request.attribute),
+                                          request.value);
+}
+
+CUresult handle_get_global(Call& call) {
+    auto request = call.in.scalar<protocol::ObjectRef>();
+    const char* name = call.in.string();
+    if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    CUresult status = image->library
+                          ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
+                          : call.driver.cuModuleGetGlobal_v2(&address, &bytes, image->module, name);
+    if (status) return status;
+    call.out.scalar(protocol::MemAllocated{address, bytes});
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_get_managed(Call& call) {
+    auto request = call.in.scalar<protocol::ObjectRef>();
+    const char* name = call.in.string();
+    if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
+    CUlibrary library = nullptr;
+    if (CUresult status = call.library(request.object, &library)) return status;
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    if (CUresult status = call.driver.cuLibraryGetManaged(&address, &bytes, library, name)) return status;
+    call.out.scalar(protocol::MemAllocated{address, bytes});
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::server::handlers

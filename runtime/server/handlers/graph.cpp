@@ -1,0 +1,102 @@
+// Graphs: launching them, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
+#include <mutex>
+
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/copy_plan.h"
+#include "runtime/server/handlers/graph_place.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/printf.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+using protocol::NodeOperation;
+
+CUresult handle_graph_launch(Call& call) {
+    protocol::GraphLaunch request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kGraphExec, request.exec)) return status;
+    CUstream stream = nullptr;
+    if (CUresult status = call.stream(request.stream, &stream)) return status;
+    std::unique_lock<std::mutex> printing;
+    if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
+        printing = call.session.device_printf().launching(call.session);
+        call.session.code().output_expected().store(true);
+    }
+    return call.driver.cuGraphLaunch(reinterpret_cast<CUgraphExec>(request.exec), stream);
+}
+
+CUresult handle_graph_memcpy_node(Call& call) {
+    auto request = call.in.scalar<protocol::GraphCopyNode>();
+    NodePlace place;
+    if (CUresult status = read_place(call, request, &place)) return status;
+    CopyPlan plan;
+    if (CUresult status = plan_copy(call, request.copy, &plan)) return status;
+    CUDA_MEMCPY3D shape = plan.shape();
+    CUresult status = CUDA_SUCCESS;
+    switch (place.operation) {
+        case NodeOperation::kAdd:
+            status = call.driver.cuGraphAddMemcpyNode(&place.node, place.graph, place.dependencies,
+                                                      place.dependency_count, &shape, call.context());
+            break;
+        case NodeOperation::kSet:
+            status = call.driver.cuGraphMemcpyNodeSetParams(place.node, &shape);
+            break;
+        case NodeOperation::kExecSet:
+            status =
+                call.driver.cuGraphExecMemcpyNodeSetParams(place.exec, place.node, &shape, call.context());
+            break;
+    }
+    return answer_node(call, place, status);
+}
+
+CUresult handle_graph_memcpy_node_get(Call& call) {
+    uint64_t node = 0;
+    if (!decode(call, node)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kGraphNode, node)) return status;
+    CUDA_MEMCPY3D shape{};
+    CUresult status = call.driver.cuGraphMemcpyNodeGetParams(reinterpret_cast<CUgraphNode>(node), &shape);
+    if (status) return status;
+    call.out.scalar(shape);
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_graph_host_node(Call& call) {
+    auto request = call.in.scalar<protocol::GraphHostNode>();
+    NodePlace place;
+    if (CUresult status = read_place(call, request, &place)) return status;
+    if (request.function == 0) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_HOST_NODE_PARAMS ours = call.session.callbacks().node(request.function, request.user_data);
+    if (!ours.fn) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult status = CUDA_SUCCESS;
+    switch (place.operation) {
+        case NodeOperation::kAdd:
+            status = call.driver.cuGraphAddHostNode(&place.node, place.graph, place.dependencies,
+                                                    place.dependency_count, &ours);
+            break;
+        case NodeOperation::kSet:
+            status = call.driver.cuGraphHostNodeSetParams(place.node, &ours);
+            break;
+        case NodeOperation::kExecSet:
+            status = call.driver.cuGraphExecHostNodeSetParams(place.exec, place.node, &ours);
+            break;
+    }
+    return answer_node(call, place, status);
+}
+
+CUresult handle_graph_host_node_get(Call& call) {
+    uint64_t node = 0;
+    if (!decode(call, node)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kGraphNode, node)) return status;
+    CUDA_HOST_NODE_PARAMS ours{};
+    CUresult status = call.driver.cuGraphHostNodeGetParams(reinterpret_cast<CUgraphNode>(node), &ours);
+    if (status) return status;
+    uint64_t function = 0, user_data = 0;
+    if (!call.session.callbacks().application_function(ours, &function, &user_data))
+        return CUDA_ERROR_INVALID_VALUE;
+    call.out.scalar(function);
+    call.out.scalar(user_data);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,73 @@
+// The hand-written handlers, by area, and what they share. Each decodes its request, checks it,
+// asks the driver and answers; written_handler.cpp maps opcodes to them.
+#pragma once
+
+#include "runtime/server/call.h"
+#include "runtime/server/streams.h"
+
+namespace smt::runtime::server::handlers {
+
+// memory.cpp
+CUresult handle_mem_alloc(Call& call);
+CUresult handle_mem_free(Call& call);
+CUresult handle_host_alloc(Call& call);
+CUresult handle_host_free(Call& call);
+CUresult handle_mem_info(Call& call);
+CUresult handle_mem_alloc_async(Call& call);
+CUresult handle_mem_free_async(Call& call);
+CUresult handle_address_reserve(Call& call);
+CUresult handle_address_free(Call& call);
+// copy.cpp
+CUresult handle_copy(Call& call);
+CUresult handle_copy_slot(Call& call);
+// image.cpp
+CUresult handle_upload_begin(Call& call);
+CUresult handle_upload_slot(Call& call);
+CUresult handle_download(Call& call);
+CUresult handle_module_load(Call& call);
+CUresult handle_module_unload(Call& call);
+// function.cpp
+CUresult handle_get_function(Call& call);
+CUresult handle_enumerate_functions(Call& call);
+CUresult handle_function_attribute(Call& call);
+CUresult handle_get_global(Call& call);
+CUresult handle_get_managed(Call& call);
+// launch.cpp
+CUresult handle_launch(Call& call);
+// capture.cpp
+CUresult handle_begin_capture(Call& call);
+CUresult handle_begin_capture_to_graph(Call& call);
+CUresult handle_end_capture(Call& call);
+CUresult handle_capture_info(Call& call);
+CUresult handle_update_capture(Call& call);
+// graph.cpp, graph_kernel.cpp
+CUresult handle_graph_launch(Call& call);
+CUresult handle_graph_memcpy_node(Call& call);
+CUresult handle_graph_memcpy_node_get(Call& call);
+CUresult handle_graph_host_node(Call& call);
+CUresult handle_graph_host_node_get(Call& call);
+CUresult handle_graph_kernel_node(Call& call);
+CUresult handle_graph_kernel_node_get(Call& call);
+// link.cpp
+CUresult handle_link_create(Call& call);
+CUresult handle_link_add(Call& call);
+CUresult handle_link_complete(Call& call);
+CUresult handle_link_destroy(Call& call);
+
+template <typename Request>
+bool decode(Call& call, Request& request) {
+    request = call.in.scalar<Request>();
+    return call.in.good();
+}
+
+// As Call::stream(), for handlers that need the Stream and not just its handle.
+CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream);
+
+// Waits for the stream, and takes the device's output along.
+CUresult await(Call& call, Stream& stream);
+
+// Completes a staging slot from the host. An error is kept for the client first: who sees the slot
+// complete looks for it.
+void complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error);
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,151 @@
+// Images: their way from the client into a buffer of the lane, and into the driver.
+#include <cstring>
+#include <string_view>
+
+#include "runtime/protocol/layout.h"
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/jit_options.h"
+#include "runtime/server/handlers/tenant_ranges.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+using protocol::ImageOwner;
+
+namespace {
+
+constexpr uint64_t kMaxImageBytes = 4ull << 30;
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+
+struct FatbinHeader {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t header_bytes;
+    uint64_t payload_bytes;
+};
+
+bool is_fatbin(std::string_view image, FatbinHeader* header) {
+    if (image.size() < sizeof(FatbinHeader)) return false;
+    std::memcpy(header, image.data(), sizeof(FatbinHeader));
+    return header->magic == kFatbinMagic;
+}
+
+// What the driver would read beyond the end of the buffer is refused before it does.
+bool complete(std::string_view image) {
+    FatbinHeader header;
+    if (image.empty()) return false;
+    if (!is_fatbin(image, &header)) return true;
+    return header.payload_bytes <= image.size() && header.header_bytes <= image.size() - header.payload_bytes;
+}
+
+// Kernels that may print name vprintf. In a container that holds nothing but compressed text the
+// name cannot be seen, so it is taken for granted.
+bool may_print(std::string_view image) {
+    FatbinHeader header;
+    if (image.find("vprintf") != image.npos) return true;
+    return is_fatbin(image, &header) &&
+           image.find(
+               "\x7f"
+               "ELF") == image.npos &&
+           image.find(".version") == image.npos;
+}
+
+CUresult load(const DriverApi& driver, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module,
+              CUlibrary* library) {
+    if (owner == ImageOwner::kLibrary)
+        return driver.cuLibraryLoadData(library, image, jit.names(), jit.values(), jit.count(), nullptr,
+                                        nullptr, 0);
+    return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
+}
+
+CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
+    std::vector<char> image = std::move(call.lane.upload());
+    call.lane.upload().clear();
+    std::string_view bytes(image.data(), image.size());
+    if (!complete(bytes)) return CUDA_ERROR_INVALID_IMAGE;
+    bool prints = may_print(bytes);
+    image.push_back(0);  // the driver reads text up to its NUL
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    CUresult status = load(call.driver, request.owner, image.data(), jit, &module, &library);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+        TenantRanges::trim_all();
+        status = load(call.driver, request.owner, image.data(), jit, &module, &library);
+    }
+    if (status) return status;
+    *object = call.session.code().add(request.owner, module, library, prints);
+    if (*object) return CUDA_SUCCESS;
+    library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+}  // namespace
+
+CUresult handle_upload_begin(Call& call) {
+    protocol::UploadBegin request;
+    if (!decode(call, request) || request.bytes == 0 || request.bytes > kMaxImageBytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    std::vector<char> buffer;
+    buffer.reserve(request.bytes + 1);  // untouched pages cost nothing
+    call.lane.upload() = std::move(buffer);
+    return CUDA_SUCCESS;
+}
+
+// Slots come in order. The slot is free again as soon as its bytes are copied.
+CUresult handle_upload_slot(Call& call) {
+    protocol::UploadSlot request;
+    uint64_t slot = 0;
+    uint32_t word = 0;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<char>& upload = call.lane.upload();
+    bool fits = request.at == upload.size() && request.bytes <= protocol::kStagingSlotBytes &&
+                upload.size() + request.bytes < upload.capacity();
+    if (fits)
+        upload.insert(upload.end(), reinterpret_cast<char*>(slot),
+                      reinterpret_cast<char*>(slot) + request.bytes);
+    CUresult status = fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    complete_slot(call, word, request.done_value, status);
+    return status;
+}
+
+CUresult handle_download(Call& call) {
+    protocol::Download request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    const std::vector<char>& image = call.lane.download();
+    if (request.at > image.size() || request.bytes > image.size() - request.at)
+        return CUDA_ERROR_INVALID_VALUE;
+    call.out.bytes(image.data() + request.at, request.bytes);
+    return CUDA_SUCCESS;
+}
+
+// The logs go back whether it succeeded or not. Options of libraries are hints about the caller's
+// copy of the image or name its functions: neither means anything here.
+CUresult handle_module_load(Call& call) {
+    auto request = call.in.scalar<protocol::ModuleLoad>();
+    auto* options = call.in.take(uint64_t{request.jit_option_count} * sizeof(protocol::JitOption));
+    call.in.take(uint64_t{request.library_option_count} * sizeof(protocol::JitOption));
+    if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions jit;
+    if (!jit.read(reinterpret_cast<const protocol::JitOption*>(options), request.jit_option_count,
+                  request.log_bytes, request.error_log_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint32_t object = 0;
+    CUresult status = load_into(call, request, jit, &object);
+    call.out.scalar(protocol::Loaded{object, jit.log_bytes(), jit.error_log_bytes(), jit.wall_time_ms()});
+    call.out.bytes(jit.log(), jit.log_bytes());
+    call.out.bytes(jit.error_log(), jit.error_log_bytes());
+    return status;
+}
+
+CUresult handle_module_unload(Call& call) {
+    protocol::ObjectRef request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.session.code().image(request.object)) return CUDA_ERROR_INVALID_HANDLE;
+    if (CUresult status = call.session.streams().synchronize_all()) return status;
+    return call.session.code().unload(request.object);
+}
+
+}  // namespace smt::runtime::server::handlers

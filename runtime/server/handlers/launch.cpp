@@ -1,0 +1,129 @@
+// Kernel launches: the hot path of the server. No lock, no allocation, unless the kernel prints,
+// the stream captures, or launch times are wanted.
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/launch_attributes.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/printf.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+namespace {
+
+struct Request {
+    protocol::Launch launch;
+    CUlaunchAttribute* attributes;
+    char* parameters;  // in the record; the driver copies them
+};
+
+bool read(Call& call, Request& request) {
+    request.launch = call.in.scalar<protocol::Launch>();
+    auto* attributes = call.in.take(uint64_t{request.launch.attribute_count} * sizeof(CUlaunchAttribute));
+    auto* parameters = call.in.take(request.launch.parameter_bytes);
+    request.attributes = reinterpret_cast<CUlaunchAttribute*>(const_cast<char*>(attributes));
+    request.parameters = const_cast<char*>(parameters);
+    return call.in.good();
+}
+
+CUresult launch_extended(const DriverApi& driver, const Kernel& kernel, const Request& request,
+                         CUstream stream, void** each, void** whole) {
+    const protocol::Launch& launch = request.launch;
+    CUlaunchAttribute attributes[kMaxLaunchAttributes + 1];
+    uint32_t count = launch.attribute_count;
+    if (CUresult status = check_launch_attributes(request.attributes, count)) return status;
+    std::copy_n(request.attributes, count, attributes);
+    if (launch.flags & protocol::kLaunchCooperative) {
+        attributes[count] = {};
+        attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attributes[count++].value.cooperative = 1;
+    }
+    CUlaunchConfig config{};
+    config.gridDimX = launch.grid[0];
+    config.gridDimY = launch.grid[1];
+    config.gridDimZ = launch.grid[2];
+    config.blockDimX = launch.block[0];
+    config.blockDimY = launch.block[1];
+    config.blockDimZ = launch.block[2];
+    config.sharedMemBytes = launch.shared_bytes;
+    config.hStream = stream;
+    config.attrs = attributes;
+    config.numAttrs = count;
+    return driver.cuLaunchKernelEx(&config, kernel.function, each, whole);
+}
+
+// One of `each` (a pointer for each parameter) and `whole` (a buffer) is given, or none.
+CUresult launch_with(const DriverApi& driver, const Kernel& kernel, const Request& request, CUstream stream,
+                     void** each, void** whole) {
+    const protocol::Launch& launch = request.launch;
+    if (launch.attribute_count || launch.flags) [[unlikely]]
+        return launch_extended(driver, kernel, request, stream, each, whole);
+    return driver.cuLaunchKernel(kernel.function, launch.grid[0], launch.grid[1], launch.grid[2],
+                                 launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
+                                 stream, each, whole);
+}
+
+CUresult launch_now(const DriverApi& driver, const Kernel& kernel, const Request& request, CUstream stream) {
+    size_t bytes = kernel.parameter_bytes;
+    void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, request.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    return launch_with(driver, kernel, request, stream, nullptr, bytes ? whole : nullptr);
+}
+
+// A graph keeps the parameters one by one, so it is given them so.
+CUresult launch_into_graph(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
+    std::vector<void*> each;
+    for (const protocol::ParameterInfo& parameter : kernel.parameters)
+        each.push_back(request.parameters + parameter.offset);
+    if (kernel.prints) call.session.code().graphs_print().store(true);
+    return launch_with(call.driver, kernel, request, stream, each.data(), nullptr);
+}
+
+uint64_t write_journal(Call& call, const Kernel& kernel, const protocol::Launch& launch) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kLaunch;
+    entry.session = call.session.id();
+    entry.lane = call.lane.index();
+    entry.stream = launch.stream;
+    entry.name = kernel.journal_name;
+    entry.text = call.session.journal_name();
+    std::copy_n(launch.grid, 3, entry.grid);
+    std::copy_n(launch.block, 3, entry.block);
+    entry.registers = kernel.registers;
+    entry.shared_bytes = kernel.static_shared + launch.shared_bytes;
+    return call.session.journal().write(entry);
+}
+
+}  // namespace
+
+CUresult handle_launch(Call& call) {
+    Request request;
+    if (!read(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    KernelUse kernel(call.session.code(), request.launch.function);
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    if (request.launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = call.stream(request.launch.stream, &stream)) return status;
+    if (call.session.streams().capturing(stream)) [[unlikely]]
+        return launch_into_graph(call, *kernel, request, stream);
+
+    std::unique_lock<std::mutex> printing;
+    if (kernel->prints) [[unlikely]] {
+        printing = call.session.device_printf().launching(call.session);
+        call.session.code().output_expected().store(true);
+    }
+    LaunchTimes& times = call.session.code().times();
+    CUevent start = LaunchTimes::wanted() ? times.before(stream) : nullptr;
+    CUresult status = launch_now(call.driver, *kernel, request, stream);
+    uint64_t sequence = status ? 0 : write_journal(call, *kernel, request.launch);
+    if (start) [[unlikely]]
+        times.after(start, stream, call.session.journal(), sequence);
+    if (status == CUDA_SUCCESS) call.session.count_launch();
+    return status;
+}
+
+}  // namespace smt::runtime::server::handlers

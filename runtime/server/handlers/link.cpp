@@ -1,0 +1,88 @@
+// The linker: inputs come through the lane's upload buffer, the image leaves through its download
+// buffer. Every answer carries what stands in the logs by then.
+#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+namespace {
+
+const protocol::JitOption* take_options(Call& call, uint32_t count) {
+    return reinterpret_cast<const protocol::JitOption*>(
+        call.in.take(uint64_t{count} * sizeof(protocol::JitOption)));
+}
+
+void answer(Call& call, const JitOptions& options, uint64_t image_bytes) {
+    call.out.scalar(protocol::LinkResult{image_bytes, options.log_bytes(), options.error_log_bytes(),
+                                         options.wall_time_ms(), 0});
+    call.out.bytes(options.log(), options.log_bytes());
+    call.out.bytes(options.error_log(), options.error_log_bytes());
+}
+
+}  // namespace
+
+CUresult handle_link_create(Call& call) {
+    auto request = call.in.scalar<protocol::LinkCreate>();
+    auto* list = take_options(call, request.jit_option_count);
+    if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
+    auto options = std::make_shared<JitOptions>();
+    if (!options->read(list, request.jit_option_count, request.log_bytes, request.error_log_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUlinkState state = nullptr;
+    if (CUresult status = call.session.code().links().create(std::move(options), &state)) return status;
+    call.adopt(HandleKind::kLink, reinterpret_cast<uint64_t>(state));
+    call.out.scalar(reinterpret_cast<uint64_t>(state));
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_link_add(Call& call) {
+    auto request = call.in.scalar<protocol::LinkAdd>();
+    const char* name = request.name_bytes ? call.in.take(request.name_bytes) : nullptr;
+    auto* list = take_options(call, request.jit_option_count);
+    if (!call.in.good() || (name && name[request.name_bytes - 1] != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kLink, request.state)) return status;
+    auto state = reinterpret_cast<CUlinkState>(request.state);
+    JitOptionsPointer logs = call.session.code().links().find(state);
+    JitOptions options;
+    if (!logs || !options.read(list, request.jit_option_count, 0, 0)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<char> input = std::move(call.lane.upload());
+    call.lane.upload().clear();
+    if (input.empty()) return CUDA_ERROR_INVALID_VALUE;
+    size_t bytes = input.size();
+    input.push_back(0);  // the driver reads text up to its NUL
+    CUresult status =
+        call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(request.type), input.data(), bytes,
+                                     name, options.count(), options.names(), options.values());
+    answer(call, *logs, 0);
+    return status;
+}
+
+CUresult handle_link_complete(Call& call) {
+    uint64_t handle = 0;
+    if (!decode(call, handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kLink, handle)) return status;
+    auto state = reinterpret_cast<CUlinkState>(handle);
+    JitOptionsPointer logs = call.session.code().links().find(state);
+    if (!logs) return CUDA_ERROR_INVALID_VALUE;
+    void* image = nullptr;
+    size_t bytes = 0;
+    CUresult status = call.driver.cuLinkComplete(state, &image, &bytes);
+    std::vector<char>& download = call.lane.download();
+    download.clear();
+    if (status == CUDA_SUCCESS) download.assign(static_cast<char*>(image), static_cast<char*>(image) + bytes);
+    answer(call, *logs, download.size());
+    return status;
+}
+
+CUresult handle_link_destroy(Call& call) {
+    uint64_t handle = 0;
+    if (!decode(call, handle)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.owned(HandleKind::kLink, handle)) return status;
+    call.forget(HandleKind::kLink, handle);
+    std::vector<char>().swap(call.lane.download());
+    return call.session.code().links().destroy(reinterpret_cast<CUlinkState>(handle));
+}
+
+}  // namespace smt::runtime::server::handlers

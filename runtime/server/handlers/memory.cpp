@@ -1,0 +1,97 @@
+// Allocations of the application: device memory, host memory in the arena, pools, address ranges.
+#include "runtime/protocol/layout.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+CUresult handle_mem_alloc(Call& call) {
+    protocol::MemAlloc request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr address = 0;
+    if (CUresult status = call.session.memory().allocate(request.bytes, &address)) return status;
+    call.out.scalar(protocol::MemAllocated{address, request.bytes});
+    return CUDA_SUCCESS;
+}
+
+// As the driver does: what runs may still use the memory, so free waits for it.
+CUresult handle_mem_free(Call& call) {
+    protocol::Address request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (request.address == 0) return CUDA_SUCCESS;
+    TenantMemory& memory = call.session.memory();
+    BlockAllocator::Block block = memory.find(request.address);
+    if (block.bytes == 0 || block.base != request.address) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.session.streams().synchronize_all()) return status;
+    if (CUresult status = memory.pools().forget(request.address)) return status;
+    return memory.free(request.address);
+}
+
+// Managed memory is pinned host memory that the device reads and writes where it is.
+CUresult handle_host_alloc(Call& call) {
+    protocol::MemAlloc request;
+    if (!decode(call, request) || request.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    if (CUresult status = call.session.arena().allocate_host(request.bytes, true, &address)) return status;
+    call.out.scalar(protocol::MemAllocated{address, request.bytes});
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_host_free(Call& call) {
+    protocol::Address request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.session.arena().contains(request.address, 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.session.streams().synchronize_all()) return status;
+    return call.session.arena().free_host(request.address);
+}
+
+CUresult handle_mem_info(Call& call) {
+    protocol::MemInfo info{};
+    TenantMemory& memory = call.session.memory();
+    memory.pools().collect();
+    if (CUresult status = memory.info(&info.free, &info.total)) return status;
+    call.out.scalar(info);
+    return CUDA_SUCCESS;
+}
+
+// Memory nodes of graphs are not supported: the address would have to be the graph's.
+CUresult handle_mem_alloc_async(Call& call) {
+    protocol::MemAllocAsync request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = call.plain_stream(request.stream, &stream)) return status;
+    if (call.session.streams().capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    CUdeviceptr address = 0;
+    CUresult status = call.session.memory().pools().allocate(request.pool, request.bytes, stream, &address);
+    if (status) return status;
+    call.out.scalar(protocol::MemAllocated{address, request.bytes});
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_mem_free_async(Call& call) {
+    protocol::MemFreeAsync request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUstream stream = nullptr;
+    if (CUresult status = call.stream(request.stream, &stream)) return status;
+    if (call.session.streams().capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return call.session.memory().pools().free(request.address, stream);
+}
+
+CUresult handle_address_reserve(Call& call) {
+    protocol::AddressReserve request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr address = 0;
+    CUresult status = call.session.memory().reserve(request.bytes, request.alignment, request.hint, &address);
+    if (status) return status;
+    call.out.scalar(protocol::MemAllocated{address, request.bytes});
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_address_free(Call& call) {
+    protocol::AddressRange request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    return call.session.memory().release_reservation(request.address, request.bytes);
+}
+
+}  // namespace smt::runtime::server::handlers

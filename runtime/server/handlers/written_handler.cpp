@@ -1,0 +1,122 @@
+// Opcode -> handler, and what handlers share.
+#include "runtime/protocol/layout.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/printf.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server {
+
+Handler written_handler(protocol::Op op) {
+    using namespace handlers;
+    using protocol::Op;
+    switch (op) {
+        case Op::kLaunch:
+            return handle_launch;
+        case Op::kCopySlot:
+            return handle_copy_slot;
+        case Op::kCopy:
+            return handle_copy;
+        case Op::kMemAlloc:
+            return handle_mem_alloc;
+        case Op::kMemFree:
+            return handle_mem_free;
+        case Op::kHostAlloc:
+            return handle_host_alloc;
+        case Op::kHostFree:
+            return handle_host_free;
+        case Op::kMemInfo:
+            return handle_mem_info;
+        case Op::kMemAllocAsync:
+            return handle_mem_alloc_async;
+        case Op::kMemFreeAsync:
+            return handle_mem_free_async;
+        case Op::kAddressReserve:
+            return handle_address_reserve;
+        case Op::kAddressFree:
+            return handle_address_free;
+        case Op::kUploadBegin:
+            return handle_upload_begin;
+        case Op::kUploadSlot:
+            return handle_upload_slot;
+        case Op::kDownload:
+            return handle_download;
+        case Op::kModuleLoad:
+            return handle_module_load;
+        case Op::kModuleUnload:
+            return handle_module_unload;
+        case Op::kGetFunction:
+            return handle_get_function;
+        case Op::kEnumerateFunctions:
+            return handle_enumerate_functions;
+        case Op::kFunctionAttribute:
+            return handle_function_attribute;
+        case Op::kGetGlobal:
+            return handle_get_global;
+        case Op::kGetManaged:
+            return handle_get_managed;
+        case Op::kStreamBeginCapture:
+            return handle_begin_capture;
+        case Op::kBeginCaptureToGraph:
+            return handle_begin_capture_to_graph;
+        case Op::kStreamEndCapture:
+            return handle_end_capture;
+        case Op::kStreamCaptureInfo:
+            return handle_capture_info;
+        case Op::kStreamUpdateCapture:
+            return handle_update_capture;
+        case Op::kGraphLaunch:
+            return handle_graph_launch;
+        case Op::kGraphKernelNode:
+            return handle_graph_kernel_node;
+        case Op::kGraphKernelNodeGet:
+            return handle_graph_kernel_node_get;
+        case Op::kGraphMemcpyNode:
+            return handle_graph_memcpy_node;
+        case Op::kGraphMemcpyNodeGet:
+            return handle_graph_memcpy_node_get;
+        case Op::kGraphHostNode:
+            return handle_graph_host_node;
+        case Op::kGraphHostNodeGet:
+            return handle_graph_host_node_get;
+        case Op::kLinkCreate:
+            return handle_link_create;
+        case Op::kLinkAdd:
+            return handle_link_add;
+        case Op::kLinkComplete:
+            return handle_link_complete;
+        case Op::kLinkDestroy:
+            return handle_link_destroy;
+        default:
+            return nullptr;
+    }
+}
+
+namespace handlers {
+
+CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream) {
+    Streams& streams = call.session.streams();
+    CUresult status = streams.find(reference, call.lane, stream);
+    if (status == CUDA_SUCCESS) status = streams.prepare(**stream);
+    if (status) return status;
+    call.lane.hold(*stream);
+    call.lane.uses(**stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult await(Call& call, Stream& stream) {
+    CUresult status = call.session.streams().synchronize(stream);
+    call.session.device_printf().collect(call.session);
+    return status;
+}
+
+void complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error) {
+    auto& header = *reinterpret_cast<protocol::LaneHeader*>(call.lane.address());
+    int32_t none = 0;
+    if (error) header.async_error.compare_exchange_strong(none, error);
+    call.session.arena().word(word).store(value, std::memory_order_release);
+}
+
+}  // namespace handlers
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,286 @@
+// Device memory: physical memory is a part of one file, mapping it is mmap at the reserved address.
+// Pinned memory is the caller's own.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "fake.h"
+
+using namespace fake;
+
+namespace fake {
+
+namespace {
+
+constexpr uint64_t kGranularity = 2ull << 20;
+constexpr uint64_t kDefaultBytes = 8ull << 30;
+constexpr uint64_t kMostGarbage = 64ull << 20;   // of one allocation that is made dirty
+
+struct Physical {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t references = 1;   // handles and mappings
+};
+struct Mapping {
+    uint64_t bytes;
+    CUmemGenericAllocationHandle handle;
+};
+struct Registered {
+    uint64_t bytes;
+    unsigned flags;
+};
+
+struct State {
+    int file = -1;
+    uint64_t end = 0;
+    uint64_t used = 0;
+    uint64_t next_handle = 0x4d00;
+    std::unordered_map<CUmemGenericAllocationHandle, Physical> physical;
+    std::map<CUdeviceptr, uint64_t> reservations;
+    std::map<CUdeviceptr, Mapping> mappings;
+    std::map<CUdeviceptr, uint64_t> allocations;   // cuMemAlloc
+    std::map<uint64_t, Registered> registered;
+};
+
+State& state() {
+    static State* state = new State;
+    return *state;
+}
+
+template <typename Map>
+typename Map::iterator containing(Map& map, uint64_t address, uint64_t (*bytes)(const typename Map::mapped_type&)) {
+    auto after = map.upper_bound(address);
+    if (after == map.begin()) return map.end();
+    auto found = std::prev(after);
+    return address - found->first < bytes(found->second) ? found : map.end();
+}
+
+uint64_t plain(const uint64_t& bytes) { return bytes; }
+uint64_t of_registered(const Registered& registered) { return registered.bytes; }
+uint64_t of_mapping(const Mapping& mapping) { return mapping.bytes; }
+
+void drop(CUmemGenericAllocationHandle handle) {
+    auto found = state().physical.find(handle);
+    if (found == state().physical.end() || --found->second.references != 0) return;
+    fallocate(state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset, found->second.bytes);
+    state().used -= found->second.bytes;
+    state().physical.erase(found);
+}
+
+// Every mapping that starts within the range; they cannot be cut.
+void unmap(CUdeviceptr address, uint64_t bytes) {
+    auto it = state().mappings.lower_bound(address);
+    while (it != state().mappings.end() && it->first < address + bytes) {
+        mmap(reinterpret_cast<void*>(it->first), it->second.bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        drop(it->second.handle);
+        it = state().mappings.erase(it);
+    }
+}
+
+bool grow_file(uint64_t bytes) {
+    if (state().file < 0) state().file = memfd_create("fake-device", MFD_CLOEXEC);
+    return state().file >= 0 && ftruncate(state().file, static_cast<off_t>(state().end + bytes)) == 0;
+}
+
+void make_dirty(const Physical& physical) {
+    const uint64_t bytes = physical.bytes < kMostGarbage ? physical.bytes : kMostGarbage;
+    void* view = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
+    if (view == MAP_FAILED) return;
+    memset(view, 0xa5, bytes);
+    munmap(view, bytes);
+}
+
+}  // namespace
+
+uint64_t memory_bytes() {
+    const char* given = getenv("SMT_FAKE_MEMORY");
+    return given ? strtoull(given, nullptr, 0) : kDefaultBytes;
+}
+
+bool take_memory(uint64_t bytes) {
+    Lock lock(world());
+    if (bytes > memory_bytes() - state().used) return false;
+    state().used += bytes;
+    return true;
+}
+
+void give_memory(uint64_t bytes) {
+    Lock lock(world());
+    state().used -= bytes;
+}
+
+}  // namespace fake
+
+FAKE_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+    FAKE_ASKED(cuMemGetInfo_v2);
+    Lock lock(world());
+    *total = memory_bytes();
+    *free = *total - state().used;
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
+                                                   CUmemAllocationGranularity_flags) {
+    FAKE_ASKED(cuMemGetAllocationGranularity);
+    *granularity = kGranularity;
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
+                                         unsigned long long) {
+    FAKE_ASKED(cuMemAddressReserve, "bytes=%zx hint=%llx", bytes, hint);
+    if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* place = MAP_FAILED;
+    if (hint) place = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
+    if (place == MAP_FAILED) {
+        if (alignment < kGranularity) alignment = kGranularity;
+        void* wide = mmap(nullptr, bytes + alignment, PROT_NONE, kFlags, -1, 0);
+        if (wide == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+        const uint64_t start = reinterpret_cast<uint64_t>(wide);
+        const uint64_t aligned = (start + alignment - 1) / alignment * alignment;
+        if (aligned > start) munmap(wide, aligned - start);
+        munmap(reinterpret_cast<void*>(aligned + bytes), start + alignment - aligned);
+        place = reinterpret_cast<void*>(aligned);
+    }
+    *address = reinterpret_cast<CUdeviceptr>(place);
+    Lock lock(world());
+    state().reservations[*address] = bytes;
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    FAKE_ASKED(cuMemAddressFree, "%llx", address);
+    Lock lock(world());
+    auto found = state().reservations.find(address);
+    if (found == state().reservations.end() || found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
+    unmap(address, bytes);
+    munmap(reinterpret_cast<void*>(address), bytes);
+    state().reservations.erase(found);
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
+                                 unsigned long long) {
+    FAKE_ASKED(cuMemCreate, "bytes=%zx", bytes);
+    if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    Lock lock(world());
+    if (!grow_file(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Physical physical{state().end, bytes, 1};
+    state().end += bytes;
+    *handle = state().next_handle++;
+    state().physical[*handle] = physical;
+    make_dirty(physical);
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    FAKE_ASKED(cuMemRelease);
+    Lock lock(world());
+    if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    drop(handle);
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+    FAKE_ASKED(cuMemRetainAllocationHandle);
+    Lock lock(world());
+    auto mapping = containing(state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
+    if (mapping == state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    *handle = mapping->second.handle;
+    ++state().physical[*handle].references;
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+                                                            CUmemGenericAllocationHandle handle) {
+    FAKE_ASKED(cuMemGetAllocationPropertiesFromHandle);
+    Lock lock(world());
+    if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    *properties = {};
+    properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                              unsigned long long) {
+    FAKE_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
+    Lock lock(world());
+    auto physical = state().physical.find(handle);
+    auto reserved = containing(state().reservations, address, plain);
+    if (physical == state().physical.end() || offset + bytes > physical->second.bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (reserved == state().reservations.end() || address + bytes > reserved->first + reserved->second) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (containing(state().mappings, address, of_mapping) != state().mappings.end()) return CUDA_ERROR_ALREADY_MAPPED;
+    void* place = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, state().file,
+                       static_cast<off_t>(physical->second.offset + offset));
+    if (place == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    ++physical->second.references;
+    state().mappings[address] = {bytes, handle};
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    FAKE_ASKED(cuMemUnmap, "%llx bytes=%zx", address, bytes);
+    Lock lock(world());
+    if (!state().mappings.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+    unmap(address, bytes);
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+    FAKE_ASKED(cuMemSetAccess, "%llx bytes=%zx", address, bytes);
+    if (count == 0) return CUDA_ERROR_INVALID_VALUE;
+    const int protection = access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
+                           : access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
+                                                                                 : PROT_NONE;
+    return mprotect(reinterpret_cast<void*>(address), bytes, protection) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+    FAKE_ASKED(cuMemAlloc_v2, "bytes=%zx", bytes);
+    if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(aligned_alloc(512, (bytes + 511) & ~511ull));
+    Lock lock(world());
+    state().allocations[*address] = bytes;
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
+    FAKE_ASKED(cuMemFree_v2);
+    if (CUresult status = cuCtxSynchronize(); status != CUDA_SUCCESS) return status;
+    uint64_t bytes = 0;
+    {
+        Lock lock(world());
+        auto found = state().allocations.find(address);
+        if (found == state().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+        bytes = found->second;
+        state().allocations.erase(found);
+    }
+    give_memory(bytes);
+    free(reinterpret_cast<void*>(address));
+    return CUDA_SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
+    FAKE_ASKED(cuMemHostRegister_v2, "%p bytes=%zx", pointer, bytes);
+    Lock lock(world());
+    const uint64_t address = reinterpret_cast<uint64_t>(pointer);
+    auto next = state().registered.lower_bound(address);
+    const bool overlaps = containing(state().registered, address, of_registered) != state().registered.end() ||
+                          (next != state().registered.end() && next->first < address + bytes);
+    if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    state().registered[address] = {bytes, flags};
+    return CUDA_SUCCESS;
+}
+FAKE_EXPORT CUresult cuMemHostUnregister(void* pointer) {
+    FAKE_ASKED(cuMemHostUnregister, "%p", pointer);
+    Lock lock(world());
+    return state().registered.erase(reinterpret_cast<uint64_t>(pointer)) ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+FAKE_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
+    FAKE_ASKED(cuMemHostGetDevicePointer_v2);
+    Lock lock(world());
+    *address = reinterpret_cast<CUdeviceptr>(pointer);
+    return containing(state().registered, *address, of_registered) == state().registered.end() ? CUDA_ERROR_INVALID_VALUE
+                                                                                              : CUDA_SUCCESS;
+}

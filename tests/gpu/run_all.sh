@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
+#   parts: check python faults bench (default: all, in this order); SECONDS_IN_ALL (default 560) is
+#   shared out among them. Writes at most eight plain files into OUT, and goes on after failures.
+set -u
+out=${1:?usage: run_all.sh OUT COMMIT [PART ...]}
+commit=${2:-unknown}
+shift; shift || true
+parts=${*:-check python faults bench}
+here=$(cd "$(dirname "$0")" && pwd)
+build=${SMT_BUILD:-$here/../../build}
+begin=$SECONDS
+total=${SECONDS_IN_ALL:-560}
+jobs=${JOBS:-$(( $(nproc) > 12 ? 6 : ($(nproc) + 1) / 2 ))}
+unset SMT_RUNTIME_DIR SMT_SERVER SMT_DRIVER SMT_REAL_DRIVER SMT_FALLBACK SMT_TENANT SMT_MEMORY_LIMIT SMT_IDLE_SECONDS LD_PRELOAD
+export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+mkdir -p "$out"
+
+{
+    echo "commit $commit"
+    date -u
+    uname -a
+    nproc
+    ldd --version 2>&1 | head -n 1
+    timeout -k 2 20 nvidia-smi
+    timeout -k 2 20 nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used,clocks.sm,compute_mode --format=csv
+    timeout -k 2 20 python3 -c 'import sys; print(sys.version)'
+    timeout -k 2 20 python3 -m pip list 2>/dev/null | grep -iE '^(torch|triton|jax|jaxlib|cupy|numpy|nvidia-)' 
+    ls -l "$build/lib/libsmt.so" "$build/bin/smtd" "$build/bin/smt" "$build/bin/bench_remoting"
+    ldd "$build/bin/smtd" "$build/bin/smt" "$build/lib/libsmt.so" 2>&1 | grep -E ':$|not found'
+    timeout -k 2 20 "$build/bin/smt" doctor
+} >"$out/environment.txt" 2>&1
+cat "$out/environment.txt"
+
+# What is left of the whole time, but never more than the second argument.
+left() { local rest=$((total - (SECONDS - begin) - 5)); echo $((rest < $1 ? rest : $1)); }
+
+one() {   # NAME SECONDS COMMAND...: runs it within its time, keeps what it says
+    local name=$1 seconds
+    seconds=$(left "$2")
+    shift 2
+    if ((seconds < 15)); then echo "== $name: no time left"; return; fi
+    echo "== $name, at most $seconds s"
+    local start=$SECONDS
+    timeout -k 5 "$seconds" "${@//@BUDGET@/$((seconds * 85 / 100 - 8))}" >"$out/$name.txt" 2>&1
+    echo "== $name: exit code $? after $((SECONDS - start)) s"
+    tail -n "${TAIL:-70}" "$out/$name.txt"
+}
+
+for part in $parts; do
+    case $part in
+    check)  one check 240 python3 "$here/check.py" --programs --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
+    python) one python 260 python3 "$here/check.py" --python --build "$build" --out "$out/python.d" --jobs "$jobs" --budget @BUDGET@
+            mv -f "$out/python.d/check.jsonl" "$out/python.jsonl" 2>/dev/null; rmdir "$out/python.d" 2>/dev/null ;;
+    faults) one faults 420 python3 "$here/faults.py" --build "$build" --out "$out" --starts-budget "${STARTS_BUDGET:-200}" ;;
+    bench)  one bench 300 "$build/bin/bench_remoting" --preload "$build/lib/libsmt.so" --json "$out/bench.jsonl" --budget @BUDGET@ ;;
+    *)      echo "no part $part" ;;
+    esac
+done
+# The eight files: environment, check, python, faults and bench as text would be nine with the lines.
+[ -f "$out/python.txt" ] && { echo; echo "==== python"; cat "$out/python.txt"; } >>"$out/check.txt" && rm -f "$out/python.txt"
+ls -l "$out"
+echo "run_all: $((SECONDS - begin)) s"

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Two programs side by side through smt, and what the server saw of them. Run by ./bootstrap.sh demo,
+# after the build: tools/demo.sh BUILD_FOLDER
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly build=${1:?which build folder?}
+readonly smt=$build/bin/smt
+readonly shown_lines=40
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'demo.sh: %s\n' "$*" >&2; exit 1; }
+
+# A folder and so a server of the demo's own: a server that somebody uses stays untouched.
+SMT_RUNTIME_DIR=$(mktemp -d)
+export SMT_RUNTIME_DIR
+trap '"$smt" server stop >/dev/null || true; rm -rf "$SMT_RUNTIME_DIR"' EXIT
+
+has_gpu() { "$smt" doctor 2>/dev/null | grep -Eq '^ok +GPU'; }
+
+choose_programs() {
+    if has_gpu; then
+        say "on the GPU of this machine, with NVIDIA's own CUDA runtime in each program"
+        programs=("$build/bin/gpu/static/vector_add" "$build/bin/gpu/static/matmul_tiled")
+        cmake --build "$build" --target bin/gpu/static/vector_add bin/gpu/static/matmul_tiled ||
+            fail "the demo's programs could not be built; is there an nvcc?"
+        export SMT_JOURNAL_TIMES=1
+    else
+        say "there is no GPU in this machine, and the simulated device is not built yet: nothing is computed on a device"
+        say "the same path instead, on a fake driver that records what it is asked and runs a few kernels on the CPU"
+        programs=("$build/bin/preload_scale" "$build/bin/preload_streams")
+        SMT_DRIVER=$(realpath "$build/lib/libfakecuda.so")
+        export SMT_DRIVER SMT_REAL_DRIVER=none
+    fi
+}
+
+run_side_by_side() {
+    local names=(alice bob) pids=() i failed=0
+    for i in 0 1; do
+        say "smt run --tenant ${names[i]} -- ${programs[i]}"
+        "$smt" run --tenant "${names[i]}" -- "${programs[i]}" 2>&1 | sed "s/^/${names[i]}: /" &
+        pids+=($!)
+    done
+    for i in 0 1; do wait "${pids[i]}" || failed=1; done
+    (( failed == 0 )) || fail "a program failed; the server's log: $(cat "$SMT_RUNTIME_DIR"/*.log 2>/dev/null)"
+}
+
+show_log() {
+    local text
+    text=$("$smt" log)
+    awk -v most="$shown_lines" '{ line[NR] = $0 } /^$/ && !summary { summary = NR }
+        END {
+            for (i = 1; i <= NR; ++i) {
+                if (i == most && summary > most) printf "... %d lines more ...\n", summary - most
+                if (i < most || i >= summary) print line[i]
+            }
+        }' <<<"$text"
+}
+
+choose_programs
+run_side_by_side
+say "smt server status"
+"$smt" server status
+say "smt log"
+show_log
