@@ -6,7 +6,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)+\.(?:cpp|h|py|md|sh|txt|api|cmake)|[\w.-]+(?:/[\w.-]+)*/)`")
+NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)+\.(?:cpp|h|py|md|sh|txt|api|cmake))`")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 BUILT = ("build/",)   # made by the build, so not in the tree
 

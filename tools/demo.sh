@@ -56,8 +56,18 @@ show_log() {
         }' <<<"$text"
 }
 
+# A server learns of a program's end by its socket; give it the moment it takes to clear up.
+wait_until_cleared() {
+    local attempt
+    for attempt in {1..50}; do
+        "$smt" server status | grep -Eq 'sessions +0 open' && return
+        sleep 0.1
+    done
+}
+
 choose_programs
 run_side_by_side
+wait_until_cleared
 say "smt server status"
 "$smt" server status
 say "smt log"

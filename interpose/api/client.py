@@ -118,6 +118,8 @@ def resolve_handles(entry):
                       f"    if (!{p.name}_object) return CUDA_ERROR_INVALID_HANDLE;"]
         elif p.type.startswith("const CUlaunchConfig"):
             lines.append(f"    if (!{p.name}) return CUDA_ERROR_INVALID_VALUE;")
+        elif p.type == "CUhostFn":
+            lines.append("    if (const CUresult status = start_callback_thread(); status != CUDA_SUCCESS) return status;")
         if p.type in ("CUstream", "CUevent"):
             ordered.append(used(p))
         if p.direction == "consume":

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "interpose/api/sizes.h"
+#include "interpose/driver/callback.h"
 #include "interpose/driver/objects.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/layout.h"

@@ -11,18 +11,26 @@ struct Region {
 };
 
 // 32 TiB upward: above what programs map low, below where executables and libraries lie. Then the
-// same idea elsewhere. The last is what ThreadSanitizer leaves to the program and libraries do not
-// reach in practice; it has room for one session.
+// same idea elsewhere. The last lies between executables and the end of what ThreadSanitizer leaves
+// to a program.
 constexpr Region kPlan[AddressPlan::kRegions] = {
     {0x2000'0000'0000, 1ull << 40, 48},
     {0x6000'0000'0000, 1ull << 40, 24},
     {0x1800'0000'0000, 1ull << 40, 8},
-    {0x7e80'0000'0000, AddressPlan::kSlotBytes, 1},
+    {0x5660'0000'0000, AddressPlan::kSlotBytes, 4},
 };
+
+// ThreadSanitizer ends a process that maps anything outside of what it leaves to it.
+#ifdef __SANITIZE_THREAD__
+constexpr int kFirstRegion = 3;
+#else
+constexpr int kFirstRegion = 0;
+#endif
 
 }  // namespace
 
 int AddressPlan::take(int region, int from) {
+    if (region < kFirstRegion) return -1;
     std::lock_guard lock(mutex_);
     for (int slot = from; slot < kPlan[region].slots && slot < kMostSlots; ++slot) {
         if (taken_[region] >> slot & 1) continue;

@@ -105,7 +105,7 @@ bool Lane::staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const 
 
 void Lane::run() {
     if (CUresult status = session_.device().enter_thread(); status != CUDA_SUCCESS) {
-        session_.stop(fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
+        session_.end_because(fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
     }
     Step step = Step::kDone;
     while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
@@ -116,7 +116,7 @@ void Lane::run() {
             step = next_record(tail_);
         }
     }
-    if (step == Step::kCorrupt) session_.stop(fmt::format("the ring of lane {} is corrupt", index_));
+    if (step == Step::kCorrupt) session_.end_because(fmt::format("the ring of lane {} is corrupt", index_));
     close();
 }
 

@@ -87,6 +87,11 @@ void Session::stop(const std::string& why) {
     shutdown(socket_, SHUT_RDWR);   // answer_lanes() sees the end of the socket
 }
 
+void Session::end_because(const std::string& why) {
+    note("ended: " + why);
+    stop(why);
+}
+
 void Session::poison(CUresult fatal) {
     int32_t none = 0;
     arena_.header().fatal.compare_exchange_strong(none, fatal);
@@ -111,7 +116,7 @@ void Session::answer_lanes() {
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return;
         if (got != sizeof request || request.kind != protocol::ControlKind::kOpenLane) {
-            return stop("it sent a control message that is not one");
+            return end_because("it sent a control message that is not one");
         }
         protocol::LaneOpened answer = open_lane();
         if (send(socket_, &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer) return;

@@ -54,6 +54,7 @@ public:
     // of it, so it must live until the process ends.
     bool serve();
     void stop(const std::string& why);         // any thread: ends the session soon
+    void end_because(const std::string& why);  // the same, and the log says so: its own fault
     void poison(CUresult fatal);               // any thread: every call of the client returns it
     bool stuck() const { return stuck_.load(); }   // its work does not end although its client is gone
     uint32_t lane_count() const { return lane_count_.load(); }

@@ -28,6 +28,7 @@ char* memory(CUmemorytype type, const void* host, CUdeviceptr device) {
 }
 
 CUresult linear(CUstream stream, bool wait, uint64_t to, uint64_t from, size_t bytes) {
+    if (!accessible(to, bytes) || !accessible(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_MEMCPY;
     node->copy.srcMemoryType = node->copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -73,6 +74,7 @@ CUresult fill(CUstream stream, CUdeviceptr to, size_t pitch, unsigned value, uns
     node->fill.width = width;
     node->fill.height = height;
     node->work = fill_work(node->fill);
+    if (width && height && !accessible(to, (height - 1) * pitch + width * element)) return CUDA_ERROR_INVALID_VALUE;
     return enqueue(stream, std::move(node));
 }
 

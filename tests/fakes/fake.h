@@ -89,6 +89,7 @@ Work copy_work(const CUDA_MEMCPY3D& copy);
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill);
 
 uint64_t memory_bytes();                 // of the device
+bool accessible(uint64_t address, uint64_t bytes);
 bool take_memory(uint64_t bytes);        // false: out of memory. Locks for itself
 void give_memory(uint64_t bytes);
 

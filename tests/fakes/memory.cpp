@@ -2,8 +2,10 @@
 // Pinned memory is the caller's own.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -101,6 +103,15 @@ void make_dirty(const Physical& physical) {
 uint64_t memory_bytes() {
     const char* given = getenv("SMT_FAKE_MEMORY");
     return given ? strtoull(given, nullptr, 0) : kDefaultBytes;
+}
+
+// Asks the kernel for the first and the last byte, so that a wild pointer is an error and no crash.
+bool accessible(uint64_t address, uint64_t bytes) {
+    if (bytes == 0) return true;
+    char first = 0, last = 0;
+    const iovec to[] = {{&first, 1}, {&last, 1}};
+    const iovec from[] = {{reinterpret_cast<void*>(address), 1}, {reinterpret_cast<void*>(address + bytes - 1), 1}};
+    return address + bytes >= address && (process_vm_readv(getpid(), to, 2, from, 2, 0) == 2 || errno == EPERM);
 }
 
 bool take_memory(uint64_t bytes) {

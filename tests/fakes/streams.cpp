@@ -243,6 +243,32 @@ FAKE_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address
     FAKE_ASKED(cuStreamWaitValue32_v2);
     return wait_value<uint32_t>(stream, address, value, flags);
 }
+FAKE_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
+                                           unsigned) {
+    FAKE_ASKED(cuStreamBatchMemOp_v2, "count=%u", count);
+    for (unsigned i = 0; i < count; ++i) {
+        const auto& write = operations[i].writeValue;
+        const auto& wait = operations[i].waitValue;
+        CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+        switch (operations[i].operation) {
+            case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+                status = cuStreamWriteValue32_v2(stream, write.address, write.value, write.flags);
+                break;
+            case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+                status = cuStreamWriteValue64_v2(stream, write.address, write.value64, write.flags);
+                break;
+            case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+                status = cuStreamWaitValue32_v2(stream, wait.address, wait.value, wait.flags);
+                break;
+            case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+                status = cuStreamWaitValue64_v2(stream, wait.address, wait.value64, wait.flags);
+                break;
+            default: break;
+        }
+        if (status != CUDA_SUCCESS) return status;
+    }
+    return CUDA_SUCCESS;
+}
 FAKE_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
     FAKE_ASKED(cuLaunchHostFunc);
     auto node = std::make_unique<Node>();

@@ -58,11 +58,17 @@ void show(const std::string& path, bool json, const std::string& tenant, bool fo
 int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {"--json", "--follow"}, {"--tenant"});
     const std::string* tenant = options.value("--tenant");
-    bool follow = options.has("--follow");
-    do {
-        std::string path = choose_journal();
-        show(path, options.has("--json"), tenant ? *tenant : "", follow);
-    } while (follow);
+    auto show_it = [&](bool follow) {
+        show(choose_journal(), options.has("--json"), tenant ? *tenant : "", follow);
+    };
+    show_it(options.has("--follow"));
+    while (options.has("--follow")) {  // the server started again: its journal may be half made
+        try {
+            show_it(true);
+        } catch (const Failure&) {
+            std::this_thread::sleep_for(kPoll);
+        }
+    }
     return 0;
 }
 

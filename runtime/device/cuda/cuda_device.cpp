@@ -51,6 +51,9 @@ public:
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
             return status == CUDA_SUCCESS;
         };
+        // As many hardware queues as there are: a stream that waits must not hold up another tenant's
+        // stream that happens to share its queue.
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
         if (!check("cuInit", driver_.cuInit(0))) return false;
         if (!check("cuDeviceGet", driver_.cuDeviceGet(&device_, 0))) return false;
         if (driver_.cuDevicePrimaryCtxSetFlags_v2) driver_.cuDevicePrimaryCtxSetFlags_v2(device_, kContextFlags);

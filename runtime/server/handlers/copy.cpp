@@ -46,8 +46,7 @@ CUresult handle_copy_slot(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = copy_slot(call, request, slot, word);
-    if (status) complete_slot(call, word, request.done_value, status);
-    return status;
+    return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -66,8 +66,8 @@ CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream);
 // Waits for the stream, and takes the device's output along.
 CUresult await(Call& call, Stream& stream);
 
-// Completes a staging slot from the host. An error is kept for the client first: who sees the slot
-// complete looks for it.
-void complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error);
+// Completes a staging slot from the host. An error is kept for the client first, because who sees the
+// slot complete looks for it; what remains for the handler to return is a fatal one.
+CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error);
 
 }  // namespace smt::runtime::server::handlers

@@ -106,9 +106,7 @@ CUresult handle_upload_slot(Call& call) {
     if (fits)
         upload.insert(upload.end(), reinterpret_cast<char*>(slot),
                       reinterpret_cast<char*>(slot) + request.bytes);
-    CUresult status = fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    complete_slot(call, word, request.done_value, status);
-    return status;
+    return complete_slot(call, word, request.done_value, fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult handle_download(Call& call) {

@@ -141,9 +141,10 @@ CUresult Pools::take_event(CUevent* event) {
     return CUDA_SUCCESS;
 }
 
-void Pools::collect() {
+bool Pools::collect() {
     Lock lock(mutex_);
     collect_locked();
+    return pending_.empty();
 }
 
 // A stream's frees complete in their order, so the first one that has not ends the look.

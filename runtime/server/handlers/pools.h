@@ -48,8 +48,9 @@ public:
     CUresult get_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t* value) const;
     CUresult set_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t value);
 
-    void collect();  // pending blocks whose event has completed become free
-    void clear();    // frees every pending block and forgets the pools; the tenant's work is over
+    // Pending blocks whose event has completed become free. False: others are pending still.
+    bool collect();
+    void clear();  // frees every pending block and forgets the pools; the tenant's work is over
 
 private:
     struct Pool {

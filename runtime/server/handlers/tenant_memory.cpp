@@ -6,7 +6,9 @@
 #include "runtime/server/handlers/tenant_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
 
 #include "runtime/server/handlers/tenant_ranges.h"
 
@@ -50,11 +52,18 @@ TenantMemory::~TenantMemory() {
 
 void TenantMemory::claim(uint64_t base, uint64_t bytes) { TenantRanges::claim(*this, base, bytes); }
 
+// Out of memory: first everybody's idle memory goes, then it waits for what the tenant itself has
+// freed in stream order. No lock of ours is held meanwhile.
 CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = try_allocate(bytes, address);
     if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
-    TenantRanges::trim_all();  // no lock of ours is held: it takes each tenant's in turn
+    TenantRanges::trim_all();
+    bool nothing_pending = pools_.collect();
+    status = try_allocate(bytes, address);
+    if (status != CUDA_ERROR_OUT_OF_MEMORY || nothing_pending) return status;
+    while (!pools_.collect()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    trim();
     return try_allocate(bytes, address);
 }
 

@@ -1,5 +1,6 @@
 // Opcode -> handler, and what handlers share.
 #include "runtime/protocol/layout.h"
+#include "runtime/server/fatal.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
@@ -110,11 +111,12 @@ CUresult await(Call& call, Stream& stream) {
     return status;
 }
 
-void complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error) {
+CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error) {
     auto& header = *reinterpret_cast<protocol::LaneHeader*>(call.lane.address());
     int32_t none = 0;
     if (error) header.async_error.compare_exchange_strong(none, error);
     call.session.arena().word(word).store(value, std::memory_order_release);
+    return is_fatal(error) ? error : CUDA_SUCCESS;
 }
 
 }  // namespace handlers

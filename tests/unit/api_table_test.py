@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""The API table and its generator: api_table_test.py CUDA_INCLUDE_FOLDER"""
+
+import pathlib
+import re
+import sys
+import unittest
+
+API = pathlib.Path(__file__).parents[2] / "interpose" / "api"
+sys.path.insert(0, str(API))
+
+import client      # noqa: E402
+import generate    # noqa: E402
+import server      # noqa: E402
+import table       # noqa: E402
+
+INCLUDE = pathlib.Path("/usr/local/cuda/include")
+ENTRIES = table.read(API)
+ROWS = table.resolvable(ENTRIES)
+NAMED = re.compile(r"PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)")
+ELSEWHERE = ("cuWGLGetDevice",)   # another operating system's
+
+
+def symbol(name, version, per_thread=False):
+    row = generate.find(ROWS, name, version, per_thread)
+    return row and row[3]
+
+
+class Table(unittest.TestCase):
+    def test_every_version_of_the_toolkit_resolves(self):
+        seen = 0
+        for header in sorted(INCLUDE.glob("cuda*Typedefs.h")):
+            for name, version, twin in NAMED.findall(header.read_text()):
+                if name in ELSEWHERE:
+                    continue
+                seen += 1
+                row = generate.find(ROWS, name, int(version), bool(twin))
+                self.assertIsNotNone(row, f"{name} {version}{twin}")
+                self.assertEqual((row[1], row[2]), (int(version), bool(twin)), f"{name} {version}{twin}")
+        self.assertGreater(seen, 600)
+
+    def test_newest_version_not_above_the_one_asked_for(self):
+        self.assertEqual(symbol("cuMemAlloc", 2000), "cuMemAlloc")
+        self.assertEqual(symbol("cuMemAlloc", 3019), "cuMemAlloc")
+        self.assertEqual(symbol("cuMemAlloc", 13000), "cuMemAlloc_v2")
+        self.assertEqual(symbol("cuCtxCreate", 12000), "cuCtxCreate_v3")
+        self.assertEqual(symbol("cuGraphInstantiate", 11000), "cuGraphInstantiate_v2")
+        self.assertIsNone(symbol("cuMemAlloc", 1999))
+        self.assertIsNone(symbol("cuNoSuchThing", 13000))
+
+    def test_per_thread_twin_only_when_asked_for(self):
+        self.assertEqual(symbol("cuLaunchKernel", 13000), "cuLaunchKernel")
+        self.assertEqual(symbol("cuLaunchKernel", 13000, True), "cuLaunchKernel_ptsz")
+        self.assertEqual(symbol("cuMemcpyHtoD", 13000, True), "cuMemcpyHtoD_v2_ptds")
+        self.assertEqual(symbol("cuInit", 13000, True), "cuInit")
+
+    def test_multicast_is_never_forwarded(self):
+        multicast = [e for e in ENTRIES if e.symbol.startswith("cuMulticast")]
+        self.assertTrue(multicast)
+        self.assertEqual({e.treatment for e in multicast}, {"unsupported"})
+
+
+class Lines(unittest.TestCase):
+    def test_refused(self):
+        for line in ("remote cuX(int *p) @1", "whatever cuX() @1", "remote cuX()", "alias cuX() @1", "written cuX @1"):
+            with self.assertRaises(table.TableError, msg=line):
+                table.Entry("area", line)
+
+    def test_parameters(self):
+        entry = table.Entry("area", "remote cuX(in?[n * 2] const CUgraphNode *nodes, size_t n, out!<cuuint64_t> void *value) @1")
+        nodes, n, value = entry.parameters
+        self.assertEqual((nodes.direction, nodes.count, nodes.optional, nodes.base), ("in", "n * 2", True, "CUgraphNode"))
+        self.assertEqual(nodes.handle_kind, "kGraphNode")
+        self.assertEqual((n.direction, n.type), ("", "size_t"))
+        self.assertEqual((value.base, value.always, value.declaration), ("cuuint64_t", True, "void *value"))
+
+    def test_handles_are_checked_before_the_driver_is_called(self):
+        entry = table.Entry("area", "remote cuX(consume CUgraph g, CUstream s) @1")
+        text = server.handler(entry)
+        self.assertLess(text.index("call.owned(HandleKind::kGraph"), text.index("call.driver.cuX(g, s)"))
+        self.assertLess(text.index("call.stream(s_id"), text.index("call.driver.cuX(g, s)"))
+        self.assertLess(text.index("call.driver.cuX(g, s)"), text.index("call.forget"))
+
+    def test_default_stream_of_a_twin(self):
+        entry = table.Entry("area", "written cuX(CUdeviceptr p) @1 ptds@2")
+        self.assertEqual(entry.signature(extra=True), "CUdeviceptr p, CUstream stream")
+        self.assertIn("driver::cuX(p, CU_STREAM_LEGACY)", client.stub(entry, "cuX", 0))
+        self.assertIn("driver::cuX(p, CU_STREAM_PER_THREAD)", client.stub(entry, "cuX_ptds", 0))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        INCLUDE = pathlib.Path(sys.argv.pop(1))
+    sys.dont_write_bytecode = True
+    unittest.main()
