@@ -58,8 +58,8 @@ show_log() {
 
 # A server learns of a program's end by its socket; give it the moment it takes to clear up.
 wait_until_cleared() {
-    local attempt
-    for attempt in {1..50}; do
+    local _
+    for _ in {1..50}; do
         "$smt" server status | grep -Eq 'sessions +0 open' && return
         sleep 0.1
     done

@@ -20,11 +20,11 @@ namespace {
 enum class Home { kDevice, kShared, kPageable };
 
 // Folds the start offsets of a linear end into its address and fills in pitch and height, so that
-// all later arithmetic is row_address(). False: rows overlap or the numbers overflow.
+// all later arithmetic is row_address(). False: a row is wider than its pitch, even if it is the only
+// one, or the numbers overflow.
 bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, uint64_t& span) {
     if (end.place == Place::kArray) return true;
-    bool one_row = height == 1 && depth == 1 && end.y == 0 && end.z == 0;
-    if (end.pitch == 0 || one_row) end.pitch = end.x_bytes + width;
+    if (end.pitch == 0) end.pitch = end.x_bytes + width;
     if (end.height == 0 || (depth == 1 && end.z == 0)) end.height = end.y + height;
     if (end.x_bytes + width < width || end.x_bytes + width > end.pitch || end.y + height > end.height)
         return false;

@@ -80,8 +80,9 @@ void drain(const CopyEnd& to, const char* slot, const Piece& piece) {
             drain_bytes(host_row(to, piece, y, z), slot, piece.width);
 }
 
+// `answer`: wait until the server has enqueued it, for the error it may give.
 CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& slot, uint32_t stream,
-                  bool to_device) {
+                  bool to_device, bool answer = false) {
     CopySlot record{device,    piece.width, piece.height,   piece.depth, stream, slot.index,
                     to_device, 0,           slot.done_value};
     if (device.place == Place::kArray) {
@@ -95,26 +96,32 @@ CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& 
     RemoteCall call(Op::kCopySlot, sizeof record);
     if (call.open()) {
         call.in(record);
-        if (call.post() == CUDA_SUCCESS) return CUDA_SUCCESS;
+        if ((answer ? call.wait() : call.post()) == CUDA_SUCCESS) return CUDA_SUCCESS;
     }
     abandon_slot(slot);
     return call.status();
 }
 
+// Like the driver's, a synchronous copy returns when the source may be changed: everything is in
+// slots and enqueued, and the stream's order does the rest. The last record is answered, so that
+// what is wrong with the copy is this call's error.
 CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
     Pieces pieces(t);
-    Piece piece;
-    StagingSlot slot{};
-    while (pieces.next(piece)) {
+    Piece piece, following;
+    bool more = pieces.next(piece);
+    while (more) {
+        StagingSlot slot{};
         CUresult status = acquire_slot(slot, stream);
         if (status != CUDA_SUCCESS) return status;
         fill(slot.data, t.from, piece);
-        status = announce(t.to, piece, slot, stream, true);
+        more = pieces.next(following);
+        bool answer = !more && manner == Manner::kSynchronous;
+        status = announce(t.to, piece, slot, stream, true, answer);
+        if (status == CUDA_SUCCESS && answer) status = take_async_error();
         if (status != CUDA_SUCCESS) return status;
+        piece = following;
     }
-    if (manner == Manner::kAsynchronous) return CUDA_SUCCESS;
-    CUresult status = wait_slot(slot);
-    return status == CUDA_SUCCESS ? take_async_error() : status;
+    return CUDA_SUCCESS;
 }
 
 CUresult copy_down(const Transfer& t, uint32_t stream) {

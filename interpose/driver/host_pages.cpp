@@ -1,13 +1,13 @@
 // Pages change hands by mremap, which replaces what was mapped in one step.
 #include "interpose/driver/host_pages.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
+
+#include "interpose/driver/mappings.h"
 
 namespace smt::interpose::driver {
 namespace {
@@ -20,52 +20,6 @@ constexpr uint64_t kMoveOut = 64ull << 20;
 constexpr uint32_t kEdges = 4096;
 constinit std::atomic<uint64_t> edges[kEdges]{};
 constinit std::atomic<bool> fork_watched{false};
-
-// Reads /proc/self/maps line by line: "from-to rwxp ..." in hexadecimal.
-class Mappings {
-public:
-    Mappings() : file_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
-    ~Mappings() {
-        if (file_ >= 0) close(file_);
-    }
-
-    bool next(uint64_t& from, uint64_t& to, char (&rights)[4]) {
-        int c;
-        if (!number('-', from) || !number(' ', to)) return false;
-        for (char& right : rights) {
-            if ((c = get()) < 0) return false;
-            right = static_cast<char>(c);
-        }
-        while ((c = get()) >= 0 && c != '\n') {
-        }
-        return true;
-    }
-
-private:
-    int get() {
-        if (at_ == filled_) {
-            if (file_ < 0) return -1;
-            filled_ = read(file_, buffer_, sizeof buffer_);
-            at_ = 0;
-            if (filled_ <= 0) return filled_ = 0, -1;
-        }
-        return static_cast<unsigned char>(buffer_[at_++]);
-    }
-    bool number(char end, uint64_t& value) {
-        value = 0;
-        for (int c = get(); c != end; c = get()) {
-            int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-            if (digit < 0) return false;
-            value = value << 4 | static_cast<uint64_t>(digit);
-        }
-        return true;
-    }
-
-    int file_;
-    char buffer_[4096];
-    ssize_t filled_ = 0;
-    ssize_t at_ = 0;
-};
 
 bool on_own_stack(uint64_t from, uint64_t to) {
     pthread_attr_t attributes;
@@ -82,17 +36,27 @@ void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// In the child of a fork: one thread, nobody else looks.
+void take_page_back(uint64_t page) {
+    char kept[kPage];
+    std::memcpy(kept, at(page), kPage);
+    void* fresh =
+        mmap(at(page), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (fresh != MAP_FAILED) std::memcpy(fresh, kept, kPage);
+}
+
+// In the child of a fork: one thread, nobody else looks. An edge that shows the arena no more was
+// freed by the program.
 void take_edges_back() {
-    for (std::atomic<uint64_t>& edge : edges) {
-        uint64_t page = edge.exchange(0, std::memory_order_relaxed);
-        if (page == 0) continue;
-        char kept[kPage];
-        std::memcpy(kept, at(page), kPage);
-        void* fresh =
-            mmap(at(page), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        if (fresh != MAP_FAILED) std::memcpy(fresh, kept, kPage);
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping)) {
+        if (!arena_behind(mapping)) continue;
+        for (std::atomic<uint64_t>& edge : edges) {
+            uint64_t page = edge.load(std::memory_order_relaxed);
+            if (page >= mapping.from && page < mapping.to) take_page_back(page);
+        }
     }
+    for (std::atomic<uint64_t>& edge : edges) edge.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -100,24 +64,24 @@ void take_edges_back() {
 Pages inspect_pages(uint64_t from, uint64_t to) {
     if (on_own_stack(from, to)) return Pages::kOwnStack;
     Mappings mappings;
+    Mapping mapping;
     uint64_t covered = from;
-    uint64_t low, high;
-    char rights[4];
     bool movable = true;
-    while (covered < to && mappings.next(low, high, rights)) {
-        if (high <= covered) continue;
-        if (low > covered || rights[0] != 'r') return Pages::kUnmapped;
-        movable = movable && rights[1] == 'w' && rights[3] == 'p';
-        covered = high;
+    while (covered < to && mappings.next(mapping)) {
+        if (mapping.to <= covered) continue;
+        if (mapping.from > covered || !mapping.readable) return Pages::kUnmapped;
+        movable = movable && mapping.own_and_writable();
+        covered = mapping.to;
     }
     if (covered < to) return Pages::kUnmapped;
     return movable ? Pages::kMovable : Pages::kFixed;
 }
 
-// mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's.
+// mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's. The outer
+// pages go alone: they may hold other data too, that somebody writes just now.
 Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     for (uint64_t done = from; done < to;) {
-        uint64_t bytes = least(to - done, kMoveIn);
+        uint64_t bytes = done == from || to - done == kPage ? kPage : least(to - done - kPage, kMoveIn);
         char* source = arena + (done - from);
         std::memcpy(source, at(done), bytes);
         void* view = mremap(source, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(done));
@@ -144,6 +108,7 @@ bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {
 }
 
 void keep_edge_from_children(uint64_t page) {
+    if (!find_arena()) return;
     if (!fork_watched.exchange(true)) pthread_atfork(nullptr, nullptr, take_edges_back);
     for (std::atomic<uint64_t>& edge : edges) {
         uint64_t none = 0;

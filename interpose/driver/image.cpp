@@ -1,10 +1,6 @@
-// Lengths of images and the way of an image to the server. See image.h.
-//
-// Nothing here trusts that an image is well formed beyond what the driver itself has to trust: the
-// headers are read where the application's pointer leads.
+// The way of an image to the server. See image.h.
 #include "interpose/driver/image.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,80 +18,10 @@ using namespace protocol;
 
 namespace {
 
-constexpr uint32_t kWrapperMagic = 0x466243b1;
-constexpr uint32_t kFatbinMagic = 0xba55ed50;
+// Of a file; an image in memory is measured in image_bytes.cpp.
 constexpr uint64_t kMaxImageBytes = 4ull << 30;
 
-struct FatbinWrapper {
-    uint32_t magic;
-    uint32_t version;
-    const void* data;
-    const void* more;  // of relocatable device code; the runtime links before it loads
-};
-
-struct FatbinHeader {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t header_bytes;
-    uint64_t payload_bytes;
-};
-
-template <typename T>
-T read_at(const void* data, uint64_t offset = 0) {
-    T value;
-    std::memcpy(&value, static_cast<const char*>(data) + offset, sizeof(T));
-    return value;
-}
-
-uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-// A cubin ends where the last of its headers, sections and segments does.
-uint64_t elf_bytes(const void* image) {
-    auto header = read_at<Elf64_Ehdr>(image);
-    if (header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
-    uint64_t end = sizeof(header);
-    uint64_t sections = header.e_shnum;
-    if (header.e_shoff && header.e_shentsize >= sizeof(Elf64_Shdr)) {
-        if (sections == 0) sections = read_at<Elf64_Shdr>(image, header.e_shoff).sh_size;
-        end = larger(end, header.e_shoff + sections * header.e_shentsize);
-        for (uint64_t i = 0; i < sections; ++i) {
-            auto section = read_at<Elf64_Shdr>(image, header.e_shoff + i * header.e_shentsize);
-            if (section.sh_type != SHT_NOBITS) end = larger(end, section.sh_offset + section.sh_size);
-        }
-    }
-    if (header.e_phoff && header.e_phentsize >= sizeof(Elf64_Phdr)) {
-        end = larger(end, header.e_phoff + uint64_t(header.e_phnum) * header.e_phentsize);
-        for (uint64_t i = 0; i < header.e_phnum; ++i) {
-            auto segment = read_at<Elf64_Phdr>(image, header.e_phoff + i * header.e_phentsize);
-            end = larger(end, segment.p_offset + segment.p_filesz);
-        }
-    }
-    return end;
-}
-
 }  // namespace
-
-ImageBytes image_bytes(const void* image) {
-    if (!image) return {nullptr, 0};
-    // Byte by byte, because a text may be shorter than a magic number.
-    const char* text = static_cast<const char*>(image);
-    bool whole_word = text[0] && text[1] && text[2] && text[3];
-    uint32_t magic = whole_word ? read_at<uint32_t>(image) : 0;
-    uint64_t bytes = 0;
-    if (magic == kWrapperMagic) {
-        const void* data = read_at<FatbinWrapper>(image).data;
-        return data == image ? ImageBytes{nullptr, 0} : image_bytes(data);
-    } else if (magic == kFatbinMagic) {
-        auto header = read_at<FatbinHeader>(image);
-        bytes = header.header_bytes + header.payload_bytes;
-    } else if (whole_word && std::memcmp(text, ELFMAG, SELFMAG) == 0) {
-        bytes = elf_bytes(image);
-    } else {
-        bytes = std::strlen(text) + 1;
-    }
-    if (bytes == 0 || bytes > kMaxImageBytes) return {nullptr, 0};
-    return {image, bytes};
-}
 
 CUresult upload(const void* data, uint64_t bytes) {
     {

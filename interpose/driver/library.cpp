@@ -13,11 +13,12 @@ using namespace protocol;
 namespace {
 
 // The image is always copied to the server, so BINARY_IS_PRESERVED, a hint about a copy, is
-// dropped. A table of host functions cannot be used from another process.
+// dropped; it has no value, and cuBLAS hands over no array of values with it. A table of host
+// functions cannot be used from another process.
 CUresult check_library_options(CUlibraryOption* options, void** values, unsigned int count) {
-    if (count && (!options || !values)) return CUDA_ERROR_INVALID_VALUE;
+    if (count && !options) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {
-        if (options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE && values[i])
+        if (options[i] == CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE && values && values[i])
             return CUDA_ERROR_NOT_SUPPORTED;
         if (static_cast<unsigned int>(options[i]) >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
     }

@@ -19,9 +19,11 @@ namespace {
 // Tables are known by the first four bytes of their identifier.
 constexpr unsigned char kLocalStorage[4] = {0xc6, 0x93, 0x33, 0x6e};
 constexpr unsigned char kContextChecks[4] = {0x26, 0x3e, 0x88, 0x60};
+constexpr unsigned char kToolsStorage[4] = {0x42, 0xd8, 0x5a, 0x81};
+constexpr unsigned char kContextFacts[4] = {0x21, 0x31, 0x8c, 0x60};
 constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
-constexpr size_t kCheckSlots = 64;
+constexpr size_t kMostSlots = 128;
 
 using Destructor = void (*)(CUcontext, void* key, void* value);
 
@@ -39,8 +41,15 @@ struct Stored {
 constinit std::atomic<Stored*> stored{nullptr};
 constinit pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit const void* const* real_storage = nullptr;
-constinit const void* const* real_checks = nullptr;
-constinit const void* own_checks[kCheckSlots]{};
+
+// A copy of a real table in which some slots are ours. Its first word is its size in bytes.
+struct Copied {
+    const void* const* real;
+    const void* slots[kMostSlots];
+};
+constinit Copied checks{};
+constinit Copied tools_storage{};
+constinit Copied context_facts{};
 
 Stored* find_stored(CUcontext context, void* key) {
     for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
@@ -101,13 +110,13 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
 constinit const void* own_storage[4]{};
 
 int check_context(void* context, unsigned* result, const void** more) {
-    if (native()) return reinterpret_cast<decltype(&check_context)>(real_checks[2])(context, result, more);
+    if (native()) return reinterpret_cast<decltype(&check_context)>(checks.real[2])(context, result, more);
     if (result) *result = 0;
     return 0;
 }
 
 int check_nothing(void* first, void* second, void* third) {
-    if (native()) return reinterpret_cast<decltype(&check_nothing)>(real_checks[3])(first, second, third);
+    if (native()) return reinterpret_cast<decltype(&check_nothing)>(checks.real[3])(first, second, third);
     return 0;
 }
 
@@ -115,19 +124,56 @@ bool is(const CUuuid* id, const unsigned char (&prefix)[4]) {
     return memcmp(id->bytes, prefix, sizeof prefix) == 0;
 }
 
-const void* serve_checks(const void* table) {
+// cuBLAS, cuDNN and PyTorch ask for the current context here, and below for its number and for that
+// of the stream they are about to use.
+CUresult current_for_tools(CUcontext* context) {
+    if (native()) return reinterpret_cast<decltype(&current_for_tools)>(tools_storage.real[2])(context);
+    if (!ready()) return not_ready();
+    if (context) *context = current_context();
+    return CUDA_SUCCESS;
+}
+
+CUresult context_number(CUcontext context, uint64_t* number) {
+    if (native()) return reinterpret_cast<decltype(&context_number)>(context_facts.real[4])(context, number);
+    if (!ready()) return not_ready();
+    unsigned long long id = 0;
+    CUresult status = driver::cuCtxGetId(context, &id);
+    if (status == CUDA_SUCCESS && number) *number = id;
+    return status;
+}
+
+CUresult stream_number(CUcontext context, CUstream stream, uint64_t* number) {
+    if (native()) return reinterpret_cast<decltype(&stream_number)>(context_facts.real[3])(context, stream, number);
+    if (!ready()) return not_ready();
+    unsigned long long id = 0;
+    CUresult status = driver::cuStreamGetId(stream ? stream : CU_STREAM_LEGACY, &id);
+    if (status == CUDA_SUCCESS && number) *number = id;
+    return status;
+}
+
+struct Replaced {
+    size_t slot;
+    const void* function;
+};
+
+template <size_t kCount>
+const void* serve(Copied& copied, const void* table, const Replaced (&replaced)[kCount]) {
     pthread_mutex_lock(&tables_lock);
-    if (!real_checks) {
+    if (!copied.real) {
         const void* const* real = static_cast<const void* const*>(table);
-        size_t slots = reinterpret_cast<uintptr_t>(real[0]) / sizeof(void*);  // the first word: bytes
-        if (slots > kCheckSlots) slots = kCheckSlots;
-        for (size_t i = 0; i < slots; ++i) own_checks[i] = real[i];
-        own_checks[2] = reinterpret_cast<const void*>(&check_context);
-        own_checks[3] = reinterpret_cast<const void*>(&check_nothing);
-        real_checks = real;
+        size_t slots = reinterpret_cast<uintptr_t>(real[0]) / sizeof(void*);
+        if (slots > kMostSlots) slots = kMostSlots;
+        for (size_t i = 0; i < slots; ++i) copied.slots[i] = real[i];
+        for (const Replaced& each : replaced) copied.slots[each.slot] = each.function;
+        copied.real = real;
     }
     pthread_mutex_unlock(&tables_lock);
-    return own_checks;
+    return copied.slots;
+}
+
+template <typename Function>
+const void* address(Function* function) {
+    return reinterpret_cast<const void*>(function);
 }
 
 const void* serve_storage(const void* table) {
@@ -171,7 +217,9 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     CUresult status = real->cuGetExportTable(table, id);
     if (status != CUDA_SUCCESS) return status;
     if (is(id, kLocalStorage)) *table = serve_storage(*table);
-    if (is(id, kContextChecks)) *table = serve_checks(*table);
+    if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(check_nothing)}});
+    if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});
+    if (is(id, kContextFacts)) *table = serve(context_facts, *table, {{3, address(stream_number)}, {4, address(context_number)}});
     return CUDA_SUCCESS;
 }
 

@@ -21,13 +21,7 @@ CUresult await_reply(Lane& lane) {
     LaneHeader& header = *lane.header;
     uint32_t wanted = lane.reply_seq;
     auto answered = [&] { return header.reply_seq.load(std::memory_order_acquire) == wanted; };
-    uint64_t end = now_nanoseconds() + spin_nanoseconds();
-    do {
-        for (int i = 0; i < 32; ++i) {
-            if (answered()) return CUDA_SUCCESS;
-            pause_cpu();
-        }
-    } while (now_nanoseconds() < end);
+    if (look_until(answered)) return CUDA_SUCCESS;
     CUresult status = CUDA_SUCCESS;
     while (true) {
         header.client_asleep.store(1, std::memory_order_seq_cst);

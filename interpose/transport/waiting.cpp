@@ -17,7 +17,7 @@ namespace {
 // server from the very core it needs.
 constexpr uint64_t kLongSpin = 40'000;
 constexpr uint64_t kShortSpin = 2'000;
-constexpr int kPausesPerLook = 16;
+constexpr uint64_t kYield = 2'000'000;
 
 constexpr uint64_t kShortestNap = 20'000;
 constexpr uint64_t kLongestNap = 500'000;
@@ -37,6 +37,10 @@ uint64_t spin_nanoseconds() {
     return spin;
 }
 
+uint64_t yield_nanoseconds() { return spin_nanoseconds() == kShortSpin ? 0 : kYield; }
+
+void yield_cpu() { sched_yield(); }
+
 uint64_t now_nanoseconds() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -54,15 +58,7 @@ void futex_wake(std::atomic<uint32_t>& word) {
 
 bool spin_word(uint32_t index, uint64_t value) {
     std::atomic<uint64_t>& word = completion_word(index);
-    if (word.load(std::memory_order_acquire) >= value) return true;
-    uint64_t end = now_nanoseconds() + spin_nanoseconds();
-    do {
-        for (int i = 0; i < kPausesPerLook; ++i) {
-            pause_cpu();
-            if (word.load(std::memory_order_acquire) >= value) return true;
-        }
-    } while (now_nanoseconds() < end);
-    return false;
+    return look_until([&] { return word.load(std::memory_order_acquire) >= value; });
 }
 
 CUresult wait_word(uint32_t index, uint64_t value) {

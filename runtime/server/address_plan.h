@@ -18,7 +18,7 @@ namespace smt::runtime::server {
 class AddressPlan {
 public:
     static constexpr uint64_t kSlotBytes = protocol::kArenaBytes + protocol::kDeviceRangeBytes;
-    static constexpr int kRegions = 4;
+    static constexpr int kRegions = 5;
 
     // A free slot of a region at or after `from`, taken; -1: none. Slots count within their region.
     int take(int region, int from);

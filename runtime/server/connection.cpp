@@ -98,11 +98,9 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     }
     if (!owner_.server) return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice), owner_.refusal);
     Server& server = *owner_.server;
-    if (CUresult fatal = server.fatal(); fatal != CUDA_SUCCESS) {
-        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused),
-                      fmt::format("a fault (error {}) ended this server's context; it leaves in a moment, try again",
-                                  static_cast<int>(fatal)));
-    }
+    // A fault ended the context and the server leaves in a moment. Hung up on, the client comes again
+    // and finds, or starts, the next one.
+    if (server.fatal() != CUDA_SUCCESS) return;
     if (CUresult status = server.device().enter_thread(); status != CUDA_SUCCESS) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));

@@ -28,6 +28,9 @@ namespace {
 // processors the spinner would hold the very core the client needs.
 constexpr uint64_t kLongSpin = 50'000;   // ns
 constexpr uint64_t kShortSpin = 2'000;
+// Then how long to look on while letting others run: waking a sleeper takes tens of microseconds,
+// which a client that computes a little between its calls would feel at each of them.
+constexpr uint64_t kYield = 1'000'000;
 constexpr int kPausesPerLook = 16;
 
 // No sleep is longer: a client that dies or lies never wakes us.
@@ -48,14 +51,18 @@ uint64_t spin_nanoseconds() {
 template <typename Done>
 bool spin_until(Done done) {
     if (done()) return true;
-    uint64_t end = journal::now_ns() + spin_nanoseconds();
+    uint64_t start = journal::now_ns();
     do {
         for (int i = 0; i < kPausesPerLook; ++i) {
             __builtin_ia32_pause();
             if (done()) return true;
         }
-    } while (journal::now_ns() < end);
-    return false;
+    } while (journal::now_ns() - start < spin_nanoseconds());
+    while (spin_nanoseconds() == kLongSpin && journal::now_ns() - start < kYield) {
+        sched_yield();
+        if (done()) return true;
+    }
+    return done();
 }
 
 }  // namespace

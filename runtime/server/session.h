@@ -94,6 +94,7 @@ public:
 
 private:
     bool handshake();
+    bool find_place(int first_region);
     bool place(int region, bool exact);              // arena and device range at the next free slot
     void leave_place();
     CUresult open();                                 // after the client mapped both

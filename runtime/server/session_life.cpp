@@ -23,9 +23,11 @@ using namespace std::chrono_literals;
 
 constexpr auto kPoll = 5ms;        // how teardown looks whether threads and work have ended
 constexpr auto kPatience = 10s;    // after it the session is called stuck
+constexpr auto kPlacePoll = 20ms;      // how a session that finds no address range looks again,
+constexpr auto kPlacePatience = 10s;   // and for how long: less than its client waits for the answer
 
-// Two tries a region, then the next region (AddressPlan).
-int region_of(int attempt) { return attempt / 2 % AddressPlan::kRegions; }
+// Where each try begins to look (AddressPlan).
+constexpr int kRegionOfAttempt[protocol::kMappingAttempts] = {0, 0, 1, 1, 2, 3, 3, 4};
 
 void set_timeout(int socket, long seconds) {
     timeval limit{seconds, 0};
@@ -96,11 +98,7 @@ bool Session::handshake() {
     set_timeout(socket_, 20);
     for (int attempt = 0; attempt < protocol::kMappingAttempts; ++attempt) {
         leave_place();
-        bool placed = false;
-        for (int i = 0; i < 2 * AddressPlan::kRegions && !placed; ++i) {
-            placed = place((region_of(attempt) + i) % AddressPlan::kRegions, i < AddressPlan::kRegions);
-        }
-        if (!placed) return refuse("no address range is free in the server");
+        if (!find_place(kRegionOfAttempt[attempt])) return refuse("no address range is free in the server");
         protocol::Mapped mapped;
         if (!send_welcome(protocol::WelcomeStatus::kOk, "")) return false;
         ssize_t got = recv(socket_, &mapped, sizeof mapped, 0);
@@ -111,6 +109,20 @@ bool Session::handshake() {
         return true;
     }
     return refuse("the program can map none of the address ranges the server offers");
+}
+
+// Of many programs that start at once some may find every place taken: they wait for those that leave.
+bool Session::find_place(int first_region) {
+    auto started = std::chrono::steady_clock::now();
+    char byte;
+    do {
+        for (int i = 0; i < 2 * AddressPlan::kRegions; ++i) {
+            if (place((first_region + i) % AddressPlan::kRegions, i < AddressPlan::kRegions)) return true;
+        }
+        std::this_thread::sleep_for(kPlacePoll);
+        if (recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0) return false;   // nobody waits
+    } while (std::chrono::steady_clock::now() - started < kPlacePatience);
+    return false;
 }
 
 // The device range behind the arena (`exact`), or, for a driver that takes no hints, where it wants.

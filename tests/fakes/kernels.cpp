@@ -4,13 +4,18 @@
 //   scale(float* x, float by, int n)            sum(int* from, int n, long long* to)
 //   spin(uint64_t* word, uint64_t value)        until the word is at least that
 //   wait_ms(int milliseconds)                   busy for so long
+//   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends when NUMBER.open is there
 //   say(int number)                             device printf
 //   fault()                                     an illegal address: sticky
+#include <fcntl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "fake.h"
@@ -74,6 +79,16 @@ void spin(Arguments arguments) {
     while (word->load(std::memory_order_acquire) < value) nap(20'000);
 }
 
+// How a test says when a kernel ends, and learns that it runs, from another process.
+void gate(Arguments arguments) {
+    const char* folder = getenv("SMT_FAKE_GATES");
+    if (!folder) return;
+    const std::string stem = std::string(folder) + "/" + std::to_string(arguments.next<int>());
+    const int reached = open((stem + ".reached").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (reached >= 0) close(reached);
+    while (access((stem + ".open").c_str(), F_OK) != 0) nap(200'000);
+}
+
 void wait_ms(Arguments arguments) { nap(arguments.next<int>() * 1'000'000L); }
 void say(Arguments arguments) { printf("device says %d\n", arguments.next<int>()); }
 void illegal_address(Arguments) { fault(CUDA_ERROR_ILLEGAL_ADDRESS); }
@@ -82,7 +97,7 @@ struct Kernel {
     std::string_view name;
     void (*run)(Arguments);
 };
-constexpr Kernel kKernels[] = {{"add", add},   {"fill", fill},       {"scale", scale}, {"sum", sum},
+constexpr Kernel kKernels[] = {{"add", add},   {"fill", fill},       {"scale", scale}, {"sum", sum}, {"gate", gate},
                                {"spin", spin}, {"wait_ms", wait_ms}, {"say", say},     {"fault", illegal_address}};
 
 }  // namespace

@@ -67,7 +67,27 @@ CUresult launch_with(const DriverApi& driver, const Kernel& kernel, const Reques
                                  stream, each, whole);
 }
 
+std::vector<void*> one_by_one(const Kernel& kernel, const Request& request) {
+    std::vector<void*> each;
+    each.reserve(kernel.parameters.size());
+    for (const protocol::ParameterInfo& parameter : kernel.parameters)
+        each.push_back(request.parameters + parameter.offset);
+    return each;
+}
+
+bool cooperative(const Request& request) {
+    if (request.launch.flags & protocol::kLaunchCooperative) return true;
+    for (uint32_t i = 0; i < request.launch.attribute_count; ++i) {
+        const CUlaunchAttribute& attribute = request.attributes[i];
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute.value.cooperative) return true;
+    }
+    return false;
+}
+
+// The driver documents the buffer for kernels that are not cooperative only.
 CUresult launch_now(const DriverApi& driver, const Kernel& kernel, const Request& request, CUstream stream) {
+    if (cooperative(request)) [[unlikely]]
+        return launch_with(driver, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
     size_t bytes = kernel.parameter_bytes;
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, request.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
@@ -76,11 +96,8 @@ CUresult launch_now(const DriverApi& driver, const Kernel& kernel, const Request
 
 // A graph keeps the parameters one by one, so it is given them so.
 CUresult launch_into_graph(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
-    std::vector<void*> each;
-    for (const protocol::ParameterInfo& parameter : kernel.parameters)
-        each.push_back(request.parameters + parameter.offset);
     if (kernel.prints) call.session.code().graphs_print().store(true);
-    return launch_with(call.driver, kernel, request, stream, each.data(), nullptr);
+    return launch_with(call.driver, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
 }
 
 uint64_t write_journal(Call& call, const Kernel& kernel, const protocol::Launch& launch) {

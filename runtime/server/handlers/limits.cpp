@@ -10,6 +10,7 @@ namespace {
 std::mutex shared_mutex;
 std::array<std::optional<size_t>, CU_LIMIT_MAX> defaults;
 
+// Of a number that is no limit the driver says INVALID_VALUE, of one that the device lacks UNSUPPORTED_LIMIT.
 bool known(CUlimit limit) { return limit >= 0 && limit < CU_LIMIT_MAX; }
 
 CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
@@ -25,7 +26,7 @@ CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
 }  // namespace
 
 CUresult Limits::set(CUlimit limit, size_t value) {
-    if (!known(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (!known(limit)) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(shared_mutex);
     size_t now = 0;
     if (CUresult status = default_of(driver_, limit, &now)) return status;
@@ -40,7 +41,7 @@ CUresult Limits::set(CUlimit limit, size_t value) {
 }
 
 CUresult Limits::get(CUlimit limit, size_t* value) {
-    if (!known(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (!known(limit)) return CUDA_ERROR_INVALID_VALUE;
     {
         std::lock_guard own_lock(mutex_);
         if (wanted_[limit]) {

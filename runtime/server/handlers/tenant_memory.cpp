@@ -17,6 +17,7 @@ namespace smt::runtime::server::handlers {
 namespace {
 
 constexpr uint64_t kFurtherRangeBytes = 64ull << 30;
+constexpr auto kPendingNap = std::chrono::microseconds(100);
 
 uint64_t chunk_multiple(uint64_t bytes) { return (bytes + kChunkBytes - 1) & ~(kChunkBytes - 1); }
 
@@ -52,19 +53,18 @@ TenantMemory::~TenantMemory() {
 
 void TenantMemory::claim(uint64_t base, uint64_t bytes) { TenantRanges::claim(*this, base, bytes); }
 
-// Out of memory: first everybody's idle memory goes, then it waits for what the tenant itself has
-// freed in stream order. No lock of ours is held meanwhile.
+// Out of memory: everybody's idle memory goes, and what the tenant itself has freed in stream order is
+// waited for. No lock of ours is held meanwhile.
 CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = try_allocate(bytes, address);
-    if (status != CUDA_ERROR_OUT_OF_MEMORY) return status;
-    TenantRanges::trim_all();
-    bool nothing_pending = pools_.collect();
-    status = try_allocate(bytes, address);
-    if (status != CUDA_ERROR_OUT_OF_MEMORY || nothing_pending) return status;
-    while (!pools_.collect()) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    trim();
-    return try_allocate(bytes, address);
+    for (bool last = false; status == CUDA_ERROR_OUT_OF_MEMORY && !last;) {
+        last = pools_.collect();
+        TenantRanges::trim_all();
+        status = try_allocate(bytes, address);
+        if (status == CUDA_ERROR_OUT_OF_MEMORY && !last) std::this_thread::sleep_for(kPendingNap);
+    }
+    return status;
 }
 
 CUresult TenantMemory::try_allocate(uint64_t bytes, CUdeviceptr* address) {

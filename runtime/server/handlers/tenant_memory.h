@@ -30,7 +30,7 @@ namespace smt::runtime::server::handlers {
 inline constexpr uint64_t kBlockBytes = 512;         // alignment of what an application gets
 inline constexpr uint64_t kChunkBytes = 2ull << 20;  // what the driver maps
 inline constexpr uint64_t kLargeBytes = 1ull << 20;
-inline constexpr uint64_t kCacheBytes = 64ull << 20;  // idle chunks kept
+inline constexpr uint64_t kCacheBytes = 256ull << 20;  // idle chunks kept
 
 class TenantMemory {
 public:

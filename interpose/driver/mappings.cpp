@@ -1,0 +1,93 @@
+// A line is "from-to rwxp offset major:minor inode   name", all but the inode in hexadecimal.
+#include "interpose/driver/mappings.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "interpose/entry/process.h"
+
+namespace smt::interpose::driver {
+namespace {
+
+// The arena's file, once it was looked for: a forked child has the views of it but not the arena.
+constinit std::atomic<uint64_t> arena_device{0};
+constinit std::atomic<uint64_t> arena_inode{0};
+
+uint64_t arena_address() { return reinterpret_cast<uint64_t>(arena_base()); }
+
+}  // namespace
+
+Mappings::Mappings() : file_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+
+Mappings::~Mappings() {
+    if (file_ >= 0) close(file_);
+}
+
+int Mappings::get() {
+    if (at_ == filled_) {
+        if (file_ < 0) return -1;
+        filled_ = read(file_, buffer_, sizeof buffer_);
+        at_ = 0;
+        if (filled_ <= 0) return filled_ = 0, -1;
+    }
+    return static_cast<unsigned char>(buffer_[at_++]);
+}
+
+bool Mappings::number(int base, char end, uint64_t& value) {
+    value = 0;
+    for (int c = get(); c != end; c = get()) {
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : base;
+        if (digit >= base) return false;
+        value = value * static_cast<uint64_t>(base) + static_cast<uint64_t>(digit);
+    }
+    return true;
+}
+
+bool Mappings::next(Mapping& mapping) {
+    constexpr char kStack[] = "[stack]";
+    int rights[5];
+    uint64_t major, minor;
+    if (!number(16, '-', mapping.from) || !number(16, ' ', mapping.to)) return false;
+    for (int& right : rights)
+        if ((right = get()) < 0) return false;
+    if (!number(16, ' ', mapping.offset) || !number(16, ':', major) || !number(16, ' ', minor) ||
+        !number(10, ' ', mapping.inode))
+        return false;
+    mapping.device = major << 32 | minor;
+    mapping.readable = rights[0] == 'r';
+    mapping.writable = rights[1] == 'w';
+    mapping.shared = rights[3] == 's';
+    size_t same = 0;
+    for (int c = get(); c >= 0 && c != '\n'; c = get())
+        if (c != ' ') same = same < sizeof kStack - 1 && c == kStack[same] ? same + 1 : sizeof kStack;
+    mapping.main_stack = same == sizeof kStack - 1;
+    return true;
+}
+
+bool find_arena() {
+    if (arena_inode.load(std::memory_order_acquire) != 0) return true;
+    if (!arena_base()) return false;
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping)) {
+        if (arena_address() < mapping.from || arena_address() >= mapping.to) continue;
+        arena_device.store(mapping.device, std::memory_order_relaxed);
+        arena_inode.store(mapping.inode, std::memory_order_release);
+        return mapping.inode != 0;
+    }
+    return false;
+}
+
+uint64_t arena_behind(const Mapping& mapping) {
+    if (!mapping.shared || mapping.inode == 0 || !find_arena()) return 0;
+    if (mapping.inode != arena_inode.load(std::memory_order_relaxed) ||
+        mapping.device != arena_device.load(std::memory_order_relaxed))
+        return 0;
+    uint64_t shown = arena_address() + mapping.offset;
+    return shown == mapping.from ? 0 : shown;
+}
+
+}  // namespace smt::interpose::driver

@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+"""What happens between several programs, the server and the faults of either, on the fake driver.
+
+    scenarios.py SMT FAKE_DRIVER SCENARIO
+
+Each function below named after a scenario is one test, in a runtime folder of its own. Nothing here
+measures time: a test waits for a fact, and fails when it has not become one after PATIENCE seconds.
+"""
+
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from run import PATIENCE, smt, wait_until_empty
+
+MAGIC = 0x31544D53
+HELLO, WELCOME = 1, 2
+OK, VERSION_MISMATCH, REFUSED = 0, 1, 2
+WELCOME_FORMAT = "<4I3Q2i256s"
+UNAVAILABLE, NOT_READY, ILLEGAL_ADDRESS = 46, 802, 700
+
+
+class Place:
+    """A runtime folder with its server, and the programs started in it."""
+
+    def __init__(self, program, driver, folder):
+        self.program, self.driver, self.folder = program, driver, pathlib.Path(folder)
+        self.bin = pathlib.Path(program).parent
+        self.started = []
+        os.environ.update(SMT_RUNTIME_DIR=str(folder), SMT_DRIVER=driver, SMT_REAL_DRIVER="none",
+                          SMT_FAKE_GATES=str(folder), SMT_FAKE_RECORD=str(self.folder / "calls"))
+
+    def start(self, name, *arguments, tenant=None, options=(), **environment):
+        command = [self.program, "run", *(["--tenant", tenant] if tenant else []), *options, "--",
+                   str(self.bin / f"preload_{name}"), *map(str, arguments)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env=os.environ | environment)
+        self.started.append(process)
+        return process
+
+    def run(self, name, *arguments, **how):
+        return finish(self.start(name, *arguments, **how))
+
+    def status(self):
+        return smt(self.program, "server", "status")
+
+    def server_pid(self):
+        found = re.search(r"process +(\d+)", self.status())
+        assert found, "there is no server"
+        return int(found[1])
+
+    def socket(self):
+        return str(self.folder / "device.sock")
+
+    def calls(self, name):
+        record = self.folder / "calls"
+        return record.read_text().count(name) if record.exists() else 0
+
+    def wait_reached(self, gate):
+        wait_for(lambda: (self.folder / f"{gate}.reached").exists(), f"a kernel stands at gate {gate}")
+
+    def open(self, gate):
+        (self.folder / f"{gate}.open").touch()
+
+    def clean_up(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.open(1)
+        subprocess.run([self.program, "server", "stop"], timeout=PATIENCE)
+
+
+def wait_for(fact, text):
+    deadline = time.monotonic() + PATIENCE
+    while not fact():
+        assert time.monotonic() < deadline, f"did not become true: {text}"
+        time.sleep(0.01)
+
+
+def finish(process, code=0):
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, f"{process.args} left with {process.returncode}\n{output}\n{errors}"
+    return output, errors
+
+
+def gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    # A zombie whose parent does not ask: containers without an init.
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def threads(place):
+    assert "in order" in place.run("threads")[0]
+    wait_until_empty(place.program)
+
+
+def fork(place):
+    place.run("fork")
+    wait_until_empty(place.program)
+
+
+def fresh_memory(place):
+    """Twice: the second tenant gets what the first one had."""
+    place.run("fresh", tenant="first")
+    wait_until_empty(place.program)
+    place.run("fresh", tenant="second")
+
+
+def kill(place, how, in_the_middle):
+    held = place.start("held", how, tenant="killed")
+    place.wait_reached(1)
+    wait_for(in_the_middle, "the program is in the middle of it")
+    held.kill()
+    finish(held, -signal.SIGKILL)
+    place.run("scale", tenant="neighbour")
+    place.run("fresh", tenant="neighbour")
+    # Its kernel still runs, so its memory cannot be free; the neighbours' is.
+    wait_for(lambda: re.search(r"sessions +1 open", place.status()), "one session is left")
+    assert re.search(r"memory +32\.0 MiB device, 32\.0 MiB host", place.status()), place.status()
+    place.open(1)
+    wait_until_empty(place.program)
+    place.run("scale", tenant="neighbour")
+
+
+def kill_in_launch(place):
+    kill(place, "launch", lambda: place.calls("cuStreamSynchronize") > 0)
+
+
+def kill_in_copy(place):
+    kill(place, "copy", lambda: place.calls("cuMemcpyHtoDAsync_v2") > 0)
+
+
+def kill_server(place):
+    held = [place.start("held", "launch"), place.start("held", "copy")]
+    place.wait_reached(1)
+    wait_for(lambda: place.calls("cuStreamSynchronize") and place.calls("cuMemcpyHtoDAsync_v2"), "both wait")
+    os.kill(place.server_pid(), signal.SIGKILL)
+    for process in held:
+        assert f"error {UNAVAILABLE}\n" in finish(process)[0]
+    place.run("scale")   # its socket and its lock file are still there
+
+
+def no_server(place):
+    output, errors = place.run("begin", SMT_SERVER="/nowhere/smtd")
+    assert output == f"cuInit {NOT_READY}\n", output
+    assert "/nowhere/smtd" in errors and "SMT_FALLBACK" in errors and errors.count("\n") == 1, errors
+    # A server's program that fails at once is no reason to wait.
+    output, errors = place.run("begin", SMT_SERVER="/bin/false")
+    assert output == f"cuInit {NOT_READY}\n" and "did not start" in errors, output + errors
+
+
+def no_device(place):
+    output, errors = place.run("begin", SMT_DRIVER="/nowhere/libcuda.so.1")
+    assert output == f"cuInit {NOT_READY}\n" and "/nowhere/libcuda.so.1" in errors, output + errors
+
+
+def native(place):
+    """Without a server, and with one: a driver in the client gives the server its name."""
+    fallback = dict(SMT_SERVER="/nowhere/smtd", SMT_FALLBACK="native", SMT_REAL_DRIVER=place.driver)
+    errors = place.run("scale", **fallback)[1]
+    assert "on the GPU directly" in errors, errors
+    place.run("threads", **fallback)
+    assert "no server is running" in place.status()
+    assert place.run("scale", SMT_REAL_DRIVER=place.driver)[1] == ""
+    assert len(list(place.folder.glob("*.sock"))) == 1 and not pathlib.Path(place.socket()).exists()
+
+
+def connect(place, packet):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    client.settimeout(PATIENCE)
+    client.connect(place.socket())
+    client.send(packet)
+    return client
+
+
+def hello(version, table_hash=0):
+    return struct.pack("<4IQiiQ64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, b"other", b"other")
+
+
+def bystander(place):
+    """A program that is there all the time: the server has no reason to leave."""
+    held = place.start("held", "launch", tenant="bystander")
+    place.wait_reached(1)
+    return held
+
+
+def wrong_version(place):
+    held = bystander(place)
+    pid = place.server_pid()
+    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more", hello(version=3)[:32]]:
+        with connect(place, packet) as client:
+            answer = struct.unpack(WELCOME_FORMAT, client.recv(4096))
+            text = answer[-1].split(b"\0")[0].decode()
+            assert answer[:2] == (WELCOME, VERSION_MISMATCH), answer
+            assert "version" in text and "smt server stop" in text, text
+            assert client.recv(4096) == b"", "and hangs up"
+    assert place.server_pid() == pid
+    place.open(1)
+    finish(held)
+    wait_for(lambda: gone(pid), "the server made room for the other version")
+
+
+def other_server(place):
+    """The client's view of it: a server of another version answers."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(place.socket())
+        server.listen()
+        begin = place.start("begin")
+        server.settimeout(PATIENCE)
+        with server.accept()[0] as client:
+            assert len(client.recv(4096)) == 168
+            client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0, 0, 0, 0, b"speak version 7"))
+            output, errors = finish(begin)
+    assert output == f"cuInit {NOT_READY}\n" and "speak version 7" in errors, output + errors
+
+
+def garbage_hello(place):
+    held = bystander(place)
+    pid = place.server_pid()
+    source = random.Random(1)
+    whole = hello(version=1)
+    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 167, 168, 169, 170, 4096, 60000)]
+    packets += [whole[:8] + source.randbytes(160), struct.pack("<2I", 99, MAGIC), struct.pack("<2I", WELCOME, MAGIC)]
+    for packet in packets:
+        with connect(place, packet) as client:
+            while client.recv(4096):
+                pass
+    silent = [connect(place, b"") for _ in range(3)]
+    for client in silent:
+        client.close()
+    assert place.server_pid() == pid
+    place.run("scale", tenant="neighbour")
+    place.open(1)
+    finish(held)
+
+
+def garbage_ring(place):
+    held = bystander(place)
+    pid = place.server_pid()
+    assert "every session was ended" in finish(subprocess.Popen(
+        [str(place.bin / "preload_intruder"), place.socket()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
+    place.run("scale", tenant="neighbour")
+    assert place.server_pid() == pid
+    place.open(1)
+    finish(held)
+    wait_until_empty(place.program)
+
+
+def memory_limit(place):
+    programs = {16: place.start("allocate"), 4: place.start("allocate", options=("--memory", "64M"))}
+    for pieces, process in programs.items():
+        output = finish(process)[0]
+        assert output == f"{pieces} pieces\n", output
+    wait_until_empty(place.program)
+
+
+def small_device(place):
+    """What the device does not have, nobody gets; what one gives back the next can have."""
+    for _ in range(2):
+        output = place.run("allocate", SMT_FAKE_MEMORY=str(160 << 20))[0]
+        assert 4 <= int(output.split()[0]) <= 10, output
+
+
+def device_printf(place):
+    programs = [(place.start("say", number, 20, tenant=f"tenant{number}"), number) for number in (1, 22, 333)]
+    for process, number in programs:
+        output = finish(process)[0]
+        assert output == f"device says {number}\n" * 20, f"{number}:\n{output}"
+
+
+def fatal_fault(place):
+    sufferers = [place.start("fault", "suffer") for _ in range(2)]
+    for process in sufferers:
+        assert process.stdout.readline() == "ready\n"
+    pid = place.server_pid()
+    assert place.run("fault", "cause")[0] == f"error {ILLEGAL_ADDRESS}\n"
+    for process in sufferers:
+        assert process.stdout.readline() == f"error {ILLEGAL_ADDRESS}\n"
+    place.run("scale")   # although the sufferers are still there
+    assert place.server_pid() != pid
+    for process in sufferers:
+        finish(process)
+
+
+def idle_exit(place):
+    os.environ["SMT_IDLE_SECONDS"] = "1"
+    place.run("scale")
+    pid = place.server_pid()
+    wait_for(lambda: gone(pid), "the idle server left")
+    assert "no server is running" in place.status() and not pathlib.Path(place.socket()).exists()
+    place.run("scale")
+
+
+def hundred_starts(place):
+    """Of which the first ones find no server: one is started. All that they held is given back."""
+    starts = 100
+    for process in [place.start("scale", tenant=f"tenant{i}") for i in range(starts)]:
+        finish(process)
+    wait_until_empty(place.program)
+    assert re.search(rf"{starts} served", place.status()), place.status()
+    assert re.search(rf"launches +{12 * starts}\n", place.status()), place.status()
+    server = pathlib.Path(f"/proc/{place.server_pid()}")
+
+    def held():
+        wait_until_empty(place.program)
+        return len(list((server / "fd").iterdir())), len(list((server / "task").iterdir()))
+
+    place.run("scale")
+    wait_for(lambda: held() == (len(list((server / "fd").iterdir())), len(list((server / "task").iterdir()))), "it rests")
+    fds, tasks = held()
+    assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
+
+
+SCENARIOS = [threads, fork, fresh_memory, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
+             wrong_version, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
+             fatal_fault, idle_exit, hundred_starts]
+
+
+def main():
+    program, driver, name = sys.argv[1:]
+    scenario = {each.__name__: each for each in SCENARIOS}[name]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Place(program, driver, folder)
+        try:
+            scenario(place)
+        except BaseException:
+            for log in pathlib.Path(folder).glob("*.log"):
+                print(f"-- {log.name}\n{log.read_text()}")
+            raise
+        finally:
+            place.clean_up()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+#include "tests/wire/server.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "opcodes.gen.h"
+#include "runtime/protocol/environment.h"
+
+namespace smt::tests {
+
+using namespace protocol;
+
+void give_up(const char* text) {
+    std::fprintf(stderr, "did not become true: %s\n", text);
+    std::_Exit(1);
+}
+
+TestServer& TestServer::get() {
+    static TestServer* server = new TestServer;   // never destroyed: the fake's threads outlive main()
+    return *server;
+}
+
+TestServer::TestServer() {
+    setenv(environment::kDriver, SMT_TEST_DRIVER, 1);
+    setenv("SMT_FAKE_MEMORY", "67108864", 0);
+    std::string error;
+    device_ = runtime::device::open_cuda("device", error);
+    if (!device_) give_up(error.c_str());
+    journal_ = std::make_unique<journal::Writer>("/dev/null/none");   // mute
+    server_ = std::make_unique<runtime::server::Server>(*device_, *journal_, device_printf_);
+}
+
+void TestLane::post(uint16_t op, const void* payload, size_t bytes, uint16_t flags, uint32_t sequence) {
+    const size_t whole = (sizeof(RecordHeader) + bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+    const uint64_t at = position_ % kRingBytes;
+    if (at + whole > kRingBytes) {
+        await_reached(position_);
+        const RecordHeader pad{static_cast<uint32_t>(kRingBytes - at), static_cast<uint16_t>(Op::kPad), 0, 0, 0};
+        std::memcpy(ring() + at, &pad, sizeof pad);
+        publish(position_ + (kRingBytes - at));
+    }
+    await([&] { return position_ + whole - header().head.load(std::memory_order_acquire) <= kRingBytes; },
+          "the ring has room");
+    const RecordHeader record{static_cast<uint32_t>(whole), op, flags, sequence, static_cast<uint32_t>(bytes)};
+    char* to = ring() + position_ % kRingBytes;
+    std::memcpy(to, &record, sizeof record);
+    if (bytes) std::memcpy(to + sizeof record, payload, bytes);
+    publish(position_ + whole);
+}
+
+void TestLane::publish(uint64_t tail) {
+    position_ = tail;
+    header().tail.store(tail);
+    if (header().server_asleep.exchange(0) != 0) {
+        syscall(SYS_futex, &header().server_asleep, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    }
+}
+
+Reply TestLane::call(uint16_t op, const void* payload, size_t bytes) {
+    post(op, payload, bytes, kWantsReply, ++sequence_);
+    await([&] { return header().reply_seq.load(std::memory_order_acquire) == sequence_; }, "the reply came");
+    Reply reply;
+    reply.status = static_cast<CUresult>(header().reply_status);
+    reply.bytes = header().reply_bytes;
+    reply.words.resize(reply.bytes / 8 + 1);
+    std::memcpy(reply.words.data(), reinterpret_cast<char*>(address_ + kLaneReplyOffset), reply.bytes);
+    return reply;
+}
+
+void TestLane::await_reached(uint64_t position) const {
+    await([&] { return header().head.load(std::memory_order_acquire) >= position; }, "the lane got there");
+}
+
+TestSession::TestSession(uint64_t memory_limit) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) give_up("a socket pair");
+    socket_ = pair[0];
+    server_socket_ = pair[1];
+    Hello hello;
+    hello.memory_limit = memory_limit;
+    std::strcpy(hello.tenant, "test");
+    runtime::server::Server& server = TestServer::get().server();
+    session_ = std::make_unique<runtime::server::Session>(server, server.next_session(), server_socket_, hello);
+    serving_ = std::thread([this] {
+        TestServer::get().device().enter_thread();
+        session_->serve();
+        shutdown(server_socket_, SHUT_RDWR);
+    });
+    Welcome welcome;
+    if (recv(socket_, &welcome, sizeof welcome, 0) != sizeof welcome || welcome.status != WelcomeStatus::kOk) {
+        give_up(welcome.message);
+    }
+    Mapped mapped;
+    mapped.ok = 1;
+    base_ = welcome.arena_base;
+    if (send(socket_, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped) give_up("the server listens");
+    callbacks_ = std::thread([this] { answer_callbacks(); });
+}
+
+TestSession::~TestSession() { leave(); }
+
+void TestSession::leave() {
+    if (socket_ < 0) return;
+    leaving_.store(true);
+    callbacks_.join();   // it looks into the arena, which goes away
+    close(socket_);
+    socket_ = -1;
+    serving_.join();
+    session_.reset();
+    close(server_socket_);
+}
+
+TestLane TestSession::open_lane() {
+    const OpenLane request;
+    LaneOpened opened;
+    if (send(socket_, &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
+        recv(socket_, &opened, sizeof opened, 0) != sizeof opened || opened.status != CUDA_SUCCESS) {
+        give_up("a lane is opened");
+    }
+    return TestLane(base_ + opened.offset, opened.lane);
+}
+
+bool TestSession::hung_up() const {
+    char byte;
+    return recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+void TestSession::await_end() const {
+    await([&] { return hung_up(); }, "the server ended the session");
+}
+
+void TestSession::answer_callbacks() {
+    // The server unmaps the arena when it has ended the session by itself: so our own view of the file.
+    const int file = session_->arena().file();
+    void* view = mmap(nullptr, kArenaHeapOffset, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    auto& header = *static_cast<SessionHeader*>(view);
+    auto* words = reinterpret_cast<std::atomic<uint64_t>*>(static_cast<char*>(view) + kWordsOffset);
+    uint32_t head = 0;
+    while (!leaving_.load()) {
+        for (; head != header.callback_tail.load(std::memory_order_acquire); ++head) {
+            const CallbackSlot slot = header.callbacks[head % kCallbackSlots];
+            if (slot.done_word < kEventWords + kServerWords) words[slot.done_word].store(slot.done_value);
+            header.callback_head.store(head + 1, std::memory_order_release);
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    munmap(view, kArenaHeapOffset);
+}
+
+}  // namespace smt::tests
