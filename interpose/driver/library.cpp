@@ -5,6 +5,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/function.h"
 #include "interpose/driver/image.h"
+#include "interpose/driver/refuse.h"
 
 namespace smt::interpose::driver {
 
@@ -116,7 +117,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
 CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
     Image* image = find_library(library);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
-    return image_global(*image, Op::kGetManaged, name, dptr, bytes);
+    CUresult status = image_global(*image, Op::kGetManaged, name, dptr, bytes);
+    return status == CUDA_ERROR_NOT_SUPPORTED ? refuse("cuLibraryGetManaged") : status;
 }
 
 }  // namespace smt::interpose::driver

@@ -21,6 +21,8 @@ constexpr unsigned char kLocalStorage[4] = {0xc6, 0x93, 0x33, 0x6e};
 constexpr unsigned char kContextChecks[4] = {0x26, 0x3e, 0x88, 0x60};
 constexpr unsigned char kToolsStorage[4] = {0x42, 0xd8, 0x5a, 0x81};
 constexpr unsigned char kContextFacts[4] = {0x21, 0x31, 0x8c, 0x60};
+constexpr unsigned char kRuntimeHooks[4] = {0xa0, 0x94, 0x79, 0x8c};
+constexpr unsigned char kModuleFacts[4] = {0x6e, 0x16, 0x3f, 0xbe};
 constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 constexpr size_t kMostSlots = 128;
@@ -50,6 +52,8 @@ struct Copied {
 constinit Copied checks{};
 constinit Copied tools_storage{};
 constinit Copied context_facts{};
+constinit Copied module_facts{};
+constinit Copied runtime_hooks{};
 
 Stored* find_stored(CUcontext context, void* key) {
     for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
@@ -133,8 +137,10 @@ CUresult current_for_tools(CUcontext* context) {
     return CUDA_SUCCESS;
 }
 
+// The same two functions stand in the table of the runtime's own callback hooks.
+template <Copied& table>
 CUresult context_number(CUcontext context, uint64_t* number) {
-    if (native()) return reinterpret_cast<decltype(&context_number)>(context_facts.real[4])(context, number);
+    if (native()) return reinterpret_cast<decltype(&context_number<table>)>(table.real[4])(context, number);
     if (!ready()) return not_ready();
     unsigned long long id = 0;
     CUresult status = driver::cuCtxGetId(context, &id);
@@ -142,13 +148,52 @@ CUresult context_number(CUcontext context, uint64_t* number) {
     return status;
 }
 
+template <Copied& table>
 CUresult stream_number(CUcontext context, CUstream stream, uint64_t* number) {
-    if (native()) return reinterpret_cast<decltype(&stream_number)>(context_facts.real[3])(context, stream, number);
+    if (native()) return reinterpret_cast<decltype(&stream_number<table>)>(table.real[3])(context, stream, number);
     if (!ready()) return not_ready();
     unsigned long long id = 0;
     CUresult status = driver::cuStreamGetId(stream ? stream : CU_STREAM_LEGACY, &id);
     if (status == CUDA_SUCCESS && number) *number = id;
     return status;
+}
+
+// cuBLAS keeps a workspace for each stream: it asks for what stands behind a handle, and then for the
+// number of that. What stands behind a handle of ours is the handle itself.
+CUresult stream_behind(CUcontext context, CUstream stream, CUstream* behind, int per_thread) {
+    if (native()) {
+        auto real = reinterpret_cast<decltype(&stream_behind)>(context_facts.real[51]);
+        return real(context, stream, behind, per_thread);
+    }
+    if (!ready()) return not_ready();
+    if (!behind) return CUDA_ERROR_INVALID_VALUE;
+    *behind = stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    return CUDA_SUCCESS;
+}
+
+CUresult number_behind(CUcontext context, CUstream behind, uint64_t* number) {
+    if (native()) return reinterpret_cast<decltype(&number_behind)>(context_facts.real[39])(context, behind, number);
+    return stream_number<context_facts>(context, behind, number);
+}
+
+// The runtime tells tools of its calls through this. Whoever listens, cuBLAS among them, would take
+// our handles for the driver's own, so nobody is told.
+int tell_nobody(int call, void* data) {
+    if (native()) return reinterpret_cast<decltype(&tell_nobody)>(runtime_hooks.real[1])(call, data);
+    return 0;
+}
+
+// cuFFT finds the kernel of a module it has just loaded by having all of them shown to a callback.
+int visit_functions(CUcontext context, CUmodule module, void (*visit)(void* state, CUfunction), void* state) {
+    if (native())
+        return reinterpret_cast<decltype(&visit_functions)>(module_facts.real[7])(context, module, visit, state);
+    unsigned count = 0;
+    if (!ready() || !visit || driver::cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS) return 0;
+    CUfunction* functions = static_cast<CUfunction*>(calloc(count + 1, sizeof(CUfunction)));
+    bool found = functions && driver::cuModuleEnumerateFunctions(functions, count, module) == CUDA_SUCCESS;
+    for (unsigned i = 0; found && i < count; ++i) visit(state, functions[i]);
+    free(functions);
+    return found;
 }
 
 struct Replaced {
@@ -219,7 +264,20 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (is(id, kLocalStorage)) *table = serve_storage(*table);
     if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(check_nothing)}});
     if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});
-    if (is(id, kContextFacts)) *table = serve(context_facts, *table, {{3, address(stream_number)}, {4, address(context_number)}});
+    if (is(id, kModuleFacts)) *table = serve(module_facts, *table, {{7, address(visit_functions)}});
+    if (is(id, kContextFacts)) {
+        *table = serve(context_facts, *table,
+                       {{3, address(stream_number<context_facts>)},
+                        {4, address(context_number<context_facts>)},
+                        {39, address(number_behind)},
+                        {51, address(stream_behind)}});
+    }
+    if (is(id, kRuntimeHooks)) {
+        *table = serve(runtime_hooks, *table,
+                       {{1, address(tell_nobody)},
+                        {3, address(stream_number<runtime_hooks>)},
+                        {4, address(context_number<runtime_hooks>)}});
+    }
     return CUDA_SUCCESS;
 }
 
