@@ -7,6 +7,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
+#include "interpose/driver/insist.h"
 #include "interpose/driver/lock.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
@@ -105,8 +106,7 @@ CUresult free_everything(CUcontext context) {
     if (!session()) return CUDA_SUCCESS;
     CUresult status = order_after_all();
     driver::release_memory();
-    RemoteCall call(protocol::Op::kContextReset, 0);
-    CUresult reset = call.open() ? call.wait() : call.status();
+    CUresult reset = insist(protocol::Op::kContextReset, status);
     release_all_objects();
     forget_captures();
     after_sync();

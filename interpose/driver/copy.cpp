@@ -5,7 +5,9 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
+#include "interpose/driver/lent.h"
 #include "interpose/driver/ranges.h"
+#include "interpose/driver/refuse.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 
@@ -80,16 +82,33 @@ void join_rows(Transfer& t) {
     t.to.height = t.from.height = 1;
 }
 
-CUresult prepare(Transfer& t, Home& to, Home& from) {
-    uint64_t to_span = 0;
-    uint64_t from_span = 0;
-    if (!normalise(t.to, t.width, t.height, t.depth, to_span) ||
-        !normalise(t.from, t.width, t.height, t.depth, from_span))
+// What became known of an end besides its Transfer.
+struct Located {
+    Home home = Home::kDevice;
+    uint64_t span = 0;  // bytes from its address on, gaps between rows included
+};
+
+CUresult prepare(Transfer& t, Located& to, Located& from) {
+    if (!normalise(t.to, t.width, t.height, t.depth, to.span) ||
+        !normalise(t.from, t.width, t.height, t.depth, from.span))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult status = locate(t.to, to_span, to);
-    if (status == CUDA_SUCCESS) status = locate(t.from, from_span, from);
+    CUresult status = locate(t.to, to.span, to.home);
+    if (status == CUDA_SUCCESS) status = locate(t.from, from.span, from.home);
     if (status == CUDA_SUCCESS) join_rows(t);
     return status;
+}
+
+// For a copy that runs later, and again: pageable memory is lent to the arena.
+CUresult lend_end(CopyEnd& end, Located& located) {
+    if (located.home != Home::kPageable) return CUDA_SUCCESS;
+    CUresult status = lend(end.address, located.span, end.address);
+    if (status == CUDA_SUCCESS) located.home = Home::kShared;
+    return status;
+}
+
+CUresult lend_ends(Transfer& t, Located& to, Located& from) {
+    CUresult status = lend_end(t.to, to);
+    return status == CUDA_SUCCESS ? lend_end(t.from, from) : status;
 }
 
 Copy record_of(const Transfer& t, uint32_t stream, uint32_t wait) {
@@ -122,24 +141,44 @@ CUresult copy_here(const Transfer& t, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-bool capturing(CUstream stream) {
-    if (!any_capture_active()) [[likely]]
-        return false;
+CUstreamCaptureStatus capture_of(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return capture_status(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (any_capture_active()) [[unlikely]]
+        if (capture_status(stream, &status) != CUDA_SUCCESS) return CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
+}
+
+// A copy of pageable memory that is being captured.
+CUresult capture_pageable(Transfer& t, CUstream stream, uint32_t reference, Manner manner, Located& to,
+                          Located& from) {
+    if (manner == Manner::kSynchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    CUresult status = lend_ends(t, to, from);
+    if (status == CUDA_ERROR_NOT_SUPPORTED) {
+        refuse("cuMemcpyAsync");  // whichever of its forms it was
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (status == CUDA_SUCCESS) status = order_after(stream);
+    return status == CUDA_SUCCESS ? copy_directly(t, stream, reference, manner, false) : status;
 }
 
 }  // namespace
 
 CUresult transfer(Transfer t, CUstream stream, Manner manner) {
     if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_SUCCESS;
-    Home to, from;
-    CUresult status = prepare(t, to, from);
+    Located to_end, from_end;
+    CUresult status = prepare(t, to_end, from_end);
     if (status != CUDA_SUCCESS) return status;
     uint32_t reference;
     if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
+    Home to = to_end.home;
+    Home from = from_end.home;
     bool pageable = to == Home::kPageable || from == Home::kPageable;
-    if (pageable && capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (pageable) {
+        CUstreamCaptureStatus capture = capture_of(stream);
+        if (capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        if (capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+            return capture_pageable(t, stream, reference, manner, to_end, from_end);
+    }
     if (pageable && to != Home::kDevice && from != Home::kDevice) return copy_here(t, stream);
 
     status = order_after(stream);
@@ -156,12 +195,11 @@ CUresult transfer(Transfer t, CUstream stream, Manner manner) {
 
 CUresult resolve_for_graph(Transfer t, Copy& copy) {
     if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_ERROR_INVALID_VALUE;
-    Home to, from;
+    Located to, from;
     CUresult status = prepare(t, to, from);
-    if (status != CUDA_SUCCESS) return status;
-    if (to == Home::kPageable || from == Home::kPageable) return CUDA_ERROR_NOT_SUPPORTED;
-    copy = record_of(t, 0, 0);
-    return CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) status = lend_ends(t, to, from);
+    if (status == CUDA_SUCCESS) copy = record_of(t, 0, 0);
+    return status;
 }
 
 }  // namespace smt::interpose::driver

@@ -10,6 +10,7 @@
 //     device's
 //   the processor reaches both, and     wait for the stream's earlier work, then memcpy
 //     one is pageable
+//   in a graph, one is pageable         its pages are lent to the arena (lent.h), then one record
 //
 // When it returns: a synchronous call when the copy is done, except between places of the device,
 // where it is enqueued; an asynchronous call when it is enqueued, and for pageable memory when the
@@ -74,7 +75,7 @@ Transfer shaped(const D& copy) {
 CUresult transfer(Transfer transfer, CUstream stream, Manner manner);
 
 // Graph nodes: the Copy record for a descriptor, its ends resolved, stream and wait left 0.
-// NOT_SUPPORTED when an end is pageable memory, which a graph cannot reach later.
+// NOT_SUPPORTED when an end is pageable memory that cannot be lent (lent.h).
 CUresult resolve_for_graph(Transfer transfer, protocol::Copy& copy);
 
 // Between copy.cpp and copy_staged.cpp. A transfer whose linear ends begin at `address` and have

@@ -1,9 +1,10 @@
 // Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must
-// be memory that the device reaches by itself: pinned, managed or registered.
+// be memory that the device reaches by itself: pinned, managed, registered, or lent (lent.h).
 #include "driver.gen.h"
 #include "interpose/driver/callback.h"
 #include "interpose/driver/copy.h"
 #include "interpose/driver/graph.h"
+#include "interpose/driver/lent.h"
 
 namespace smt::interpose {
 
@@ -25,6 +26,14 @@ CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphN
     call.in(node);
     in_dependencies(call, place);
     return finish_node(call, out);
+}
+
+// The node has the arena's address where the application gave its own. `Host` is void* or const void*.
+template <typename Host>
+void name_application_memory(CUmemorytype type, Host*& host, CUdeviceptr& device) {
+    if (type == CU_MEMORYTYPE_HOST)
+        host = reinterpret_cast<Host*>(driver::application_address(reinterpret_cast<uint64_t>(host)));
+    if (type == CU_MEMORYTYPE_UNIFIED) device = driver::application_address(device);
 }
 
 CUresult host_node(const NodePlace& place, const CUDA_HOST_NODE_PARAMS* params, CUgraphNode* out) {
@@ -65,9 +74,11 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams
     RemoteCall call(Op::kGraphMemcpyNodeGet, sizeof(uint64_t));
     if (!call.open()) return call.status();
     call.in(reinterpret_cast<uint64_t>(hNode));
-    CUresult status = call.wait();
-    if (status == CUDA_SUCCESS) call.out(nodeParams);
-    return status;
+    if (CUresult status = call.wait()) return status;
+    call.out(nodeParams);
+    name_application_memory(nodeParams->srcMemoryType, nodeParams->srcHost, nodeParams->srcDevice);
+    name_application_memory(nodeParams->dstMemoryType, nodeParams->dstHost, nodeParams->dstDevice);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,

@@ -5,11 +5,13 @@
 // it at its arena address: unlike with the driver, the device pointer of registered memory is not
 // the host pointer, and CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM has to say 0.
 //
-// Pages that cannot move (shared mappings, read-only ones, an edge page that another registration
-// moved already) are noted only: copies work, through staging; device pointers are refused.
+// Pages that are the arena's already, because a neighbour was registered or a graph has them, are
+// shared with those others (lent.h). Pages that cannot move (shared mappings, read-only ones, the
+// stack) are noted only: copies work, through staging; device pointers are refused.
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/host_pages.h"
+#include "interpose/driver/lent.h"
 #include "interpose/driver/memory.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
@@ -38,30 +40,6 @@ void note_edges(const Range& range, void (*note)(uint64_t page)) {
     Span pages(range);
     if (pages.cut_at_start(range)) note(pages.from);
     if (pages.cut_at_end(range)) note(pages.to - kPage);
-}
-
-CUresult arena_pages(uint64_t bytes, uint64_t& address) {
-    protocol::MemAllocated allocated{};
-    {
-        RemoteCall call(Op::kHostAlloc, sizeof(protocol::MemAlloc));
-        if (!call.open()) return call.status();
-        call.in(protocol::MemAlloc{bytes, CU_MEMHOSTALLOC_PORTABLE, 0});
-        if (CUresult status = call.wait()) return status;
-        call.out(&allocated);
-    }
-    address = allocated.address;
-    if (address != 0 && address % kPage == 0) return CUDA_SUCCESS;
-    give_back(Op::kHostFree, address);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-// Whether the pages, which are wider than the range, touch memory that is already the arena's.
-bool edges_taken(const Span& pages) {
-    uint64_t at = pages.from;
-    Range other;
-    while (next_range(&at, other) && other.base < pages.to)
-        if (other.memory == Memory::kRegistered) return true;
-    return false;
 }
 
 bool move_out(const Range& range);
@@ -94,6 +72,14 @@ CUresult move_in(Range& range) {
     return status;
 }
 
+// Somebody else has the pages as well, or part of them: they stay where they are.
+CUresult share(Range& range) {
+    if (lend(range.base, range.bytes, range.target) != CUDA_SUCCESS) return add_range(range);
+    range.memory = Memory::kRegistered;
+    range.borrowed = true;
+    return note_registered(range);
+}
+
 // The arena's part is given back only if nothing shows it any more.
 bool move_out(const Range& range) {
     Span pages(range);
@@ -103,6 +89,21 @@ bool move_out(const Range& range) {
 }
 
 }  // namespace
+
+CUresult arena_pages(uint64_t bytes, uint64_t& address) {
+    protocol::MemAllocated allocated{};
+    {
+        RemoteCall call(Op::kHostAlloc, sizeof(protocol::MemAlloc));
+        if (!call.open()) return call.status();
+        call.in(protocol::MemAlloc{bytes, CU_MEMHOSTALLOC_PORTABLE, 0});
+        if (CUresult status = call.wait()) return status;
+        call.out(&allocated);
+    }
+    address = allocated.address;
+    if (address != 0 && address % kPage == 0) return CUDA_SUCCESS;
+    give_back(Op::kHostFree, address);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
 
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
     if (!pp || (Flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -159,14 +160,15 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     Span pages(range);
     switch (inspect_pages(pages.from, pages.to)) {
         case Pages::kUnmapped:
-        case Pages::kOwnStack:
             return CUDA_ERROR_INVALID_VALUE;
-        case Pages::kFixed:
+        case Pages::kOwnStack:
             return add_range(range);
+        case Pages::kFixed:
+            return share(range);
         case Pages::kMovable:
             break;
     }
-    return edges_taken(pages) ? add_range(range) : move_in(range);
+    return move_in(range);
 }
 
 CUresult cuMemHostUnregister(void* p) {
@@ -182,6 +184,12 @@ CUresult cuMemHostUnregister(void* p) {
     if (!take_range(address, range)) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     Range alias;
     take_range(range.target, alias);
+    if (range.borrowed) return status;
+    if (range.kept) {
+        Span pages(range);
+        keep_lent(pages.from, pages.to, page_floor(range.target));
+        return status;
+    }
     if (!move_out(range)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult freed = give_back(Op::kHostFree, page_floor(range.target));
     return status == CUDA_SUCCESS ? freed : status;
@@ -189,10 +197,7 @@ CUresult cuMemHostUnregister(void* p) {
 
 void release_memory() {
     finish_all_work();
-    uint64_t at = 0;
-    Range range;
-    while (next_range(&at, range))
-        if (range.memory == Memory::kRegistered) move_out(range);
+    take_pages_back();
     forget_ranges();
 }
 

@@ -21,17 +21,6 @@ constexpr uint32_t kEdges = 4096;
 constinit std::atomic<uint64_t> edges[kEdges]{};
 constinit std::atomic<bool> fork_watched{false};
 
-bool on_own_stack(uint64_t from, uint64_t to) {
-    pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
-    void* stack = nullptr;
-    size_t bytes = 0;
-    bool known = pthread_attr_getstack(&attributes, &stack, &bytes) == 0;
-    pthread_attr_destroy(&attributes);
-    uint64_t low = reinterpret_cast<uint64_t>(stack);
-    return known && from < low + bytes && low < to;
-}
-
 void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -56,10 +45,21 @@ void take_edges_back() {
             if (page >= mapping.from && page < mapping.to) take_page_back(page);
         }
     }
-    for (std::atomic<uint64_t>& edge : edges) edge.store(0, std::memory_order_relaxed);
+    forget_edges();
 }
 
 }  // namespace
+
+bool on_own_stack(uint64_t from, uint64_t to) {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
+    void* stack = nullptr;
+    size_t bytes = 0;
+    bool known = pthread_attr_getstack(&attributes, &stack, &bytes) == 0;
+    pthread_attr_destroy(&attributes);
+    uint64_t low = reinterpret_cast<uint64_t>(stack);
+    return known && from < low + bytes && low < to;
+}
 
 Pages inspect_pages(uint64_t from, uint64_t to) {
     if (on_own_stack(from, to)) return Pages::kOwnStack;
@@ -114,6 +114,10 @@ void keep_edge_from_children(uint64_t page) {
         uint64_t none = 0;
         if (edge.load(std::memory_order_relaxed) == 0 && edge.compare_exchange_strong(none, page)) return;
     }
+}
+
+void forget_edges() {
+    for (std::atomic<uint64_t>& edge : edges) edge.store(0, std::memory_order_relaxed);
 }
 
 void forget_edge(uint64_t page) {

@@ -20,6 +20,7 @@ enum class Pages {
     kUnmapped,
 };
 Pages inspect_pages(uint64_t from, uint64_t to);
+bool on_own_stack(uint64_t from, uint64_t to);
 
 // [from, to) becomes a second view of the arena at `arena`, which gets its contents. kStuck: neither
 // that nor the way back was possible, so the arena must never be given back.
@@ -34,5 +35,6 @@ bool move_from_arena(uint64_t from, uint64_t to, const char* arena);
 // its own at once. Edges are remembered as far as there is room.
 void keep_edge_from_children(uint64_t page);
 void forget_edge(uint64_t page);
+void forget_edges();
 
 }  // namespace smt::interpose::driver

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interpose/driver/insist.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
+#include "interpose/entry/process.h"
 
 namespace smt::interpose {
 
@@ -94,15 +96,22 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
 }
 
 CUresult unload_image(Image* image) {
-    if (CUresult status = order_after_all()) return status;
-    RemoteCall call(Op::kModuleUnload, sizeof(ObjectRef));
-    if (!call.open()) return call.status();
-    call.in(ObjectRef{image->id, image->owner});
-    if (CUresult status = call.wait()) return status;
+    CUresult earlier = order_after_all();
+    if (CUresult status = insist(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier)) return status;
     driver::drop_ranges(driver::Memory::kGlobal, reinterpret_cast<uint64_t>(image));
+    driver::drop_ranges(driver::Memory::kManaged, reinterpret_cast<uint64_t>(image));
     release(image);
-    return CUDA_SUCCESS;
+    return earlier;
 }
+
+namespace {
+
+// Of a module's variables only the managed ones lie there.
+bool in_arena(uint64_t address) {
+    return address - reinterpret_cast<uint64_t>(arena_base()) < kArenaBytes;
+}
+
+}  // namespace
 
 CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* address, size_t* bytes) {
     if (!name || (!address && !bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -119,7 +128,7 @@ CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* addres
         known.base = found.address;
         known.bytes = found.bytes;
         known.handle = reinterpret_cast<uint64_t>(&image);
-        known.memory = driver::Memory::kGlobal;
+        known.memory = in_arena(found.address) ? driver::Memory::kManaged : driver::Memory::kGlobal;
         driver::add_range(known);  // only pointer attributes miss it when there is no room
     }
     if (address) *address = found.address;

@@ -19,7 +19,7 @@ using protocol::Op;
 
 namespace {
 
-constexpr uint32_t kMaxPieces = 1024;
+constexpr uint32_t kMaxPieces = 256;
 constexpr uint64_t kMaxLent = 64u << 10;
 constexpr int kAttempts = 4;  // another thread may change the pages meanwhile
 
@@ -63,6 +63,7 @@ struct Lent {
     uint64_t look;   // Pieces::hash() of the span
     bool owned;      // the arena's block is this entry's to give back
     bool has_views;  // some of its pages belong to other blocks
+    bool shown;      // reclaim_lent: somebody sees a page of the block
 };
 
 constinit pthread_mutex_t lent_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -72,11 +73,10 @@ constinit uint64_t bytes_since_look = 0;
 constinit uint64_t spans_since_look = 0;
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-uint64_t greatest(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 // False: some of it can neither be exchanged nor is the arena's.
 bool look_at(uint64_t from, uint64_t to, Pieces& pieces) {
-    if (inspect_pages(from, to) == Pages::kOwnStack) return false;
+    if (on_own_stack(from, to)) return false;
     Mappings mappings;
     Mapping mapping;
     uint64_t covered = from;
@@ -104,19 +104,21 @@ const Lent* find_lent(uint64_t from, uint64_t to) {
     return nullptr;
 }
 
-// lent_lock is held.
-bool remember(const Lent& lent) {
+// lent_lock is held, for both.
+bool room_in_table() {
     if (!table) {
         void* space = mmap(nullptr, kMaxLent * sizeof(Lent), PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (space == MAP_FAILED) return false;
         table = static_cast<Lent*>(space);
     }
-    if (table_count == kMaxLent) return false;
+    return table_count < kMaxLent;
+}
+
+void remember(const Lent& lent) {
     table[table_count++] = lent;
     bytes_since_look += lent.to - lent.from;
     ++spans_since_look;
-    return true;
 }
 
 // A block for the span, which shows the pages that are the arena's already.
@@ -134,21 +136,26 @@ CUresult block_for(uint64_t bytes, const Pieces& pieces, uint64_t& arena) {
     return status;
 }
 
-// The span's own pages become the arena's. False: `stuck` says whether the block can be given back.
-bool move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena, bool& stuck) {
+// The span's own pages become the arena's, or all stays as it is. kStuck as in host_pages.h.
+Moved move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena) {
+    auto place = [&](uint64_t at) { return reinterpret_cast<char*>(arena + (at - from)); };
     uint64_t at = from;
-    for (uint32_t i = 0; i < pieces.count; at += pieces.list[i++].bytes) {
-        if (pieces.list[i].arena) continue;
-        Moved moved = move_to_arena(at, at + pieces.list[i].bytes, reinterpret_cast<char*>(arena + (at - from)));
-        if (moved == Moved::kAll) continue;
-        stuck = moved == Moved::kStuck;
-        for (uint64_t done = from; i-- > 0 && done < at;) done = at;  // what moved before stays lent
-        return false;
+    Moved moved = Moved::kAll;
+    uint32_t i = 0;
+    for (; i < pieces.count && moved == Moved::kAll; at += pieces.list[i++].bytes)
+        if (!pieces.list[i].arena) moved = move_to_arena(at, at + pieces.list[i].bytes, place(at));
+    if (moved == Moved::kAll) {
+        // A single mapping could be grown in place, into what lies behind the block in the arena;
+        // realloc tries that. Two mappings cannot.
+        madvise(reinterpret_cast<void*>(from), kPage, MADV_RANDOM);
+        return moved;
     }
-    // A single mapping could be grown in place, into what lies behind the block in the arena; realloc
-    // tries that. Two mappings cannot.
-    madvise(reinterpret_cast<void*>(from), kPage, MADV_RANDOM);
-    return true;
+    uint64_t end = at - pieces.list[i - 1].bytes;
+    at = from;
+    for (i = 0; at < end; at += pieces.list[i++].bytes)
+        if (!pieces.list[i].arena && !move_from_arena(at, at + pieces.list[i].bytes, place(at)))
+            moved = Moved::kStuck;
+    return moved;
 }
 
 // Registered memory of which a graph gets pages must keep them when it is registered no more.
@@ -156,10 +163,141 @@ void keep_registered(uint64_t from, uint64_t to) {
     uint64_t at = from;
     Range range;
     while (next_range(&at, range) && range.base < to)
-        if (range.memory == Memory::kRegistered)
+        if (range.memory == Memory::kRegistered && !range.borrowed)
             change_range(range.base, [](Range& kept, const void*) { kept.kept = true; }, nullptr);
 }
 
+// With lent_lock held. kNothing: the pages are not those in `pieces` any more, or could not move.
+Moved lend_now(uint64_t from, uint64_t to, const Pieces& pieces, uint64_t block) {
+    Pieces now;
+    if (!room_in_table() || !look_at(from, to, now) || now.hash() != pieces.hash()) return Moved::kNothing;
+    keep_registered(from, to);
+    Lent lent{.from = from, .to = to, .arena = block, .look = 0, .owned = !pieces.one_view(),
+              .has_views = !pieces.all_own(), .shown = false};
+    if (lent.owned) {
+        Moved moved = move_own_pages(from, pieces, block);
+        if (moved != Moved::kAll) return moved;
+    }
+    Pieces after;
+    look_at(from, to, after);
+    lent.look = after.hash();
+    remember(lent);
+    return Moved::kAll;
+}
+
+void mark_shown() {
+    for (uint64_t i = 0; i < table_count; ++i) table[i].shown = false;
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping)) {
+        uint64_t arena = arena_behind(mapping);
+        uint64_t end = arena + (mapping.to - mapping.from);
+        for (uint64_t i = 0; arena && i < table_count; ++i) {
+            Lent& lent = table[i];
+            lent.shown |= lent.arena < end && arena < lent.arena + (lent.to - lent.from);
+        }
+    }
+}
+
+// Takes entries that nothing shows out of the table; the blocks to give back. lent_lock is held.
+uint32_t take_dead(uint64_t* blocks, uint32_t room) {
+    uint32_t found = 0;
+    uint64_t kept = 0;
+    mark_shown();
+    for (uint64_t i = 0; i < table_count; ++i) {
+        Lent& lent = table[i];
+        bool alive = lent.shown || (lent.has_views && as_it_was(lent)) || found == room;
+        if (alive) {
+            table[kept++] = lent;
+            continue;
+        }
+        forget_edge(lent.from);
+        forget_edge(lent.to - kPage);
+        if (lent.owned) blocks[found++] = lent.arena;
+    }
+    table_count = kept;
+    return found;
+}
+
 }  // namespace
+
+CUresult lend(uint64_t address, uint64_t bytes, uint64_t& arena) {
+    uint64_t from = page_floor(address);
+    uint64_t to = page_ceiling(address + bytes);
+    reclaim_lent();
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+        Pieces pieces;
+        if (!find_arena() || !look_at(from, to, pieces)) return CUDA_ERROR_NOT_SUPPORTED;
+        {
+            Lock lock(lent_lock);
+            if (const Lent* found = find_lent(from, to)) {
+                arena = found->arena + (address - found->from);
+                return CUDA_SUCCESS;
+            }
+        }
+        uint64_t block = pieces.list[0].arena;
+        if (!pieces.one_view())
+            if (CUresult status = block_for(to - from, pieces, block)) return status;
+        Moved moved;
+        {
+            Lock lock(lent_lock);
+            moved = lend_now(from, to, pieces, block);
+        }
+        if (moved == Moved::kAll) {
+            if (from != address) keep_edge_from_children(from);
+            if (to != address + bytes) keep_edge_from_children(to - kPage);
+            arena = block + (address - from);
+            return CUDA_SUCCESS;
+        }
+        if (moved == Moved::kStuck) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!pieces.one_view()) give_back(Op::kHostFree, block);
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+uint64_t application_address(uint64_t arena) {
+    Range range;
+    if (find_range(arena, range)) return range.memory == Memory::kAlias ? range.translated(arena) : arena;
+    Lock lock(lent_lock);
+    for (uint64_t i = table_count; i-- > 0;)
+        if (arena - table[i].arena < table[i].to - table[i].from)
+            return table[i].from + (arena - table[i].arena);
+    return arena;
+}
+
+void keep_lent(uint64_t from, uint64_t to, uint64_t arena) {
+    Lock lock(lent_lock);
+    for (uint64_t i = 0; i < table_count; ++i)
+        if (table[i].owned && table[i].arena == arena) return;
+    Pieces pieces;
+    if (!room_in_table() || !look_at(from, to, pieces)) return;
+    remember({.from = from, .to = to, .arena = arena, .look = pieces.hash(), .owned = true,
+              .has_views = false, .shown = false});
+}
+
+void reclaim_lent() {
+    constexpr uint32_t kAtOnce = 256;
+    uint64_t blocks[kAtOnce];
+    uint32_t count = 0;
+    if (any_capture_active()) return;
+    {
+        Lock lock(lent_lock);
+        if (bytes_since_look < kReclaimBytes && spans_since_look < kReclaimSpans) return;
+        bytes_since_look = spans_since_look = 0;
+        count = take_dead(blocks, kAtOnce);
+    }
+    for (uint32_t i = 0; i < count; ++i) give_back(Op::kHostFree, blocks[i]);
+}
+
+void take_pages_back() {
+    Lock lock(lent_lock);
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping))
+        if (uint64_t arena = arena_behind(mapping))
+            move_from_arena(mapping.from, mapping.to, reinterpret_cast<const char*>(arena));
+    forget_edges();
+    table_count = bytes_since_look = spans_since_look = 0;
+}
 
 }  // namespace smt::interpose::driver

@@ -4,6 +4,8 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
+#include "interpose/driver/insist.h"
+#include "interpose/driver/refuse.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 
@@ -38,6 +40,7 @@ CUresult allocate_in_order(CUdeviceptr* address, size_t bytes, CUmemoryPool pool
         if (status == CUDA_SUCCESS) call.out(&allocated);
     }
     note_use(stream);
+    if (status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) refuse("cuMemAllocAsync");
     if (status != CUDA_SUCCESS) return status;
     Range range{.base = allocated.address,
                 .bytes = bytes,
@@ -69,23 +72,16 @@ CUresult allocate(Op op, Memory memory, uint64_t bytes, uint32_t flags, uint64_t
 }
 
 CUresult give_back(Op op, uint64_t address) {
-    CUresult status = order_after_all();
-    if (status != CUDA_SUCCESS) return status;
-    {
-        RemoteCall call(op, sizeof(protocol::Address));
-        if (!call.open()) return call.status();
-        call.in(protocol::Address{address});
-        status = call.wait();
-    }
+    CUresult earlier = order_after_all();
+    CUresult status = insist(op, protocol::Address{address}, earlier);
     after_sync();
-    return status;
+    return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
 CUresult finish_all_work() {
-    CUresult status = order_after_all();
-    if (status != CUDA_SUCCESS) return status;
-    RemoteCall call(Op::kContextSynchronize, 0);
-    return call.open() ? call.wait() : call.status();
+    CUresult earlier = order_after_all();
+    CUresult status = insist(Op::kContextSynchronize, earlier);
+    return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -129,6 +125,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     Range range;
     if (!find_range(dptr, range) || range.base != dptr) return CUDA_ERROR_INVALID_VALUE;
     bool managed = range.memory == Memory::kManaged;
+    if (managed && range.handle) return CUDA_ERROR_INVALID_VALUE;  // a module's variable
     if (!managed && range.memory != Memory::kDevice && range.memory != Memory::kPool)
         return CUDA_ERROR_INVALID_VALUE;
     if (!take_range(dptr, range)) return CUDA_ERROR_INVALID_VALUE;
@@ -156,10 +153,10 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     }
     CUresult status = order_after(stream);
     if (status != CUDA_SUCCESS) return status;
-    take_range(dptr, range);
     {
         RemoteCall call(Op::kMemFreeAsync, sizeof(protocol::MemFreeAsync));
         if (!call.open()) return call.status();
+        take_range(dptr, range);
         call.in(protocol::MemFreeAsync{dptr, reference, 0});
         status = call.post();
     }

@@ -7,7 +7,7 @@
 //   kVirtual     cuMemAddressReserve                        device range; mapped or not
 //   kGlobal      a module's variable                        wherever the driver put it
 //   kPinned      cuMemHostAlloc, cuMemAllocHost             arena, same address on the device
-//   kManaged     cuMemAllocManaged                          arena, same address on the device
+//   kManaged     cuMemAllocManaged, __managed__ variables   arena, same address on the device
 //   kRegistered  cuMemHostRegister: the application's own addresses; `target` is where the same
 //                pages lie in the arena, which is their device pointer
 //   kAlias       those arena addresses; `target` is the application's address
@@ -39,10 +39,12 @@ struct Range {
     uint64_t base = 0;
     uint64_t bytes = 0;
     uint64_t target = 0;  // kRegistered, kAlias: the other address of `base`
-    uint64_t handle = 0;  // kPool: the CUmemoryPool; kGlobal: the image's address
+    uint64_t handle = 0;  // kPool: the CUmemoryPool; a module's variable: the image's address
     uint64_t id = 0;      // CU_POINTER_ATTRIBUTE_BUFFER_ID; given by add_range
     uint32_t flags = 0;   // as the application passed them
     Memory memory = Memory::kDevice;
+    bool kept = false;      // kRegistered: its pages must stay the arena's, a graph has some (lent.h)
+    bool borrowed = false;  // kRegistered: its pages were the arena's already
     bool sync_memops = false;
     bool read_mostly = false;  // kManaged, and the rest too: advice, which is only remembered
     bool accessed_by = false;

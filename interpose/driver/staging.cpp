@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include "interpose/driver/capture.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
@@ -59,6 +60,13 @@ bool nap_until(uint32_t word, uint64_t value, int naps) {
 // SUCCESS: the word got there. NOT_READY: the stream is idle and the word did not, so its record
 // failed. Any other error: that of the record, or of the thread's earlier work.
 CUresult settle(uint32_t word, uint64_t value) {
+    // To synchronise a stream that captures would break the capture. What the word waits for was
+    // submitted before that, and a record that fails writes its word as well.
+    while (any_capture_active()) {
+        if (nap_until(word, value, kNaps)) return CUDA_SUCCESS;
+        if (!server_lives()) return sticky_error();
+        if (sticky_error() != CUDA_SUCCESS) return sticky_error();
+    }
     RemoteCall call(Op::kStreamSynchronize, sizeof(protocol::StreamRef));
     if (!call.open()) return call.status();
     call.in(protocol::StreamRef{static_cast<uint32_t>(value), 0});

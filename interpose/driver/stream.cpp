@@ -1,5 +1,6 @@
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
+#include "interpose/driver/insist.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
@@ -66,9 +67,10 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int pr
 CUresult cuStreamDestroy_v2(CUstream stream) {
     Stream* object = find_stream(stream);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult status = ask(protocol::Op::kStreamDestroy, stream);
+    CUresult earlier = order_after(stream);
+    CUresult status = insist(protocol::Op::kStreamDestroy, protocol::StreamRef{object->id, 0}, earlier);
     if (status == CUDA_SUCCESS) release(object);
-    return status;
+    return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {

@@ -1,8 +1,8 @@
 // Reserved device addresses. The server reserves inside the tenant's device range, so no host
 // pointer can lie there; what gets mapped where is between the application and the server.
 #include "driver.gen.h"
+#include "interpose/driver/insist.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/transport/remote_call.h"
 
 namespace smt::interpose::driver {
 
@@ -31,15 +31,10 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
         range.memory != Memory::kVirtual)
         return CUDA_ERROR_INVALID_VALUE;
     if (!take_range(ptr, range)) return CUDA_ERROR_INVALID_VALUE;
-    CUresult status;
-    {
-        RemoteCall call(Op::kAddressFree, sizeof(protocol::AddressRange));
-        if (!call.open()) return call.status();
-        call.in(protocol::AddressRange{ptr, size});
-        status = call.wait();
-    }
+    CUresult earlier = CUDA_SUCCESS;
+    CUresult status = insist(Op::kAddressFree, protocol::AddressRange{ptr, size}, earlier);
     if (status != CUDA_SUCCESS) add_range(range);  // something is mapped there still
-    return status;
+    return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
 }  // namespace smt::interpose::driver

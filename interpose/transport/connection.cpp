@@ -94,6 +94,8 @@ Hello hello() {
     message.table_hash = kTableHash;
     message.pid = getpid();
     message.memory_limit = memory_limit();
+    const char* priority = getenv(environment::kPriority);
+    if (priority) message.priority = static_cast<int32_t>(strtol(priority, nullptr, 10));
     const char* name = getenv(environment::kTenant);
     if (!name || !*name) name = program_invocation_short_name;
     strncpy(message.tenant, name, sizeof message.tenant - 1);

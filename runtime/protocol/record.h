@@ -87,6 +87,7 @@ enum class Op : uint16_t {
     kGraphHostNodeGet = 81,    // u64 node -> u64 function, u64 user data (the client's addresses)
     kBeginCaptureToGraph = 82, // StreamCapture, u64 count, node ids, CUgraphEdgeData -> status
     kAddressFree = 83,     // AddressRange -> status: what kAddressReserve gave
+    kHostAllocShowing = 84,    // HostPieces, HostPiece each -> MemAllocated
 };
 
 // A stream as a record names it. Created streams count from kFirstStream on.
@@ -154,6 +155,10 @@ struct StreamCapture { uint32_t stream; uint32_t mode; uint64_t graph; };  // gr
 
 struct MemAlloc { uint64_t bytes; uint32_t flags; uint32_t managed; };
 struct MemAllocated { uint64_t address; uint64_t bytes; };
+// Arena memory, as kHostAlloc gives it, of which some pages are those of other memory of the session in
+// the arena. Whole pages; the pieces together are `bytes`.
+struct HostPieces { uint64_t bytes; uint32_t count; uint32_t reserved; };
+struct HostPiece { uint64_t bytes; uint64_t shown; };  // shown: that memory's address, 0: fresh pages
 struct Address { uint64_t address; };
 struct MemInfo { uint64_t free; uint64_t total; };
 struct MemAllocAsync { uint64_t bytes; uint64_t pool; uint32_t stream; uint32_t reserved; };  // pool 0: the current one

@@ -71,15 +71,55 @@ CUresult Arena::register_words() {
 }
 
 CUresult Arena::allocate(uint64_t bytes, bool pinned, uint64_t* address) {
-    return allocate_block(bytes, pinned, false, address);
+    return allocate_block(bytes, pinned, false, {}, address);
 }
 CUresult Arena::allocate_host(uint64_t bytes, bool pinned, uint64_t* address) {
-    return allocate_block(bytes, pinned, true, address);
+    return allocate_block(bytes, pinned, true, {}, address);
+}
+CUresult Arena::allocate_showing(uint64_t bytes, const protocol::HostPiece* pieces, uint32_t count,
+                                 uint64_t* address) {
+    if (!acceptable(bytes, {pieces, count})) return CUDA_ERROR_INVALID_VALUE;
+    return allocate_block(bytes, true, true, {pieces, count}, address);
 }
 CUresult Arena::free(uint64_t address) { return free_block(address, false); }
 CUresult Arena::free_host(uint64_t address) { return free_block(address, true); }
 
-CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, uint64_t* address) {
+// Page by page, because what a client sees as one piece may be two neighbouring allocations.
+bool Arena::acceptable(uint64_t bytes, const Pieces& pieces) const {
+    uint64_t sum = 0;
+    if (bytes > protocol::kArenaBytes) return false;
+    for (uint32_t i = 0; i < pieces.count; ++i) {
+        const protocol::HostPiece& piece = pieces.list[i];
+        if (piece.bytes == 0 || piece.bytes % kPage != 0 || piece.shown % kPage != 0 || piece.bytes > bytes - sum)
+            return false;
+        for (uint64_t at = 0; piece.shown && at < piece.bytes; at += kPage) {
+            if (!contains(piece.shown + at, kPage)) return false;
+        }
+        sum += piece.bytes;
+    }
+    return sum == bytes;
+}
+
+bool Arena::show(uint64_t offset, const Pieces& pieces) {
+    for (uint32_t i = 0; i < pieces.count; offset += pieces.list[i++].bytes) {
+        const protocol::HostPiece& piece = pieces.list[i];
+        if (!piece.shown) continue;
+        void* at = reinterpret_cast<void*>(base_ + offset);
+        if (mmap(at, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+                 static_cast<off_t>(piece.shown - base_)) == MAP_FAILED)
+            return false;
+    }
+    return true;
+}
+
+// The block's addresses are its own part of the file again, as everywhere else.
+void Arena::show_own(uint64_t offset, uint64_t bytes) {
+    void* at = reinterpret_cast<void*>(base_ + offset);
+    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_, static_cast<off_t>(offset));
+    madvise(at, bytes, MADV_DONTDUMP);
+}
+
+CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address) {
     if (bytes == 0 || bytes > protocol::kArenaBytes) return CUDA_ERROR_INVALID_VALUE;
     uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
     uint64_t offset = 0;
@@ -95,15 +135,17 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, uint64_t*
     }
     // The lock is not held while the driver pins pages, which takes milliseconds for a large block;
     // the block is nobody's until it is entered below.
-    if (pinned) {
-        CUresult status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + offset), whole, kRegisterFlags);
-        if (status != CUDA_SUCCESS) {
-            give_pages(offset, whole);
-            return status;
-        }
+    bool showing = pieces.count != 0;
+    CUresult status = showing && !show(offset, pieces) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (pinned && status == CUDA_SUCCESS)
+        status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + offset), whole, kRegisterFlags);
+    if (status != CUDA_SUCCESS) {
+        if (showing) show_own(offset, whole);
+        give_pages(offset, whole);
+        return status;
     }
     std::lock_guard lock(mutex_);
-    blocks_[offset] = {whole, pinned, host};
+    blocks_[offset] = {whole, pinned, host, showing};
     if (host) host_bytes_.fetch_add(whole, std::memory_order_relaxed);
     *address = base_ + offset;
     return CUDA_SUCCESS;
@@ -122,6 +164,7 @@ CUresult Arena::free_block(uint64_t address, bool host) {
     }
     CUresult status = CUDA_SUCCESS;
     if (block.pinned) status = driver_.cuMemHostUnregister(reinterpret_cast<void*>(address));
+    if (block.showing) show_own(offset, block.bytes);
     give_pages(offset, block.bytes);
     return status;
 }

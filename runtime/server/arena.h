@@ -14,6 +14,7 @@
 
 #include "driver_api.gen.h"
 #include "runtime/protocol/layout.h"
+#include "runtime/protocol/record.h"
 
 namespace smt::runtime::server {
 
@@ -42,6 +43,9 @@ public:
     // memory, and the only memory contains() knows.
     CUresult allocate_host(uint64_t bytes, bool pinned, uint64_t* address);
     CUresult free_host(uint64_t address);
+    // Host memory, pinned, of which some pages are those of other host memory (protocol::HostPieces):
+    // both addresses show the same.
+    CUresult allocate_showing(uint64_t bytes, const protocol::HostPiece* pieces, uint32_t count, uint64_t* address);
     bool contains(uint64_t address, uint64_t bytes) const;   // inside one live host allocation
     uint64_t host_bytes() const { return host_bytes_.load(std::memory_order_relaxed); }
     void free_all_host();                                    // context reset
@@ -78,8 +82,16 @@ private:
         uint64_t bytes = 0;
         bool pinned = false;
         bool host = false;
+        bool showing = false;   // some of its addresses are mapped to pages of other blocks
     };
-    CUresult allocate_block(uint64_t bytes, bool pinned, bool host, uint64_t* address);
+    struct Pieces {
+        const protocol::HostPiece* list;
+        uint32_t count;
+    };
+    bool acceptable(uint64_t bytes, const Pieces& pieces) const;
+    bool show(uint64_t offset, const Pieces& pieces);
+    void show_own(uint64_t offset, uint64_t bytes);
+    CUresult allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address);
     CUresult free_block(uint64_t address, bool host);
     void give_pages(uint64_t offset, uint64_t bytes);
     uint32_t take_words(uint32_t count);

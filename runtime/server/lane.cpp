@@ -161,12 +161,16 @@ Lane::Step Lane::next_record(uint64_t tail) {
 
     uint32_t reply_bytes = 0;
     CUresult status = execute(record, &reply_bytes);
+    let_go();
+    finish(record, status, reply_bytes);
+    return Step::kDone;
+}
+
+void Lane::let_go() {
     for (Stream* stream : used_) session_.streams().note_use(*stream);
     used_.clear();
     held_streams_.clear();
     held_events_.clear();
-    finish(record, status, reply_bytes);
-    return Step::kDone;
 }
 
 CUresult Lane::execute(const RecordHeader& record, uint32_t* reply_bytes) {

@@ -61,21 +61,28 @@ CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 
 }  // namespace
 
-char* array_row(CUarray handle, uint64_t y, uint64_t z) {
+// Null: the array does not have it, or is no more.
+char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes) {
     Lock lock(world());
-    Array& array = *state().arrays.at(handle);
-    return array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes;
+    auto found = state().arrays.find(handle);
+    if (found == state().arrays.end()) return nullptr;
+    Array& array = *found->second;
+    const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x && y < at_least_one(array.shape.Height) &&
+                        z < at_least_one(array.shape.Depth);
+    return inside ? array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes + x : nullptr;
 }
 
 }  // namespace fake
 
 FAKE_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
+    if (!array || !shape) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
     Lock lock(world());
     *array = make_array(*shape);
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* shape) {
+    if (!shape) return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR whole{};
     whole.Width = shape->Width;
     whole.Height = shape->Height;
@@ -84,6 +91,7 @@ FAKE_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTO
     return cuArray3DCreate_v2(array, &whole);
 }
 FAKE_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray array) {
+    if (!shape) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuArray3DGetDescriptor_v2);
     Lock lock(world());
     auto found = state().arrays.find(array);
@@ -92,6 +100,7 @@ FAKE_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, C
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray array) {
+    if (!shape) return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR whole{};
     if (CUresult status = cuArray3DGetDescriptor_v2(&whole, array); status != CUDA_SUCCESS) return status;
     *shape = {whole.Width, whole.Height, whole.Format, whole.NumChannels};
@@ -104,6 +113,7 @@ FAKE_EXPORT CUresult cuArrayDestroy(CUarray array) {
 }
 FAKE_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                             unsigned levels) {
+    if (!handle || !shape) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMipmappedArrayCreate);
     Lock lock(world());
     auto mipmapped = std::make_unique<Mipmapped>();
@@ -119,6 +129,7 @@ FAKE_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned level) {
+    if (!array) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMipmappedArrayGetLevel);
     Lock lock(world());
     auto found = state().mipmapped.find(handle);
@@ -139,6 +150,7 @@ FAKE_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
 
 FAKE_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                                        const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC*) {
+    if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuTexObjectCreate);
     Lock lock(world());
     *object = state().next_texture++;
@@ -151,6 +163,7 @@ FAKE_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
     return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 FAKE_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+    if (!resource) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuTexObjectGetResourceDesc);
     Lock lock(world());
     auto found = state().textures.find(object);
@@ -159,6 +172,7 @@ FAKE_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CU
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
+    if (!object || !resource) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuSurfObjectCreate);
     Lock lock(world());
     *object = state().next_texture++;

@@ -37,6 +37,7 @@ FAKE_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
     return begin_capture(handle, reinterpret_cast<Graph*>(graph), std::move(tail));
 }
 FAKE_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamEndCapture);
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -53,6 +54,7 @@ FAKE_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+    if (!status) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamIsCapturing);
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -63,6 +65,7 @@ FAKE_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus*
 FAKE_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
                                                CUgraph* graph, const CUgraphNode** dependencies,
                                                const CUgraphEdgeData** edges, size_t* count) {
+    if (!status) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamGetCaptureInfo_v3);
     static const CUgraphEdgeData* no_edges = new CUgraphEdgeData[4096]();
     Lock lock(world());
@@ -93,6 +96,7 @@ FAKE_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgra
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    if (!mode) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuThreadExchangeStreamCaptureMode);
     thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::swap(current, *mode);

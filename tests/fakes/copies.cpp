@@ -7,7 +7,7 @@ using namespace fake;
 
 namespace fake {
 
-char* array_row(CUarray array, uint64_t y, uint64_t z);   // arrays.cpp
+char* array_bytes(CUarray array, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes);   // arrays.cpp
 
 namespace {
 
@@ -17,9 +17,11 @@ struct End {
     char* base;
     uint64_t x, y, z, pitch, height;
 
-    char* row(uint64_t row, uint64_t slice) const {
-        if (type == CU_MEMORYTYPE_ARRAY) return array_row(array, y + row, z + slice) + x;
-        return base + ((z + slice) * height + y + row) * pitch + x;
+    // Null: not there.
+    char* row(uint64_t row, uint64_t slice, uint64_t width) const {
+        if (type == CU_MEMORYTYPE_ARRAY) return array_bytes(array, x, y + row, z + slice, width);
+        const uint64_t at = reinterpret_cast<uint64_t>(base) + ((z + slice) * height + y + row) * pitch + x;
+        return touchable(at, width) ? reinterpret_cast<char*>(at) : nullptr;
     }
 };
 
@@ -90,7 +92,12 @@ Work copy_work(const CUDA_MEMCPY3D& copy) {
     const uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
     return [=] {
         for (uint64_t z = 0; z < depth; ++z) {
-            for (uint64_t y = 0; y < height; ++y) memmove(to.row(y, z), from.row(y, z), width);
+            for (uint64_t y = 0; y < height; ++y) {
+                char* target = to.row(y, z, width);
+                const char* source = from.row(y, z, width);
+                if (!target || !source) return;
+                memmove(target, source, width);
+            }
         }
     };
 }
@@ -98,7 +105,8 @@ Work copy_work(const CUDA_MEMCPY3D& copy) {
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
     return [fill] {
         for (size_t row = 0; row < (fill.height ? fill.height : 1); ++row) {
-            char* to = reinterpret_cast<char*>(fill.dst) + row * fill.pitch;
+            char* to = reinterpret_cast<char*>(fill.dst + row * fill.pitch);
+            if (fill.width > 1ull << 40 || !touchable(fill.dst + row * fill.pitch, fill.width * fill.elementSize)) return;
             for (size_t i = 0; i < fill.width; ++i) memcpy(to + i * fill.elementSize, &fill.value, fill.elementSize);
         }
     };
@@ -139,18 +147,22 @@ FAKE_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t by
     return linear(nullptr, true, to, from, bytes);
 }
 FAKE_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemcpy2DAsync_v2, "%zux%zu", copy->WidthInBytes, copy->Height);
     return shaped(stream, widen(*copy), false);
 }
 FAKE_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemcpy2D_v2);
     return shaped(nullptr, widen(*copy), true);
 }
 FAKE_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemcpy3DAsync_v2, "%zux%zux%zu", copy->WidthInBytes, copy->Height, copy->Depth);
     return shaped(stream, *copy, false);
 }
 FAKE_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemcpy3D_v2);
     return shaped(nullptr, *copy, true);
 }

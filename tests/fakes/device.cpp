@@ -80,6 +80,7 @@ FAKE_EXPORT CUresult cuInit(unsigned flags) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuDriverGetVersion(int* version) {
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
     *version = CUDA_VERSION;
     return CUDA_SUCCESS;
 }
@@ -93,23 +94,27 @@ FAKE_EXPORT CUresult cuGetErrorName(CUresult error, const char** name) {
 FAKE_EXPORT CUresult cuGetErrorString(CUresult error, const char** text) { return cuGetErrorName(error, text); }
 
 FAKE_EXPORT CUresult cuDeviceGetCount(int* count) {
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceGetCount);
     if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
     *count = 1;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceGet);
     if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
     *device = ordinal;
     return valid(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 FAKE_EXPORT CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
+    if (!name || bytes <= 0) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceGetName);
     snprintf(name, bytes, "%s", kName);
     return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 FAKE_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    if (!uuid) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceGetUuid_v2);
     for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(0xf0 + i);
     return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -117,35 +122,42 @@ FAKE_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
 FAKE_EXPORT CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid_v2(uuid, device); }
 FAKE_EXPORT CUresult cuDeviceGetPCIBusId(char* id, int bytes, CUdevice device) {
     FAKE_ASKED(cuDeviceGetPCIBusId);
+    if (!id || bytes <= 0) return CUDA_ERROR_INVALID_VALUE;
     snprintf(id, bytes, "%s", kBusId);
     return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 FAKE_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceGetByPCIBusId);
     *device = 0;
     return strcmp(id, kBusId) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 FAKE_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceTotalMem_v2);
     *bytes = memory_bytes();
     return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 FAKE_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDeviceGetAttribute, "%d", which);
     *value = attribute(which);
     return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 FAKE_EXPORT CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice) {
+    if (!major || !minor) return CUDA_ERROR_INVALID_VALUE;
     *major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     *minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+    if (!mode) return CUDA_ERROR_INVALID_VALUE;
     *mode = CU_MODULE_EAGER_LOADING;
     return CUDA_SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDevicePrimaryCtxRetain);
     if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
     ++retained;
@@ -161,6 +173,7 @@ FAKE_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice, unsigned flags) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
+    if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuDevicePrimaryCtxGetState);
     *flags = 0;
     *active = retained > 0;
@@ -173,6 +186,7 @@ FAKE_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
     *context = current.empty() ? nullptr : current.back();
     return CUDA_SUCCESS;
 }
@@ -187,6 +201,7 @@ FAKE_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     *device = 0;
     return current.empty() ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
@@ -209,6 +224,7 @@ std::map<CUlimit, size_t>& limits() {
 }  // namespace
 
 FAKE_EXPORT CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuCtxGetLimit, "%d", limit);
     Lock lock(world());
     auto found = limits().find(limit);
@@ -224,6 +240,7 @@ FAKE_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
     *config = CU_FUNC_CACHE_PREFER_NONE;
     return CUDA_SUCCESS;
 }
@@ -236,6 +253,7 @@ FAKE_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataTyp
                                             const cuuint64_t* sizes, const cuuint64_t*, const cuuint32_t*,
                                             const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                                             CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+    if (!map) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuTensorMapEncodeTiled, "rank=%u", rank);
     if (rank == 0 || rank > 5) return CUDA_ERROR_INVALID_VALUE;
     memset(map, 0, sizeof *map);

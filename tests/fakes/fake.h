@@ -90,6 +90,10 @@ Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill);
 
 uint64_t memory_bytes();                 // of the device
 bool accessible(uint64_t address, uint64_t bytes);
+// Whether work may touch it when it runs. Only SMT_FAKE_STRICT doubts it: then it must be memory that
+// the driver knows (mapped, allocated, registered), and work on anything else does nothing.
+bool touchable(uint64_t address, uint64_t bytes);
+void know_global(uint64_t address, uint64_t bytes);   // 0 bytes: it is gone
 bool take_memory(uint64_t bytes);        // false: out of memory. Locks for itself
 void give_memory(uint64_t bytes);
 

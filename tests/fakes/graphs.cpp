@@ -132,6 +132,7 @@ Node* in_exec(CUgraphExec handle, CUgraphNode node) {
 
 // As the driver fills a list: null asks for the count.
 CUresult give(const std::vector<Node*>& nodes, CUgraphNode* to, size_t* count) {
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     if (to) {
         for (size_t i = 0; i < *count; ++i) to[i] = i < nodes.size() ? handle_of(nodes[i]) : nullptr;
     }
@@ -144,6 +145,7 @@ CUresult give(const std::vector<Node*>& nodes, CUgraphNode* to, size_t* count) {
 }  // namespace fake
 
 FAKE_EXPORT CUresult cuGraphCreate(CUgraph* graph, unsigned) {
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphCreate);
     Lock lock(world());
     auto made = std::make_unique<Graph>();
@@ -157,6 +159,7 @@ FAKE_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
     return state().graphs.erase(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 FAKE_EXPORT CUresult cuGraphClone(CUgraph* copy, CUgraph graph) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphClone);
     Lock lock(world());
     std::unordered_map<const Node*, Node*> of;
@@ -172,16 +175,19 @@ FAKE_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const
 }
 FAKE_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                                              size_t count, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphAddKernelNode_v2);
     auto node = make(CU_GRAPH_NODE_TYPE_KERNEL);
     if (CUresult status = set_kernel(node.get(), *parameters); status != CUDA_SUCCESS) return status;
     return add(handle, graph, dependencies, count, std::move(node));
 }
 FAKE_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphKernelNodeSetParams_v2);
     return set_kernel(node_of(node), *parameters);
 }
 FAKE_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphKernelNodeGetParams_v2);
     Node& node = *node_of(handle);
     *parameters = {};
@@ -203,22 +209,26 @@ FAKE_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERN
 }
 FAKE_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode handle,
                                                        const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphExecKernelNodeSetParams_v2);
     Node* node = in_exec(exec, handle);
     return node ? set_kernel(node, *parameters) : CUDA_ERROR_INVALID_VALUE;
 }
 FAKE_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                                           size_t count, const CUDA_MEMCPY3D* copy, CUcontext) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphAddMemcpyNode);
     auto node = make(CU_GRAPH_NODE_TYPE_MEMCPY);
     node->copy = *copy;
     return add(handle, graph, dependencies, count, std::move(node));
 }
 FAKE_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* copy) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     *copy = node_of(node)->copy;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode handle, const CUDA_MEMCPY3D* copy) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphMemcpyNodeSetParams);
     node_of(handle)->copy = *copy;
     node_of(handle)->work = work_of(*node_of(handle));
@@ -232,27 +242,32 @@ FAKE_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNod
 }
 FAKE_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                                           size_t count, const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext) {
+    if (!fill) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphAddMemsetNode);
     auto node = make(CU_GRAPH_NODE_TYPE_MEMSET);
     node->fill = *fill;
     return add(handle, graph, dependencies, count, std::move(node));
 }
 FAKE_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* fill) {
+    if (!fill) return CUDA_ERROR_INVALID_VALUE;
     *fill = node_of(node)->fill;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuGraphAddHostNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                                         size_t count, const CUDA_HOST_NODE_PARAMS* host) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphAddHostNode);
     auto node = make(CU_GRAPH_NODE_TYPE_HOST);
     node->host = *host;
     return add(handle, graph, dependencies, count, std::move(node));
 }
 FAKE_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* host) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
     *host = node_of(node)->host;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode handle, const CUDA_HOST_NODE_PARAMS* host) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphHostNodeSetParams);
     node_of(handle)->host = *host;
     node_of(handle)->work = work_of(*node_of(handle));
@@ -286,6 +301,7 @@ FAKE_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+    if (!type) return CUDA_ERROR_INVALID_VALUE;
     *type = node_of(node)->type;
     return CUDA_SUCCESS;
 }
@@ -305,6 +321,7 @@ FAKE_EXPORT CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size
 }
 FAKE_EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
                                         size_t* count) {
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphGetEdges_v2);
     std::vector<Node*> before, behind;
     for (auto& node : graph_of(graph)->nodes) {
@@ -320,6 +337,7 @@ FAKE_EXPORT CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgrap
 }
 FAKE_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data,
                                                    size_t* count) {
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphNodeGetDependencies_v2);
     if (data) memset(data, 0, *count * sizeof *data);
     return give(node_of(node)->after, nodes, count);
@@ -333,6 +351,7 @@ FAKE_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode* from,
 }
 
 FAKE_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graph, unsigned long long flags) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphInstantiateWithFlags, "flags=%llu", flags);
     Lock lock(world());
     auto exec = std::make_unique<Exec>();
@@ -343,10 +362,12 @@ FAKE_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph gr
 }
 FAKE_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
                                                   CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     return cuGraphInstantiateWithFlags(exec, graph, parameters->flags);
 }
 FAKE_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+    if (!info) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuGraphExecUpdate_v2);
     Lock lock(world());
     auto exec = state().execs.find(handle);

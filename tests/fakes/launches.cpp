@@ -31,6 +31,7 @@ FAKE_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsign
 }
 FAKE_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
                                       void** extra) {
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
     Launch what{function,
                 {config->gridDimX, config->gridDimY, config->gridDimZ},
                 {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -47,6 +48,7 @@ FAKE_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gri
 
 FAKE_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction, int block_size,
                                                                           size_t, unsigned) {
+    if (!blocks) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
     if (block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
     *blocks = 2048 / block_size < 32 ? 2048 / block_size : 32;
@@ -57,17 +59,20 @@ FAKE_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CU
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared_bytes, 0);
 }
 FAKE_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction, int blocks, int) {
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuOccupancyAvailableDynamicSMemPerBlock);
     if (blocks <= 0) return CUDA_ERROR_INVALID_VALUE;
     *bytes = (227u << 10) / blocks;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction, const CUlaunchConfig*) {
+    if (!size) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuOccupancyMaxPotentialClusterSize);
     *size = 8;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig* config) {
+    if (!clusters || !config) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuOccupancyMaxActiveClusters, "attributes=%u", config->numAttrs);
     *clusters = 4;
     return CUDA_SUCCESS;

@@ -43,6 +43,7 @@ CUresult let_go(CUuserObject handle, unsigned count) {
 }  // namespace
 
 FAKE_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* handle) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuLinkCreate_v2);
     Lock lock(world());
     auto link = std::make_unique<Link>();
@@ -60,6 +61,7 @@ FAKE_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType, void* 
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* bytes) {
+    if (!image || !bytes) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuLinkComplete);
     Lock lock(world());
     auto found = state().links.find(handle);
@@ -76,6 +78,7 @@ FAKE_EXPORT CUresult cuLinkDestroy(CUlinkState handle) {
 
 FAKE_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy, unsigned references,
                                         unsigned) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuUserObjectCreate, "references=%u", references);
     Lock lock(world());
     auto object = std::make_unique<UserObject>(UserObject{references, destroy, data});

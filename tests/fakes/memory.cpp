@@ -20,6 +20,7 @@ namespace fake {
 namespace {
 
 constexpr uint64_t kGranularity = 2ull << 20;
+constexpr uint64_t kMostAddresses = 1ull << 44;   // of one reservation
 constexpr uint64_t kDefaultBytes = 8ull << 30;
 constexpr uint64_t kMostGarbage = 64ull << 20;   // of one allocation that is made dirty
 
@@ -31,6 +32,7 @@ struct Physical {
 struct Mapping {
     uint64_t bytes;
     CUmemGenericAllocationHandle handle;
+    bool writable = false;
 };
 struct Registered {
     uint64_t bytes;
@@ -47,6 +49,7 @@ struct State {
     std::map<CUdeviceptr, Mapping> mappings;
     std::map<CUdeviceptr, uint64_t> allocations;   // cuMemAlloc
     std::map<uint64_t, Registered> registered;
+    std::map<uint64_t, uint64_t> globals;
 };
 
 State& state() {
@@ -114,6 +117,34 @@ bool accessible(uint64_t address, uint64_t bytes) {
     return address + bytes >= address && (process_vm_readv(getpid(), to, 2, from, 2, 0) == 2 || errno == EPERM);
 }
 
+bool touchable(uint64_t address, uint64_t bytes) {
+    static const bool strict = getenv("SMT_FAKE_STRICT") != nullptr;
+    if (!strict) return true;
+    if (address == 0 || address + bytes < address) return false;
+    Lock lock(world());
+    const auto within = [&](auto& map, auto size_of) {
+        auto found = containing(map, address, size_of);
+        return found != map.end() && bytes <= size_of(found->second) - (address - found->first);
+    };
+    if (within(state().registered, of_registered) || within(state().allocations, plain) || within(state().globals, plain)) {
+        return true;
+    }
+    for (uint64_t end = address + bytes; address < end;) {   // mappings side by side are one
+        auto found = containing(state().mappings, address, of_mapping);
+        if (found == state().mappings.end() || !found->second.writable) return false;
+        address = found->first + found->second.bytes;
+    }
+    return true;
+}
+
+void know_global(uint64_t address, uint64_t bytes) {
+    if (bytes) {
+        state().globals[address] = bytes;
+    } else {
+        state().globals.erase(address);
+    }
+}
+
 bool take_memory(uint64_t bytes) {
     Lock lock(world());
     if (bytes > memory_bytes() - state().used) return false;
@@ -129,6 +160,7 @@ void give_memory(uint64_t bytes) {
 }  // namespace fake
 
 FAKE_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+    if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemGetInfo_v2);
     Lock lock(world());
     *total = memory_bytes();
@@ -137,14 +169,17 @@ FAKE_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 FAKE_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
                                                    CUmemAllocationGranularity_flags) {
+    if (!granularity) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemGetAllocationGranularity);
     *granularity = kGranularity;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
                                          unsigned long long) {
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemAddressReserve, "bytes=%zx hint=%llx", bytes, hint);
-    if (bytes == 0 || bytes % kGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
+    if ((alignment & (alignment - 1)) != 0 || alignment > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void* place = MAP_FAILED;
     if (hint) place = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
@@ -155,7 +190,7 @@ FAKE_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, siz
         const uint64_t start = reinterpret_cast<uint64_t>(wide);
         const uint64_t aligned = (start + alignment - 1) / alignment * alignment;
         if (aligned > start) munmap(wide, aligned - start);
-        munmap(reinterpret_cast<void*>(aligned + bytes), start + alignment - aligned);
+        if (start + alignment > aligned) munmap(reinterpret_cast<void*>(aligned + bytes), start + alignment - aligned);
         place = reinterpret_cast<void*>(aligned);
     }
     *address = reinterpret_cast<CUdeviceptr>(place);
@@ -175,6 +210,7 @@ FAKE_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
 }
 FAKE_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
                                  unsigned long long) {
+    if (!handle || !wanted) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemCreate, "bytes=%zx", bytes);
     if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -195,6 +231,7 @@ FAKE_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemRetainAllocationHandle);
     Lock lock(world());
     auto mapping = containing(state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
@@ -205,6 +242,7 @@ FAKE_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h
 }
 FAKE_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                                             CUmemGenericAllocationHandle handle) {
+    if (!properties) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemGetAllocationPropertiesFromHandle);
     Lock lock(world());
     if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
@@ -219,7 +257,10 @@ FAKE_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, 
     Lock lock(world());
     auto physical = state().physical.find(handle);
     auto reserved = containing(state().reservations, address, plain);
-    if (physical == state().physical.end() || offset + bytes > physical->second.bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (physical == state().physical.end() || bytes > physical->second.bytes ||
+        offset > physical->second.bytes - bytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (reserved == state().reservations.end() || address + bytes > reserved->first + reserved->second) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -244,10 +285,19 @@ FAKE_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUm
     const int protection = access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
                            : access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
                                                                                  : PROT_NONE;
-    return mprotect(reinterpret_cast<void*>(address), bytes, protection) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    Lock lock(world());
+    auto reserved = containing(state().reservations, address, plain);
+    if (reserved == state().reservations.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > reserved->first + reserved->second - address) return CUDA_ERROR_INVALID_VALUE;
+    if (mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return CUDA_ERROR_INVALID_VALUE;
+    for (auto it = state().mappings.lower_bound(address); it != state().mappings.end() && it->first < address + bytes; ++it) {
+        it->second.writable = protection == (PROT_READ | PROT_WRITE);
+    }
+    return CUDA_SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemAlloc_v2, "bytes=%zx", bytes);
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *address = reinterpret_cast<CUdeviceptr>(aligned_alloc(512, (bytes + 511) & ~511ull));
@@ -289,6 +339,7 @@ FAKE_EXPORT CUresult cuMemHostUnregister(void* pointer) {
                                                                          : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 FAKE_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMemHostGetDevicePointer_v2);
     Lock lock(world());
     *address = reinterpret_cast<CUdeviceptr>(pointer);

@@ -98,6 +98,7 @@ CUresult load(const void* text, void** handle) {
             size_t bytes = 0;
             words >> bytes;
             image->globals[name] = {reinterpret_cast<CUdeviceptr>(calloc(1, bytes)), bytes};
+            know_global(image->globals[name].address, bytes);
         }
     }
     *handle = image.get();
@@ -110,7 +111,10 @@ CUresult unload(void* handle) {
     Image* image = find_image(handle);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     for (auto& [name, function] : image->functions) state().functions.erase(function.get());
-    for (auto& [name, global] : image->globals) free(reinterpret_cast<void*>(global.address));
+    for (auto& [name, global] : image->globals) {
+        know_global(global.address, 0);
+        free(reinterpret_cast<void*>(global.address));
+    }
     state().images.erase(handle);
     return CUDA_SUCCESS;
 }
@@ -295,6 +299,7 @@ FAKE_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count
     return enumerate(kernels, count, library);
 }
 FAKE_EXPORT CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
+    if (!module) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuLibraryGetModule);
     *module = reinterpret_cast<CUmodule>(library);
     return CUDA_SUCCESS;
@@ -309,6 +314,7 @@ FAKE_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CU
     return get_global(address, bytes, library, name);
 }
 FAKE_EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuKernelGetFunction);
     *function = reinterpret_cast<CUfunction>(kernel);
     return CUDA_SUCCESS;

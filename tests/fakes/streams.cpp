@@ -133,6 +133,7 @@ void wait_idle(Lock& lock, const Stream& stream) {
 }  // namespace fake
 
 FAKE_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamCreateWithPriority, "flags=%u priority=%d", flags, priority);
     Lock lock(world());
     auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
@@ -178,6 +179,7 @@ FAKE_EXPORT CUresult cuCtxSynchronize() {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+    if (!priority) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamGetPriority);
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -186,6 +188,7 @@ FAKE_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamGetFlags);
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -194,6 +197,7 @@ FAKE_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuStreamGetId);
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -205,12 +209,14 @@ FAKE_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
 FAKE_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
     FAKE_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
+        if (!touchable(address, 8)) return;
         reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value, std::memory_order_release);
     });
 }
 FAKE_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
     FAKE_ASKED(cuStreamWriteValue32_v2);
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
+        if (!touchable(address, 4)) return;
         reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value, std::memory_order_release);
     });
 }
@@ -229,6 +235,7 @@ CUresult wait_value(CUstream stream, CUdeviceptr address, Word value, unsigned f
                 default: return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
             }
         };
+        if (!touchable(address, sizeof value)) return;
         while (!satisfied(word.load(std::memory_order_acquire))) nap();
     });
 }
@@ -279,6 +286,7 @@ FAKE_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* 
 }
 
 FAKE_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuEventCreate, "flags=%u", flags);
     Lock lock(world());
     auto event = std::make_shared<Event>();
@@ -334,6 +342,7 @@ FAKE_EXPORT CUresult cuEventSynchronize(CUevent handle) {
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuEventElapsedTime_v2);
     Lock lock(world());
     auto start = find_event(start_handle), end = find_event(end_handle);

@@ -27,7 +27,8 @@ void limits() {
     CHECK(cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE));
     REQUIRE(bytes == 2048);
     FAILS(cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
-    FAILS(cuCtxGetLimit(&bytes, static_cast<CUlimit>(77)), CUDA_ERROR_UNSUPPORTED_LIMIT);
+    FAILS(cuCtxGetLimit(&bytes, static_cast<CUlimit>(77)), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuCtxGetLimit(&bytes, CU_LIMIT_MAX_L2_FETCH_GRANULARITY), CUDA_ERROR_UNSUPPORTED_LIMIT);
 
     int least = 9, greatest = 9;   // either may be left out
     CHECK(cuCtxGetStreamPriorityRange(&least, nullptr));

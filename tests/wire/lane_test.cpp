@@ -77,7 +77,8 @@ TEST_CASE("an image, a launch and a copy, record by record", "[lane]") {
 
     CHECK(lane.call(Op::kMemFree, Address{memory}).status == CUDA_SUCCESS);
     CHECK(lane.call(Op::kMemFree, Address{memory}).status == CUDA_ERROR_INVALID_VALUE);
-    CHECK(client.session().device_bytes() == 0);
+    client.leave();
+    CHECK(TestServer::get().server().status().device_bytes == 0);
 }
 
 TEST_CASE("a record without a reply leaves its first error in the lane", "[lane]") {

@@ -32,7 +32,7 @@ public:
 private:
     TestServer();
     std::unique_ptr<runtime::device::Device> device_;
-    std::unique_ptr<journal::Writer> journal_;
+    std::unique_ptr<runtime::journal::Writer> journal_;
     runtime::server::DevicePrintf device_printf_;
     std::unique_ptr<runtime::server::Server> server_;
 };
@@ -110,10 +110,10 @@ void await(Fact fact, const char* text);
 
 template <typename Fact>
 void await(Fact fact, const char* text) {
-    const uint64_t end = journal::now_ns() + 60'000'000'000;
+    const uint64_t end = runtime::journal::now_ns() + 60'000'000'000;
     for (int look = 0; !fact(); ++look) {
         if (look > 100) std::this_thread::sleep_for(std::chrono::microseconds(50));
-        if (journal::now_ns() > end) give_up(text);
+        if (runtime::journal::now_ns() > end) give_up(text);
     }
 }
 

@@ -55,12 +55,14 @@ CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
     return CUDA_SUCCESS;
 }
 
-uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints) {
+uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
+                        ManagedVariables managed) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
     image->library = library;
     image->prints = prints;
+    image->managed = std::move(managed);
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;

@@ -24,6 +24,7 @@
 #include "runtime/server/handlers/launch_times.h"
 #include "runtime/server/handlers/limits.h"
 #include "runtime/server/handlers/links.h"
+#include "runtime/server/handlers/managed_variables.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -50,6 +51,7 @@ struct Image {
     CUmodule module = nullptr;  // of a library: once it is asked for
     CUlibrary library = nullptr;
     bool prints = false;
+    ManagedVariables managed;
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
@@ -69,7 +71,8 @@ public:
     CUresult module(uint32_t id, CUmodule* module) const;
     CUresult library(uint32_t id, CUlibrary* library) const;
 
-    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints);
+    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
+                 ManagedVariables managed);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.

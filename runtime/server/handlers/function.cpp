@@ -102,6 +102,11 @@ CUresult handle_get_global(Call& call) {
     if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
     ImagePointer image = call.session.code().image(request.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t place = 0, size = 0;
+    if (image->managed.look_up(name, &place, &size)) {
+        call.out.scalar(protocol::MemAllocated{place, size});
+        return CUDA_SUCCESS;
+    }
     CUdeviceptr address = 0;
     size_t bytes = 0;
     CUresult status = image->library
@@ -112,17 +117,24 @@ CUresult handle_get_global(Call& call) {
     return CUDA_SUCCESS;
 }
 
+// A variable that is the driver's still is memory that only this process can touch: the program must
+// not get its address.
 CUresult handle_get_managed(Call& call) {
     auto request = call.in.scalar<protocol::ObjectRef>();
     const char* name = call.in.string();
     if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
-    CUlibrary library = nullptr;
-    if (CUresult status = call.library(request.object, &library)) return status;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image || !image->library) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t place = 0, size = 0;
+    if (image->managed.look_up(name, &place, &size)) {
+        call.out.scalar(protocol::MemAllocated{place, size});
+        return CUDA_SUCCESS;
+    }
+    if (!call.driver.cuLibraryGetManaged) return CUDA_ERROR_NOT_FOUND;
     CUdeviceptr address = 0;
     size_t bytes = 0;
-    if (CUresult status = call.driver.cuLibraryGetManaged(&address, &bytes, library, name)) return status;
-    call.out.scalar(protocol::MemAllocated{address, bytes});
-    return CUDA_SUCCESS;
+    CUresult status = call.driver.cuLibraryGetManaged(&address, &bytes, image->library, name);
+    return status == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : status;
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -11,6 +11,7 @@ namespace smt::runtime::server::handlers {
 CUresult handle_mem_alloc(Call& call);
 CUresult handle_mem_free(Call& call);
 CUresult handle_host_alloc(Call& call);
+CUresult handle_host_alloc_showing(Call& call);
 CUresult handle_host_free(Call& call);
 CUresult handle_mem_info(Call& call);
 CUresult handle_mem_alloc_async(Call& call);

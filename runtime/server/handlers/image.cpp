@@ -60,6 +60,20 @@ CUresult load(const DriverApi& driver, ImageOwner owner, const void* image, JitO
     return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
 }
 
+int architecture_of(Call& call) {
+    const device::Properties& device = call.session.device().properties();
+    return 10 * device.compute_major + device.compute_minor;
+}
+
+// Memory in the arena for the image's managed variables, if it has any.
+CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables* managed) {
+    uint64_t memory = 0;
+    if (!managed->find(image, architecture_of(call))) return CUDA_SUCCESS;
+    if (CUresult status = call.session.arena().allocate_host(managed->bytes(), true, &memory)) return status;
+    managed->place(image, memory);
+    return CUDA_SUCCESS;
+}
+
 CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
     std::vector<char> image = std::move(call.lane.upload());
     call.lane.upload().clear();
@@ -67,6 +81,9 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     if (!complete(bytes)) return CUDA_ERROR_INVALID_IMAGE;
     bool prints = may_print(bytes);
     image.push_back(0);  // the driver reads text up to its NUL
+    ManagedVariables managed;
+    if (CUresult status = place_variables(call, image, &managed)) return status;
+    uint64_t variables = managed.memory();
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
     CUresult status = load(call.driver, request.owner, image.data(), jit, &module, &library);
@@ -74,11 +91,14 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
         TenantRanges::trim_all();
         status = load(call.driver, request.owner, image.data(), jit, &module, &library);
     }
-    if (status) return status;
-    *object = call.session.code().add(request.owner, module, library, prints);
-    if (*object) return CUDA_SUCCESS;
-    library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    if (status == CUDA_SUCCESS) {
+        *object = call.session.code().add(request.owner, module, library, prints, std::move(managed));
+        if (*object) return CUDA_SUCCESS;
+        library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
+        status = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (variables) call.session.arena().free_host(variables);
+    return status;
 }
 
 }  // namespace
@@ -141,9 +161,13 @@ CUresult handle_module_load(Call& call) {
 CUresult handle_module_unload(Call& call) {
     protocol::ObjectRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    if (!call.session.code().image(request.object)) return CUDA_ERROR_INVALID_HANDLE;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult status = call.session.streams().synchronize_all()) return status;
-    return call.session.code().unload(request.object);
+    CUresult status = call.session.code().unload(request.object);
+    if (status == CUDA_SUCCESS && image->managed.memory())
+        call.session.arena().free_host(image->managed.memory());
+    return status;
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -38,6 +38,18 @@ CUresult handle_host_alloc(Call& call) {
     return CUDA_SUCCESS;
 }
 
+CUresult handle_host_alloc_showing(Call& call) {
+    auto request = call.in.scalar<protocol::HostPieces>();
+    auto* pieces = call.in.take(uint64_t{request.count} * sizeof(protocol::HostPiece));
+    if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = 0;
+    CUresult status = call.session.arena().allocate_showing(
+        request.bytes, reinterpret_cast<const protocol::HostPiece*>(pieces), request.count, &address);
+    if (status) return status;
+    call.out.scalar(protocol::MemAllocated{address, request.bytes});
+    return CUDA_SUCCESS;
+}
+
 CUresult handle_host_free(Call& call) {
     protocol::Address request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;

@@ -24,6 +24,8 @@ Handler written_handler(protocol::Op op) {
             return handle_mem_free;
         case Op::kHostAlloc:
             return handle_host_alloc;
+        case Op::kHostAllocShowing:
+            return handle_host_alloc_showing;
         case Op::kHostFree:
             return handle_host_free;
         case Op::kMemInfo:

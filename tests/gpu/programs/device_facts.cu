@@ -1,5 +1,27 @@
-// Prints what the device says of itself: smt must not change it.
+// Prints what the device says of itself: smt must not change it, but for what it does not serve.
+#include <cuda.h>
+
 #include "program.h"
+
+// These say 0 under smt, whatever the device can: the kernels run in another process, so they reach neither
+// the program's own pages nor memory that other programs hold. docs/limits.md lists them.
+bool adjusted(int attribute) {
+    switch (attribute) {
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+        case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+        case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
+        case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: return true;
+        default: return false;
+    }
+}
 
 int main() {
     Result result;
@@ -23,6 +45,7 @@ int main() {
     std::printf("%s is device %d\n", bus, device);
     for (int attribute = 1; attribute <= 160; ++attribute) {
         int value = 0;
+        if (adjusted(attribute)) continue;
         const cudaError_t status = cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(attribute), 0);
         if (status == cudaSuccess) std::printf("attribute %d: %d\n", attribute, value);
         cudaGetLastError();
