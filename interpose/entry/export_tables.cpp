@@ -113,20 +113,49 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
 // The real one has no size word either.
 constinit const void* own_storage[4]{};
 
+// Each runtime in the process introduces itself to the checks once, before it is known whether it
+// will need them. The real ones are told only if the process turns native.
+struct Introduction {
+    void* words[3];
+};
+constexpr uint32_t kMostRuntimes = 64;
+constinit Introduction introductions[kMostRuntimes]{};
+constinit std::atomic<uint32_t> introduced{0};
+
+using RealIntroduce = int (*)(void*, void*, void*);
+
+void introduce_to_real_checks() {
+    pthread_mutex_lock(&tables_lock);
+    uint32_t count = introduced.exchange(0, std::memory_order_acq_rel);
+    for (uint32_t i = 0; i < count && i < kMostRuntimes; ++i) {
+        void* const(&words)[3] = introductions[i].words;
+        reinterpret_cast<RealIntroduce>(checks.real[3])(words[0], words[1], words[2]);
+    }
+    pthread_mutex_unlock(&tables_lock);
+}
+
 int check_context(void* context, unsigned* result, const void** more) {
-    if (native()) return reinterpret_cast<decltype(&check_context)>(checks.real[2])(context, result, more);
+    if (native()) {
+        if (introduced.load(std::memory_order_acquire) != 0) introduce_to_real_checks();
+        return reinterpret_cast<decltype(&check_context)>(checks.real[2])(context, result, more);
+    }
     if (result) *result = 0;
     return 0;
 }
 
-int check_nothing(void* first, void* second, void* third) {
-    if (native()) return reinterpret_cast<decltype(&check_nothing)>(checks.real[3])(first, second, third);
+int introduce(void* first, void* second, void* third) {
+    if (native()) return reinterpret_cast<RealIntroduce>(checks.real[3])(first, second, third);
+    pthread_mutex_lock(&tables_lock);
+    uint32_t count = introduced.load(std::memory_order_relaxed);
+    if (count < kMostRuntimes) {
+        introductions[count] = {{first, second, third}};
+        introduced.store(count + 1, std::memory_order_release);
+    }
+    pthread_mutex_unlock(&tables_lock);
     return 0;
 }
 
-bool is(const CUuuid* id, const unsigned char (&prefix)[4]) {
-    return memcmp(id->bytes, prefix, sizeof prefix) == 0;
-}
+bool is(const CUuuid* id, const unsigned char (&prefix)[4]) { return memcmp(id->bytes, prefix, sizeof prefix) == 0; }
 
 // cuBLAS, cuDNN and PyTorch ask for the current context here, and below for its number and for that
 // of the stream they are about to use.
@@ -262,7 +291,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     CUresult status = real->cuGetExportTable(table, id);
     if (status != CUDA_SUCCESS) return status;
     if (is(id, kLocalStorage)) *table = serve_storage(*table);
-    if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(check_nothing)}});
+    if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(introduce)}});
     if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});
     if (is(id, kModuleFacts)) *table = serve(module_facts, *table, {{7, address(visit_functions)}});
     if (is(id, kContextFacts)) {

@@ -49,11 +49,14 @@ unsigned element_bytes(CUarray_format format) {
 
 uint64_t at_least_one(uint64_t extent) { return extent ? extent : 1; }
 
+// Null: the device is not that large.
 CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     auto array = std::make_unique<Array>();
     array->shape = shape;
     array->row_bytes = at_least_one(shape.Width) * element_bytes(shape.Format) * shape.NumChannels;
-    array->memory.resize(array->row_bytes * at_least_one(shape.Height) * at_least_one(shape.Depth));
+    const double bytes = 1.0 * array->row_bytes * at_least_one(shape.Height) * at_least_one(shape.Depth);
+    if (shape.Width > memory_bytes() || bytes > static_cast<double>(memory_bytes())) return nullptr;
+    array->memory.resize(static_cast<size_t>(bytes));
     const auto handle = reinterpret_cast<CUarray>(array.get());
     state().arrays[handle] = std::move(array);
     return handle;
@@ -79,6 +82,7 @@ FAKE_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCR
     FAKE_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
     Lock lock(world());
     *array = make_array(*shape);
+    if (!*array) return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* shape) {
