@@ -26,6 +26,8 @@ constexpr uint32_t kMaxContexts = 1024;
 constexpr uint32_t kStackDepth = 32;
 constexpr unsigned kApiVersion = 3020;  // what the driver says of every context since CUDA 3.2
 constexpr unsigned kFlagsMask = CU_CTX_FLAGS_MASK;
+// The driver says of every context that exists that it can map host memory, asked for or not.
+constexpr unsigned kAlwaysSet = CU_CTX_MAP_HOST;
 
 struct Context {
     std::atomic<uint32_t> live;
@@ -218,8 +220,9 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* a
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (!flags && !active) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(contexts_lock);
-    if (flags) *flags = primaries[device].context.flags;
-    if (active) *active = primaries[device].context.live.load(std::memory_order_relaxed) != 0;
+    bool exists = primaries[device].context.live.load(std::memory_order_relaxed) != 0;
+    if (flags) *flags = primaries[device].context.flags | (exists ? kAlwaysSet : 0);
+    if (active) *active = exists;
     return CUDA_SUCCESS;
 }
 
@@ -307,7 +310,7 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
     Context* found = find_context(nullptr);
     if (!found) return CUDA_ERROR_INVALID_CONTEXT;
-    *flags = found->flags;
+    *flags = found->flags | kAlwaysSet;
     return CUDA_SUCCESS;
 }
 

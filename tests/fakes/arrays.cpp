@@ -117,7 +117,7 @@ FAKE_EXPORT CUresult cuArrayDestroy(CUarray array) {
 }
 FAKE_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                             unsigned levels) {
-    if (!handle || !shape) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !shape || levels > 32) return CUDA_ERROR_INVALID_VALUE;
     FAKE_ASKED(cuMipmappedArrayCreate);
     Lock lock(world());
     auto mipmapped = std::make_unique<Mipmapped>();
@@ -127,6 +127,7 @@ FAKE_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA
         smaller.Height = shape->Height ? at_least_one(shape->Height >> level) : 0;
         smaller.Depth = shape->Depth ? at_least_one(shape->Depth >> level) : 0;
         mipmapped->levels.push_back(make_array(smaller));
+        if (!mipmapped->levels.back()) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = reinterpret_cast<CUmipmappedArray>(mipmapped.get());
     state().mipmapped[*handle] = std::move(mipmapped);

@@ -157,7 +157,7 @@ class Checker:
             def mark(mode):
                 line = modes.get(mode)
                 return "-" if line is None else "ok" if line["ok"] else f"{line.get('right', 0)}/{line.get('copies', 1)}"
-            seconds = "/".join(f"{modes[mode]['seconds']:.1f}" if mode in modes else "-" for mode in ("native", "alone", "together"))
+            seconds = "/".join(f"{modes[mode].get('seconds', 0):.1f}" if mode in modes else "-" for mode in ("native", "alone", "together"))
             print(f"{name:<24} {kind:<11} {mark('native'):<8} {mark('alone'):<8} {mark('together'):<9} {seconds}")
         for line in self.lines.all:
             if line.get("mode") == "pair":
