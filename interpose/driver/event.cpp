@@ -1,5 +1,8 @@
-// Events. Creating, recording and destroying one are records nobody waits for; whether it is
-// complete stands in its completion word, which the GPU writes behind the event.
+// Events. Creating, recording and destroying one are records nobody waits for. Whether an event is
+// complete stands in its completion word, which the GPU writes behind the event, if the program ever
+// asked (`watched`): a word costs the server fifteen times what the event alone does, and most events
+// only order streams. The first question, and every synchronisation that finds no word, goes to the
+// server.
 //
 // The word counts records: record n stores n. Two records of one event on two streams may complete
 // in the other order, and the word would end with the older number. Such an event is `contested`,
@@ -42,8 +45,9 @@ bool complete(Event& event, uint64_t value) {
 }
 
 // The number of the record about to be made; notes whether an older one may still come after it.
-uint64_t begin_record(Event& event, CUstream stream) {
-    uint64_t before = event.recorded.load(std::memory_order_relaxed);
+uint64_t begin_record(Event& event, CUstream stream, bool watched) {
+    uint64_t before = event.unwritten.load(std::memory_order_relaxed) ? 0 : event.recorded.load(std::memory_order_relaxed);
+    event.unwritten.store(!watched, std::memory_order_relaxed);
     bool other = stream == CU_STREAM_PER_THREAD || event.stream.load(std::memory_order_relaxed) != stream;
     if (before != 0 && other && !complete(event, before)) event.contested.store(1, std::memory_order_relaxed);
     event.stream.store(stream, std::memory_order_relaxed);
@@ -62,6 +66,9 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
     Event* made = new_event();
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->flags = flags;
+    // The slot's former event was destroyed while its record was under way: its write may come late.
+    if (!complete(*made, made->written.load(std::memory_order_relaxed)))
+        made->contested.store(1, std::memory_order_relaxed);
     CUresult status = post_reference(protocol::Op::kEventCreate, *made, flags);
     if (status != CUDA_SUCCESS) return release(made), status;
     *event = reinterpret_cast<CUevent>(made);
@@ -94,10 +101,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     if (CUresult status = order_after(stream); status != CUDA_SUCCESS) return status;
     RemoteCall call(protocol::Op::kEventRecord, sizeof(protocol::EventRecord));
     if (!call.open()) return call.status();
-    uint64_t value = captured ? 0 : begin_record(*object, stream);
-    call.in(protocol::EventRecord{object->index, reference, flags, 0, value});
+    bool watched = object->watched.load(std::memory_order_relaxed) != 0;
+    uint64_t value = captured ? 0 : begin_record(*object, stream, watched);
+    call.in(protocol::EventRecord{object->index, reference, flags, watched, value});
     CUresult status = call.post();
     if (!captured) object->recorded.store(value, std::memory_order_relaxed);
+    if (!captured && watched) object->written.store(value, std::memory_order_relaxed);
     // An external record in a capture becomes a node; the event itself stays what it was.
     object->captured.store(captured && (flags & CU_EVENT_RECORD_EXTERNAL) == 0, std::memory_order_relaxed);
     note_use(stream);
@@ -109,7 +118,8 @@ CUresult cuEventQuery(CUevent event) {
     Event* object = find_event(event);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
-    if (object->contested.load(std::memory_order_relaxed))
+    object->watched.store(1, std::memory_order_relaxed);
+    if (object->contested.load(std::memory_order_relaxed) || object->unwritten.load(std::memory_order_relaxed))
         return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     if (value == 0 || complete(*object, value)) return sticky_error();
@@ -126,6 +136,7 @@ CUresult cuEventSynchronize(CUevent event) {
     if (value == 0) return sticky_error();
     // Kernels that print: only the server can tell the driver to hand out what they printed.
     bool by_word = !object->contested.load(std::memory_order_relaxed) &&
+                   !object->unwritten.load(std::memory_order_relaxed) &&
                    session()->printing.load(std::memory_order_relaxed) == 0;
     if (by_word && spin_word(object->index, value)) return pending_error();
     CUresult status = ask_server(*object, 0);

@@ -97,7 +97,8 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
 
 CUresult unload_image(Image* image) {
     CUresult earlier = order_after_all();
-    if (CUresult status = insist(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier)) return status;
+    CUresult status = insist(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier);
+    if (status != CUDA_SUCCESS) return status;
     driver::drop_ranges(driver::Memory::kGlobal, reinterpret_cast<uint64_t>(image));
     driver::drop_ranges(driver::Memory::kManaged, reinterpret_cast<uint64_t>(image));
     release(image);

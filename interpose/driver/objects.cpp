@@ -141,6 +141,8 @@ Event* new_event() {
     if (!event) return nullptr;
     event->index = events.index(event);
     event->flags = 0;
+    event->watched.store(0, std::memory_order_relaxed);
+    event->unwritten.store(0, std::memory_order_relaxed);
     event->contested.store(0, std::memory_order_relaxed);
     event->captured.store(0, std::memory_order_relaxed);
     event->recorded.store(0, std::memory_order_relaxed);

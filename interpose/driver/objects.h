@@ -35,9 +35,12 @@ struct Event {
     uint32_t index;                     // of the event and of its completion word
     uint32_t flags;                     // CU_EVENT_*
     std::atomic<uint32_t> captured;     // its last record was captured into a graph
+    std::atomic<uint32_t> watched;      // somebody queries it: its records write the word
+    std::atomic<uint32_t> unwritten;    // its last record does not: ask the server
     std::atomic<uint32_t> contested;    // an older record may still write the word: ask the server
     std::atomic<uint64_t> recorded;     // value the word reaches when the last record is complete; 0: no record
     std::atomic<uint64_t> next_value;   // of the word; outlives the event, like last_use
+    std::atomic<uint64_t> written;      // last value some record stores in the word; outlives the event too
     std::atomic<CUstream> stream;       // of the last record
     LastUse last_use;
 };

@@ -145,7 +145,13 @@ static_assert(sizeof(CopySlot) == 104);
 struct EventRef { uint32_t event; uint32_t flags; };
 inline constexpr uint32_t kEventQueryOnly = 1;
 struct EventCreate { uint32_t event; uint32_t flags; };            // the client picks the index
-struct EventRecord { uint32_t event; uint32_t stream; uint32_t flags; uint32_t reserved; uint64_t value; };
+struct EventRecord {
+    uint32_t event;
+    uint32_t stream;
+    uint32_t flags;
+    uint32_t watched;           // 1: the GPU stores value in the event's word behind the event
+    uint64_t value;
+};
 struct EventPair { uint32_t start; uint32_t end; };
 struct StreamWaitEvent { uint32_t stream; uint32_t event; uint32_t flags; uint32_t reserved; };
 struct StreamRef { uint32_t stream; uint32_t reserved; };

@@ -48,7 +48,7 @@ CUresult record(Call& call, const protocol::EventRecord& request, bool* captured
     *captured = call.session.streams().capturing(stream);
     status = request.flags ? call.driver.cuEventRecordWithFlags(event, stream, request.flags)
                            : call.driver.cuEventRecord(event, stream);
-    if (status != CUDA_SUCCESS || *captured) return status;
+    if (status != CUDA_SUCCESS || *captured || !request.watched) return status;
     // After the event: who reads the word may ask for the elapsed time at once.
     return call.driver.cuStreamWriteValue64_v2(stream, call.session.arena().word_address(request.event),
                                                request.value, CU_STREAM_WRITE_VALUE_DEFAULT);

@@ -167,10 +167,14 @@ Lane::Step Lane::next_record(uint64_t tail) {
 }
 
 void Lane::let_go() {
-    for (Stream* stream : used_) session_.streams().note_use(*stream);
-    used_.clear();
+    note_uses();
     held_streams_.clear();
     held_events_.clear();
+}
+
+void Lane::note_uses() {
+    for (Stream* stream : used_) session_.streams().note_use(*stream);
+    used_.clear();
 }
 
 CUresult Lane::execute(const RecordHeader& record, uint32_t* reply_bytes) {

@@ -46,6 +46,8 @@ public:
     void hold(const EventPointer& event) { held_events_.push_back(event); }
     // The record under way enqueues work on it: noted when the record is done.
     void uses(Stream& stream) { used_.push_back(&stream); }
+    // Counts that work now, not at the end of the record: for who lets others look before.
+    void note_uses();
     void let_go();                      // the record is done: notes what it used, drops what it held
 
     StreamPointer& own_stream() { return own_stream_; }     // empty until it is used

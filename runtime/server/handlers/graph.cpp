@@ -5,6 +5,7 @@
 #include "runtime/server/handlers/copy_plan.h"
 #include "runtime/server/handlers/graph_place.h"
 #include "runtime/server/handlers/handlers.h"
+#include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/session.h"
 
@@ -23,7 +24,9 @@ CUresult handle_graph_launch(Call& call) {
         printing = call.session.device_printf().launching(call.session);
         call.session.code().output_expected().store(true);
     }
-    return call.driver.cuGraphLaunch(reinterpret_cast<CUgraphExec>(request.exec), stream);
+    CUresult status = call.driver.cuGraphLaunch(reinterpret_cast<CUgraphExec>(request.exec), stream);
+    if (printing.owns_lock()) call.lane.note_uses();  // before another tenant's kernel may print
+    return status;
 }
 
 CUresult handle_graph_memcpy_node(Call& call) {

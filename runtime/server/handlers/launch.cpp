@@ -140,6 +140,9 @@ CUresult handle_launch(Call& call) {
     if (start) [[unlikely]]
         times.after(start, stream, call.session.journal(), sequence);
     if (status == CUDA_SUCCESS) call.session.count_launch();
+    // Before another tenant's kernel may print: it waits for the work that is known.
+    if (kernel->prints) [[unlikely]]
+        call.lane.note_uses();
     return status;
 }
 

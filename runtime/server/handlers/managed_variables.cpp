@@ -67,7 +67,8 @@ bool runs_on(uint32_t code, int device) {
 // should be, or uses its variables in a way that cannot be redirected.
 class ManagedVariables::Cubin {
 public:
-    Cubin(ManagedVariables& all, std::string_view image, uint64_t base) : all_(all), image_(image), base_(base) {}
+    Cubin(ManagedVariables& all, std::string_view image, uint64_t base)
+        : all_(all), image_(image), base_(base) {}
 
     bool scan() {
         if (!read_sections()) return false;
@@ -95,9 +96,9 @@ private:
         for (uint64_t i = 0; i < header.e_shnum; ++i) {
             Elf64_Shdr section;
             if (!read(image_, header.e_shoff + i * sizeof section, &section)) return false;
-            bool inside = section.sh_type == SHT_NOBITS || (section.sh_offset <= image_.size() &&
-                                                            section.sh_size <= image_.size() - section.sh_offset);
-            if (!inside) return false;
+            if (section.sh_type != SHT_NOBITS &&
+                (section.sh_offset > image_.size() || section.sh_size > image_.size() - section.sh_offset))
+                return false;
             sections_.push_back(section);
         }
         return true;
@@ -108,7 +109,8 @@ private:
             Elf64_Sym symbol;
             if (!read(image_, table.sh_offset + at, &symbol)) return false;
             bool managed = ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && (symbol.st_other & kManaged) != 0;
-            if (managed && !take_symbol(table, static_cast<uint32_t>(at / sizeof symbol), symbol)) return false;
+            uint32_t index = static_cast<uint32_t>(at / sizeof symbol);
+            if (managed && !take_symbol(table, index, symbol)) return false;
         }
         return true;
     }
@@ -148,8 +150,9 @@ private:
             if (!read(image_, section.sh_offset + at, reinterpret_cast<Elf64_Rel*>(&entry))) return false;
             if (with_addend) read(image_, section.sh_offset + at, &entry);
             bool ours = managed_.contains(ELF64_R_SYM(entry.r_info));
-            if (ours ? !take_relocation(section.sh_info, entry, with_addend) : !harmless(section.sh_info, entry))
-                return false;
+            bool good = ours ? take_relocation(section.sh_info, entry, with_addend)
+                             : harmless(section.sh_info, entry);
+            if (!good) return false;
             trimmed.dropped.push_back(ours);
             any |= ours;
         }
@@ -259,13 +262,14 @@ void ManagedVariables::place(std::vector<char>& image, uint64_t address) {
             std::memcpy(image.data() + fixup.at, &half, sizeof half);
     }
     for (const Initial& initial : initials_)
-        std::memcpy(reinterpret_cast<char*>(address + initial.offset), image.data() + initial.at, initial.bytes);
+        std::memcpy(reinterpret_cast<char*>(address + initial.offset), image.data() + initial.at,
+                    initial.bytes);
     for (const Trimmed& section : trimmed_) {
         uint64_t kept = 0;
+        char* entries = image.data() + section.at;
         for (uint64_t i = 0; i < section.dropped.size(); ++i) {
             if (section.dropped[i]) continue;
-            std::memmove(image.data() + section.at + kept, image.data() + section.at + i * section.entry_bytes,
-                         section.entry_bytes);
+            std::memmove(entries + kept, entries + i * section.entry_bytes, section.entry_bytes);
             kept += section.entry_bytes;
         }
         std::memcpy(image.data() + section.size_at, &kept, sizeof kept);
