@@ -26,6 +26,7 @@ template <typename T>
 void ask_array(Reader& reader, const std::vector<char>& data) {
     uint64_t count = 0;
     const T* values = reader.array<T>(count);
+    require(count <= data.size() / sizeof(T));
     require(values ? inside(values, count * sizeof(T), data) : count == 0);
 }
 

@@ -47,6 +47,7 @@ std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol
     if (::send(socket.fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
         throw Failure("cannot ask the server of " + path + ": " + std::strerror(errno));
     ssize_t got = ::recv(socket.fd, &reply, sizeof(reply), 0);
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return std::nullopt;   // it hung up: it is leaving
     if (got < 0 && errno == EAGAIN)
         throw Failure("the server of " + path + " does not answer; see " + path_of(key, ".log"));
     if (got != sizeof(reply) || reply.kind != protocol::ControlKind::kStatusReply)
