@@ -21,8 +21,13 @@
 
 namespace smt::protocol {
 
+#ifdef __SANITIZE_THREAD__   // it leaves a process little address space; both ends are built alike
+inline constexpr uint64_t kArenaBytes = 16ull << 30;
+inline constexpr uint64_t kDeviceRangeBytes = 16ull << 30;
+#else
 inline constexpr uint64_t kArenaBytes = 256ull << 30;
 inline constexpr uint64_t kDeviceRangeBytes = 256ull << 30;
+#endif
 inline constexpr uint64_t kRangeAlignment = 2ull << 20;
 
 inline constexpr uint64_t kRingBytes = 1ull << 20;        // a power of two

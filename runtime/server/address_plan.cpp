@@ -10,6 +10,8 @@ struct Region {
     int slots;
 };
 
+constexpr int kSlotsOfTib = static_cast<int>((1ull << 40) / AddressPlan::kSlotBytes);
+
 // 32 TiB upward: above what programs map low, below where executables and libraries lie. Then the
 // same idea elsewhere. The last two are what ThreadSanitizer leaves to a program: below its libraries
 // and around its executable, so a slot there is sometimes taken.
@@ -17,8 +19,8 @@ constexpr Region kPlan[AddressPlan::kRegions] = {
     {0x2000'0000'0000, 1ull << 40, 48},
     {0x6000'0000'0000, 1ull << 40, 24},
     {0x1800'0000'0000, 1ull << 40, 8},
-    {0x7e80'0000'0000, AddressPlan::kSlotBytes, 2},
-    {0x5500'0000'0000, AddressPlan::kSlotBytes, 2},
+    {0x7e80'0000'0000, AddressPlan::kSlotBytes, kSlotsOfTib},
+    {0x5500'0000'0000, AddressPlan::kSlotBytes, kSlotsOfTib},
 };
 
 // ThreadSanitizer ends a process that maps anything outside of what it leaves to it.

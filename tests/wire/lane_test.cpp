@@ -131,8 +131,7 @@ TEST_CASE("a lane waits for another's position", "[lane]") {
     for (int i = 0; i < 200; ++i) CHECK(other.call(Op::kMemInfo).status == CUDA_SUCCESS);
     first.post(Op::kStreamCreate, make);   // 32 bytes a record: the second one ends where it is waited for
     CHECK(first.call(Op::kStreamCreate, make).as<StreamCreated>().stream == kFirstStream + 1);
-    second.await_reached(second.position());
-    CHECK(second.header().reply_seq.load() == 1);
+    await([&] { return second.header().reply_seq.load(std::memory_order_acquire) == 1; }, "the reply came");
     CHECK(second.header().reply_status == CUDA_SUCCESS);
     StreamCreated created;
     std::memcpy(&created, reinterpret_cast<char*>(&second.header()) + kLaneReplyOffset, sizeof created);

@@ -13,6 +13,11 @@
 #include "opcodes.gen.h"
 #include "runtime/protocol/environment.h"
 
+// The same as in tests/tsan.supp.
+#ifdef __SANITIZE_THREAD__
+extern "C" const char* __tsan_default_suppressions() { return "race:_dl_deallocate_tls\n"; }
+#endif
+
 namespace smt::tests {
 
 using namespace protocol;
