@@ -200,12 +200,6 @@ void Streams::note_use(Stream& stream) {
     unjoined_count_.fetch_add(1);
 }
 
-bool Streams::idle(const Stream& stream) const {
-    if (captures_.load() > 0 || stream.busy()) return false;
-    if (&stream == legacy_.get()) return unjoined_count_.load() == 0;
-    return !stream.blocking || !legacy_->busy();
-}
-
 CUresult Streams::synchronize(Stream& stream) {
     uint64_t uses = stream.uses.load();
     CUresult status = driver_.cuStreamSynchronize(stream.handle);

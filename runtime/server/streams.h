@@ -85,10 +85,6 @@ public:
     CUresult wait_function(Stream& stream);
     void note_use(Stream& stream);
 
-    // Whether work enqueued on the stream now would have nothing to wait for, as far as is known without
-    // asking the driver. False while anything of the session is captured.
-    bool idle(const Stream& stream) const;
-
     CUresult synchronize(Stream& stream);
     CUresult query(const Stream& stream) const;   // SUCCESS, NOT_READY or the error
     // Waits for all work of the session that was enqueued before the call. Skips capturing streams.
