@@ -199,7 +199,7 @@ def bystander(place):
 def wrong_version(place):
     held = bystander(place)
     pid = place.server_pid()
-    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more", hello(version=3)[:32]]:
+    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more", hello(version=4)[:32]]:
         with connect(place, packet) as client:
             answer = struct.unpack(WELCOME_FORMAT, client.recv(4096))
             text = answer[-1].split(b"\0")[0].decode()
