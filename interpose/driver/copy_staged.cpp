@@ -5,7 +5,7 @@
 // From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
 //
 // A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in
-// the slot. Upward it is smaller than a slot: pieces of 256 KiB keep the slots in use inside the
+// the slot. Upward it is smaller than a slot: pieces of 128 KiB keep the slots in use inside the
 // processor's own cache, which is worth more than fewer records. Downward the GPU writes past that
 // cache anyway. A small copy cut into several pieces overlaps its two halves.
 #include <cstring>
@@ -22,7 +22,7 @@ using protocol::Op;
 
 namespace {
 
-constexpr uint64_t kLargestPieceUp = 256u << 10;
+constexpr uint64_t kLargestPieceUp = 128u << 10;
 constexpr uint64_t kLargestPieceDown = protocol::kStagingSlotBytes;
 constexpr uint64_t kSmallestPiece = 64u << 10;
 static_assert(kLargestPieceUp <= protocol::kStagingSlotBytes);

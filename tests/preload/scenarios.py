@@ -123,11 +123,13 @@ def waiting_neighbour(place):
     waiting = place.start("waits", tenant="neighbour")
     assert waiting.stdout.readline() == "waiting\n"
     before = place.calls("cuMemHostUnregister")
-    place.run("scale")
+    place.run("fresh")
     # All that the program had is freed but its pinned memory.
     wait_for(lambda: re.search(r"sessions +1 open", place.status()), "one session is left")
     assert place.calls("cuMemHostUnregister") == before, "the whole context was waited for"
+    loading = place.start("scale")   # to load a module is such a call
     finish(waiting)
+    finish(loading)
     wait_until_empty(place.program)
     wait_for(lambda: place.calls("cuMemHostUnregister") > before, "the pinned memory is freed")
 

@@ -36,14 +36,18 @@ CUresult CodeTable::kernel(uint32_t id, CUkernel* kernel) const {
     return CUDA_SUCCESS;
 }
 
+// A library's module, with the first use of anything in it: the driver would do it by itself, and at
+// the wrong moment (context_wide.h).
+CUresult CodeTable::load(Image& image) const {
+    return image.module ? CUDA_SUCCESS : driver_.cuLibraryGetModule(&image.module, image.library);
+}
+
 CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
     ImagePointer found = image(id);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard lock(found->mutex);
     if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
-    if (!found->module) {
-        if (CUresult status = driver_.cuLibraryGetModule(&found->module, found->library)) return status;
-    }
+    if (CUresult status = load(*found)) return status;
     *module = found->module;
     return CUDA_SUCCESS;
 }
@@ -137,7 +141,8 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
 
 // Asks the driver about a kernel, loading it.
 CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) const {
-    CUresult status = CUDA_SUCCESS;
+    CUresult status = load(image);
+    if (status) return status;
     if (image.library) {
         status = driver_.cuLibraryGetKernel(&kernel.kernel, image.library, name);
         if (status == CUDA_SUCCESS) status = driver_.cuKernelGetFunction(&kernel.function, kernel.kernel);

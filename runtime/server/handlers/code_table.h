@@ -101,6 +101,7 @@ private:
     static constexpr uint32_t kPages = 4096;
 
     Kernel* new_kernel();
+    CUresult load(Image& image) const;   // with image.mutex held
     CUresult describe(Image& image, const char* name, Kernel& kernel) const;
     CUresult unload(Image& image);
 

@@ -109,9 +109,11 @@ CUresult handle_get_global(Call& call) {
     }
     CUdeviceptr address = 0;
     size_t bytes = 0;
+    CUmodule module = nullptr;
+    if (CUresult status = call.module(request.object, &module)) return status;
     CUresult status = image->library
                           ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
-                          : call.driver.cuModuleGetGlobal_v2(&address, &bytes, image->module, name);
+                          : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
     if (status) return status;
     call.out.scalar(protocol::MemAllocated{address, bytes});
     return CUDA_SUCCESS;
