@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kBlock* kBlock)
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "matrix_multiply", "multiplies two dense matrices");
-    const int rows = options.pick(128, 2048, 8192), inner = options.pick(64, 1024, 2048),
+    const int rows = options.pick(128, 2048, 8192), inner = options.pick(64, 2048, 4096),
               columns = options.pick(128, 2048, 4096);
     std::vector<float> a(static_cast<size_t>(rows) * inner), b(static_cast<size_t>(inner) * columns);
     example::in_parallel(a.size(), [&](size_t i) { a[i] = entry_of(static_cast<uint32_t>(i), 1); });
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     timer.stop(options.iterations);
 
     example::Report report;
-    report.check("entries", c, 1 << 14, [&](size_t i, float value) {
+    report.check("entries", c, 1 << 13, [&](size_t i, float value) {
         const size_t row = i / columns, column = i % columns;
         float expected = 0;
         for (int k = 0; k < inner; ++k)
