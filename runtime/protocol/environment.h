@@ -40,6 +40,10 @@ inline constexpr long kIdleSecondsMax = 86400;
 // Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
 inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 
+// Whether our CUDA runtime names each function that it does not do on stderr, once. 0 or 1.
+// Default: 0 (`smt log` lists them). Client.
+inline constexpr const char* kReportUnsupported = "SMT_REPORT_UNSUPPORTED";
+
 // Not ours, read for the defaults above.
 inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
 
