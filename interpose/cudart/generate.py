@@ -169,8 +169,8 @@ def written(entries):
 
 def coverage(entries):
     text = (BANNER + "// Every function of the runtime and how it is treated. Its place is its number on the wire.\n"
-            "#pragma once\n\nnamespace smt {\n\nstruct RuntimeCoverageLine {\n    const char* symbol;\n    const char* area;\n"
-            "    const char* treatment;\n};\n\ninline constexpr RuntimeCoverageLine kRuntimeCoverage[] = {\n")
+            "#pragma once\n\n#include \"coverage.gen.h\"\n\nnamespace smt {\n\n"
+            "inline constexpr CoverageLine kRuntimeCoverage[] = {\n")
     text += "".join(f'    {{"{e.symbol}", "{e.area}", "{e.treatment}"}},\n' for e in entries)
     return text + "};\n\n}  // namespace smt\n"
 

@@ -72,7 +72,7 @@ cudaError_t begin() {
 }
 
 cudaError_t finish(cudaError_t error) {
-    if (error != cudaSuccess) [[unlikely]]
+    if (error != cudaSuccess && error != cudaErrorNotReady) [[unlikely]]
         thread_state.last = error;
     return error;
 }

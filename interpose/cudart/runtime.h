@@ -22,7 +22,7 @@ inline const DriverApi& driver() { return driver_api; }
 cudaError_t begin_early();
 // Also, the thread has a context: the one it made current itself, else its device's primary one.
 cudaError_t begin();
-// Keeps an error as the thread's last one, and returns it.
+// Keeps an error as the thread's last one, and returns it. That something is not ready is an answer.
 cudaError_t finish(cudaError_t error);
 
 // The two error enumerations have had the same numbers since CUDA 10.1.

@@ -17,6 +17,9 @@ inline constexpr const char* kDriver = "SMT_DRIVER";
 // The real driver in the client's process. Path, or "none". Default: the usual directories. Client.
 inline constexpr const char* kRealDriver = "SMT_REAL_DRIVER";
 
+// Which device the server offers. "gpu" or "sim", the simulated one. Default: gpu, where there is one. Client, server.
+inline constexpr const char* kDevice = "SMT_DEVICE";
+
 // What a client does without a server. "error" or "native". Default: error. Client.
 inline constexpr const char* kFallback = "SMT_FALLBACK";
 
@@ -49,6 +52,7 @@ inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
 
 // Not ours: what the command `smt` reads or sets for the programs it starts or examines.
 inline constexpr const char* kPreload = "LD_PRELOAD";
+inline constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 inline constexpr const char* kPath = "PATH";
 inline constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 inline constexpr const char* kCudaHome = "CUDA_HOME";

@@ -142,14 +142,6 @@ FAKE_EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
     FAKE_ASKED(cuMemcpyDtoH_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, number(to), from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyHtoD_v2_ptds, "%llx<-%p bytes=%zu", to, from, bytes);
-    return linear(CU_STREAM_PER_THREAD, true, to, number(from), bytes);
-}
-FAKE_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyDtoH_v2_ptds, "%p<-%llx bytes=%zu", to, from, bytes);
-    return linear(CU_STREAM_PER_THREAD, true, number(to), from, bytes);
-}
 FAKE_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     FAKE_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, to, from, bytes);

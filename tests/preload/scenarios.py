@@ -118,19 +118,6 @@ def fresh_memory(place):
     place.run("fresh", tenant="second")
 
 
-def pinned_copies(place):
-    """At once where the stream is idle, behind the kernel that writes what they read otherwise."""
-    program = place.start("pinned")
-    at_once = lambda: place.calls("cuMemcpyHtoD_v2_ptds") + place.calls("cuMemcpyDtoH_v2_ptds")
-    for gate in (1, 2, 3):
-        place.wait_reached(gate)
-        # One copy waits or has gone wrong by now; only then may the kernel end.
-        wait_for(lambda: place.calls("cuStreamSynchronize") >= gate or at_once() > 1, "the copy waits for the kernel")
-        place.open(gate)
-    finish(program)
-    assert at_once() == 1, f"{at_once()} copies went past their stream"
-
-
 def kill(place, how, in_the_middle):
     held = place.start("held", how, tenant="killed")
     place.wait_reached(1)
@@ -336,7 +323,7 @@ def hundred_starts(place):
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, fork, fresh_memory, pinned_copies, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
+SCENARIOS = [threads, fork, fresh_memory, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
              wrong_version, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 

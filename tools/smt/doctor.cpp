@@ -87,6 +87,19 @@ void check_files(Report& report) {
         report.good("smtd", server);
 }
 
+void check_simulated_device(Report& report) {
+    std::string runtime = find_runtime(), chosen = variable(environment::kDevice);
+    if (runtime.empty())
+        report.note("simulated", std::string(kRuntimeFile) + " is not in " + own_directory() + "/../lib/cudart",
+                    "programs built with nvcc -cudart shared need it with smt run --device sim: ./bootstrap.sh build");
+    else
+        report.good("simulated", "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
+    if (!chosen.empty() && chosen != "gpu" && chosen != "sim")
+        report.bad("SMT_DEVICE", "'" + chosen + "' is no device", "set it to gpu or sim, or unset it");
+    else if (!chosen.empty())
+        report.note("SMT_DEVICE", "is " + chosen, "every server started here offers that device");
+}
+
 void check_runtime_directory(Report& report) {
     std::string directory = runtime_directory();
     std::string problem = runtime_directory_problem(directory);
@@ -176,6 +189,7 @@ int run(const Arguments& arguments) {
     Report report;
     check_gpu(report);
     check_files(report);
+    check_simulated_device(report);
     check_runtime_directory(report);
     check_servers(report);
     check_preload(report);

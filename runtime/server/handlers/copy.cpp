@@ -25,14 +25,6 @@ CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot,
                                                request.done_value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-// A copy that is waited for on a stream with nothing before it needs no order, and one blocking call
-// of the driver is shorter than a copy, a synchronisation and their bookkeeping.
-bool nothing_before(Call& call, uint32_t reference) {
-    StreamPointer stream;
-    Streams& streams = call.session.streams();
-    return streams.find(reference, call.lane, &stream) == CUDA_SUCCESS && streams.idle(*stream);
-}
-
 }  // namespace
 
 CUresult handle_copy(Call& call) {
@@ -40,8 +32,6 @@ CUresult handle_copy(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CopyPlan plan;
     if (CUresult status = plan_copy(call, request, &plan)) return status;
-    if (request.wait && plan.can_be_at_once() && nothing_before(call, request.stream))
-        return plan.carry_out_at_once(call.driver);
     StreamPointer stream;
     if (CUresult status = use_stream(call, request.stream, &stream)) return status;
     if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
