@@ -4,6 +4,7 @@
     generate.py OUTPUT_FOLDER   writes the files below, those that changed only
     generate.py --list          prints their names
     generate.py --exports       prints every symbol that is exported
+    generate.py --treatments    prints every function and how it is treated
 """
 
 import pathlib
@@ -211,6 +212,9 @@ def main(arguments):
     entries = read()
     if arguments[0] == "--exports":
         print("\n".join(sorted(s for e in entries for s in e.exports())))
+        return 0
+    if arguments[0] == "--treatments":
+        print("\n".join(f"{e.symbol} {e.treatment}" for e in entries))
         return 0
     folder = pathlib.Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)

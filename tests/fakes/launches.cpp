@@ -5,6 +5,15 @@ using namespace fake;
 
 namespace {
 
+// The shapes that cuDeviceGetAttribute promises.
+bool fits(const unsigned (&grid)[3], const unsigned (&block)[3]) {
+    for (int i = 0; i < 3; ++i) {
+        if (grid[i] == 0 || block[i] == 0) return false;
+    }
+    return grid[0] <= 2147483647u && grid[1] <= 65535 && grid[2] <= 65535 && block[2] <= 64 &&
+           uint64_t{block[0]} * block[1] * block[2] <= 1024;
+}
+
 CUresult launch(const char* name, CUstream stream, Launch what, void** parameters, void** extra) {
     if (CUresult status = pack(what.function, parameters, extra, &what.parameters); status != CUDA_SUCCESS) return status;
     if (CUresult failed = asked(name, "%s grid=%u,%u,%u block=%u,%u,%u shared=%u", name_of(what.function), what.grid[0],
@@ -13,7 +22,7 @@ CUresult launch(const char* name, CUstream stream, Launch what, void** parameter
         failed != CUDA_SUCCESS) {
         return failed;
     }
-    if (what.grid[0] == 0 || what.block[0] == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!fits(what.grid, what.block)) return CUDA_ERROR_INVALID_VALUE;
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_KERNEL;
     node->launch = std::move(what);
