@@ -2,20 +2,12 @@
 // launch between <<<>>> and its arguments, and the launch itself. The names and parameters are those
 // of crt/host_runtime.h.
 #include "cudart_written.gen.h"
+#include "interpose/cudart/fatbin.h"
 #include "interpose/cudart/launch.h"
 
 namespace smt::cudart {
 
 namespace {
-
-constexpr uint32_t kWrapperMagic = 0x466243b1;
-
-struct FatbinWrapper {
-    uint32_t magic;
-    uint32_t version;
-    const void* data;
-    const void* const* prelinked;   // version 2: the images that were linked into it
-};
 
 // Arguments of a launch may themselves launch, so configurations are a stack.
 constexpr int kDepth = 16;
@@ -35,8 +27,8 @@ Image* image_of(void** handle) { return reinterpret_cast<Image*>(handle); }
 
 void** __cudaRegisterFatBinary(void* fatbin) {
     const auto* wrapper = static_cast<const FatbinWrapper*>(fatbin);
-    if (!wrapper || wrapper->magic != kWrapperMagic) return nullptr;
-    return reinterpret_cast<void**>(add_image(fatbin));
+    if (!wrapper || wrapper->magic != FatbinWrapper::kMagic) return nullptr;
+    return reinterpret_cast<void**>(add_image(wrapper));
 }
 
 void __cudaRegisterFatBinaryEnd(void**) {}

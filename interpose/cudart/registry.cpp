@@ -6,12 +6,13 @@
 #include <atomic>
 
 #include "interpose/cudart/convert.h"
+#include "interpose/cudart/fatbin.h"
 #include "interpose/cudart/runtime.h"
 
 namespace smt::cudart {
 
 struct Image {
-    const void* fatbin;
+    const FatbinWrapper* fatbin;
     CUlibrary library;
     Entry* entries;
     uint32_t generation;   // that the library belongs to; 0: not loaded
@@ -102,8 +103,7 @@ cudaError_t load_locked(Image& image) {
     if (image.removed) return cudaErrorCudartUnloading;
     uint32_t now = generation();
     if (image.generation == now) return cudaSuccess;
-    CUresult status = driver().cuLibraryLoadData(&image.library, image.fatbin, nullptr, nullptr, 0, nullptr, nullptr, 0);
-    if (status != CUDA_SUCCESS) return from_driver(status);
+    if (CUresult status = load_fatbin(image.fatbin, &image.library)) return from_driver(status);
     image.generation = now;
     for (Entry* at = image.entries; at; at = at->next_in_image) {
         if (at->kind != Entry::Kind::kManaged) continue;
@@ -125,7 +125,7 @@ cudaError_t ask_for_kernel(Entry& entry) {
 
 }  // namespace
 
-Image* add_image(const void* fatbin) {
+Image* add_image(const FatbinWrapper* fatbin) {
     auto* image = static_cast<Image*>(calloc(1, sizeof(Image)));
     if (image) image->fatbin = fatbin;
     return image;

@@ -22,11 +22,12 @@ struct Symbol {
     size_t bytes;
 };
 
+struct FatbinWrapper;
 struct Image;
 struct Entry;
 
 // Called by the program's constructors and exit handlers; need no driver. Null where there is no memory.
-Image* add_image(const void* fatbin);
+Image* add_image(const FatbinWrapper* fatbin);
 void remove_image(Image* image);
 void add_kernel(Image* image, const void* host, const char* name);
 void add_variable(Image* image, const void* host, const char* name, size_t bytes);

@@ -25,7 +25,20 @@ int missing_variable[1];
 Image image("FAKE\nkernel fill params 8,4,4\nkernel scale params 8,4,4\nkernel add params 8,8,8,4\nglobal table 256\n");
 Image broken("this is no image");
 
+// What nvcc -rdc=true makes: no image for this device, but parts that it can link.
+struct Part {
+    unsigned magic = 0xba55ed50;
+    unsigned short version = 1, header_bytes = 16;
+    uint64_t payload_bytes = sizeof text;
+    char text[64];
+};
+void linked(int*, int, int) { std::puts("not here"), std::abort(); }
+const Part first{.text = "FAKE\nkernel other params 8\n"}, second{.text = "kernel fill params 8,4,4\n"};
+const void* const parts[] = {&first, &second, nullptr};
+Image relocatable("no image for this device", parts);
+
 void register_all() {
+    relocatable.kernel(linked, "fill").end();
     image.kernel(fill, "fill").kernel(scale, "scale").kernel(add, "add").kernel(missing, "missing");
     image.variable(table, "table").variable(missing_variable, "missing_variable").end();
     broken.kernel(of_no_image, "of_no_image").end();
@@ -151,6 +164,8 @@ int main() {
         mistakes(device);
         attributes();
         variables();
+        CHECK(cudart_test::launch(linked, dim3(8), dim3(128), 0, nullptr, device, 13, kCount));
+        REQUIRE(all_are(device, 13));
         CHECK(cudaDeviceReset());
         REQUIRE(cudaMemset(device, 0, 4) != cudaSuccess);   // it went with the context
         cudaGetLastError();

@@ -64,6 +64,10 @@ public:
     explicit Image(const char* text) : wrapper_{0x466243b1, 1, text, nullptr} {
         handle_ = __cudaRegisterFatBinary(&wrapper_);
     }
+    // Of nvcc -rdc=true: what was linked, and its parts with a null behind them.
+    Image(const char* text, const void* const* parts) : wrapper_{0x466243b1, 2, text, parts} {
+        handle_ = __cudaRegisterFatBinary(&wrapper_);
+    }
     template <typename... Parameters>
     Image& kernel(void (*host)(Parameters...), const char* name) {
         __cudaRegisterFunction(handle_, reinterpret_cast<const char*>(host), nullptr, name, -1, nullptr, nullptr, nullptr,

@@ -26,8 +26,8 @@ def main():
                 assert ran.returncode == 0, ran.stderr
                 assert ran.stderr.count(LINE) == lines, ran.stderr
             log = subprocess.run([smt, "log", "--json"], check=True, capture_output=True, text=True, timeout=PATIENCE)
-            met = [entry for entry in map(json.loads, log.stdout.splitlines()) if entry["kind"] == "unsupported"]
-            names = [entry["name"] if "name" in entry else entry["function"] for entry in met]
+            entries = [json.loads(line) for line in log.stdout.splitlines()]
+            names = [entry["name"] for entry in entries if entry["kind"] == "unsupported"]
             assert names == ["cudaIpcGetMemHandle"] * 2, names
         finally:
             subprocess.run([smt, "server", "stop"], timeout=PATIENCE)

@@ -51,13 +51,16 @@ FAKE_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkStat
     state().links[*handle] = std::move(link);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType, void* data, size_t bytes, const char* name,
+FAKE_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes, const char* name,
                                       unsigned, CUjit_option*, void**) {
     FAKE_ASKED(cuLinkAddData_v2, "%s bytes=%zu", name ? name : "", bytes);
     Lock lock(world());
     auto found = state().links.find(handle);
     if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
-    found->second->image.append(static_cast<const char*>(data), strnlen(static_cast<const char*>(data), bytes));
+    const char* text = static_cast<const char*>(data);
+    const size_t header = type == CU_JIT_INPUT_FATBINARY ? 16 : 0;   // a container of one text
+    if (bytes < header) return CUDA_ERROR_INVALID_IMAGE;
+    found->second->image.append(text + header, strnlen(text + header, bytes - header));
     return CUDA_SUCCESS;
 }
 FAKE_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* bytes) {
