@@ -67,7 +67,11 @@ void contexts() {
     }).join();
     // A reset in one thread, and the next call in another finds a new context.
     std::thread([&] { CHECK(cudaDeviceReset()); }).join();
+    unsigned flags = 0;
+    int active = 1;
+    REQUIRE(cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && !active);
     CHECK(cudaMalloc(&memory, 64));
+    REQUIRE(cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS && active);
     CHECK(cudaFree(memory));
 }
 
