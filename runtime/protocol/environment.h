@@ -11,14 +11,17 @@ inline constexpr const char* kRuntimeDir = "SMT_RUNTIME_DIR";
 // The server's program. Path. Default: <directory of libsmt.so>/../bin/smtd. Client.
 inline constexpr const char* kServer = "SMT_SERVER";
 
+// Which device the server opens. "gpu": the CUDA driver's; "sim": the simulated one. Default: gpu where there
+// is one, else sim. Client (which server to ask), server, tools.
+inline constexpr const char* kDevice = "SMT_DEVICE";
+inline constexpr const char* kDeviceSimulated = "sim";
+inline constexpr const char* kDeviceGpu = "gpu";
+
 // The driver the server loads. Path. Default: libcuda.so.1 as the loader finds it. Server.
 inline constexpr const char* kDriver = "SMT_DRIVER";
 
 // The real driver in the client's process. Path, or "none". Default: the usual directories. Client.
 inline constexpr const char* kRealDriver = "SMT_REAL_DRIVER";
-
-// Which device the server offers. "gpu" or "sim", the simulated one. Default: gpu, where there is one. Client, server.
-inline constexpr const char* kDevice = "SMT_DEVICE";
 
 // What a client does without a server. "error" or "native". Default: error. Client.
 inline constexpr const char* kFallback = "SMT_FALLBACK";

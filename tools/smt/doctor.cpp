@@ -94,7 +94,7 @@ void check_simulated_device(Report& report) {
                     "programs built with nvcc -cudart shared need it with smt run --device sim: ./bootstrap.sh build");
     else
         report.good("simulated", "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
-    if (!chosen.empty() && chosen != "gpu" && chosen != "sim")
+    if (!chosen.empty() && chosen != environment::kDeviceGpu && chosen != environment::kDeviceSimulated)
         report.bad("SMT_DEVICE", "'" + chosen + "' is no device", "set it to gpu or sim, or unset it");
     else if (!chosen.empty())
         report.note("SMT_DEVICE", "is " + chosen, "every server started here offers that device");

@@ -54,7 +54,7 @@ void export_simulated_device(const std::string& file) {
                       "/../lib/cudart: build it, ./bootstrap.sh build");
     ProgramFile program = examine_program(file);
     warn_of_other_runtime(file, program);
-    ::setenv(environment::kDevice, "sim", 1);
+    ::setenv(environment::kDevice, environment::kDeviceSimulated, 1);
     ::setenv(environment::kRealDriver, "none", 1);   // it would answer for another device
     put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
     if (program.has_rpath) put_in_front(environment::kPreload, runtime);
@@ -62,10 +62,10 @@ void export_simulated_device(const std::string& file) {
 
 void export_settings(const Options& options, const std::string& interposer, const std::string& file) {
     if (const std::string* device = options.value("--device")) {
-        if (*device == "sim")
+        if (*device == environment::kDeviceSimulated)
             export_simulated_device(file);
-        else if (*device == "gpu")
-            ::setenv(environment::kDevice, "gpu", 1);
+        else if (*device == environment::kDeviceGpu)
+            ::setenv(environment::kDevice, environment::kDeviceGpu, 1);
         else
             throw Misuse("--device wants gpu or sim");
     }
