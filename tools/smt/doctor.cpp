@@ -46,12 +46,13 @@ void check_gpu(Report& report) {
     if (!fake.empty())
         report.note("driver", "smtd will load " + fake, "unset SMT_DRIVER to use the real driver");
     if (!driver.problem.empty()) {
-        bool node = ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
+        bool node = gpu_node_exists();
         std::string advice =
             node ? "there is a GPU here: install its driver, or let LD_LIBRARY_PATH or SMT_REAL_DRIVER name "
                    "libcuda.so.1"
-                 : "there is no GPU in this machine (in a container: start it with --gpus all)";
-        if (fake.empty())
+                 : "there is no GPU in this machine (in a container: start it with --gpus all); programs run on "
+                   "the simulated device";
+        if (fake.empty() && node)
             report.bad("GPU", driver.problem, advice);
         else
             report.note("GPU", driver.problem, advice);

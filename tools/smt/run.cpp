@@ -10,6 +10,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
 #include "tools/smt/command.h"
+#include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
 #include "tools/smt/program_file.h"
 #include "tools/smt/settings.h"
@@ -47,6 +48,22 @@ void warn_of_other_runtime(const std::string& file, const ProgramFile& program) 
                            "Rebuild it with CUDA 13.\n", file, program.shared_runtime, kRuntimeFile);
 }
 
+// Chosen by name, or for want of a GPU where nobody names a driver.
+bool wants_simulated_device(const Options& options) {
+    std::string chosen = variable(environment::kDevice);
+    if (const std::string* device = options.value("--device")) {
+        chosen = *device;
+        if (chosen != environment::kDeviceSimulated && chosen != environment::kDeviceGpu)
+            throw Misuse("--device wants gpu or sim");
+        ::setenv(environment::kDevice, chosen.c_str(), 1);
+    }
+    if (!chosen.empty()) return chosen == environment::kDeviceSimulated;
+    bool named = !variable(environment::kDriver).empty() || !variable(environment::kRealDriver).empty();
+    if (named || gpu_node_exists()) return false;
+    fmt::print(stderr, "smt run: there is no GPU here; this program gets the simulated device\n");
+    return true;
+}
+
 void export_simulated_device(const std::string& file) {
     std::string runtime = find_runtime();
     if (runtime.empty())
@@ -61,14 +78,7 @@ void export_simulated_device(const std::string& file) {
 }
 
 void export_settings(const Options& options, const std::string& interposer, const std::string& file) {
-    if (const std::string* device = options.value("--device")) {
-        if (*device == environment::kDeviceSimulated)
-            export_simulated_device(file);
-        else if (*device == environment::kDeviceGpu)
-            ::setenv(environment::kDevice, environment::kDeviceGpu, 1);
-        else
-            throw Misuse("--device wants gpu or sim");
-    }
+    if (wants_simulated_device(options)) export_simulated_device(file);
     put_in_front(environment::kPreload, interposer);
     if (const std::string* tenant = options.value("--tenant")) {
         if (tenant->empty() || tenant->size() >= protocol::kTenantNameBytes)
