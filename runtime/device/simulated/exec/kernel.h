@@ -11,8 +11,11 @@
 #include <variant>
 #include <vector>
 
-#include "rewriter/ptx/syntax.h"
 #include "runtime/device/simulated/exec/memory.h"
+
+namespace smt::ptx {
+struct Module;   // rewriter/ptx/syntax.h
+}
 
 namespace smt::runtime::device::simulated {
 
