@@ -1,10 +1,9 @@
-// The linker: what was added, one after the other, is the image. And user objects.
-#include <cstring>
+// The linker: what was added, one text after the other, is the image. And user objects.
 #include <unordered_map>
 
-#include "fake.h"
+#include "runtime/device/hosted/backend.h"
 
-using namespace fake;
+using namespace smt::runtime::device::hosted;
 
 namespace {
 
@@ -42,27 +41,26 @@ CUresult let_go(CUuserObject handle, unsigned count) {
 
 }  // namespace
 
-FAKE_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* handle) {
+DRIVER_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* handle) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuLinkCreate_v2);
+    DRIVER_ASKED(cuLinkCreate_v2);
     Lock lock(world());
     auto link = std::make_unique<Link>();
     *handle = reinterpret_cast<CUlinkState>(link.get());
     state().links[*handle] = std::move(link);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType, void* data, size_t bytes, const char* name,
+DRIVER_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes, const char* name,
                                       unsigned, CUjit_option*, void**) {
-    FAKE_ASKED(cuLinkAddData_v2, "%s bytes=%zu", name ? name : "", bytes);
+    DRIVER_ASKED(cuLinkAddData_v2, "%s bytes=%zu", name ? name : "", bytes);
     Lock lock(world());
     auto found = state().links.find(handle);
     if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
-    found->second->image.append(static_cast<const char*>(data), strnlen(static_cast<const char*>(data), bytes));
-    return CUDA_SUCCESS;
+    return backend().link(type, data, bytes, &found->second->image);
 }
-FAKE_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* bytes) {
+DRIVER_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* bytes) {
     if (!image || !bytes) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuLinkComplete);
+    DRIVER_ASKED(cuLinkComplete);
     Lock lock(world());
     auto found = state().links.find(handle);
     if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
@@ -70,31 +68,31 @@ FAKE_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* by
     *bytes = found->second->image.size() + 1;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuLinkDestroy(CUlinkState handle) {
-    FAKE_ASKED(cuLinkDestroy);
+DRIVER_EXPORT CUresult cuLinkDestroy(CUlinkState handle) {
+    DRIVER_ASKED(cuLinkDestroy);
     Lock lock(world());
     return state().links.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-FAKE_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy, unsigned references,
+DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy, unsigned references,
                                         unsigned) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuUserObjectCreate, "references=%u", references);
+    DRIVER_ASKED(cuUserObjectCreate, "references=%u", references);
     Lock lock(world());
     auto object = std::make_unique<UserObject>(UserObject{references, destroy, data});
     *handle = reinterpret_cast<CUuserObject>(object.get());
     state().objects[*handle] = std::move(object);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
-    FAKE_ASKED(cuUserObjectRetain);
+DRIVER_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
+    DRIVER_ASKED(cuUserObjectRetain);
     Lock lock(world());
     auto found = state().objects.find(handle);
     if (found == state().objects.end()) return CUDA_ERROR_INVALID_VALUE;
     found->second->references += count;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
-    FAKE_ASKED(cuUserObjectRelease);
+DRIVER_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
+    DRIVER_ASKED(cuUserObjectRelease);
     return let_go(handle, count);
 }

@@ -1,11 +1,9 @@
 // Copies and fills, in stream order. Host, device and array memory are all the same here.
 #include <cstring>
 
-#include "fake.h"
+#include "runtime/device/hosted/backend.h"
 
-using namespace fake;
-
-namespace fake {
+namespace smt::runtime::device::hosted {
 
 char* array_bytes(CUarray array, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes);   // arrays.cpp
 
@@ -39,8 +37,7 @@ CUresult linear(CUstream stream, bool wait, uint64_t to, uint64_t from, size_t b
     node->copy.WidthInBytes = bytes;
     node->copy.Height = node->copy.Depth = 1;
     node->work = copy_work(node->copy);
-    if (!wait) return enqueue(stream, std::move(node));
-    return perform(stream, CU_GRAPH_NODE_TYPE_MEMCPY, node->work);
+    return wait ? perform(stream, std::move(node)) : enqueue(stream, std::move(node));
 }
 
 uint64_t number(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
@@ -62,7 +59,7 @@ CUresult shaped(CUstream stream, const CUDA_MEMCPY3D& copy, bool wait) {
     node->type = CU_GRAPH_NODE_TYPE_MEMCPY;
     node->copy = copy;
     node->work = copy_work(copy);
-    return wait ? perform(stream, node->type, node->work) : enqueue(stream, std::move(node));
+    return wait ? perform(stream, std::move(node)) : enqueue(stream, std::move(node));
 }
 
 CUresult fill(CUstream stream, CUdeviceptr to, size_t pitch, unsigned value, unsigned element, size_t width,
@@ -112,93 +109,95 @@ Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
     };
 }
 
-}  // namespace fake
+}  // namespace smt::runtime::device::hosted
 
-FAKE_EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    FAKE_ASKED(cuMemcpyAsync, "%llx<-%llx bytes=%zu", to, from, bytes);
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    DRIVER_ASKED(cuMemcpyAsync, "%llx<-%llx bytes=%zu", to, from, bytes);
     return linear(stream, false, to, from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-    FAKE_ASKED(cuMemcpy, "bytes=%zu", bytes);
+DRIVER_EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpy, "bytes=%zu", bytes);
     return linear(nullptr, true, to, from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-    FAKE_ASKED(cuMemcpyHtoDAsync_v2, "%llx<-%p bytes=%zu", to, from, bytes);
+DRIVER_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+    DRIVER_ASKED(cuMemcpyHtoDAsync_v2, "%llx<-%p bytes=%zu", to, from, bytes);
     return linear(stream, false, to, number(from), bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    FAKE_ASKED(cuMemcpyDtoHAsync_v2, "%p<-%llx bytes=%zu", to, from, bytes);
+DRIVER_EXPORT CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    DRIVER_ASKED(cuMemcpyDtoHAsync_v2, "%p<-%llx bytes=%zu", to, from, bytes);
     return linear(stream, false, number(to), from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    FAKE_ASKED(cuMemcpyDtoDAsync_v2, "%llx<-%llx bytes=%zu", to, from, bytes);
+DRIVER_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    DRIVER_ASKED(cuMemcpyDtoDAsync_v2, "%llx<-%llx bytes=%zu", to, from, bytes);
     return linear(stream, false, to, from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyHtoD_v2, "bytes=%zu", bytes);
+DRIVER_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpyHtoD_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, to, number(from), bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyDtoH_v2, "bytes=%zu", bytes);
+DRIVER_EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpyDtoH_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, number(to), from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyHtoD_v2_ptds, "%llx<-%p bytes=%zu", to, from, bytes);
+DRIVER_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpyHtoD_v2_ptds, "%llx<-%p bytes=%zu", to, from, bytes);
     return linear(CU_STREAM_PER_THREAD, true, to, number(from), bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyDtoH_v2_ptds, "%p<-%llx bytes=%zu", to, from, bytes);
+DRIVER_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpyDtoH_v2_ptds, "%p<-%llx bytes=%zu", to, from, bytes);
     return linear(CU_STREAM_PER_THREAD, true, number(to), from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
+DRIVER_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, to, from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+DRIVER_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemcpy2DAsync_v2, "%zux%zu", copy->WidthInBytes, copy->Height);
+    DRIVER_ASKED(cuMemcpy2DAsync_v2, "%zux%zu", copy->WidthInBytes, copy->Height);
     return shaped(stream, widen(*copy), false);
 }
-FAKE_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
+DRIVER_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemcpy2D_v2);
+    DRIVER_ASKED(cuMemcpy2D_v2);
     return shaped(nullptr, widen(*copy), true);
 }
-FAKE_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+DRIVER_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemcpy3DAsync_v2, "%zux%zux%zu", copy->WidthInBytes, copy->Height, copy->Depth);
+    DRIVER_ASKED(cuMemcpy3DAsync_v2, "%zux%zux%zu", copy->WidthInBytes, copy->Height, copy->Depth);
     return shaped(stream, *copy, false);
 }
-FAKE_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
+DRIVER_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemcpy3D_v2);
+    DRIVER_ASKED(cuMemcpy3D_v2);
     return shaped(nullptr, *copy, true);
 }
 
-FAKE_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-    FAKE_ASKED(cuMemsetD8Async, "%llx bytes=%zu", to, count);
+DRIVER_EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+    DRIVER_ASKED(cuMemsetD8Async, "%llx bytes=%zu", to, count);
     return fill(stream, to, 0, value, 1, count, 1);
 }
-FAKE_EXPORT CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
-    FAKE_ASKED(cuMemsetD16Async);
+DRIVER_EXPORT CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+    DRIVER_ASKED(cuMemsetD16Async);
     return fill(stream, to, 0, value, 2, count, 1);
 }
-FAKE_EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
-    FAKE_ASKED(cuMemsetD32Async);
+DRIVER_EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+    DRIVER_ASKED(cuMemsetD32Async);
     return fill(stream, to, 0, value, 4, count, 1);
 }
-FAKE_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
+DRIVER_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
                                        CUstream stream) {
-    FAKE_ASKED(cuMemsetD2D8Async);
+    DRIVER_ASKED(cuMemsetD2D8Async);
     return fill(stream, to, pitch, value, 1, width, height);
 }
-FAKE_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
+DRIVER_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
                                         CUstream stream) {
-    FAKE_ASKED(cuMemsetD2D16Async);
+    DRIVER_ASKED(cuMemsetD2D16Async);
     return fill(stream, to, pitch, value, 2, width, height);
 }
-FAKE_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
+DRIVER_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
                                         CUstream stream) {
-    FAKE_ASKED(cuMemsetD2D32Async);
+    DRIVER_ASKED(cuMemsetD2D32Async);
     return fill(stream, to, pitch, value, 4, width, height);
 }

@@ -2,15 +2,12 @@
 #include <time.h>
 
 #include <atomic>
-#include <thread>
 #include <type_traits>
 #include <unordered_map>
 
-#include "fake.h"
+#include "runtime/device/hosted/backend.h"
 
-using namespace fake;
-
-namespace fake {
+namespace smt::runtime::device::hosted {
 
 namespace {
 
@@ -36,39 +33,12 @@ State& state() {
     return *state;
 }
 
-double now_ms() {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1e3 + now.tv_nsec / 1e6;
-}
-
-void nap() {
-    const timespec rest{0, 20'000};
-    nanosleep(&rest, nullptr);
-}
-
-void work_off(std::shared_ptr<Stream> stream) {
-    Lock lock(world());
-    for (;;) {
-        changed().wait(lock, [&] { return !stream->queue.empty() || stream->closing; });
-        if (stream->queue.empty()) return;
-        Work work = std::move(stream->queue.front());
-        stream->queue.pop_front();
-        lock.unlock();
-        work();
-        work = nullptr;
-        lock.lock();
-        ++stream->done;
-        changed().notify_all();
-    }
-}
-
 std::shared_ptr<Stream> start_stream(unsigned flags, int priority) {
-    auto stream = std::make_shared<Stream>();
+    auto stream = backend().make_stream();
     stream->flags = flags;
     stream->priority = priority;
     stream->id = state().next_id++;
-    std::thread(work_off, stream).detach();
+    backend().opened(stream);
     return stream;
 }
 
@@ -95,6 +65,18 @@ std::vector<std::shared_ptr<Stream>> all_streams() {
     return all;
 }
 
+void append(Stream& stream, std::shared_ptr<Node> node) {
+    stream.queue.push_back(std::move(node));
+    ++stream.enqueued;
+    backend().submitted(stream);
+}
+
+void finish_front(Stream& stream) {
+    stream.queue.pop_front();
+    ++stream.done;
+    changed().notify_all();
+}
+
 CUresult enqueue(CUstream handle, std::unique_ptr<Node> node) {
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -104,10 +86,7 @@ CUresult enqueue(CUstream handle, std::unique_ptr<Node> node) {
         stream->tail = {stream->capture->add(std::move(node))};
         return CUDA_SUCCESS;
     }
-    std::shared_ptr<Node> once = std::move(node);
-    stream->queue.push_back([once] { once->work(); });
-    ++stream->enqueued;
-    changed().notify_all();
+    append(*stream, std::move(node));
     return CUDA_SUCCESS;
 }
 
@@ -118,87 +97,95 @@ CUresult enqueue(CUstream stream, CUgraphNodeType type, Work work) {
     return enqueue(stream, std::move(node));
 }
 
-CUresult perform(CUstream handle, CUgraphNodeType type, Work work) {
-    const CUresult status = enqueue(handle, type, std::move(work));
+CUresult perform(CUstream handle, std::unique_ptr<Node> node) {
+    const CUresult status = enqueue(handle, std::move(node));
     Lock lock(world());
-    if (auto stream = find_stream(handle); status == CUDA_SUCCESS && stream && !stream->capture) wait_idle(lock, *stream);
-    return status;
+    auto stream = find_stream(handle);
+    if (status != CUDA_SUCCESS || !stream || stream->capture) return status;
+    wait_idle(lock, *stream);
+    lock.unlock();
+    return asked("synchronized");
 }
 
 void wait_idle(Lock& lock, const Stream& stream) {
     const uint64_t last = stream.enqueued;
-    changed().wait(lock, [&] { return stream.done >= last; });
+    backend().await(lock, [&] { return stream.done >= last; });
 }
 
-}  // namespace fake
+}  // namespace smt::runtime::device::hosted
 
-FAKE_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamCreateWithPriority, "flags=%u priority=%d", flags, priority);
+    DRIVER_ASKED(cuStreamCreateWithPriority, "flags=%u priority=%d", flags, priority);
     Lock lock(world());
     auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
     *handle = reinterpret_cast<CUstream>(stream.get());
     state().streams[*handle] = stream;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamCreate(CUstream* handle, unsigned flags) {
+DRIVER_EXPORT CUresult cuStreamCreate(CUstream* handle, unsigned flags) {
     return cuStreamCreateWithPriority(handle, flags, 0);
 }
-FAKE_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
-    FAKE_ASKED(cuStreamDestroy_v2);
+DRIVER_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
+    DRIVER_ASKED(cuStreamDestroy_v2);
     Lock lock(world());
     auto found = state().streams.find(handle);
     if (found == state().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
     found->second->closing = true;
+    backend().submitted(*found->second);
     state().streams.erase(found);
     changed().notify_all();
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
-    FAKE_ASKED(cuStreamSynchronize);
+DRIVER_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
+    DRIVER_ASKED(cuStreamSynchronize);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     wait_idle(lock, *stream);
     lock.unlock();
-    FAKE_ASKED(synchronized);
+    DRIVER_ASKED(synchronized);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamQuery(CUstream handle) {
-    FAKE_ASKED(cuStreamQuery);
+DRIVER_EXPORT CUresult cuStreamQuery(CUstream handle) {
+    DRIVER_ASKED(cuStreamQuery);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     return stream->done == stream->enqueued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
-FAKE_EXPORT CUresult cuCtxSynchronize() {
-    FAKE_ASKED(cuCtxSynchronize);
+DRIVER_EXPORT CUresult cuCtxSynchronize() {
+    DRIVER_ASKED(cuCtxSynchronize);
     Lock lock(world());
     for (auto& stream : all_streams()) wait_idle(lock, *stream);
+    lock.unlock();
+    DRIVER_ASKED(synchronized);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+DRIVER_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
     if (!priority) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamGetPriority);
+    DRIVER_ASKED(cuStreamGetPriority);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     *priority = stream->priority;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+DRIVER_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamGetFlags);
+    DRIVER_ASKED(cuStreamGetFlags);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     *flags = stream->flags;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+DRIVER_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     if (!id) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamGetId);
+    DRIVER_ASKED(cuStreamGetId);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -206,15 +193,15 @@ FAKE_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     return CUDA_SUCCESS;
 }
 
-FAKE_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
-    FAKE_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
+DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+    DRIVER_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
         if (!touchable(address, 8)) return;
         reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value, std::memory_order_release);
     });
 }
-FAKE_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
-    FAKE_ASKED(cuStreamWriteValue32_v2);
+DRIVER_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+    DRIVER_ASKED(cuStreamWriteValue32_v2);
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
         if (!touchable(address, 4)) return;
         reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value, std::memory_order_release);
@@ -224,35 +211,40 @@ FAKE_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addres
 namespace {
 
 template <typename Word>
+bool satisfied(Word now, Word value, unsigned flags) {
+    switch (flags & 3) {
+        case CU_STREAM_WAIT_VALUE_EQ: return now == value;
+        case CU_STREAM_WAIT_VALUE_AND: return (now & value) != 0;
+        case CU_STREAM_WAIT_VALUE_NOR: return static_cast<Word>(~(now | value)) != 0;
+        default: return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
+    }
+}
+
+template <typename Word>
 CUresult wait_value(CUstream stream, CUdeviceptr address, Word value, unsigned flags) {
-    return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [=] {
-        const auto& word = *reinterpret_cast<std::atomic<Word>*>(address);
-        const auto satisfied = [&](Word now) {
-            switch (flags & 3) {
-                case CU_STREAM_WAIT_VALUE_EQ: return now == value;
-                case CU_STREAM_WAIT_VALUE_AND: return (now & value) != 0;
-                case CU_STREAM_WAIT_VALUE_NOR: return static_cast<Word>(~(now | value)) != 0;
-                default: return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
-            }
-        };
-        if (!touchable(address, sizeof value)) return;
-        while (!satisfied(word.load(std::memory_order_acquire))) nap();
-    });
+    auto node = std::make_unique<Node>();
+    node->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    node->polled = true;
+    node->ready = [=] {
+        if (!known(address, sizeof value)) return true;
+        return satisfied(reinterpret_cast<std::atomic<Word>*>(address)->load(std::memory_order_acquire), value, flags);
+    };
+    return enqueue(stream, std::move(node));
 }
 
 }  // namespace
 
-FAKE_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
-    FAKE_ASKED(cuStreamWaitValue64_v2, "%llx>=%llu", address, static_cast<unsigned long long>(value));
+DRIVER_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+    DRIVER_ASKED(cuStreamWaitValue64_v2, "%llx>=%llu", address, static_cast<unsigned long long>(value));
     return wait_value<uint64_t>(stream, address, value, flags);
 }
-FAKE_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-    FAKE_ASKED(cuStreamWaitValue32_v2);
+DRIVER_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+    DRIVER_ASKED(cuStreamWaitValue32_v2);
     return wait_value<uint32_t>(stream, address, value, flags);
 }
-FAKE_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
+DRIVER_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
                                            unsigned) {
-    FAKE_ASKED(cuStreamBatchMemOp_v2, "count=%u", count);
+    DRIVER_ASKED(cuStreamBatchMemOp_v2, "count=%u", count);
     for (unsigned i = 0; i < count; ++i) {
         const auto& write = operations[i].writeValue;
         const auto& wait = operations[i].waitValue;
@@ -276,8 +268,8 @@ FAKE_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUst
     }
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
-    FAKE_ASKED(cuLaunchHostFunc);
+DRIVER_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+    DRIVER_ASKED(cuLaunchHostFunc);
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_HOST;
     node->host = {function, data};
@@ -285,9 +277,9 @@ FAKE_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* 
     return enqueue(stream, std::move(node));
 }
 
-FAKE_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
+DRIVER_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuEventCreate, "flags=%u", flags);
+    DRIVER_ASKED(cuEventCreate, "flags=%u", flags);
     Lock lock(world());
     auto event = std::make_shared<Event>();
     event->flags = flags;
@@ -295,13 +287,13 @@ FAKE_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     state().events[*handle] = event;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
-    FAKE_ASKED(cuEventDestroy_v2);
+DRIVER_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
+    DRIVER_ASKED(cuEventDestroy_v2);
     Lock lock(world());
     return state().events.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-FAKE_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags) {
-    FAKE_ASKED(cuEventRecordWithFlags);
+DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags) {
+    DRIVER_ASKED(cuEventRecordWithFlags);
     Lock lock(world());
     auto event = find_event(handle);
     auto stream = find_stream(stream_handle);
@@ -317,33 +309,35 @@ FAKE_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_hand
     lock.unlock();
     return enqueue(stream_handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event, ticket] {
         Lock lock(world());
-        event->time_ms = now_ms();
+        event->time_ms = backend().now_ms();
         if (event->completed < ticket) event->completed = ticket;
         changed().notify_all();
     });
 }
-FAKE_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
-FAKE_EXPORT CUresult cuEventQuery(CUevent handle) {
-    FAKE_ASKED(cuEventQuery);
+DRIVER_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
+DRIVER_EXPORT CUresult cuEventQuery(CUevent handle) {
+    DRIVER_ASKED(cuEventQuery);
     Lock lock(world());
     auto event = find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (event->capture) return CUDA_ERROR_CAPTURED_EVENT;
     return event->completed >= event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
-FAKE_EXPORT CUresult cuEventSynchronize(CUevent handle) {
-    FAKE_ASKED(cuEventSynchronize);
+DRIVER_EXPORT CUresult cuEventSynchronize(CUevent handle) {
+    DRIVER_ASKED(cuEventSynchronize);
     Lock lock(world());
     auto event = find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (event->capture) return CUDA_ERROR_CAPTURED_EVENT;
     const uint64_t ticket = event->recorded;
-    changed().wait(lock, [&] { return event->completed >= ticket; });
+    backend().await(lock, [&] { return event->completed >= ticket; });
+    lock.unlock();
+    DRIVER_ASKED(synchronized);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+DRIVER_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
     if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuEventElapsedTime_v2);
+    DRIVER_ASKED(cuEventElapsedTime_v2);
     Lock lock(world());
     auto start = find_event(start_handle), end = find_event(end_handle);
     if (!start || !end || !start->recorded || !end->recorded) return CUDA_ERROR_INVALID_HANDLE;
@@ -352,11 +346,11 @@ FAKE_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_ha
     *milliseconds = static_cast<float>(end->time_ms - start->time_ms);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+DRIVER_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
     return cuEventElapsedTime_v2(milliseconds, start, end);
 }
-FAKE_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned) {
-    FAKE_ASKED(cuStreamWaitEvent);
+DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned) {
+    DRIVER_ASKED(cuStreamWaitEvent);
     Lock lock(world());
     auto event = find_event(handle);
     auto stream = find_stream(stream_handle);
@@ -372,8 +366,8 @@ FAKE_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, u
     if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     const uint64_t ticket = event->recorded;
     lock.unlock();
-    return enqueue(stream_handle, CU_GRAPH_NODE_TYPE_WAIT_EVENT, [event, ticket] {
-        Lock lock(world());
-        changed().wait(lock, [&] { return event->completed >= ticket; });
-    });
+    auto node = std::make_unique<Node>();
+    node->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    node->ready = [event, ticket] { return event->completed >= ticket; };
+    return enqueue(stream_handle, std::move(node));
 }

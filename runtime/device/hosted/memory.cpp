@@ -7,22 +7,17 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <unordered_map>
 
-#include "fake.h"
+#include "runtime/device/hosted/backend.h"
 
-using namespace fake;
-
-namespace fake {
+namespace smt::runtime::device::hosted {
 
 namespace {
 
 constexpr uint64_t kGranularity = 2ull << 20;
 constexpr uint64_t kMostAddresses = 1ull << 44;   // of one reservation
-constexpr uint64_t kDefaultBytes = 8ull << 30;
-constexpr uint64_t kMostGarbage = 64ull << 20;   // of one allocation that is made dirty
 
 struct Physical {
     uint64_t offset = 0;
@@ -89,24 +84,18 @@ void unmap(CUdeviceptr address, uint64_t bytes) {
 }
 
 bool grow_file(uint64_t bytes) {
-    if (state().file < 0) state().file = memfd_create("fake-device", MFD_CLOEXEC);
+    if (state().file < 0) state().file = memfd_create("device-memory", MFD_CLOEXEC);
     return state().file >= 0 && ftruncate(state().file, static_cast<off_t>(state().end + bytes)) == 0;
 }
 
-void make_dirty(const Physical& physical) {
-    const uint64_t bytes = physical.bytes < kMostGarbage ? physical.bytes : kMostGarbage;
-    void* view = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
+void soil(const Physical& physical) {
+    void* view = mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
     if (view == MAP_FAILED) return;
-    memset(view, 0xa5, bytes);
-    munmap(view, bytes);
+    backend().soil(view, physical.bytes);
+    munmap(view, physical.bytes);
 }
 
 }  // namespace
-
-uint64_t memory_bytes() {
-    const char* given = getenv("SMT_FAKE_MEMORY");
-    return given ? strtoull(given, nullptr, 0) : kDefaultBytes;
-}
 
 // Asks the kernel for the first and the last byte, so that a wild pointer is an error and no crash.
 bool accessible(uint64_t address, uint64_t bytes) {
@@ -117,11 +106,9 @@ bool accessible(uint64_t address, uint64_t bytes) {
     return address + bytes >= address && (process_vm_readv(getpid(), to, 2, from, 2, 0) == 2 || errno == EPERM);
 }
 
-bool touchable(uint64_t address, uint64_t bytes) {
-    static const bool strict = getenv("SMT_FAKE_STRICT") != nullptr;
-    if (!strict) return true;
+bool known(uint64_t address, uint64_t bytes) {
+    if (!backend().doubts_memory()) return true;
     if (address == 0 || address + bytes < address) return false;
-    Lock lock(world());
     const auto within = [&](auto& map, auto size_of) {
         auto found = containing(map, address, size_of);
         return found != map.end() && bytes <= size_of(found->second) - (address - found->first);
@@ -137,6 +124,17 @@ bool touchable(uint64_t address, uint64_t bytes) {
     return true;
 }
 
+bool touchable(uint64_t address, uint64_t bytes) {
+    Lock lock(world());
+    return known(address, bytes);
+}
+
+bool on_device(uint64_t address) {
+    return containing(state().mappings, address, of_mapping) != state().mappings.end() ||
+           containing(state().allocations, address, plain) != state().allocations.end() ||
+           containing(state().globals, address, plain) != state().globals.end();
+}
+
 void know_global(uint64_t address, uint64_t bytes) {
     if (bytes) {
         state().globals[address] = bytes;
@@ -147,7 +145,7 @@ void know_global(uint64_t address, uint64_t bytes) {
 
 bool take_memory(uint64_t bytes) {
     Lock lock(world());
-    if (bytes > memory_bytes() - state().used) return false;
+    if (bytes > backend().memory_bytes() - state().used) return false;
     state().used += bytes;
     return true;
 }
@@ -157,27 +155,29 @@ void give_memory(uint64_t bytes) {
     state().used -= bytes;
 }
 
-}  // namespace fake
+}  // namespace smt::runtime::device::hosted
 
-FAKE_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemGetInfo_v2);
+    DRIVER_ASKED(cuMemGetInfo_v2);
     Lock lock(world());
-    *total = memory_bytes();
+    *total = backend().memory_bytes();
     *free = *total - state().used;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
+DRIVER_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
                                                    CUmemAllocationGranularity_flags) {
     if (!granularity) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemGetAllocationGranularity);
+    DRIVER_ASKED(cuMemGetAllocationGranularity);
     *granularity = kGranularity;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
+DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
                                          unsigned long long) {
     if (!address) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemAddressReserve, "bytes=%zx hint=%llx", bytes, hint);
+    DRIVER_ASKED(cuMemAddressReserve, "bytes=%zx hint=%llx", bytes, hint);
     if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0 || alignment > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -198,20 +198,24 @@ FAKE_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, siz
     state().reservations[*address] = bytes;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
-    FAKE_ASKED(cuMemAddressFree, "%llx", address);
-    Lock lock(world());
-    auto found = state().reservations.find(address);
-    if (found == state().reservations.end() || found->second != bytes) return CUDA_ERROR_INVALID_VALUE;
-    unmap(address, bytes);
-    munmap(reinterpret_cast<void*>(address), bytes);
-    state().reservations.erase(found);
-    return CUDA_SUCCESS;
+DRIVER_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    DRIVER_ASKED(cuMemAddressFree, "%llx", address);
+    CUresult status = CUDA_ERROR_INVALID_VALUE;
+    backend().quietly([&] {
+        Lock lock(world());
+        auto found = state().reservations.find(address);
+        if (found == state().reservations.end() || found->second != bytes) return;
+        unmap(address, bytes);
+        munmap(reinterpret_cast<void*>(address), bytes);
+        state().reservations.erase(found);
+        status = CUDA_SUCCESS;
+    });
+    return status;
 }
-FAKE_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
+DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
                                  unsigned long long) {
     if (!handle || !wanted) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemCreate, "bytes=%zx", bytes);
+    DRIVER_ASKED(cuMemCreate, "bytes=%zx", bytes);
     if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Lock lock(world());
@@ -220,19 +224,19 @@ FAKE_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t by
     state().end += bytes;
     *handle = state().next_handle++;
     state().physical[*handle] = physical;
-    make_dirty(physical);
+    soil(physical);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    FAKE_ASKED(cuMemRelease);
+DRIVER_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    DRIVER_ASKED(cuMemRelease);
     Lock lock(world());
     if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
     drop(handle);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+DRIVER_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemRetainAllocationHandle);
+    DRIVER_ASKED(cuMemRetainAllocationHandle);
     Lock lock(world());
     auto mapping = containing(state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
     if (mapping == state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -240,10 +244,10 @@ FAKE_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* h
     ++state().physical[*handle].references;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                                             CUmemGenericAllocationHandle handle) {
     if (!properties) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemGetAllocationPropertiesFromHandle);
+    DRIVER_ASKED(cuMemGetAllocationPropertiesFromHandle);
     Lock lock(world());
     if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
     *properties = {};
@@ -251,9 +255,9 @@ FAKE_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp*
     properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                               unsigned long long) {
-    FAKE_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
+    DRIVER_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
     Lock lock(world());
     auto physical = state().physical.find(handle);
     auto reserved = containing(state().reservations, address, plain);
@@ -272,15 +276,19 @@ FAKE_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, 
     state().mappings[address] = {bytes, handle};
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
-    FAKE_ASKED(cuMemUnmap, "%llx bytes=%zx", address, bytes);
-    Lock lock(world());
-    if (!state().mappings.contains(address)) return CUDA_ERROR_INVALID_VALUE;
-    unmap(address, bytes);
-    return CUDA_SUCCESS;
+DRIVER_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    DRIVER_ASKED(cuMemUnmap, "%llx bytes=%zx", address, bytes);
+    CUresult status = CUDA_ERROR_INVALID_VALUE;
+    backend().quietly([&] {
+        Lock lock(world());
+        if (!state().mappings.contains(address)) return;
+        unmap(address, bytes);
+        status = CUDA_SUCCESS;
+    });
+    return status;
 }
-FAKE_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
-    FAKE_ASKED(cuMemSetAccess, "%llx bytes=%zx", address, bytes);
+DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+    DRIVER_ASKED(cuMemSetAccess, "%llx bytes=%zx", address, bytes);
     if (count == 0) return CUDA_ERROR_INVALID_VALUE;
     const int protection = access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
                            : access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
@@ -296,17 +304,19 @@ FAKE_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUm
     return CUDA_SUCCESS;
 }
 
-FAKE_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+DRIVER_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
     if (!address) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemAlloc_v2, "bytes=%zx", bytes);
+    DRIVER_ASKED(cuMemAlloc_v2, "bytes=%zx", bytes);
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *address = reinterpret_cast<CUdeviceptr>(aligned_alloc(512, (bytes + 511) & ~511ull));
     Lock lock(world());
     state().allocations[*address] = bytes;
+    lock.unlock();
+    backend().allocated(*address, bytes);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-    FAKE_ASKED(cuMemFree_v2);
+DRIVER_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
+    DRIVER_ASKED(cuMemFree_v2);
     if (CUresult status = cuCtxSynchronize(); status != CUDA_SUCCESS) return status;
     uint64_t bytes = 0;
     {
@@ -317,12 +327,13 @@ FAKE_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
         state().allocations.erase(found);
     }
     give_memory(bytes);
-    free(reinterpret_cast<void*>(address));
+    backend().freed(address, bytes);
+    backend().quietly([&] { free(reinterpret_cast<void*>(address)); });
     return CUDA_SUCCESS;
 }
 
-FAKE_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
-    FAKE_ASKED(cuMemHostRegister_v2, "%p bytes=%zx", pointer, bytes);
+DRIVER_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
+    DRIVER_ASKED(cuMemHostRegister_v2, "%p bytes=%zx", pointer, bytes);
     Lock lock(world());
     const uint64_t address = reinterpret_cast<uint64_t>(pointer);
     auto next = state().registered.lower_bound(address);
@@ -330,17 +341,24 @@ FAKE_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned 
                           (next != state().registered.end() && next->first < address + bytes);
     if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     state().registered[address] = {bytes, flags};
+    lock.unlock();
+    backend().allocated(address, bytes);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemHostUnregister(void* pointer) {
-    FAKE_ASKED(cuMemHostUnregister, "%p", pointer);
+DRIVER_EXPORT CUresult cuMemHostUnregister(void* pointer) {
+    DRIVER_ASKED(cuMemHostUnregister, "%p", pointer);
     Lock lock(world());
-    return state().registered.erase(reinterpret_cast<uint64_t>(pointer)) ? CUDA_SUCCESS
-                                                                         : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    auto found = state().registered.find(reinterpret_cast<uint64_t>(pointer));
+    if (found == state().registered.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    const uint64_t bytes = found->second.bytes;
+    state().registered.erase(found);
+    lock.unlock();
+    backend().freed(reinterpret_cast<uint64_t>(pointer), bytes);
+    return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
+DRIVER_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
     if (!address) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMemHostGetDevicePointer_v2);
+    DRIVER_ASKED(cuMemHostGetDevicePointer_v2);
     Lock lock(world());
     *address = reinterpret_cast<CUdeviceptr>(pointer);
     return containing(state().registered, *address, of_registered) == state().registered.end() ? CUDA_ERROR_INVALID_VALUE

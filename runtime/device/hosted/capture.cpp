@@ -1,9 +1,9 @@
 // Stream capture: a capturing stream's work becomes nodes. graphs.cpp has what is done with them.
 #include <utility>
 
-#include "fake.h"
+#include "runtime/device/hosted/backend.h"
 
-using namespace fake;
+using namespace smt::runtime::device::hosted;
 
 namespace {
 
@@ -23,22 +23,22 @@ CUresult begin_capture(CUstream handle, Graph* graph, std::vector<Node*> tail) {
 
 }  // namespace
 
-FAKE_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
-    FAKE_ASKED(cuStreamBeginCapture_v2, "mode=%d", mode);
+DRIVER_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
+    DRIVER_ASKED(cuStreamBeginCapture_v2, "mode=%d", mode);
     CUgraph graph = nullptr;
     if (CUresult status = cuGraphCreate(&graph, 0); status != CUDA_SUCCESS) return status;
     return begin_capture(handle, reinterpret_cast<Graph*>(graph), {});
 }
-FAKE_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies,
+DRIVER_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies,
                                                  const CUgraphEdgeData*, size_t count, CUstreamCaptureMode) {
-    FAKE_ASKED(cuStreamBeginCaptureToGraph);
+    DRIVER_ASKED(cuStreamBeginCaptureToGraph);
     std::vector<Node*> tail;
     for (size_t i = 0; i < count; ++i) tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
     return begin_capture(handle, reinterpret_cast<Graph*>(graph), std::move(tail));
 }
-FAKE_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
+DRIVER_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamEndCapture);
+    DRIVER_ASKED(cuStreamEndCapture);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -53,20 +53,20 @@ FAKE_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     }
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+DRIVER_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
     if (!status) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamIsCapturing);
+    DRIVER_ASKED(cuStreamIsCapturing);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     *status = stream->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
                                                CUgraph* graph, const CUgraphNode** dependencies,
                                                const CUgraphEdgeData** edges, size_t* count) {
     if (!status) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuStreamGetCaptureInfo_v3);
+    DRIVER_ASKED(cuStreamGetCaptureInfo_v3);
     static const CUgraphEdgeData* no_edges = new CUgraphEdgeData[4096]();
     Lock lock(world());
     auto stream = find_stream(handle);
@@ -80,13 +80,13 @@ FAKE_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureS
     if (count) *count = stream->tail.size();
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
                                                CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
     return cuStreamGetCaptureInfo_v3(handle, status, id, graph, dependencies, nullptr, count);
 }
-FAKE_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies,
+DRIVER_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies,
                                                           const CUgraphEdgeData*, size_t count, unsigned flags) {
-    FAKE_ASKED(cuStreamUpdateCaptureDependencies_v2);
+    DRIVER_ASKED(cuStreamUpdateCaptureDependencies_v2);
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -95,9 +95,9 @@ FAKE_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgra
     for (size_t i = 0; i < count; ++i) stream->tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+DRIVER_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     if (!mode) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuThreadExchangeStreamCaptureMode);
+    DRIVER_ASKED(cuThreadExchangeStreamCaptureMode);
     thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
     std::swap(current, *mode);
     return CUDA_SUCCESS;

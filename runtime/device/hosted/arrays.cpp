@@ -3,11 +3,9 @@
 #include <memory>
 #include <unordered_map>
 
-#include "fake.h"
+#include "runtime/device/hosted/backend.h"
 
-using namespace fake;
-
-namespace fake {
+namespace smt::runtime::device::hosted {
 
 namespace {
 
@@ -55,7 +53,7 @@ CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     array->shape = shape;
     array->row_bytes = at_least_one(shape.Width) * element_bytes(shape.Format) * shape.NumChannels;
     const double bytes = 1.0 * array->row_bytes * at_least_one(shape.Height) * at_least_one(shape.Depth);
-    if (shape.Width > memory_bytes() || bytes > static_cast<double>(memory_bytes())) return nullptr;
+    if (shape.Width > backend().memory_bytes() || bytes > static_cast<double>(backend().memory_bytes())) return nullptr;
     array->memory.resize(static_cast<size_t>(bytes));
     const auto handle = reinterpret_cast<CUarray>(array.get());
     state().arrays[handle] = std::move(array);
@@ -75,17 +73,19 @@ char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t b
     return inside ? array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes + x : nullptr;
 }
 
-}  // namespace fake
+}  // namespace smt::runtime::device::hosted
 
-FAKE_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
     if (!array || !shape) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
+    DRIVER_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
     Lock lock(world());
     *array = make_array(*shape);
     if (!*array) return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* shape) {
+DRIVER_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* shape) {
     if (!shape) return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR whole{};
     whole.Width = shape->Width;
@@ -94,31 +94,31 @@ FAKE_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTO
     whole.NumChannels = shape->NumChannels;
     return cuArray3DCreate_v2(array, &whole);
 }
-FAKE_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray array) {
+DRIVER_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray array) {
     if (!shape) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuArray3DGetDescriptor_v2);
+    DRIVER_ASKED(cuArray3DGetDescriptor_v2);
     Lock lock(world());
     auto found = state().arrays.find(array);
     if (found == state().arrays.end()) return CUDA_ERROR_INVALID_HANDLE;
     *shape = found->second->shape;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray array) {
+DRIVER_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray array) {
     if (!shape) return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR whole{};
     if (CUresult status = cuArray3DGetDescriptor_v2(&whole, array); status != CUDA_SUCCESS) return status;
     *shape = {whole.Width, whole.Height, whole.Format, whole.NumChannels};
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuArrayDestroy(CUarray array) {
-    FAKE_ASKED(cuArrayDestroy);
+DRIVER_EXPORT CUresult cuArrayDestroy(CUarray array) {
+    DRIVER_ASKED(cuArrayDestroy);
     Lock lock(world());
     return state().arrays.erase(array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-FAKE_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                             unsigned levels) {
     if (!handle || !shape || levels > 32) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMipmappedArrayCreate);
+    DRIVER_ASKED(cuMipmappedArrayCreate);
     Lock lock(world());
     auto mipmapped = std::make_unique<Mipmapped>();
     for (unsigned level = 0; level < levels; ++level) {
@@ -133,9 +133,9 @@ FAKE_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA
     state().mipmapped[*handle] = std::move(mipmapped);
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned level) {
+DRIVER_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned level) {
     if (!array) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuMipmappedArrayGetLevel);
+    DRIVER_ASKED(cuMipmappedArrayGetLevel);
     Lock lock(world());
     auto found = state().mipmapped.find(handle);
     if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
@@ -143,8 +143,8 @@ FAKE_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray h
     *array = found->second->levels[level];
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
-    FAKE_ASKED(cuMipmappedArrayDestroy);
+DRIVER_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
+    DRIVER_ASKED(cuMipmappedArrayDestroy);
     Lock lock(world());
     auto found = state().mipmapped.find(handle);
     if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
@@ -153,39 +153,39 @@ FAKE_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
     return CUDA_SUCCESS;
 }
 
-FAKE_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
+DRIVER_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                                        const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC*) {
     if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuTexObjectCreate);
+    DRIVER_ASKED(cuTexObjectCreate);
     Lock lock(world());
     *object = state().next_texture++;
     state().textures[*object] = {*resource, *texture};
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
-    FAKE_ASKED(cuTexObjectDestroy);
+DRIVER_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
+    DRIVER_ASKED(cuTexObjectDestroy);
     Lock lock(world());
     return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-FAKE_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+DRIVER_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
     if (!resource) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuTexObjectGetResourceDesc);
+    DRIVER_ASKED(cuTexObjectGetResourceDesc);
     Lock lock(world());
     auto found = state().textures.find(object);
     if (found == state().textures.end()) return CUDA_ERROR_INVALID_HANDLE;
     *resource = found->second.resource;
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
+DRIVER_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
     if (!object || !resource) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_ASKED(cuSurfObjectCreate);
+    DRIVER_ASKED(cuSurfObjectCreate);
     Lock lock(world());
     *object = state().next_texture++;
     state().textures[*object] = {*resource, {}};
     return CUDA_SUCCESS;
 }
-FAKE_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject object) {
-    FAKE_ASKED(cuSurfObjectDestroy);
+DRIVER_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject object) {
+    DRIVER_ASKED(cuSurfObjectDestroy);
     Lock lock(world());
     return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
