@@ -56,38 +56,40 @@ struct Instruction {
     uint64_t value = 0;          // address offset, table index, truth table: what the family makes of it
 };
 
-// How one parameter of a call travels: from a register, constant or variable of the caller to one of
-// the callee, or back.
-struct Passing {
-    enum class Kind : uint8_t { kSlot, kLocal };
-    Kind from = Kind::kSlot;
-    Kind to = Kind::kSlot;
-    Slot slot_from, slot_to;
-    uint32_t local_from = 0;     // offset in the variables of the one, and of the other
-    uint32_t local_to = 0;
-    uint32_t bytes = 0;
-};
-
-struct Code;
-struct Call {
-    uint32_t function = 0;           // index in the module; unused when indirect
-    bool indirect = false;
-    std::vector<Passing> arguments;  // slot_to and local_to of an indirect call: by position, see Signature
-    std::vector<Passing> results;
-};
-
-// Where a function has its parameters and results; offsets of .local variables or registers.
-struct Formal {
-    Passing::Kind kind = Passing::Kind::kLocal;
+// Where a parameter or result stands, on the caller's side or on the callee's: in a slot, or among the
+// variables of the function, which lie in local memory.
+struct Place {
+    bool local = false;
     Slot slot;
-    uint32_t local = 0;
+    uint32_t offset = 0;   // from the frame's variables
     uint32_t bytes = 0;
 };
+
+struct Call {
+    uint32_t function = 0;   // number in the module; unused when indirect
+    bool indirect = false;
+    std::vector<Place> arguments, results;
+};
+
 
 enum class Builtin : uint8_t { kNone, kPrintf, kMalloc, kFree, kAssert };
 
+// A kernel and every function it can reach, laid out together: shared variables have their places per
+// program, so a function that two kernels call is decoded twice.
+struct Program {
+    std::vector<std::unique_ptr<Code>> functions;   // by number in the module; null: not reachable
+    std::vector<std::string> refusals;              // by number: why a function that may be called cannot be
+    std::vector<std::pair<uint64_t, uint64_t>> constants;   // address ranges of .const variables
+    std::map<const void*, uint32_t> shared_places;          // of the variables met so far
+    uint32_t shared_bytes = 0;
+    uint32_t shared_alignment = 1;                  // of the dynamic part
+    bool dynamic_shared = false;
+    bool calls_unknown = false;
+};
+
 struct Code {
     std::string name;
+    const Program* program = nullptr;
     bool kernel = false;
     Builtin builtin = Builtin::kNone;
     std::vector<Instruction> instructions;    // the last one leaves the function
@@ -99,13 +101,11 @@ struct Code {
     std::vector<uint32_t> reconvergence;      // of each instruction: where the ways of a branch meet again
     std::vector<Call> calls;
     std::vector<std::vector<uint32_t>> tables;   // of brx.idx
-    std::vector<Formal> parameters, results;
+    std::vector<Place> parameters, results;
     uint32_t frame_bytes = 0;
     uint32_t local_bytes = 0;                 // its own variables, per thread
     uint32_t live_words = 0;                  // most 32-bit registers alive at once
     uint32_t barriers = 0;                    // named barriers: highest used + 1
-    std::vector<uint32_t> callees;            // functions called directly
-    bool calls_unknown = false;
     uint32_t last() const { return static_cast<uint32_t>(instructions.size()) - 1; }
 };
 
