@@ -40,6 +40,7 @@ struct Address {
 class Decoder {
 public:
     Decoder(Module::Linked& linked, Program& program, const ptx::Function& function, Code& code);
+    void set_part(uint32_t part) { part_ = part; }
     std::optional<LoadError> run();
 
     // Operands. The width of a register must be the type's, or for the _any forms at least as wide
@@ -69,12 +70,15 @@ public:
     uint32_t list(const std::vector<Slot>& slots);
     void branch_to(Instruction& in, const std::string& label);
     void flow(Flow kind) { note_.flow = kind; }
-    uint32_t label(const std::string& name);            // its place, when all is decoded
-    const std::vector<std::string>* targets(const std::string& name) const;
-    uint32_t table(const std::vector<std::string>& labels);
+    const ptx::Targets* targets(const std::string& name) const;
+    const ptx::Prototype* prototype(const std::string& name) const;
+    uint32_t table(const std::vector<std::string>& labels);   // its number in Code::tables
 
     std::optional<Symbol> find_symbol(const std::string& name) const;
-    Place place_of(const ptx::Operand& operand, const ptx::Variable* formal, bool result);
+    std::optional<uint32_t> find_function(const std::string& name) const;
+    // An actual parameter (or result) for a formal one.
+    Place place_of(const ptx::Operand& operand, const ptx::Variable& formal, bool result);
+    uint32_t frame_variable(uint32_t bytes, uint32_t alignment);
 
     void refuse(std::string why);
     bool failed() const { return error_.has_value(); }
@@ -92,41 +96,53 @@ private:
     struct Names {
         std::unordered_map<std::string, Register> registers;
         std::unordered_map<std::string, Symbol> symbols;
+        std::unordered_map<std::string, uint32_t> labels;   // numbers
+        std::unordered_map<std::string, const ptx::Targets*> targets;
+        std::unordered_map<std::string, const ptx::Prototype*> prototypes;
     };
+    template <class T>
+    const T* find(std::unordered_map<std::string, T> Names::* which, const std::string& name) const {
+        for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
+            if (auto at = ((*scope).*which).find(name); at != ((*scope).*which).end()) return &at->second;
+        return nullptr;
+    }
 
     void declare_parameters();
     void declare(const ptx::Variable& variable);
-    void declare_register(const std::string& name, const ptx::Variable& variable);
-    Symbol place_local(const ptx::Variable& variable);
+    void declare_registers(const ptx::Variable& variable);
+    Place formal(const ptx::Variable& variable);
+    Symbol shared_symbol(const ptx::Variable& variable);
     void walk(const ptx::Scope& scope);
+    void enter(const ptx::Scope& scope);
+    void statement(const ptx::Statement& statement);
     void instruction(const ptx::Instruction& source);
-    void guard(const ptx::Instruction& source, Instruction& in);
     void append(const Instruction& in);
     void add_last();
-    void patch_labels();
-    const Register* find_register(const std::string& name) const;
+    void finish();
+    void patch_targets();
+    void patch_slots(const Allocation& allocation);
+    void fill_facts(const Allocation& allocation);
     Slot register_slot(const ptx::Operand& operand, int* width);
-    Slot special(const ptx::Operand& operand, ptx::Type type);
+    Slot special(const ptx::Operand& operand, int width);
+    Slot special32(const ptx::Operand& operand);
     Slot symbol_address(const ptx::Operand& operand, int width);
-    Slot fresh(int width);
-    uint32_t variable_bytes(const ptx::Variable& variable) const;
+    Slot resize(Slot slot, int from, int to);
+    uint64_t immediate_bits(const ptx::Operand& operand, ptx::Type type);
 
     Module::Linked& linked_;
     Program& program_;
     const ptx::Function& function_;
     Code& code_;
-    Names parameters_;
+    uint32_t part_ = 0;
     std::vector<Names> scopes_;
     std::vector<Virtual> virtuals_;
+    std::vector<uint32_t> entry_, leaving_;      // registers alive at the beginning and at the end
     std::optional<Slot> carry_;
-    std::vector<Note> notes_;            // of each instruction
-    Note note_;                          // of the one being decoded
+    std::vector<Note> notes_;                    // of each instruction
+    Note note_;                                  // of the one being decoded
     const ptx::Instruction* source_ = nullptr;
     int line_ = 0;
-    std::unordered_map<std::string, uint32_t> labels_;
-    std::unordered_map<std::string, const ptx::Targets*> target_lists_;
-    std::vector<std::pair<uint32_t, std::string>> open_branches_;   // instruction -> label
-    std::vector<std::vector<std::string>> open_tables_;
+    std::vector<uint32_t> label_places_;         // by the label's number
     std::map<std::tuple<uint64_t, uint64_t, int>, Slot> constants_;
     std::optional<LoadError> error_;
 };
