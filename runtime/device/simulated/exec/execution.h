@@ -17,14 +17,16 @@
 namespace smt::runtime::device::simulated {
 
 struct Warp;
+struct Group;
 
 struct Execution {
     std::array<std::byte*, 4> bases{};   // by Slot::Base
     uint32_t mask = 0;                   // lanes that execute: active and past the guard
     Warp* warp = nullptr;
+    Group* group = nullptr;
     Cta::State* cta = nullptr;
     Step step;                           // filled in by handlers that know more than the decoder
-    bool left = false;                   // the handler changed the group's place by itself
+    bool left = false;                   // the handler has settled where the group goes on
 
     template <class T>
     T* at(Slot slot) const {
