@@ -114,7 +114,7 @@ namespace {
 
 bool together(const Group& a, const Group& b) {
     return b.state == Group::State::kAtSync && a.members == b.members && a.waits_at->run == b.waits_at->run &&
-           a.waits_at->value == b.waits_at->value;
+           a.waits_at->value == b.waits_at->value && a.waits_at->target == b.waits_at->target;
 }
 
 }  // namespace

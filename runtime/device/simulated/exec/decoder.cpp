@@ -229,6 +229,12 @@ void Decoder::branch_to(Instruction& in, const std::string& label) {
     note_.flow = Flow::kBranch;
 }
 
+void Decoder::leave(Instruction& in) {
+    in.target = kNowhere;
+    note_.targets.push_back(kNowhere);
+    note_.flow = Flow::kBranch;
+}
+
 uint32_t Decoder::table(const std::vector<std::string>& labels) {
     std::vector<uint32_t> numbers;
     for (const std::string& label : labels) {

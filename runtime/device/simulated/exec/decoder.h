@@ -70,6 +70,7 @@ public:
     uint32_t list(const std::vector<Slot>& slots);
     void branch_to(Instruction& in, const std::string& label);
     void flow(Flow kind) { note_.flow = kind; }
+    void leave(Instruction& in);                        // a branch to the last instruction
     const ptx::Targets* targets(const std::string& name) const;
     const ptx::Prototype* prototype(const std::string& name) const;
     uint32_t table(const std::vector<std::string>& labels);   // its number in Code::tables
