@@ -55,6 +55,7 @@ struct Global {
     uint64_t address = 0;
     uint64_t bytes = 0;
     bool constant = false;
+    bool managed = false;    // .attribute(.managed)
 };
 
 // Why a module or a function cannot be used, in words, with the PTX line (0: none in particular).

@@ -47,8 +47,10 @@ public:
 
     // What lies at the address: the whole range around it, or one of state kUnknown.
     Range find(uint64_t address) const;
-    bool live(uint64_t address, uint64_t bytes) const { return find(address).state == State::kLive &&
-                                                               find(address).holds(address, bytes); }
+    bool live(uint64_t address, uint64_t bytes) const {
+        Range range = find(address);
+        return range.state == State::kLive && range.holds(address, bytes);
+    }
     uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
 
 private:
