@@ -118,7 +118,7 @@ struct Location : Position {
 };
 
 struct Pragma : Position {
-    std::vector<std::string> texts;    // without the quotes, escapes as written
+    std::vector<std::string> texts;    // without the quotes; PTX has no escapes
     bool operator==(const Pragma&) const = default;
 };
 
@@ -237,7 +237,7 @@ struct Alias : Position {
 
 struct File : Position {               // .file 1 "name", 1234, 56
     uint32_t index = 0;
-    std::string name;                  // escapes as written
+    std::string name; 
     std::optional<uint64_t> timestamp, bytes;
     bool operator==(const File&) const = default;
 };
