@@ -66,7 +66,7 @@ struct Launch {
     bool has_priority = false;           // else the stream's
     int priority = 0;
     bool cooperative = false;
-    std::shared_ptr<void> code;          // the backend's
+    std::shared_ptr<void> code = {};     // the backend's
 };
 CUresult pack(CUfunction function, void** parameters, void** extra, std::vector<char>* packed);
 
