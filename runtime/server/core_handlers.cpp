@@ -127,7 +127,7 @@ CUresult find_ordered(Call& call, StreamPointer* stream) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     Streams& streams = call.session.streams();
     CUresult status = streams.find(request.stream, call.lane, stream);
-    return status == CUDA_SUCCESS ? streams.prepare(**stream) : status;
+    return status == CUDA_SUCCESS ? streams.order(**stream) : status;
 }
 
 CUresult stream_synchronize(Call& call) {
@@ -142,7 +142,7 @@ CUresult stream_synchronize(Call& call) {
 CUresult stream_query(Call& call) {
     StreamPointer stream;
     CUresult status = find_ordered(call, &stream);
-    return status == CUDA_SUCCESS ? call.driver.cuStreamQuery(stream->handle) : status;
+    return status == CUDA_SUCCESS ? call.session.streams().query(*stream) : status;
 }
 
 CUresult context_synchronize(Call& call) {

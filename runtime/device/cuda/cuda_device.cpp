@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/device/cuda/context_wide.h"
 #include "runtime/device/device.h"
 #include "runtime/protocol/environment.h"
 
@@ -47,6 +48,7 @@ public:
     bool open(const std::string& key, std::string& error) {
         key_ = key;
         if (!load(error) || !complete(error)) return false;
+        guard_context_wide_calls(driver_);
         auto check = [&](const char* call, CUresult status) {
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
             return status == CUDA_SUCCESS;

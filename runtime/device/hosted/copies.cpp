@@ -141,16 +141,8 @@ DRIVER_EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes)
     DRIVER_ASKED(cuMemcpyDtoH_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, number(to), from, bytes);
 }
-DRIVER_EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void* from, size_t bytes) {
-    DRIVER_ASKED(cuMemcpyHtoD_v2_ptds, "%llx<-%p bytes=%zu", to, from, bytes);
-    return linear(CU_STREAM_PER_THREAD, true, to, number(from), bytes);
-}
-DRIVER_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t bytes) {
-    DRIVER_ASKED(cuMemcpyDtoH_v2_ptds, "%p<-%llx bytes=%zu", to, from, bytes);
-    return linear(CU_STREAM_PER_THREAD, true, number(to), from, bytes);
-}
-DRIVER_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-    DRIVER_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
+FAKE_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    FAKE_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, to, from, bytes);
 }
 DRIVER_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {

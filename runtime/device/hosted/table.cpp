@@ -17,8 +17,8 @@ void fill(DriverApi& api) {
     HAS(cuStreamUpdateCaptureDependencies_v2); HAS(cuThreadExchangeStreamCaptureMode);
     // copies.cpp
     HAS(cuMemcpyAsync); HAS(cuMemcpy); HAS(cuMemcpyHtoDAsync_v2); HAS(cuMemcpyDtoHAsync_v2);
-    HAS(cuMemcpyDtoDAsync_v2); HAS(cuMemcpyHtoD_v2); HAS(cuMemcpyDtoH_v2); HAS(cuMemcpyHtoD_v2_ptds);
-    HAS(cuMemcpyDtoH_v2_ptds); HAS(cuMemcpyDtoD_v2); HAS(cuMemcpy2DAsync_v2); HAS(cuMemcpy2D_v2);
+    HAS(cuMemcpyDtoDAsync_v2); HAS(cuMemcpyHtoD_v2); HAS(cuMemcpyDtoH_v2);
+    HAS(cuMemcpyDtoD_v2); HAS(cuMemcpy2DAsync_v2); HAS(cuMemcpy2D_v2);
     HAS(cuMemcpy3DAsync_v2); HAS(cuMemcpy3D_v2); HAS(cuMemsetD8Async); HAS(cuMemsetD16Async);
     HAS(cuMemsetD32Async); HAS(cuMemsetD2D8Async); HAS(cuMemsetD2D16Async); HAS(cuMemsetD2D32Async);
     // device.cpp
