@@ -147,9 +147,10 @@ private:
         return add(Token::Kind::kInteger, begin, begin, at_);
     }
 
+    // There are no escapes: a backslash is a backslash.
     bool take_string() {
         size_t begin = at_++;
-        while (at_ < text_.size() && look() != '"' && look() != '\n') at_ += look() == '\\' && look(1) != '\n' ? 2 : 1;
+        while (at_ < text_.size() && look() != '"' && look() != '\n') ++at_;
         if (look() != '"' || at_ >= text_.size()) return fail(begin, "this string has no end");
         ++at_;
         return add(Token::Kind::kString, begin, begin + 1, at_ - 1);

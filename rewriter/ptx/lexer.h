@@ -17,7 +17,7 @@ struct Token {
         kInteger,
         kDecimal,      // 1.5, 2e-3
         kHexFloat,     // 0f3F800000, 0d...
-        kString,       // text is without the quotes, escapes as written
+        kString,       // text is without the quotes; there are no escapes
         kSign,         // punctuation and operators
         kEnd,
     };

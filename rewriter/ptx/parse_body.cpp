@@ -125,7 +125,6 @@ bool parse_directive(Parsing& parsing, std::vector<Statement>* statements) {
 
 bool parse_statement(Parsing& parsing, std::vector<Statement>* statements) {
     Cursor& cursor = parsing.cursor;
-    if (cursor.accept_sign(";")) return true;
     if (cursor.at_sign("{")) {
         parsing.scopes.enter();
         if (!parse_into<Scope>(parsing, parse_scope, statements)) return false;

@@ -120,7 +120,6 @@ bool parse_linked(Parsing& parsing, Module* module) {
 bool parse_declaration(Parsing& parsing, Module* module) {
     Cursor& cursor = parsing.cursor;
     const Token token = cursor.peek();
-    if (cursor.accept_sign(";")) return true;
     if (token.kind != Token::Kind::kWord) return cursor.fail_expected("a declaration");
     if (cursor.accept_word("file"))
         return parse_into<File>(module, token, [&](File* file) { return parse_file(cursor, file); });
