@@ -144,7 +144,9 @@ bool parse_address(Parsing& parsing, Operand* operand) {
         if (first && element.kind == Kind::kSymbol) std::swap(operand->offset, element.offset);
         operand->elements.push_back(std::move(element));
     } while (operand->elements.size() < kMostElements && cursor.accept_sign(","));
-    return cursor.expect_sign("]", "at the end of the address");
+    if (!cursor.expect_sign("]", "at the end of the address")) return false;
+    if (cursor.accept_word("unified")) operand->selector = "unified";
+    return true;
 }
 
 bool parse_pair(Parsing& parsing, Operand* operand) {
@@ -167,7 +169,10 @@ bool parse_operand(Parsing& parsing, Operand* operand) {
     Cursor& cursor = parsing.cursor;
     place(*operand, cursor.peek());
     if (cursor.at_sign("[")) return parse_address(parsing, operand);
-    if (cursor.at_sign("{")) return parse_vector(parsing, operand);
+    if (cursor.at_sign("{")) {
+        if (!parse_vector(parsing, operand)) return false;
+        return !cursor.accept_sign("|") || parse_pair(parsing, operand);
+    }
     bool named_next = cursor.at(Token::Kind::kIdentifier, 1) && cursor.peek(1).text != "WARP_SZ";
     if (named_next && cursor.at_sign("!")) cursor.take(), operand->negated = true;
     else if (named_next && cursor.at_sign("-")) cursor.take(), operand->minus = true;

@@ -31,6 +31,7 @@ void print_address(std::string& out, const Operand& operand) {
         if (i == 0) print_offset(out, operand.offset);
     }
     out += ']';
+    if (!operand.selector.empty()) out += "." + operand.selector;
 }
 
 void print_elements(std::string& out, char open, const Operand& operand, char close) {

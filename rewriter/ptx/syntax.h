@@ -41,7 +41,7 @@ struct Operand : Position {
         kAddress,    // [elements[0] + offset], and for textures and tensors [elements[0], elements[1], ...]
         kVector,     // {elements}
         kSink,       // _
-        kPair,       // elements[0] | elements[1]: two results, each a register or kSink
+        kPair,       // elements[0] | elements[1]: two results, the first a register, kSink or kVector
         kList,       // (elements): results or arguments of a call
     };
     Kind kind = Kind::kSink;
@@ -50,7 +50,7 @@ struct Operand : Position {
     Special special = Special::kTid;
     int8_t component = -1;       // 0 to 3: .x .y .z .w; -1: none
     std::string name;
-    std::string selector;        // of video instructions: b0, h1, b3210
+    std::string selector;        // of video instructions: b0, h1, b3210; of an address: unified
     int64_t offset = 0;          // of kSymbol and kAddress, in bytes
     uint64_t bits = 0;
     std::vector<Operand> elements;
