@@ -5,9 +5,9 @@
 // From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
 //
 // A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in
-// the slot. It is smaller than a slot: pieces of 256 KiB keep the slots in use inside the
-// processor's own cache, which is worth more than fewer records, and a small copy cut into several
-// pieces overlaps its two halves.
+// the slot. Upward it is smaller than a slot: pieces of 256 KiB keep the slots in use inside the
+// processor's own cache, which is worth more than fewer records. Downward the GPU writes past that
+// cache anyway. A small copy cut into several pieces overlaps its two halves.
 #include <cstring>
 
 #include "interpose/driver/copy.h"
@@ -22,9 +22,10 @@ using protocol::Op;
 
 namespace {
 
-constexpr uint64_t kLargestPiece = 256u << 10;
+constexpr uint64_t kLargestPieceUp = 256u << 10;
+constexpr uint64_t kLargestPieceDown = protocol::kStagingSlotBytes;
 constexpr uint64_t kSmallestPiece = 64u << 10;
-static_assert(kLargestPiece <= protocol::kStagingSlotBytes);
+static_assert(kLargestPieceUp <= protocol::kStagingSlotBytes);
 
 struct Piece {
     uint64_t x, y, z;
@@ -35,12 +36,10 @@ struct Piece {
 
 class Pieces {
 public:
-    explicit Pieces(const Transfer& t) : t_(t) {
+    Pieces(const Transfer& t, uint64_t largest) : t_(t) {
         uint64_t share = t.width * t.height * t.depth / kStagingSlots;
         uint64_t rounded = (share + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece;
-        limit_ = rounded < kSmallestPiece  ? kSmallestPiece
-                 : rounded > kLargestPiece ? kLargestPiece
-                                           : rounded;
+        limit_ = rounded < kSmallestPiece ? kSmallestPiece : least(rounded, largest);
     }
 
     bool next(Piece& piece) {
@@ -106,7 +105,7 @@ CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& 
 // slots and enqueued, and the stream's order does the rest. The last record is answered, so that
 // what is wrong with the copy is this call's error.
 CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
-    Pieces pieces(t);
+    Pieces pieces(t, kLargestPieceUp);
     Piece piece, following;
     bool more = pieces.next(piece);
     while (more) {
@@ -129,7 +128,7 @@ CUresult copy_down(const Transfer& t, uint32_t stream) {
         Piece piece;
         StagingSlot slot;
     } under_way[kStagingSlots];
-    Pieces pieces(t);
+    Pieces pieces(t, kLargestPieceDown);
     CUresult status = CUDA_SUCCESS;
     uint64_t announced = 0;
     uint64_t drained = 0;

@@ -16,6 +16,31 @@ inline constexpr const char* kServer = "SMT_SERVER";
 inline constexpr const char* kDevice = "SMT_DEVICE";
 inline constexpr const char* kDeviceSimulated = "sim";
 inline constexpr const char* kDeviceGpu = "gpu";
+inline constexpr const char* kSimulatedKey = "simulated";   // names its server's files
+
+// The simulated device's multiprocessors. 1 to 256. Default: 8. Server.
+inline constexpr const char* kSimMultiprocessors = "SMT_SIM_SMS";
+inline constexpr long kSimMultiprocessorsDefault = 8;
+inline constexpr long kSimMultiprocessorsMax = 256;
+
+// Its memory. Bytes, with an optional K, M, G or T. Default: 8G. Server.
+inline constexpr const char* kSimMemory = "SMT_SIM_MEMORY";
+inline constexpr unsigned long kSimMemoryDefault = 8ul << 30;
+
+// Warp-instructions after which it ends a launch as one that never would. 0: never. Default: 2000000000. Server.
+inline constexpr const char* kSimStepLimit = "SMT_SIM_STEP_LIMIT";
+inline constexpr unsigned long kSimStepLimitDefault = 2'000'000'000;
+
+// How long its clock waits, in real milliseconds, for a program that neither submits work nor waits for any.
+// 1 to 60000. Default: 100. Longer: programs that compute between their calls keep the same virtual times in
+// every run. Server.
+inline constexpr const char* kSimGrace = "SMT_SIM_GRACE_MS";
+inline constexpr long kSimGraceDefault = 100;
+inline constexpr long kSimGraceMax = 60'000;
+
+// Sessions that must be there before its clock starts. 0 to 64. Default: 0. Server.
+inline constexpr const char* kSimTenants = "SMT_SIM_TENANTS";
+inline constexpr long kSimTenantsMax = 64;
 
 // The driver the server loads. Path. Default: libcuda.so.1 as the loader finds it. Server.
 inline constexpr const char* kDriver = "SMT_DRIVER";
