@@ -177,7 +177,7 @@ cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* channels, cudaArray_const_
 
 cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t x, size_t y, const void* from, size_t pitch, size_t width,
                                 size_t height, cudaMemcpyKind kind, Order order) {
-    if (width > pitch && width && height) return cudaErrorInvalidPitchValue;
+    if (width > pitch && width && height) return cudaErrorInvalidValue;
     return perform(box_copy({nullptr, 0, 0, array, x, y}, {const_cast<void*>(from), pitch, height}, {width, height, 1},
                             kind),
                    order);
@@ -185,7 +185,7 @@ cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t x, size_t y, const voi
 
 cudaError_t cudaMemcpy2DFromArray(void* memory, size_t pitch, cudaArray_const_t array, size_t x, size_t y,
                                   size_t width, size_t height, cudaMemcpyKind kind, Order order) {
-    if (width > pitch && width && height) return cudaErrorInvalidPitchValue;
+    if (width > pitch && width && height) return cudaErrorInvalidValue;
     return perform(box_copy({memory, pitch, height}, {nullptr, 0, 0, array, x, y}, {width, height, 1}, kind), order);
 }
 

@@ -24,7 +24,7 @@ cudaError_t cudaMemcpy(void* to_memory, const void* from_memory, size_t bytes, c
 cudaError_t cudaMemcpy2D(void* to_memory, size_t to_pitch, const void* from_memory, size_t from_pitch, size_t width,
                          size_t height, cudaMemcpyKind kind, Order order) {
     if (width == 0 || height == 0) return cudaSuccess;
-    if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
+    if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
     return perform(box_copy({to_memory, to_pitch, height}, {const_cast<void*>(from_memory), from_pitch, height},
                             {width, height, 1}, kind),
                    order);

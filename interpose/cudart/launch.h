@@ -12,7 +12,4 @@ cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments
 // A launch configuration in the driver's form; the attributes are the caller's own.
 cudaError_t driver_config(const cudaLaunchConfig_t& config, CUstream default_stream, CUlaunchConfig& made);
 
-// The driver calls any mistake in a launch an invalid value; the runtime tells a wrong shape apart.
-cudaError_t from_launch(CUresult status, dim3 grid, dim3 block);
-
 }  // namespace smt::cudart

@@ -83,13 +83,13 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
     Entry* entry = find_entry(host);
     *kernel = reinterpret_cast<cudaKernel_t>(entry);
-    return entry ? cudaSuccess : finish(cudaErrorInvalidDeviceFunction);
+    return entry ? cudaSuccess : finish(cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                cudaStream_t stream) {
     if (cudaError_t failed = begin()) return finish(failed);
-    if (!handle) return finish(cudaErrorInvalidDeviceFunction);
+    if (!handle) return finish(cudaErrorInvalidResourceHandle);
     Kernel kernel{};
     if (cudaError_t failed = resolve(reinterpret_cast<Entry*>(handle), kernel)) return finish(failed);
     return finish(launch(kernel, grid, block, arguments, shared_bytes, stream));

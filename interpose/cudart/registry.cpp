@@ -173,10 +173,10 @@ cudaError_t resolve(Entry* entry, Kernel& kernel) {
 
 cudaError_t find_kernel(const void* host, Kernel& kernel) {
     if (Entry* entry = find_entry(host)) return resolve(entry, kernel);
+    if (!host) return cudaErrorInvalidDeviceFunction;
     // The driver looks at any value, and knows its own.
     kernel.kernel = reinterpret_cast<CUkernel>(const_cast<void*>(host));
-    CUresult status = host ? driver().cuKernelGetFunction(&kernel.function, kernel.kernel) : CUDA_ERROR_INVALID_HANDLE;
-    return status == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+    return from_driver(driver().cuKernelGetFunction(&kernel.function, kernel.kernel));
 }
 
 cudaError_t find_symbol(const void* host, Symbol& symbol) {

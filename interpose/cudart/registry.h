@@ -33,8 +33,9 @@ void add_kernel(Image* image, const void* host, const char* name);
 void add_variable(Image* image, const void* host, const char* name, size_t bytes);
 void add_managed(Image* image, void** host_pointer, const char* name, size_t bytes);
 
-// INVALID_DEVICE_FUNCTION, INVALID_SYMBOL, or what loading the image said. The host side of a kernel may
-// also be a CUkernel or a CUfunction that the program got from a library.
+// INVALID_SYMBOL, INVALID_DEVICE_FUNCTION for a kernel that is registered but not in its image, or what
+// loading the image said. The host side of a kernel may also be a CUkernel or a CUfunction that the program
+// got from a library, and anything else is an invalid handle: so NVIDIA's runtime sees it.
 cudaError_t find_kernel(const void* host, Kernel& kernel);
 cudaError_t find_symbol(const void* host, Symbol& symbol);
 

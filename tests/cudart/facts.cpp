@@ -134,7 +134,7 @@ void runs() {
     REQUIRE(std::memcmp(back, host, 100) == 0);
     CHECK(cudaMemcpy2DFromArray(back, 16, array, 5, 1, 16, 2, cudaMemcpyDeviceToHost));
     REQUIRE(std::memcmp(back, host, 16) == 0 && std::memcmp(back + 16, host + kWidth, 16) == 0);
-    FAILS(cudaMemcpy2D(back, 8, host, 8, 16, 1, cudaMemcpyHostToHost), cudaErrorInvalidPitchValue);
+    FAILS(cudaMemcpy2D(back, 8, host, 8, 16, 1, cudaMemcpyHostToHost), cudaErrorInvalidValue);
 }
 
 void driver_entry_points() {

@@ -100,16 +100,17 @@ void nested() {
     FAILS(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), cudaErrorMissingConfiguration);
 }
 
+// The codes are those of NVIDIA's runtime 13.0 on an H200.
 void mistakes(int* device) {
-    FAILS(cudart_test::launch(fill, dim3(1), dim3(2048), 0, nullptr, device, 1, 1), cudaErrorInvalidConfiguration);
-    FAILS(cudart_test::launch(fill, dim3(0), dim3(1), 0, nullptr, device, 1, 1), cudaErrorInvalidConfiguration);
-    FAILS(cudart_test::launch(fill, dim3(1), dim3(1, 1, 65), 0, nullptr, device, 1, 1), cudaErrorInvalidConfiguration);
-    FAILS(cudart_test::launch(fill, dim3(1, 70000), dim3(1), 0, nullptr, device, 1, 1), cudaErrorInvalidConfiguration);
+    FAILS(cudart_test::launch(fill, dim3(1), dim3(2048), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
+    FAILS(cudart_test::launch(fill, dim3(0), dim3(1), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
+    FAILS(cudart_test::launch(fill, dim3(1), dim3(1, 1, 65), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
+    FAILS(cudart_test::launch(fill, dim3(1, 70000), dim3(1), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
     FAILS(cudart_test::launch(missing, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidDeviceFunction);
-    FAILS(cudart_test::launch(unregistered, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidDeviceFunction);
+    FAILS(cudart_test::launch(unregistered, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidResourceHandle);
     FAILS(cudart_test::launch(of_no_image, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidKernelImage);
     cudaFuncAttributes attributes;
-    FAILS(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(unregistered)), cudaErrorInvalidDeviceFunction);
+    FAILS(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(unregistered)), cudaErrorInvalidResourceHandle);
     CHECK(cudart_test::launch(fill, dim3(1), dim3(1), 0, nullptr, device, 12, kCount));
     REQUIRE(all_are(device, 12));
 }
@@ -172,6 +173,6 @@ int main() {
     }
     __cudaUnregisterFatBinary(image.handle());
     FAILS(cudart_test::launch(fill, dim3(1), dim3(1), 0, nullptr, static_cast<int*>(nullptr), 1, 1),
-          cudaErrorInvalidDeviceFunction);
+          cudaErrorInvalidResourceHandle);
     return 0;
 }

@@ -96,7 +96,7 @@ void graphs(int* device, int* host) {
     CHECK(cudaGraphKernelNodeGetParams(kernel, &asked));
     REQUIRE(asked.func == launch.func && asked.blockDim.y == 2);
     launch.func = reinterpret_cast<void*>(&count);
-    FAILS(cudaGraphAddKernelNode(&other, graph, nullptr, 0, &launch), cudaErrorInvalidDeviceFunction);
+    FAILS(cudaGraphAddKernelNode(&other, graph, nullptr, 0, &launch), cudaErrorInvalidResourceHandle);
     FAILS(cudaGraphAddMemcpyNode1D(&other, graph, nullptr, 0, host, device, 4, static_cast<cudaMemcpyKind>(9)),
           cudaErrorInvalidValue);
     cudaGraphExec_t executable;
