@@ -43,10 +43,9 @@ CUresult link_and_load(const FatbinWrapper& wrapper, CUlibrary* library) {
 }  // namespace
 
 CUresult load_fatbin(const FatbinWrapper* wrapper, CUlibrary* library) {
-    CUresult status = load(wrapper, library);
     bool relocatable = wrapper->version == FatbinWrapper::kLinked && wrapper->parts;
-    if (!relocatable || (status != CUDA_ERROR_NO_BINARY_FOR_GPU && status != CUDA_ERROR_INVALID_IMAGE)) return status;
-    return link_and_load(*wrapper, library) == CUDA_SUCCESS ? CUDA_SUCCESS : status;
+    if (relocatable && link_and_load(*wrapper, library) == CUDA_SUCCESS) return CUDA_SUCCESS;
+    return load(wrapper, library);
 }
 
 }  // namespace smt::cudart

@@ -16,11 +16,11 @@ struct FatbinWrapper {
     uint32_t version;
     const void* data;
     // Of a linked image: the fatbins that it was made of, then null. The linked one itself holds machine
-    // code only; their PTX, of relocatable code, is what a device without that machine can still link.
+    // code only; the parts hold PTX, which is what the simulated device can link.
     const void* const* parts;
 };
 
-// Loads an image, linked anew from its parts if the device has no use for what nvcc linked.
+// Loads an image, linked anew from its parts where it has any.
 CUresult load_fatbin(const FatbinWrapper* wrapper, CUlibrary* library);
 
 }  // namespace smt::cudart
