@@ -141,8 +141,8 @@ DRIVER_EXPORT CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes)
     DRIVER_ASKED(cuMemcpyDtoH_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, number(to), from, bytes);
 }
-FAKE_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-    FAKE_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
+DRIVER_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    DRIVER_ASKED(cuMemcpyDtoD_v2, "bytes=%zu", bytes);
     return linear(nullptr, true, to, from, bytes);
 }
 DRIVER_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
