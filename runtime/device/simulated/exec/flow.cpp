@@ -113,7 +113,6 @@ private:
 // ---- registers
 
 using Bits = std::vector<uint64_t>;
-bool test(const Bits& bits, uint32_t i) { return (bits[i / 64] >> (i % 64) & 1) != 0; }
 void set(Bits& bits, uint32_t i) { bits[i / 64] |= 1ull << (i % 64); }
 void clear(Bits& bits, uint32_t i) { bits[i / 64] &= ~(1ull << (i % 64)); }
 

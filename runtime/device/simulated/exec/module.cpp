@@ -6,6 +6,7 @@
 #include "runtime/device/simulated/exec/decoder.h"
 #include "runtime/device/simulated/exec/initializer.h"
 #include "runtime/device/simulated/exec/linked.h"
+#include "runtime/device/simulated/exec/spaces.h"
 
 namespace smt::runtime::device::simulated {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "runtime/device/simulated/exec/decoder.h"
 #include "runtime/device/simulated/exec/execution.h"
+#include "runtime/device/simulated/exec/families/control.h"
 #include "runtime/device/simulated/exec/families/special.h"
 #include "runtime/device/simulated/exec/numbers.h"
 #include "runtime/device/simulated/exec/spaces.h"

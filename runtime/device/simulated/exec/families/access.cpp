@@ -175,7 +175,7 @@ void add_access(std::vector<Row>& rows) {
     };
     const char* all = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64";
     row(Opcode::kLd,
-        "weak volatile relaxed acquire mmio ca cg cs lu cv nc unified v2 v4 v8 cta cluster gpu sys const global local param param::entry "
+        "weak volatile relaxed acquire mmio ca cg cs lu cv nc v2 v4 v8 cta cluster gpu sys const global local param param::entry "
         "param::func shared shared::cta shared::cluster L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
         "L1::no_allocate L2::cache_hint L2::64B L2::128B L2::256B L2::evict_normal L2::evict_first L2::evict_last",
         all, decode_load, "every access is sequentially consistent; hints mean nothing");

@@ -73,15 +73,47 @@ Compare compare_floats(Modifier how, Up up) {
     }
 }
 
+bool compare_one(Modifier how, float a, float b) {
+    const bool unordered = a != a || b != b;
+    switch (how) {
+        case Modifier::kEq: return a == b;
+        case Modifier::kNe: return !unordered && a != b;
+        case Modifier::kLt: return a < b;
+        case Modifier::kLe: return a <= b;
+        case Modifier::kGt: return a > b;
+        case Modifier::kGe: return a >= b;
+        case Modifier::kEqu: return unordered || a == b;
+        case Modifier::kNeu: return a != b;
+        case Modifier::kLtu: return !(a >= b);
+        case Modifier::kLeu: return !(a > b);
+        case Modifier::kGtu: return !(a <= b);
+        case Modifier::kGeu: return !(a < b);
+        case Modifier::kIsNum: return !unordered;
+        default: return unordered;
+    }
+}
+
+constexpr uint32_t kFlushes = 1 << 16;   // of Instruction::target, beside the comparison
+
+// 16-bit values, alone or in the lower or upper half of 32 bits.
 template <class H, int Shift, class T>
-Compare compare_halves(Modifier how, bool ftz) {
-    if (ftz) return compare_floats<T>(how, [](T a) { return H::up(flush_half<H>(static_cast<uint16_t>(a >> Shift))); });
-    return compare_floats<T>(how, [](T a) { return H::up(static_cast<uint16_t>(a >> Shift)); });
+uint32_t compare_halves(Execution& x, const Instruction& in) {
+    const T* a = x.at<T>(in.a);
+    const T* b = x.at<T>(in.b);
+    const bool ftz = (in.target & kFlushes) != 0;
+    const auto value = [ftz](T bits) {
+        const auto half = static_cast<uint16_t>(bits >> Shift);
+        return H::up(ftz ? flush_half<H>(half) : half);
+    };
+    uint32_t mask = 0;
+    for (int i = 0; i < kLanes; ++i)
+        mask |= compare_one(static_cast<Modifier>(in.target & 0xffff), value(a[i]), value(b[i])) ? 1u << i : 0;
+    return mask;
 }
 
 template <int Shift, class T>
-Compare compare_16(Type type, Modifier how, bool ftz) {
-    return is_half(type) ? compare_halves<HalfFormat, Shift, T>(how, ftz) : compare_halves<BrainFormat, Shift, T>(how, ftz);
+Compare compare_16(Type type) {
+    return is_half(type) ? compare_halves<HalfFormat, Shift, T> : compare_halves<BrainFormat, Shift, T>;
 }
 
 Compare pick(Type type, Modifier how, bool ftz) {
@@ -100,7 +132,7 @@ Compare pick(Type type, Modifier how, bool ftz) {
             return compare_floats<float>(how, [](float a) { return a; });
         case Type::kF64: return compare_floats<double>(how, [](double a) { return a; });
         case Type::kF16:
-        case Type::kBf16: return compare_16<0, uint16_t>(type, how, ftz);
+        case Type::kBf16: return compare_16<0, uint16_t>(type);
         default: return nullptr;
     }
 }
@@ -111,6 +143,10 @@ Modifier comparison_of(const ptx::Instruction& s) {
     return Modifier::kFtz;
 }
 
+uint32_t comparison_word(const ptx::Instruction& s) {
+    return static_cast<uint32_t>(comparison_of(s)) | (s.has(Modifier::kFtz) ? kFlushes : 0);
+}
+
 // Operands and the comparison; false after refusing.
 bool prepare(Decoder& d, const ptx::Instruction& s, Instruction& in, Type type) {
     read_two(d, s, in, type);
@@ -119,6 +155,7 @@ bool prepare(Decoder& d, const ptx::Instruction& s, Instruction& in, Type type) 
     Compare compare = pick(type, comparison_of(s), s.has(Modifier::kFtz));
     if (compare == nullptr) d.refuse("this comparison is not defined for the type");
     in.value = reinterpret_cast<uint64_t>(compare);
+    in.target = comparison_word(s);
     if (type == Type::kF64) in.unit = Unit::kDouble;
     else if (type == Type::kF32) in.unit = Unit::kFloat;
     return compare != nullptr;
@@ -158,7 +195,8 @@ Slot compare_upper(Decoder& d, const ptx::Instruction& s, const Instruction& in)
     upper.a = in.a;
     upper.b = in.b;
     upper.d = d.temporary(1);
-    upper.value = reinterpret_cast<uint64_t>(compare_16<16, uint32_t>(s.types.back(), comparison_of(s), s.has(Modifier::kFtz)));
+    upper.target = in.target;
+    upper.value = reinterpret_cast<uint64_t>(compare_16<16, uint32_t>(s.types.back()));
     upper.run = run_setp;
     d.prepare(upper, {upper.a, upper.b}, {upper.d});
     d.reads(upper.d);
@@ -170,10 +208,9 @@ bool prepare_packed(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     read_two(d, s, in, type);
     in.count = static_cast<uint8_t>(boolean_of(s));
     if (s.operands.size() == 4) in.c = d.read_predicate(s.operands[3]);
-    Compare compare = compare_16<0, uint32_t>(type, comparison_of(s), s.has(Modifier::kFtz));
-    if (compare == nullptr) d.refuse("this comparison is not defined for the type");
-    in.value = reinterpret_cast<uint64_t>(compare);
-    return compare != nullptr;
+    in.target = comparison_word(s);
+    in.value = reinterpret_cast<uint64_t>(compare_16<0, uint32_t>(type));
+    return !d.failed();
 }
 
 // p from the lower halves, q from the upper ones.
@@ -195,13 +232,14 @@ void decode_setp_packed(Decoder& d, const ptx::Instruction& s, Instruction& in) 
     in.run = run_setp_packed;
 }
 
-// ---- set: what is written where the comparison holds is in `target`
+// ---- set: what is written where the comparison holds is a constant in the list
 
 template <class T>
 void run_set(Execution& x, const Instruction& in) {
     const uint32_t bits = combine(compared(x, in), in.count == 0 ? 0 : x.predicate(in.c), in.count);
+    const T on = *x.at<T>(x.group->code->slots[in.list]);
     T values[kLanes];
-    for (int i = 0; i < kLanes; ++i) values[i] = (bits >> i & 1) != 0 ? static_cast<T>(in.target) : T{0};
+    for (int i = 0; i < kLanes; ++i) values[i] = (bits >> i & 1) != 0 ? on : T{0};
     keep(x, x.at<T>(in.d), values);
 }
 
@@ -220,15 +258,16 @@ void decode_set(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.types.size() != 2) return d.refuse("two types belong here");
     if (!prepare(d, s, in, s.types[1])) return;
     in.d = d.write(s.operands[0], s.types[0]);
-    in.target = value_when_true(s.types[0]);
+    in.list = d.list({d.constant(value_when_true(s.types[0]), std::max(16, ptx::bits(s.types[0])))});
     in.run = ptx::bits(s.types[0]) == 16 ? run_set<uint16_t> : run_set<uint32_t>;
 }
 
 void run_set_packed(Execution& x, const Instruction& in) {
     const uint32_t with = in.count == 0 ? 0 : x.predicate(in.c);
     const uint32_t low = combine(compared(x, in), with, in.count);
-    const uint32_t high = combine(x.predicate(x.group->code->slots[in.list]), with, in.count);
-    const uint32_t on = in.target & 0xffff;
+    const Slot* slots = &x.group->code->slots[in.list];
+    const uint32_t high = combine(x.predicate(slots[0]), with, in.count);
+    const uint32_t on = *x.at<uint32_t>(slots[1]) & 0xffff;
     uint32_t values[kLanes];
     for (int i = 0; i < kLanes; ++i) values[i] = ((low >> i & 1) != 0 ? on : 0) | ((high >> i & 1) != 0 ? on << 16 : 0);
     keep(x, x.at<uint32_t>(in.d), values);
@@ -237,9 +276,8 @@ void run_set_packed(Execution& x, const Instruction& in) {
 void decode_set_packed(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.types.size() != 2) return d.refuse("two types belong here");
     if (!prepare_packed(d, s, in)) return;
-    in.list = d.list({compare_upper(d, s, in)});
+    in.list = d.list({compare_upper(d, s, in), d.constant(value_when_true(s.types[0]), 32)});
     in.d = d.write(s.operands[0], s.types[0]);
-    in.target = value_when_true(s.types[0]);
     in.run = run_set_packed;
 }
 

@@ -30,6 +30,7 @@ struct Conversion {
     Rounding rounding = Rounding::kNearestEven;
     bool integral = false;            // round to an integer (.rni and the like)
     bool ftz : 1 = false, sat : 1 = false, relu : 1 = false, satfinite : 1 = false;
+    uint8_t unused = 0;
 };
 static_assert(sizeof(Conversion) == 8);
 

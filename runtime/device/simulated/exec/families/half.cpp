@@ -3,56 +3,60 @@
 // Sums, differences and products are computed in a wider format in which they are exact or rounded so
 // finely that rounding once more gives the right result; a fused multiply-add is exact in its product
 // and its sum is rounded to odd first.
+#include <algorithm>
+
 #include "runtime/device/simulated/exec/families/half.h"
 
 namespace smt::runtime::device::simulated {
 namespace {
 
-enum class After : uint8_t { kNothing, kSat, kRelu };
+// Instruction::target: what happens to operands and result.
+constexpr uint32_t kFtz = 1, kSat = 2, kRelu = 4;
 
-template <class H, bool Ftz, After Then>
-uint16_t finish_half(uint16_t bits) {
-    if (Ftz) bits = flush_half<H>(bits);
+template <class H>
+uint16_t finish_half(uint16_t bits, uint32_t how) {
+    if ((how & kFtz) != 0) bits = flush_half<H>(bits);
     const bool nan = (bits & 0x7fff) > H::kFormat.infinity();
-    if (Then == After::kSat) {
-        const uint16_t one = H::down(1.0f);
-        if (nan || (bits & 0x8000) != 0) return 0;
-        return bits > one ? one : bits;
-    }
+    if ((how & kSat) != 0) return nan || (bits & 0x8000) != 0 ? uint16_t{0} : std::min(bits, H::down(1.0f));
     if (nan) return 0x7fff;
-    if (Then == After::kRelu && (bits & 0x8000) != 0) return 0;
-    return bits;
+    return (how & kRelu) != 0 && (bits & 0x8000) != 0 ? uint16_t{0} : bits;
 }
 
-// Op works on bits of one value; here it is put on lanes of one or two of them.
-template <class H, class Op, bool Ftz, After Then, bool Packed>
-Handler lanes() {
-    const auto one = [](uint16_t a, uint16_t b, uint16_t c) {
-        if (Ftz) {
-            a = flush_half<H>(a);
-            b = flush_half<H>(b);
-            c = flush_half<H>(c);
-        }
-        return finish_half<H, Ftz, Then>(Op::template run<H>(a, b, c));
-    };
-    using One = decltype(one);
-    if constexpr (Packed)
-        return lanewise<uint32_t, uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-            const auto half = [&](int s) {
-                return static_cast<uint32_t>(One{}(static_cast<uint16_t>(a >> s), static_cast<uint16_t>(b >> s), static_cast<uint16_t>(c >> s))) << s;
-            };
-            return half(0) | half(16);
-        });
-    else
-        return lanewise<uint16_t, uint16_t, uint16_t, uint16_t>(one);
+// Op works on the bits of one value.
+template <class H, class Op>
+uint16_t one(uint32_t a, uint32_t b, uint32_t c, uint32_t how) {
+    auto x = static_cast<uint16_t>(a);
+    auto y = static_cast<uint16_t>(b);
+    auto z = static_cast<uint16_t>(c);
+    if ((how & kFtz) != 0) {
+        x = flush_half<H>(x);
+        y = flush_half<H>(y);
+        z = flush_half<H>(z);
+    }
+    return finish_half<H>(Op::template run<H>(x, y, z), how);
 }
 
-template <class H, class Op, bool Packed>
-Handler with_modifiers(const ptx::Instruction& s) {
-    const bool ftz = s.has(Modifier::kFtz);
-    if (s.has(Modifier::kSat)) return ftz ? lanes<H, Op, true, After::kSat, Packed>() : lanes<H, Op, false, After::kSat, Packed>();
-    if (s.has(Modifier::kRelu)) return ftz ? lanes<H, Op, true, After::kRelu, Packed>() : lanes<H, Op, false, After::kRelu, Packed>();
-    return ftz ? lanes<H, Op, true, After::kNothing, Packed>() : lanes<H, Op, false, After::kNothing, Packed>();
+template <class H, class Op>
+void run_single(Execution& x, const Instruction& in) {
+    const uint16_t* a = x.at<uint16_t>(in.a);
+    const uint16_t* b = x.at<uint16_t>(in.b);
+    const uint16_t* c = x.at<uint16_t>(in.c);
+    uint16_t values[kLanes];
+    for (int i = 0; i < kLanes; ++i) values[i] = one<H, Op>(a[i], b[i], c[i], in.target);
+    keep(x, x.at<uint16_t>(in.d), values);
+}
+
+template <class H, class Op>
+void run_packed(Execution& x, const Instruction& in) {
+    const uint32_t* a = x.at<uint32_t>(in.a);
+    const uint32_t* b = x.at<uint32_t>(in.b);
+    const uint32_t* c = x.at<uint32_t>(in.c);
+    uint32_t values[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+        const uint32_t high = one<H, Op>(a[i] >> 16, b[i] >> 16, c[i] >> 16, in.target);
+        values[i] = high << 16 | one<H, Op>(a[i], b[i], c[i], in.target);
+    }
+    keep(x, x.at<uint32_t>(in.d), values);
 }
 
 template <class Op>
@@ -64,8 +68,10 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (sources > 1) in.b = d.read(s.operands[2], type);
     if (sources > 2) in.c = d.read(s.operands[3], type);
     in.d = d.write(s.operands[0], type);
-    if (is_half(type)) in.run = is_packed_half(type) ? with_modifiers<HalfFormat, Op, true>(s) : with_modifiers<HalfFormat, Op, false>(s);
-    else in.run = is_packed_half(type) ? with_modifiers<BrainFormat, Op, true>(s) : with_modifiers<BrainFormat, Op, false>(s);
+    in.target = (s.has(Modifier::kFtz) ? kFtz : 0) | (s.has(Modifier::kSat) ? kSat : 0) | (s.has(Modifier::kRelu) ? kRelu : 0);
+    const bool packed = is_packed_half(type);
+    if (is_half(type)) in.run = packed ? run_packed<HalfFormat, Op> : run_single<HalfFormat, Op>;
+    else in.run = packed ? run_packed<BrainFormat, Op> : run_single<BrainFormat, Op>;
 }
 
 struct Add {

@@ -7,6 +7,7 @@
 
 #include "runtime/device/simulated/exec/execution.h"
 #include "runtime/device/simulated/exec/table.h"
+#include "runtime/device/simulated/exec/warp.h"
 
 namespace smt::runtime::device::simulated {
 

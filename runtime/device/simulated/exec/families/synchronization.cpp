@@ -223,9 +223,9 @@ void add_synchronization(std::vector<Row>& rows) {
         row(Opcode::kMbarrier, each, "shared shared::cta acquire relaxed cta cluster parity", "b64", Unit::kBarrier, decode_mbarrier_test, "does not wait");
     row(Opcode::kMbarrier, "pending_count", "", "b64", Unit::kInteger, decode_pending_count);
     row(Opcode::kCp, "async mbarrier arrive", "noinc shared shared::cta", "b64", Unit::kBarrier, decode_copy_arrive, "copies are complete at once");
-    row(Opcode::kMembar, "", "cta gl sys", "", Unit::kMemory, decode_nothing, "every access is sequentially consistent");
+    row(Opcode::kMembar, "", "cta gl sys proxy alias", "", Unit::kMemory, decode_nothing, "every access is sequentially consistent");
     row(Opcode::kFence, "",
-        "sc acq_rel acquire release cta cluster gpu sys proxy proxy::alias alias proxy::async async async::global async::shared::cta mbarrier_init", "",
+        "sc acq_rel acquire release cta cluster gpu sys proxy alias async global shared::cta mbarrier_init", "",
         Unit::kMemory, decode_nothing, "every access is sequentially consistent");
     row(Opcode::kGriddepcontrol, "", "launch_dependents wait", "", Unit::kNone, decode_nothing, "does nothing: a kernel starts when what it depends on is complete");
     row(Opcode::kSetmaxnreg, "", "inc dec sync aligned", "u32", Unit::kNone, decode_nothing, "does nothing");
