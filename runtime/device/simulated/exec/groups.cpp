@@ -7,9 +7,10 @@
 namespace smt::runtime::device::simulated {
 namespace {
 
-// Backward branches after which a group lets others run. Long enough that a lopsided loop is not torn
-// apart, short enough that a spinning thread costs milliseconds of real time.
+// Backward branches after which a group lets others run: long enough that a lopsided loop is not torn
+// apart. A warp whose threads were seen to wait for each other is given less: it will spin again.
 constexpr uint32_t kPatience = 20'000;
+constexpr uint32_t kLittlePatience = 500;
 
 }  // namespace
 
@@ -61,7 +62,7 @@ void Cta::State::branch(Execution& x, uint32_t taken, uint32_t target, uint32_t 
         const Way ways[] = {{taken, target}, {group.mask & ~taken, next}};
         diverge(*x.warp, group, ways, meet);
     }
-    if (backward && ++x.warp->turns > kPatience) {
+    if (backward && ++x.warp->turns > (x.warp->spins ? kLittlePatience : kPatience)) {
         if (!x.left && group.pc == group.meet) return;   // it ends here anyway
         yield(*x.warp);
     }
@@ -172,6 +173,7 @@ void Cta::State::yield(Warp& warp) {
     for (Group* parent = group->parent; parent != nullptr; parent = parent->parent) {
         if (arrived(warp, *parent) == 0) continue;
         dissolve(warp, *parent);
+        warp.spins = true;
         break;
     }
     std::erase(warp.leaves, group);

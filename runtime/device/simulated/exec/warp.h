@@ -60,6 +60,7 @@ struct Warp {
     uint32_t present = 0;         // threads that the block has here
     uint32_t exited = 0;
     uint32_t turns = 0;           // backward branches since another group ran
+    bool spins = false;           // its threads have waited for each other in a loop
     Group* current = nullptr;     // null: none can run
     std::vector<Group*> leaves;   // groups that are no parents
     LocalMemory local;

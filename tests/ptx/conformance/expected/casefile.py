@@ -42,7 +42,8 @@ def text(value, kind):
         return value
     bits = width(kind)
     value &= (1 << bits) - 1
-    return str(value) if value < 10 else f'0x{value:x}'
+    plain = value < 10 and (kind not in ('f32', 'f64') or value == 0)   # of these, 1 would mean 1.0
+    return str(value) if plain else f'0x{value:x}'
 
 
 def signed(value, bits):

@@ -181,8 +181,8 @@ def square_root(f, a, mode='rn'):
         return f.nan
     if x == 'inf' or x == 0:
         return a
-    # To 200 bits and one that says whether something is left: enough for any rounding.
-    shift = 400
+    # Many more bits than any format has, and one that says whether something is left.
+    shift = 2400
     scaled = x * power(shift)
     whole = scaled.numerator // scaled.denominator
     root = isqrt(whole)
