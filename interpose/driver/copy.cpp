@@ -8,12 +8,14 @@
 #include "interpose/driver/lent.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
+#include "interpose/driver/staging.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose::driver {
 
 using protocol::Copy;
+using protocol::CopyAnswer;
 using protocol::Op;
 
 namespace {
@@ -111,22 +113,64 @@ CUresult lend_ends(Transfer& t, Located& to, Located& from) {
     return status == CUDA_SUCCESS ? lend_end(t.from, from) : status;
 }
 
-Copy record_of(const Transfer& t, uint32_t stream, uint32_t wait) {
-    return {t.to, t.from, t.width, t.height, t.depth, stream, wait};
+Copy record_of(const Transfer& t, uint32_t stream, CopyAnswer answer) {
+    return {t.to, t.from, t.width, t.height, t.depth, stream, answer, 0, 0, 0};
 }
+
+// Answered when it is done, or with in_device when it is enqueued: nobody can see the difference.
+CUresult copy_answered(const Transfer& t, uint32_t reference, bool in_device) {
+    RemoteCall call(Op::kCopy, sizeof(Copy));
+    if (!call.open()) return call.status();
+    call.in(record_of(t, reference, in_device ? CopyAnswer::kEnqueued : CopyAnswer::kDone));
+    return call.wait();
+}
+
+// The end of a short copy is seen where the GPU writes it, which saves the server's look and answer. A
+// staging slot lends its word, and its bytes stay unused.
+CUresult copy_watched(const Transfer& t, uint32_t reference) {
+    StagingSlot slot{};
+    CUresult status = acquire_slot(slot, reference);
+    if (status != CUDA_SUCCESS) return status;
+    {
+        RemoteCall call(Op::kCopy, sizeof(Copy));
+        if (call.open()) {
+            Copy record = record_of(t, reference, CopyAnswer::kWord);
+            record.done_value = slot.done_value;
+            record.slot = slot.index;
+            call.in(record);
+            call.post();
+        }
+        if (call.status() != CUDA_SUCCESS) {
+            abandon_slot(slot);
+            return call.status();
+        }
+    }
+    status = wait_slot(slot);
+    return status == CUDA_SUCCESS ? take_async_error() : status;
+}
+
+CUresult copy_posted(const Transfer& t, uint32_t reference) {
+    RemoteCall call(Op::kCopy, sizeof(Copy));
+    if (!call.open()) return call.status();
+    call.in(record_of(t, reference, CopyAnswer::kEnqueued));
+    return call.post();
+}
+
+// Longer than the client spins for a word: from here on it might as well sleep for an answer.
+constexpr uint64_t kLongestWatched = 2u << 20;
 
 CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, Manner manner,
                        bool in_device) {
-    bool wait = manner == Manner::kSynchronous && !in_device;
     CUresult status;
-    {
-        RemoteCall call(Op::kCopy, sizeof(Copy));
-        if (!call.open()) return call.status();
-        call.in(record_of(t, reference, wait));
-        status = manner == Manner::kSynchronous ? call.wait() : call.post();
+    if (manner == Manner::kAsynchronous) {
+        status = copy_posted(t, reference);
+    } else if (in_device || t.width * t.height * t.depth > kLongestWatched) {
+        status = copy_answered(t, reference, in_device);
+    } else {
+        status = copy_watched(t, reference);
     }
     note_use(stream);
-    if (wait) after_sync();
+    if (manner == Manner::kSynchronous && !in_device) after_sync();
     return status;
 }
 
@@ -198,7 +242,7 @@ CUresult resolve_for_graph(Transfer t, Copy& copy) {
     Located to, from;
     CUresult status = prepare(t, to, from);
     if (status == CUDA_SUCCESS) status = lend_ends(t, to, from);
-    if (status == CUDA_SUCCESS) copy = record_of(t, 0, 0);
+    if (status == CUDA_SUCCESS) copy = record_of(t, 0, CopyAnswer::kEnqueued);
     return status;
 }
 

@@ -74,7 +74,7 @@ Transfer shaped(const D& copy) {
 // `stream` is canonical: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created stream.
 CUresult transfer(Transfer transfer, CUstream stream, Manner manner);
 
-// Graph nodes: the Copy record for a descriptor, its ends resolved, stream and wait left 0.
+// Graph nodes: the Copy record for a descriptor, its ends resolved, the rest left 0.
 // NOT_SUPPORTED when an end is pageable memory that cannot be lent (lent.h).
 CUresult resolve_for_graph(Transfer transfer, protocol::Copy& copy);
 

@@ -9,8 +9,10 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
+#include "interpose/entry/coverage.h"
 #include "interpose/entry/process.h"
 #include "interpose/entry/real_driver.h"
+#include "interpose/entry/runtime_table.h"
 
 namespace smt::interpose {
 
@@ -26,6 +28,7 @@ constexpr unsigned char kModuleFacts[4] = {0x6e, 0x16, 0x3f, 0xbe};
 constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 constexpr size_t kMostSlots = 128;
+constexpr RuntimeTable kRuntimeTable = {sizeof(RuntimeTable), report_unsupported_runtime};
 
 using Destructor = void (*)(CUcontext, void* key, void* value);
 
@@ -42,11 +45,9 @@ struct Stored {
 
 constinit std::atomic<Stored*> stored{nullptr};
 constinit pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit const void* const* real_storage = nullptr;
 
 // A copy of a real table in which some slots are ours. Its first word is its size in bytes.
 struct Copied {
-    const void* const* real;
     const void* slots[kMostSlots];
 };
 constinit Copied checks{};
@@ -63,8 +64,6 @@ Stored* find_stored(CUcontext context, void* key) {
 }
 
 CUresult storage_put(CUcontext context, void* key, void* value, Destructor destructor) {
-    if (native())
-        return reinterpret_cast<decltype(&storage_put)>(real_storage[0])(context, key, value, destructor);
     if (!ready()) return not_ready();
     if (!context) context = current_context();
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
@@ -89,7 +88,6 @@ CUresult storage_put(CUcontext context, void* key, void* value, Destructor destr
 }
 
 CUresult storage_delete(CUcontext context, void* key) {
-    if (native()) return reinterpret_cast<decltype(&storage_delete)>(real_storage[1])(context, key);
     if (!ready()) return not_ready();
     if (!context) context = current_context();
     Stored* found = find_stored(context, key);
@@ -100,7 +98,6 @@ CUresult storage_delete(CUcontext context, void* key) {
 // Miss: INVALID_HANDLE. No active context, also after a reset of it: INVALID_CONTEXT, which is what
 // tells cudart to retain the primary context (again).
 CUresult storage_get(void** value, CUcontext context, void* key) {
-    if (native()) return reinterpret_cast<decltype(&storage_get)>(real_storage[2])(value, context, key);
     if (!ready()) return not_ready();
     if (!context) context = current_context();
     if (!is_active(context)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -113,63 +110,26 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
 // The real one has no size word either.
 constinit const void* own_storage[4]{};
 
-// Each runtime in the process introduces itself to the checks once, before it is known whether it
-// will need them. The real ones are told only if the process turns native.
-struct Introduction {
-    void* words[3];
-};
-constexpr uint32_t kMostRuntimes = 64;
-constinit Introduction introductions[kMostRuntimes]{};
-constinit std::atomic<uint32_t> introduced{0};
-
-using RealIntroduce = int (*)(void*, void*, void*);
-
-void introduce_to_real_checks() {
-    pthread_mutex_lock(&tables_lock);
-    uint32_t count = introduced.exchange(0, std::memory_order_acq_rel);
-    for (uint32_t i = 0; i < count && i < kMostRuntimes; ++i) {
-        void* const(&words)[3] = introductions[i].words;
-        reinterpret_cast<RealIntroduce>(checks.real[3])(words[0], words[1], words[2]);
-    }
-    pthread_mutex_unlock(&tables_lock);
-}
-
-int check_context(void* context, unsigned* result, const void** more) {
-    if (native()) {
-        if (introduced.load(std::memory_order_acquire) != 0) introduce_to_real_checks();
-        return reinterpret_cast<decltype(&check_context)>(checks.real[2])(context, result, more);
-    }
+// What the runtime checks concerns the process's own contexts, of which there are none: all is well, and
+// the runtimes' introductions are for nobody.
+int check_context(void*, unsigned* result, const void**) {
     if (result) *result = 0;
     return 0;
 }
-
-int introduce(void* first, void* second, void* third) {
-    if (native()) return reinterpret_cast<RealIntroduce>(checks.real[3])(first, second, third);
-    pthread_mutex_lock(&tables_lock);
-    uint32_t count = introduced.load(std::memory_order_relaxed);
-    if (count < kMostRuntimes) {
-        introductions[count] = {{first, second, third}};
-        introduced.store(count + 1, std::memory_order_release);
-    }
-    pthread_mutex_unlock(&tables_lock);
-    return 0;
-}
+int introduce(void*, void*, void*) { return 0; }
 
 bool is(const CUuuid* id, const unsigned char (&prefix)[4]) { return memcmp(id->bytes, prefix, sizeof prefix) == 0; }
 
 // cuBLAS, cuDNN and PyTorch ask for the current context here, and below for its number and for that
 // of the stream they are about to use.
 CUresult current_for_tools(CUcontext* context) {
-    if (native()) return reinterpret_cast<decltype(&current_for_tools)>(tools_storage.real[2])(context);
     if (!ready()) return not_ready();
     if (context) *context = current_context();
     return CUDA_SUCCESS;
 }
 
 // The same two functions stand in the table of the runtime's own callback hooks.
-template <Copied& table>
 CUresult context_number(CUcontext context, uint64_t* number) {
-    if (native()) return reinterpret_cast<decltype(&context_number<table>)>(table.real[4])(context, number);
     if (!ready()) return not_ready();
     unsigned long long id = 0;
     CUresult status = driver::cuCtxGetId(context, &id);
@@ -177,9 +137,7 @@ CUresult context_number(CUcontext context, uint64_t* number) {
     return status;
 }
 
-template <Copied& table>
-CUresult stream_number(CUcontext context, CUstream stream, uint64_t* number) {
-    if (native()) return reinterpret_cast<decltype(&stream_number<table>)>(table.real[3])(context, stream, number);
+CUresult stream_number(CUcontext, CUstream stream, uint64_t* number) {
     if (!ready()) return not_ready();
     unsigned long long id = 0;
     CUresult status = driver::cuStreamGetId(stream ? stream : CU_STREAM_LEGACY, &id);
@@ -189,11 +147,7 @@ CUresult stream_number(CUcontext context, CUstream stream, uint64_t* number) {
 
 // cuBLAS keeps a workspace for each stream: it asks for what stands behind a handle, and then for the
 // number of that. What stands behind a handle of ours is the handle itself.
-CUresult stream_behind(CUcontext context, CUstream stream, CUstream* behind, int per_thread) {
-    if (native()) {
-        auto real = reinterpret_cast<decltype(&stream_behind)>(context_facts.real[51]);
-        return real(context, stream, behind, per_thread);
-    }
+CUresult stream_behind(CUcontext, CUstream stream, CUstream* behind, int per_thread) {
     if (!ready()) return not_ready();
     if (!behind) return CUDA_ERROR_INVALID_VALUE;
     *behind = stream ? stream : per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -201,21 +155,15 @@ CUresult stream_behind(CUcontext context, CUstream stream, CUstream* behind, int
 }
 
 CUresult number_behind(CUcontext context, CUstream behind, uint64_t* number) {
-    if (native()) return reinterpret_cast<decltype(&number_behind)>(context_facts.real[39])(context, behind, number);
-    return stream_number<context_facts>(context, behind, number);
+    return stream_number(context, behind, number);
 }
 
 // The runtime tells tools of its calls through this. Whoever listens, cuBLAS among them, would take
 // our handles for the driver's own, so nobody is told.
-int tell_nobody(int call, void* data) {
-    if (native()) return reinterpret_cast<decltype(&tell_nobody)>(runtime_hooks.real[1])(call, data);
-    return 0;
-}
+int tell_nobody(int, void*) { return 0; }
 
 // cuFFT finds the kernel of a module it has just loaded by having all of them shown to a callback.
-int visit_functions(CUcontext context, CUmodule module, void (*visit)(void* state, CUfunction), void* state) {
-    if (native())
-        return reinterpret_cast<decltype(&visit_functions)>(module_facts.real[7])(context, module, visit, state);
+int visit_functions(CUcontext, CUmodule module, void (*visit)(void* state, CUfunction), void* state) {
     unsigned count = 0;
     if (!ready() || !visit || driver::cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS) return 0;
     CUfunction* functions = static_cast<CUfunction*>(calloc(count + 1, sizeof(CUfunction)));
@@ -233,13 +181,12 @@ struct Replaced {
 template <size_t kCount>
 const void* serve(Copied& copied, const void* table, const Replaced (&replaced)[kCount]) {
     pthread_mutex_lock(&tables_lock);
-    if (!copied.real) {
+    if (!copied.slots[0]) {
         const void* const* real = static_cast<const void* const*>(table);
         size_t slots = reinterpret_cast<uintptr_t>(real[0]) / sizeof(void*);
         if (slots > kMostSlots) slots = kMostSlots;
         for (size_t i = 0; i < slots; ++i) copied.slots[i] = real[i];
         for (const Replaced& each : replaced) copied.slots[each.slot] = each.function;
-        copied.real = real;
     }
     pthread_mutex_unlock(&tables_lock);
     return copied.slots;
@@ -250,12 +197,11 @@ const void* address(Function* function) {
     return reinterpret_cast<const void*>(function);
 }
 
-const void* serve_storage(const void* table) {
+const void* serve_storage() {
     pthread_mutex_lock(&tables_lock);
     own_storage[0] = reinterpret_cast<const void*>(&storage_put);
     own_storage[1] = reinterpret_cast<const void*>(&storage_delete);
     own_storage[2] = reinterpret_cast<const void*>(&storage_get);
-    real_storage = static_cast<const void* const*>(table);
     pthread_mutex_unlock(&tables_lock);
     return own_storage;
 }
@@ -286,26 +232,31 @@ namespace driver {
 
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
+    if (memcmp(id, &kRuntimeTableId, sizeof *id) == 0) {
+        *table = &kRuntimeTable;
+        return CUDA_SUCCESS;
+    }
+    settle_fallback();
     const DriverApi* real = real_driver();
     if (!real || !real->cuGetExportTable) return CUDA_ERROR_NOT_FOUND;
     CUresult status = real->cuGetExportTable(table, id);
-    if (status != CUDA_SUCCESS) return status;
-    if (is(id, kLocalStorage)) *table = serve_storage(*table);
+    if (status != CUDA_SUCCESS || native()) return status;
+    if (is(id, kLocalStorage)) *table = serve_storage();
     if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(introduce)}});
     if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});
     if (is(id, kModuleFacts)) *table = serve(module_facts, *table, {{7, address(visit_functions)}});
     if (is(id, kContextFacts)) {
         *table = serve(context_facts, *table,
-                       {{3, address(stream_number<context_facts>)},
-                        {4, address(context_number<context_facts>)},
+                       {{3, address(stream_number)},
+                        {4, address(context_number)},
                         {39, address(number_behind)},
                         {51, address(stream_behind)}});
     }
     if (is(id, kRuntimeHooks)) {
         *table = serve(runtime_hooks, *table,
                        {{1, address(tell_nobody)},
-                        {3, address(stream_number<runtime_hooks>)},
-                        {4, address(context_number<runtime_hooks>)}});
+                        {3, address(stream_number)},
+                        {4, address(context_number)}});
     }
     return CUDA_SUCCESS;
 }

@@ -75,7 +75,7 @@ struct ServerName {
 bool name_server(CUdevice device, ServerName& name) {
     const DriverApi* driver = real_driver();
     if (!driver) {
-        strcpy(name.key, kOnlyKey);
+        strcpy(name.key, wants_simulated_device() ? environment::kSimulatedKey : kOnlyKey);
         name.visible_or_null = nullptr;
         return true;
     }
@@ -124,8 +124,10 @@ CUresult initialise_locked() {
     if (!fork_guarded) fork_guarded = pthread_atfork(nullptr, nullptr, in_forked_child) == 0;
     if (real_driver()) {
         CUresult status = initialise_real_driver();
-        if (status == CUDA_SUCCESS) process_state.store(State::kLocal, std::memory_order_release);
-        return status;
+        if (status != CUDA_SUCCESS) return status;
+        process_state.store(State::kLocal, std::memory_order_release);
+        if (wants_native()) connect_locked(0);   // now or never: no handle, no table of ours was given out
+        return CUDA_SUCCESS;
     }
     process_state.store(State::kLocal, std::memory_order_release);
     CUresult status = connect_locked(0);
@@ -156,6 +158,10 @@ CUresult initialise() {
     CUresult status = initialise_locked();
     pthread_mutex_unlock(&state_lock);
     return status;
+}
+
+void settle_fallback() {
+    if (state() == State::kFresh && wants_native()) initialise();
 }
 
 CUresult connect(CUdevice device) {

@@ -1,12 +1,15 @@
 // The state of this process as a virtual driver.
 //
 //   kFresh  --cuInit--> kLocal --first call that needs the server--> kRemote --server died--> kLost
-//                          \--no server--> kLost (a clear error) or kNative (SMT_FALLBACK=native)
+//                              \--no server--> kLost, with a clear error
+//   with SMT_FALLBACK=native, where the first call decides:
+//   kFresh  --cuInit--> kRemote, or kNative when there is no server
 //   any but kFresh --fork--> kForked, in the child
 //
 // kLocal:  cuInit succeeded; device queries are answered by the real driver. Without a real driver
 //          cuInit connects at once.
-// kNative: every entry point forwards to the real driver. Reached only while no handle was given out.
+// kNative: every entry point forwards to the real driver. Reached only before any handle or table of
+//          ours was given out, which is why the first call decides, for GPU 0 of those visible.
 // kForked: the child of a process that used CUDA; nothing here may touch what the parent owns.
 //
 // How a stub begins:
@@ -48,6 +51,9 @@ inline CUresult not_ready() { return CUDA_ERROR_NOT_INITIALIZED; }
 
 // cuInit. Thread-safe; the work is done once.
 CUresult initialise();
+// Where SMT_FALLBACK=native asks for it, decides between the server and the GPU itself. For what is
+// called before cuInit and cannot be taken back.
+void settle_fallback();
 // Opens the session, once, for the GPU `device` (a driver ordinal; the first call decides). After
 // it: kRemote and SUCCESS; kNative and SUCCESS; or the error every later call will return as well.
 CUresult connect(CUdevice device = 0);

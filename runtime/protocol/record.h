@@ -79,7 +79,7 @@ enum class Op : uint16_t {
     kLinkComplete = 73,        // u64 state -> LinkResult, logs; the image is read with kDownload
     kDownload = 74,            // Download -> bytes
     kGetGlobal = 75,           // ObjectRef, name -> MemAllocated
-    kUnsupported = 76,         // u32 index of the entry point in the coverage table -> no reply: counted
+    kUnsupported = 76,         // u32 index in the coverage table; behind its end, in the runtime's -> no reply: counted
     kLinkCreate = 77,          // LinkCreate, options -> u64 state
     kLinkDestroy = 78,         // u64 state -> status
     kStreamUpdateCapture = 79, // StreamUpdateCapture, node ids, CUgraphEdgeData -> status
@@ -122,13 +122,17 @@ struct CopyEnd {
 };
 static_assert(sizeof(CopyEnd) == 56);
 
+enum class CopyAnswer : uint32_t { kEnqueued = 0, kDone = 1, kWord = 2 };
 struct Copy {                   // everything but pageable memory
     CopyEnd to, from;
     uint64_t width_bytes, height, depth;
     uint32_t stream;
-    uint32_t wait;              // 1: answer when it is done, 0: when it is enqueued
+    CopyAnswer answer;
+    uint64_t done_value;        // kWord: the GPU stores it in the word of staging slot `slot`
+    uint32_t slot;
+    uint32_t reserved;
 };
-static_assert(sizeof(Copy) == 144);
+static_assert(sizeof(Copy) == 160);
 
 struct CopySlot {               // one staging slot to or from the device; row-packed in the slot
     CopyEnd device;             // the other end
@@ -219,7 +223,7 @@ struct GraphCopyNode {          // then dependency_count u64
     uint32_t dependency_count;
     uint64_t graph;
     uint64_t node;
-    Copy copy;                  // stream and wait unused
+    Copy copy;                  // what follows depth unused
 };
 struct GraphHostNode {          // then dependency_count u64
     NodeOperation operation;

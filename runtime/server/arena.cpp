@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace smt::runtime::server {
 
@@ -15,6 +17,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 constexpr uint64_t kStagingBytes = protocol::kStagingSlots * protocol::kStagingSlotBytes;
+constexpr auto kUnregisterPoll = std::chrono::milliseconds(1);
 constexpr uint32_t kWords = protocol::kEventWords + protocol::kServerWords;
 
 }  // namespace
@@ -53,11 +56,16 @@ bool Arena::map(uint64_t base) {
 
 void Arena::unmap() {
     if (!base_) return;
+    auto unregister = [this](uint64_t offset) {
+        while (driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset)) == CUDA_ERROR_NOT_READY)
+            std::this_thread::sleep_for(kUnregisterPoll);
+    };
+    blocks_.merge(dying_);
     for (const auto& [offset, block] : blocks_) {
-        if (block.pinned) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+        if (block.pinned) unregister(offset);
     }
     blocks_.clear();
-    if (words_registered_) driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + protocol::kWordsOffset));
+    if (words_registered_) unregister(protocol::kWordsOffset);
     words_registered_ = false;
     munmap(reinterpret_cast<void*>(base_), protocol::kArenaBytes);
     base_ = 0;
@@ -121,6 +129,7 @@ void Arena::show_own(uint64_t offset, uint64_t bytes) {
 
 CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address) {
     if (bytes == 0 || bytes > protocol::kArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+    release_dying();
     uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
     uint64_t offset = 0;
     {
@@ -162,11 +171,32 @@ CUresult Arena::free_block(uint64_t address, bool host) {
         blocks_.erase(found);
         if (host) host_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
     }
+    release_dying();
+    CUresult status = release(offset, block);
+    if (status != CUDA_ERROR_NOT_READY) return status;
+    std::lock_guard lock(mutex_);
+    dying_[offset] = block;
+    return CUDA_SUCCESS;
+}
+
+CUresult Arena::release(uint64_t offset, const Block& block) {
     CUresult status = CUDA_SUCCESS;
-    if (block.pinned) status = driver_.cuMemHostUnregister(reinterpret_cast<void*>(address));
+    if (block.pinned) status = driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+    if (status == CUDA_ERROR_NOT_READY) return status;
     if (block.showing) show_own(offset, block.bytes);
     give_pages(offset, block.bytes);
     return status;
+}
+
+void Arena::release_dying() {
+    std::map<uint64_t, Block> dying;
+    {
+        std::lock_guard lock(mutex_);
+        dying.swap(dying_);
+    }
+    std::erase_if(dying, [this](const auto& each) { return release(each.first, each.second) != CUDA_ERROR_NOT_READY; });
+    std::lock_guard lock(mutex_);
+    dying_.merge(dying);
 }
 
 // A hole that reads as zeros, joined with its neighbours.

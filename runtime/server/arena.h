@@ -28,7 +28,8 @@ public:
     bool create(std::string& error);         // the file, with its seals
     bool map(uint64_t base);                 // false: not free there. Moves an arena without allocations
     CUresult register_words();               // after the client accepted the base
-    void unmap();                            // unregisters everything; no GPU work uses it any more
+    void unmap();                            // unregisters everything, which may take a while; no GPU
+                                             // work uses it any more
 
     int file() const { return file_; }
     uint64_t base() const { return base_; }
@@ -93,6 +94,8 @@ private:
     void show_own(uint64_t offset, uint64_t bytes);
     CUresult allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address);
     CUresult free_block(uint64_t address, bool host);
+    CUresult release(uint64_t offset, const Block& block);   // NOT_READY: the driver would wait
+    void release_dying();
     void give_pages(uint64_t offset, uint64_t bytes);
     uint32_t take_words(uint32_t count);
 
@@ -104,6 +107,7 @@ private:
     mutable std::mutex mutex_;
     std::map<uint64_t, uint64_t> free_;      // offset -> bytes
     std::map<uint64_t, Block> blocks_;       // offset -> block
+    std::map<uint64_t, Block> dying_;        // freed, but the driver cannot let go of them yet
     std::vector<Staging> idle_staging_;
     std::vector<Word> idle_words_;
     uint32_t next_word_ = protocol::kEventWords;

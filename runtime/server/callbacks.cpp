@@ -48,8 +48,8 @@ CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_dat
         return status;
     }
     stream.callback.value = value;
-    return driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index), value,
-                                          CU_STREAM_WAIT_VALUE_GEQ);
+    stream.awaited_by_nobody.store(value);
+    return CUDA_SUCCESS;
 }
 
 CUresult Callbacks::capture(CUstream stream, uint64_t function, uint64_t user_data, uint64_t client_stream,

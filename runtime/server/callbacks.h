@@ -2,8 +2,8 @@
 // callback thread through SessionHeader, and the client stores a completion word when the function
 // returned. Nothing of the application ever runs in the server.
 //
-//   on a stream:  a driver host function pushes the slot, then the stream waits for the word:
-//                 the driver's callback thread, which all tenants share, is never held up
+//   on a stream:  a driver host function pushes the slot; what comes after it on the stream waits for
+//                 the word: the driver's callback thread, which all tenants share, is never held up
 //   in a graph:   the driver's host function waits for the word itself, or for the session's end
 #pragma once
 

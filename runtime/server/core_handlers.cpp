@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "coverage.gen.h"
+#include "cudart_coverage.gen.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
@@ -127,7 +128,7 @@ CUresult find_ordered(Call& call, StreamPointer* stream) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     Streams& streams = call.session.streams();
     CUresult status = streams.find(request.stream, call.lane, stream);
-    return status == CUDA_SUCCESS ? streams.prepare(**stream) : status;
+    return status == CUDA_SUCCESS ? streams.order(**stream) : status;
 }
 
 CUresult stream_synchronize(Call& call) {
@@ -142,7 +143,7 @@ CUresult stream_synchronize(Call& call) {
 CUresult stream_query(Call& call) {
     StreamPointer stream;
     CUresult status = find_ordered(call, &stream);
-    return status == CUDA_SUCCESS ? call.driver.cuStreamQuery(stream->handle) : status;
+    return status == CUDA_SUCCESS ? call.session.streams().query(*stream) : status;
 }
 
 CUresult context_synchronize(Call& call) {
@@ -180,9 +181,11 @@ CUresult host_function(Call& call) {
 }
 
 CUresult unsupported(Call& call) {
+    constexpr uint32_t kDriverFunctions = std::size(kCoverage);
     uint32_t index = call.in.scalar<uint32_t>();
-    if (!call.in.good() || index >= std::size(kCoverage)) return CUDA_ERROR_INVALID_VALUE;
-    call.session.count_unsupported(kCoverage[index].symbol);
+    if (!call.in.good() || index >= kDriverFunctions + std::size(kRuntimeCoverage)) return CUDA_ERROR_INVALID_VALUE;
+    call.session.count_unsupported(index < kDriverFunctions ? kCoverage[index].symbol
+                                                            : kRuntimeCoverage[index - kDriverFunctions].symbol);
     return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/server/streams.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 #include "runtime/server/lane.h"
@@ -10,6 +12,10 @@ namespace {
 
 // More than any program keeps; a program that leaks streams fails before the server does.
 constexpr size_t kMaxStreams = 64u << 10;
+
+// How synchronize() looks for the end of a host function, which the client tells by a word.
+constexpr long kShortestNap = 20'000;   // ns
+constexpr long kLongestNap = 500'000;
 
 void remove(std::vector<StreamPointer>& list, const Stream* stream) {
     std::erase_if(list, [&](const StreamPointer& each) { return each.get() == stream; });
@@ -77,7 +83,7 @@ void Streams::retire(const StreamPointer& stream) {
 void Streams::let_go(const StreamPointer& stream) {
     retired_.push_back(stream);
     std::erase_if(retired_, [&](const StreamPointer& each) {
-        if (each->busy() && driver_.cuStreamQuery(each->handle) == CUDA_ERROR_NOT_READY) return false;
+        if (each->busy() && query(*each) == CUDA_ERROR_NOT_READY) return false;
         if (each->unjoined.load()) {
             size_t before = unjoined_.size();
             remove(unjoined_, each.get());
@@ -112,6 +118,24 @@ CUresult Streams::find(uint32_t reference, Lane& lane, StreamPointer* stream) {
 }
 
 CUresult Streams::prepare(Stream& stream) {
+    CUresult status = order(stream);
+    return status == CUDA_SUCCESS ? wait_function(stream) : status;
+}
+
+CUresult Streams::wait_function(Stream& stream) {
+    if (stream.awaited_by_nobody.load() == 0) return CUDA_SUCCESS;
+    std::lock_guard lock(stream.callback_mutex);
+    CUresult status = CUDA_SUCCESS;
+    if (stream.function_runs()) {
+        status = driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
+                                                stream.awaited_by_nobody.load(), CU_STREAM_WAIT_VALUE_GEQ);
+    }
+    // Only now: another thread's work on this stream must not overtake the wait.
+    if (status == CUDA_SUCCESS) stream.awaited_by_nobody.store(0);
+    return status;
+}
+
+CUresult Streams::order(Stream& stream) {
     if (&stream == legacy_.get()) return join_blocking(stream);
     return stream.blocking ? wait_legacy(stream) : CUDA_SUCCESS;
 }
@@ -135,6 +159,7 @@ CUresult Streams::join_blocking(Stream& legacy) {
         stream->unjoined.exchange(false);
         CUresult status = CUDA_SUCCESS;
         if (!stream->join) status = driver_.cuEventCreate(&stream->join, CU_EVENT_DISABLE_TIMING);
+        if (status == CUDA_SUCCESS) status = wait_function(*stream);
         if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(stream->join, stream->handle);
         if (status == CUDA_SUCCESS) status = driver_.cuStreamWaitEvent(legacy.handle, stream->join, 0);
         if (status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
@@ -150,6 +175,7 @@ CUresult Streams::wait_legacy(Stream& stream) {
     CUresult status = CUDA_SUCCESS;
     if (legacy_recorded_ != generation) {
         if (!legacy_event_) status = driver_.cuEventCreate(&legacy_event_, CU_EVENT_DISABLE_TIMING);
+        if (status == CUDA_SUCCESS) status = wait_function(*legacy_);
         if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(legacy_event_, legacy_->handle);
         if (status != CUDA_SUCCESS) return status;
         legacy_recorded_ = generation;
@@ -174,20 +200,23 @@ void Streams::note_use(Stream& stream) {
     unjoined_count_.fetch_add(1);
 }
 
-bool Streams::idle(const Stream& stream) const {
-    if (captures_.load() > 0 || stream.busy()) return false;
-    if (&stream == legacy_.get()) return unjoined_count_.load() == 0;
-    return !stream.blocking || !legacy_->busy();
-}
-
 CUresult Streams::synchronize(Stream& stream) {
     uint64_t uses = stream.uses.load();
     CUresult status = driver_.cuStreamSynchronize(stream.handle);
     if (status != CUDA_SUCCESS) return status;
+    for (long nap = kShortestNap; stream.function_runs(); nap += nap < kLongestNap ? nap / 4 : 0) {
+        timespec rest{0, nap};
+        nanosleep(&rest, nullptr);
+    }
     uint64_t known = stream.synchronized.load();
     while (known < uses && !stream.synchronized.compare_exchange_weak(known, uses)) {
     }
     return CUDA_SUCCESS;
+}
+
+CUresult Streams::query(const Stream& stream) const {
+    CUresult status = driver_.cuStreamQuery(stream.handle);
+    return status == CUDA_SUCCESS && stream.function_runs() ? CUDA_ERROR_NOT_READY : status;
 }
 
 CUresult Streams::synchronize_all() {
@@ -203,8 +232,7 @@ CUresult Streams::synchronize_all() {
 CUresult Streams::query_all() {
     for (const StreamPointer& stream : all()) {
         if (!stream->busy() || capturing(stream->handle)) continue;
-        CUresult status = driver_.cuStreamQuery(stream->handle);
-        if (status != CUDA_SUCCESS) return status;
+        if (CUresult status = query(*stream)) return status;
     }
     return CUDA_SUCCESS;
 }

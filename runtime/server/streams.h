@@ -8,6 +8,10 @@
 //   legacy used:    every blocking stream with work since the last join: record there, wait here
 //   blocking used:  if the legacy stream worked since this one last waited: record there, wait here
 //
+// A host function runs in the client, for as long as it likes. The GPU is made to wait for it only when
+// something is enqueued behind it: a waiting stream stops its hardware queue, which it may share with
+// another tenant's stream.
+//
 // A use is noted after its record was enqueued. Two threads that race have no order to keep; a
 // thread that comes later finds the note, because its lane waited for that record (kWaitLane).
 //
@@ -49,9 +53,15 @@ struct Stream : std::enable_shared_from_this<Stream> {
     std::atomic<uint64_t> legacy_seen{0};    // blocking: legacy generation it has waited for
     CUevent join = nullptr;                  // guarded by Streams::join_mutex_
     std::mutex callback_mutex;               // one host function at a time is enqueued
-    Arena::Word callback;                    // guarded by callback_mutex
+    Arena::Word callback;                    // guarded by callback_mutex; the index never changes again
+    std::atomic<uint64_t> awaited_by_nobody{0};   // the word's value when the last host function has
+                                                  // returned; 0: the stream's work waits for it, or none
 
     bool busy() const { return uses.load() != synchronized.load(); }
+    bool function_runs() const {
+        uint64_t value = awaited_by_nobody.load();
+        return value != 0 && arena.word(callback.index).load(std::memory_order_acquire) < value;
+    }
 };
 using StreamPointer = std::shared_ptr<Stream>;
 
@@ -68,15 +78,15 @@ public:
     CUresult destroy(uint32_t reference);
     CUresult find(uint32_t reference, Lane& lane, StreamPointer* stream);   // makes the lane's own one
 
-    // Before work is enqueued: the legacy ordering. After it was: the note.
+    // Before work is enqueued: the legacy ordering, and the wait for a host function. After it was:
+    // the note. order() is the first half, for those who only ask.
     CUresult prepare(Stream& stream);
+    CUresult order(Stream& stream);
+    CUresult wait_function(Stream& stream);
     void note_use(Stream& stream);
 
-    // Whether work enqueued on the stream now would have nothing to wait for, as far as is known without
-    // asking the driver. False while anything of the session is captured.
-    bool idle(const Stream& stream) const;
-
     CUresult synchronize(Stream& stream);
+    CUresult query(const Stream& stream) const;   // SUCCESS, NOT_READY or the error
     // Waits for all work of the session that was enqueued before the call. Skips capturing streams.
     CUresult synchronize_all();
     // Whether work is under way: SUCCESS, NOT_READY or the error.

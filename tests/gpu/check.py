@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Runs the test programs natively and under libsmt.so and compares what they print and return.
 
-Each program: natively (the reference), preloaded alone on a server of its own, and preloaded eight
+Each program: natively (the reference), preloaded while nobody else uses its server, and preloaded eight
 times at once on one server. While nothing but preloaded programs run, nvidia-smi must show smtd
 alone. Python programs: natively, preloaded alone, and preloaded in pairs. One JSON line a run; the
 table comes last. Exit code 0 when everything that ran was right.
 """
 import argparse
 import concurrent.futures
+import contextlib
 import difflib
 import os
+import queue
 import re
 import sys
 import time
@@ -28,6 +30,7 @@ class Checker:
         self.lines = Lines(os.path.join(options.out, "check.jsonl") if options.out else None)
         self.deadline = time.monotonic() + options.budget
         self.references = {}
+        self.idle_runtimes = queue.Queue()
         self.environment = base_environment()
         # Python packages bring their own CUDA libraries: the toolkit's must not come first.
         self.python_environment = base_environment(with_libraries=False)
@@ -111,9 +114,21 @@ class Checker:
         return Child(command, environment, self.places.preload, self.timeout_of(kind))
 
     def alone(self, item):
-        with Runtime(self.places) as runtime:
+        runtime = self.idle_runtimes.get()
+        try:
+            runtime.mark()
             done = self.start(item, runtime, item[0]).finish()
             self.record("alone", item[0], item[1], [done], runtime)
+        finally:
+            self.idle_runtimes.put(runtime)
+
+    def all_alone(self, items):
+        """Each program has a server to itself, which serves one after the other: starting one takes a second."""
+        with contextlib.ExitStack() as stack:
+            for _ in range(self.options.jobs):
+                self.idle_runtimes.put(stack.enter_context(Runtime(self.places)))
+            self.in_parallel(self.options.jobs, self.alone, items)
+            self.idle_runtimes = queue.Queue()
 
     def together(self, item):
         with Runtime(self.places) as runtime:
@@ -137,14 +152,14 @@ class Checker:
     def check_programs(self):
         items = self.programs()
         self.in_parallel(self.options.jobs, self.native, items)
-        self.watched("programs alone", lambda: self.in_parallel(self.options.jobs, self.alone, items))
+        self.watched("programs alone", lambda: self.all_alone(items))
         self.watched("programs together", lambda: self.in_parallel(max(1, self.options.jobs // 2), self.together, items))
 
     def check_python(self):
         items = self.scripts()
         pairs = [(a, b) for i, a in enumerate(items) for b in items[i:]]
         self.in_parallel(self.options.jobs, self.native, items)
-        self.watched("python alone", lambda: self.in_parallel(self.options.jobs, self.alone, items))
+        self.watched("python alone", lambda: self.all_alone(items))
         self.watched("python pairs", lambda: self.in_parallel(self.options.jobs, self.pair, pairs))
 
     def table(self):

@@ -69,6 +69,7 @@ class Runtime:
         self.directory = tempfile.mkdtemp(prefix="smt-test-")
         os.chmod(self.directory, 0o700)
         self.settings = {"SMT_IDLE_SECONDS": "60", **settings}
+        self.served_before, self.unsupported_before = 0, {}
 
     def __enter__(self):
         return self
@@ -101,11 +102,16 @@ class Runtime:
     def status(self):
         return self._ask(KIND_STATUS)
 
+    def mark(self):
+        """served() and unsupported() count from here on."""
+        self.served_before = (self.status() or {}).get("sessions_served", 0)
+        self.unsupported_before = self._count_unsupported() if self.served_before else {}
+
     def served(self, wanted, patience=1.0):
         """How many sessions the server has served, once it has counted `wanted` or time is up."""
         end = time.monotonic() + patience
         while True:
-            served = (self.status() or {}).get("sessions_served", 0)
+            served = (self.status() or {}).get("sessions_served", 0) - self.served_before
             if served >= wanted or time.monotonic() > end or not self.server_pids():
                 return served
             time.sleep(0.05)
@@ -153,6 +159,12 @@ class Runtime:
 
     def unsupported(self):
         """Counts by name of the unsupported functions met, or a string that says why not known."""
+        counts, before = self._count_unsupported(), self.unsupported_before
+        if isinstance(counts, str) or isinstance(before, str):
+            return counts
+        return {name: count - before.get(name, 0) for name, count in counts.items() if count > before.get(name, 0)}
+
+    def _count_unsupported(self):
         try:
             done = subprocess.run(["timeout", "-k", "2", "20", self.places.smt, "log", "--json"], text=True,
                                   env={**base_environment(), **self.variables()}, capture_output=True)

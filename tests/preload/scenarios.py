@@ -118,17 +118,18 @@ def fresh_memory(place):
     place.run("fresh", tenant="second")
 
 
-def pinned_copies(place):
-    """At once where the stream is idle, behind the kernel that writes what they read otherwise."""
-    program = place.start("pinned")
-    at_once = lambda: place.calls("cuMemcpyHtoD_v2_ptds") + place.calls("cuMemcpyDtoH_v2_ptds")
-    for gate in (1, 2, 3):
-        place.wait_reached(gate)
-        # One copy waits or has gone wrong by now; only then may the kernel end.
-        wait_for(lambda: place.calls("cuStreamSynchronize") >= gate or at_once() > 1, "the copy waits for the kernel")
-        place.open(gate)
-    finish(program)
-    assert at_once() == 1, f"{at_once()} copies went past their stream"
+def waiting_neighbour(place):
+    """A call that waits for the whole context is not made while a stream waits for its client."""
+    waiting = place.start("waits", tenant="neighbour")
+    assert waiting.stdout.readline() == "waiting\n"
+    before = place.calls("cuMemHostUnregister")
+    place.run("scale")
+    # All that the program had is freed but its pinned memory.
+    wait_for(lambda: re.search(r"sessions +1 open", place.status()), "one session is left")
+    assert place.calls("cuMemHostUnregister") == before, "the whole context was waited for"
+    finish(waiting)
+    wait_until_empty(place.program)
+    wait_for(lambda: place.calls("cuMemHostUnregister") > before, "the pinned memory is freed")
 
 
 def kill(place, how, in_the_middle):
@@ -212,7 +213,7 @@ def bystander(place):
 def wrong_version(place):
     held = bystander(place)
     pid = place.server_pid()
-    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more", hello(version=3)[:32]]:
+    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more", hello(version=4)[:32]]:
         with connect(place, packet) as client:
             answer = struct.unpack(WELCOME_FORMAT, client.recv(4096))
             text = answer[-1].split(b"\0")[0].decode()
@@ -336,7 +337,7 @@ def hundred_starts(place):
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, fork, fresh_memory, pinned_copies, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
+SCENARIOS = [threads, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
              wrong_version, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 

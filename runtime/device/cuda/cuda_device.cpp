@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/device/cuda/context_wide.h"
 #include "runtime/device/device.h"
 #include "runtime/protocol/environment.h"
 
@@ -47,6 +48,7 @@ public:
     bool open(const std::string& key, std::string& error) {
         key_ = key;
         if (!load(error) || !complete(error)) return false;
+        guard_context_wide_calls(driver_);
         auto check = [&](const char* call, CUresult status) {
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
             return status == CUDA_SUCCESS;
@@ -60,12 +62,12 @@ public:
         CUcontext context = nullptr;
         if (!check("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain(&context, device_))) return false;
         context_ = context;
-        if (!check("cuCtxSetCurrent", enter_thread())) return false;
+        if (!check("cuCtxSetCurrent", enter_thread(nullptr, kNoLane))) return false;
         read_properties();
         return true;
     }
 
-    CUresult enter_thread() const override {
+    CUresult enter_thread(Guest*, uint32_t) override {
         CUresult status = driver_.cuCtxSetCurrent(context_);
         if (status != CUDA_SUCCESS) return status;
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

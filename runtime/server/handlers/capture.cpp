@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/server/handlers/handlers.h"
+#include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server::handlers {
@@ -34,7 +35,12 @@ bool read(Call& call, uint64_t count, bool with_edges, Dependencies* dependencie
 
 CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     if (reference == protocol::kLegacyStream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return call.plain_stream(reference, stream);
+    StreamPointer found;
+    Streams& streams = call.session.streams();
+    if (CUresult status = streams.find(reference, call.lane, &found)) return status;
+    call.lane.hold(found);
+    *stream = found->handle;
+    return streams.capturing(found->handle) ? CUDA_SUCCESS : streams.wait_function(*found);
 }
 
 bool has_capture(Call& call, CUstream stream) {

@@ -7,10 +7,20 @@
 
 namespace smt::runtime::server::handlers {
 
+using protocol::CopyAnswer;
+
 namespace {
 
-// Enqueues the copy and, behind it, the word that tells the client. With device output on its way
-// a copy from the device is waited for here, because to the application it is a synchronisation.
+// Enqueues the word that tells the client behind the copy. With device output on its way a copy that
+// the client waits for is waited for here, because to the application it is a synchronisation.
+CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value, bool synchronizes) {
+    if (synchronizes && call.session.code().output_expected().exchange(false)) {
+        if (CUresult status = await(call, stream)) return status;
+    }
+    return call.driver.cuStreamWriteValue64_v2(stream.handle, call.session.arena().word_address(word), value,
+                                               CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
 CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot, uint32_t word) {
     CopyPlan plan;
     if (CUresult status = plan_slot_copy(call, request, slot, &plan)) return status;
@@ -18,37 +28,36 @@ CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot,
     if (CUresult status = use_stream(call, request.stream, &stream)) return status;
     if (call.session.streams().capturing(stream->handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
-    if (!request.to_device && call.session.code().output_expected().exchange(false)) {
-        if (CUresult status = await(call, *stream)) return status;
-    }
-    return call.driver.cuStreamWriteValue64_v2(stream->handle, call.session.arena().word_address(word),
-                                               request.done_value, CU_STREAM_WRITE_VALUE_DEFAULT);
+    return tell_by_word(call, *stream, word, request.done_value, !request.to_device);
 }
 
-// A copy that is waited for on a stream with nothing before it needs no order, and one blocking call
-// of the driver is shorter than a copy, a synchronisation and their bookkeeping.
-bool nothing_before(Call& call, uint32_t reference) {
+CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
+    CopyPlan plan;
+    if (CUresult status = plan_copy(call, request, &plan)) return status;
     StreamPointer stream;
-    Streams& streams = call.session.streams();
-    return streams.find(reference, call.lane, &stream) == CUDA_SUCCESS && streams.idle(*stream);
+    if (CUresult status = use_stream(call, request.stream, &stream)) return status;
+    if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
+    if (request.answer == CopyAnswer::kEnqueued) return CUDA_SUCCESS;
+    // To wait on a stream that captures is the application's mistake, which the driver answers.
+    if (request.answer == CopyAnswer::kDone || call.session.streams().capturing(stream->handle))
+        return await(call, *stream);
+    return tell_by_word(call, *stream, word, request.done_value, true);
 }
 
 }  // namespace
 
+// Where the client waits for a slot's word, it is written whatever happens.
 CUresult handle_copy(Call& call) {
     protocol::Copy request;
+    uint64_t slot = 0;
+    uint32_t word = 0;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    CopyPlan plan;
-    if (CUresult status = plan_copy(call, request, &plan)) return status;
-    if (request.wait && plan.can_be_at_once() && nothing_before(call, request.stream))
-        return plan.carry_out_at_once(call.driver);
-    StreamPointer stream;
-    if (CUresult status = use_stream(call, request.stream, &stream)) return status;
-    if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
-    return request.wait ? await(call, *stream) : CUDA_SUCCESS;
+    if (request.answer != CopyAnswer::kWord) return copy(call, request, 0);
+    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = copy(call, request, word);
+    return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
 }
 
-// The client waits for the slot's word, so it is written whatever happens.
 CUresult handle_copy_slot(Call& call) {
     protocol::CopySlot request;
     uint64_t slot = 0;

@@ -96,13 +96,6 @@ CUresult CopyPlan::enqueue(const DriverApi& driver, CUstream stream) const {
     return driver.cuMemcpy3DAsync_v2(&solid, stream);
 }
 
-// On the per-thread default stream of the calling twin, which nothing else uses.
-CUresult CopyPlan::carry_out_at_once(const DriverApi& driver) const {
-    if (to.type == CU_MEMORYTYPE_HOST)
-        return driver.cuMemcpyDtoH_v2_ptds(reinterpret_cast<void*>(to.address), from.address, width);
-    return driver.cuMemcpyHtoD_v2_ptds(to.address, reinterpret_cast<const void*>(from.address), width);
-}
-
 CUresult CopyPlan::enqueue_linear(const DriverApi& driver, CUstream stream) const {
     bool to_host = to.type == CU_MEMORYTYPE_HOST;
     bool from_host = from.type == CU_MEMORYTYPE_HOST;

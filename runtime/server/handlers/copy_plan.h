@@ -32,11 +32,6 @@ struct CopyPlan {
     CUDA_MEMCPY3D shape() const;
     CUresult enqueue(const DriverApi& driver, CUstream stream) const;
 
-    // A linear copy between host and device can be carried out in one blocking call of the driver,
-    // ordered behind nothing.
-    bool can_be_at_once() const { return linear() && (to.type == CU_MEMORYTYPE_HOST) != (from.type == CU_MEMORYTYPE_HOST); }
-    CUresult carry_out_at_once(const DriverApi& driver) const;
-
 private:
     CUresult enqueue_linear(const DriverApi& driver, CUstream stream) const;
     CUDA_MEMCPY2D flat_shape() const;

@@ -108,7 +108,6 @@ CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream) {
 }
 
 CUresult await(Call& call, Stream& stream) {
-    call.lane.note_uses();   // so that the stream counts as idle afterwards
     CUresult status = call.session.streams().synchronize(stream);
     call.session.device_printf().collect(call.session);
     return status;

@@ -1,0 +1,20 @@
+// Driver calls that wait until the whole context is idle and keep every other thread's calls out
+// meanwhile. On an H200: cuMemHostUnregister, cuMemFree, cuMemFreeHost, cuArrayDestroy, a larger stack.
+//
+// Made at the wrong moment such a call never returns: a stream of another tenant waits for a word, or a
+// host function waits in the client, and the call that would end the wait is kept out. So they are made
+// while no stream waits for a client's doing, and meanwhile no stream begins to. Otherwise the table's
+//   cuMemHostUnregister                      answers NOT_READY: to be tried again
+//   cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
+//   cuCtxSetLimit                            waits
+// Work that merely takes long still holds them up, and with them everybody's next calls.
+#pragma once
+
+#include "driver_api.gen.h"
+
+namespace smt::runtime::device {
+
+// Puts the gate into a driver's table: what calls through the table passes it. Once in a process.
+void guard_context_wide_calls(DriverApi& driver);
+
+}  // namespace smt::runtime::device
