@@ -75,7 +75,7 @@ struct ServerName {
 bool name_server(CUdevice device, ServerName& name) {
     const DriverApi* driver = real_driver();
     if (!driver) {
-        strcpy(name.key, kOnlyKey);
+        strcpy(name.key, wants_simulated_device() ? environment::kSimulatedKey : kOnlyKey);
         name.visible_or_null = nullptr;
         return true;
     }

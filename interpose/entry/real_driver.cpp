@@ -55,6 +55,7 @@ void* open_in(const char* folder, size_t folder_bytes) {
 }
 
 void* find_driver() {
+    if (wants_simulated_device()) return nullptr;   // it would answer for another device
     const char* chosen = getenv(environment::kRealDriver);
     if (chosen && *chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
     const char* rest = getenv("LD_LIBRARY_PATH");
@@ -83,6 +84,11 @@ void load() {
 }
 
 }  // namespace
+
+bool wants_simulated_device() {
+    const char* device = getenv(environment::kDevice);
+    return device && strcmp(device, environment::kDeviceSimulated) == 0;
+}
 
 const DriverApi* real_driver() {
     if (looked.load(std::memory_order_acquire)) [[likely]]

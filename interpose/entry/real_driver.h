@@ -14,6 +14,9 @@
 
 namespace smt::interpose {
 
+// SMT_DEVICE=sim: then there is no real driver for this process.
+bool wants_simulated_device();
+
 // nullptr: there is none. Entries the driver does not export are null. Loads it at the first call.
 const DriverApi* real_driver();
 

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "driver_api.gen.h"
+#include "runtime/journal/journal.h"
 
 namespace smt::runtime::device {
 
@@ -22,7 +24,22 @@ struct Properties {
     int multiprocessors = 0;
     int compute_major = 0;
     int compute_minor = 0;
+    // A fault, what a kernel prints and the journal's entry of a launch reach the session they belong to
+    // by the device's own doing, and a fault ends that session's work only.
+    bool keeps_sessions_apart = false;
 };
+
+// A session, as its device sees it.
+class Guest {
+public:
+    virtual ~Guest() = default;
+    virtual uint32_t id() const = 0;
+    virtual const std::string& tenant() const = 0;
+    virtual void print(std::string_view text) = 0;                    // what its kernels say
+    virtual void lost(CUresult fault, const std::string& what) = 0;   // its kernel has faulted
+    virtual void tell(const std::string& line) = 0;                   // something about it, for the log
+};
+inline constexpr uint32_t kNoLane = ~0u;
 
 class Device {
 public:
@@ -37,8 +54,25 @@ public:
     const std::string& key() const { return key_; }   // names this device's files in the runtime directory
 
     // Makes the calling thread ready to serve: the context is current, and a capture of another
-    // thread does not forbid this thread's calls.
-    virtual CUresult enter_thread() const = 0;
+    // thread does not forbid this thread's calls. `guest`: its calls are for that session's lane.
+    virtual CUresult enter_thread(Guest* guest = nullptr, uint32_t lane = kNoLane) = 0;
+
+    // The rest is for devices that keep a clock of their own; CUDA needs none of it.
+
+    // Before a session exists: may hold it up until others have come. Its number, or 0: any.
+    virtual uint32_t admit(const std::string&) { return 0; }
+    virtual void arrived(Guest&) {}
+    virtual void leaving(Guest&) {}   // its program is gone: nobody waits for its next call
+    virtual void left(Guest&) {}
+    // Parts of a guest's memory that its kernels may touch from now on, or no longer. `forgotten`: the
+    // addresses are nobody's.
+    virtual void allocated(CUdeviceptr, uint64_t) {}
+    virtual void freed(CUdeviceptr, uint64_t) {}
+    virtual void forgotten(CUdeviceptr, uint64_t) {}
+    // True: the device writes this entry when the calling thread's next launch is over.
+    virtual bool announce(const journal::Entry&) { return false; }
+    virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) { journal.write(entry); }
+    virtual void attach(journal::Writer&) {}   // before the first session
 
 protected:
     Device() = default;
@@ -52,5 +86,7 @@ protected:
 
 // The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none.
 std::unique_ptr<Device> open_cuda(const std::string& key, std::string& error);
+// What SMT_DEVICE asks for; without it a GPU, or the simulated device when there is none (`notice` says so).
+std::unique_ptr<Device> open_device(const std::string& key, std::string& notice, std::string& error);
 
 }  // namespace smt::runtime::device

@@ -22,7 +22,7 @@
 namespace smt::runtime::journal {
 
 inline constexpr uint64_t kFileMagic = 0x4c4e524a544d53ull;  // "SMTJRNL"
-inline constexpr uint32_t kFileVersion = 1;
+inline constexpr uint32_t kFileVersion = 2;
 inline constexpr uint64_t kBusy = ~0ull;
 
 struct FileHeader {

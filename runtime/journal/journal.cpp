@@ -94,7 +94,7 @@ uint32_t Writer::name(std::string_view text) {
 
 uint64_t Writer::write(Entry entry) {
     if (!impl_) return 0;
-    if (entry.time_ns == 0) entry.time_ns = now_ns();
+    if (entry.time_ns == 0 && !entry.virtual_time) entry.time_ns = now_ns();
     entry.sequence = impl_->header().next.fetch_add(1, std::memory_order_relaxed);
     uint64_t* slot = slot_words(impl_->file, entry.sequence);
     if (!take(word(slot, 0), word(slot, 0).load(std::memory_order_relaxed))) return entry.sequence;

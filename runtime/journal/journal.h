@@ -14,6 +14,8 @@
 
 namespace smt::runtime::journal {
 
+inline constexpr int kPlaceWords = 4;   // 256 multiprocessors
+
 enum class Kind : uint32_t {
     kLaunch = 1,         // every field
     kSessionOpened = 2,  // name = tenant, text = program, value = pid
@@ -22,7 +24,8 @@ enum class Kind : uint32_t {
     kNote = 5,           // text: one clear line (a refused handshake, a fault, ...)
 };
 
-// POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC; names are indices of the name table.
+// POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock (`virtual_time`);
+// names are indices of the name table. Where a launch ran only a simulated device knows.
 struct Entry {
     uint64_t sequence = 0;  // set by the writer
     uint64_t time_ns = 0;   // when the server handed it to the driver
@@ -39,8 +42,11 @@ struct Entry {
     uint32_t block[3] = {};
     uint32_t registers = 0;     // per thread
     uint32_t shared_bytes = 0;  // static and dynamic, per block
+    uint64_t multiprocessors[kPlaceWords] = {};  // a bit for each that ran a block of it; all 0: not known
+    uint32_t blocks_together = 0;                // most blocks of it at one time on one of them
+    uint32_t virtual_time = 0;                   // 1: the times are virtual
 };
-static_assert(sizeof(Entry) == 96);
+static_assert(sizeof(Entry) == 136);
 
 inline constexpr uint32_t kEntries = 1u << 18;
 inline constexpr uint32_t kNameBytes = 8u << 20;

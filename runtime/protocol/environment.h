@@ -11,6 +11,37 @@ inline constexpr const char* kRuntimeDir = "SMT_RUNTIME_DIR";
 // The server's program. Path. Default: <directory of libsmt.so>/../bin/smtd. Client.
 inline constexpr const char* kServer = "SMT_SERVER";
 
+// Which device the server opens. "gpu": the CUDA driver's; "sim": the simulated one. Default: gpu where there
+// is one, else sim. Client (which server to ask), server, tools.
+inline constexpr const char* kDevice = "SMT_DEVICE";
+inline constexpr const char* kDeviceSimulated = "sim";
+inline constexpr const char* kDeviceGpu = "gpu";
+inline constexpr const char* kSimulatedKey = "simulated";   // names its server's files
+
+// The simulated device's multiprocessors. 1 to 256. Default: 8. Server.
+inline constexpr const char* kSimMultiprocessors = "SMT_SIM_SMS";
+inline constexpr long kSimMultiprocessorsDefault = 8;
+inline constexpr long kSimMultiprocessorsMax = 256;
+
+// Its memory. Bytes, with an optional K, M, G or T. Default: 8G. Server.
+inline constexpr const char* kSimMemory = "SMT_SIM_MEMORY";
+inline constexpr unsigned long kSimMemoryDefault = 8ul << 30;
+
+// Warp-instructions after which it ends a launch as one that never would. 0: never. Default: 2000000000. Server.
+inline constexpr const char* kSimStepLimit = "SMT_SIM_STEP_LIMIT";
+inline constexpr unsigned long kSimStepLimitDefault = 2'000'000'000;
+
+// How long its clock waits, in real milliseconds, for a program that neither submits work nor waits for any.
+// 1 to 60000. Default: 100. Longer: programs that compute between their calls keep the same virtual times in
+// every run. Server.
+inline constexpr const char* kSimGrace = "SMT_SIM_GRACE_MS";
+inline constexpr long kSimGraceDefault = 100;
+inline constexpr long kSimGraceMax = 60'000;
+
+// Sessions that must be there before its clock starts. 0 to 64. Default: 0. Server.
+inline constexpr const char* kSimTenants = "SMT_SIM_TENANTS";
+inline constexpr long kSimTenantsMax = 64;
+
 // The driver the server loads. Path. Default: libcuda.so.1 as the loader finds it. Server.
 inline constexpr const char* kDriver = "SMT_DRIVER";
 
@@ -40,11 +71,16 @@ inline constexpr long kIdleSecondsMax = 86400;
 // Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
 inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 
+// Whether our CUDA runtime names each function that it does not do on stderr, once. 0 or 1.
+// Default: 0 (`smt log` lists them). Client.
+inline constexpr const char* kReportUnsupported = "SMT_REPORT_UNSUPPORTED";
+
 // Not ours, read for the defaults above.
 inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
 
 // Not ours: what the command `smt` reads or sets for the programs it starts or examines.
 inline constexpr const char* kPreload = "LD_PRELOAD";
+inline constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 inline constexpr const char* kPath = "PATH";
 inline constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 inline constexpr const char* kCudaHome = "CUDA_HOME";

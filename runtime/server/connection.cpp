@@ -105,7 +105,9 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
     }
-    auto session = std::make_unique<Session>(server, server.next_session(), socket_, hello);
+    uint32_t number = server.device().admit(std::string(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant)));
+    if (number == 0) number = server.next_session();
+    auto session = std::make_unique<Session>(server, number, socket_, hello);
     if (!session->serve()) server.keep(std::move(session));
 }
 

@@ -111,7 +111,7 @@ bool Lane::staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const 
 }
 
 void Lane::run() {
-    if (CUresult status = session_.device().enter_thread(); status != CUDA_SUCCESS) {
+    if (CUresult status = session_.device().enter_thread(&session_, index_); status != CUDA_SUCCESS) {
         session_.end_because(fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
     }
     Step step = Step::kDone;
@@ -229,7 +229,7 @@ CUresult Lane::wait_lane(const RecordHeader& record) {
 }
 
 void Lane::finish(const RecordHeader& record, CUresult status, uint32_t reply_bytes) {
-    if (status != CUDA_SUCCESS && is_fatal(status)) session_.server().poison(status, &session_);
+    if (status != CUDA_SUCCESS && is_fatal(status)) session_.fault(status);
     LaneHeader& shared = header();
     if (!(record.flags & protocol::kWantsReply)) {
         int32_t none = 0;

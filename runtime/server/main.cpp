@@ -91,7 +91,9 @@ int serve(const Options& options, const Files& files) {
     if (!journal.error().empty()) log_line("no journal: " + journal.error());
 
     std::string error;
-    std::unique_ptr<device::Device> device = device::open_cuda(options.key, error);
+    std::string notice;
+    std::unique_ptr<device::Device> device = device::open_device(options.key, notice, error);
+    if (!notice.empty()) log_line(notice);
     std::unique_ptr<Server> server;
     if (device) {
         server = std::make_unique<Server>(*device, journal, device_printf);

@@ -14,6 +14,7 @@ namespace smt::runtime::server {
 
 Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf)
     : device_(device), journal_(journal), device_printf_(device_printf), started_(journal::now_ns()) {
+    device_.attach(journal_);
     device_.driver().cuStreamCreateWithPriority(&probe_, CU_STREAM_NON_BLOCKING, 0);
 }
 
@@ -21,11 +22,11 @@ Server::~Server() {
     if (probe_) device_.driver().cuStreamDestroy_v2(probe_);
 }
 
-void Server::note(const std::string& line) {
+void Server::note(const std::string& line, const Session* of) {
     journal::Entry entry;
     entry.kind = journal::Kind::kNote;
     entry.text = journal_.name(line);
-    journal_.write(entry);
+    device_.write(journal_, entry, of);
     log_line(line);
 }
 

@@ -35,7 +35,7 @@ public:
     AddressPlan& addresses() { return addresses_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
-    void note(const std::string& line);
+    void note(const std::string& line, const Session* of = nullptr);
 
     // From the moment its arena is mapped until that is unmapped.
     void add(Session& session);

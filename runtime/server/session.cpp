@@ -49,7 +49,7 @@ journal::Writer& Session::journal() { return server_.journal(); }
 void Session::count_launch() { server_.count_launch(); }
 
 void Session::note(const std::string& line) {
-    server_.note(fmt::format("session {} ({}, pid {}): {}", id_, tenant_, pid_, line));
+    server_.note(fmt::format("session {} ({}, pid {}): {}", id_, tenant_, pid_, line), this);
 }
 
 void Session::write_journal(journal::Kind kind, const std::string& text) {
@@ -59,7 +59,7 @@ void Session::write_journal(journal::Kind kind, const std::string& text) {
     entry.name = journal_name_;
     entry.text = journal().name(text);
     entry.value = static_cast<uint64_t>(pid_);
-    journal().write(entry);
+    device_.write(journal(), entry, this);
 }
 
 // Counts in the journal grow by doubling, so that a program that asks all day does not fill it.
@@ -75,7 +75,7 @@ void Session::count_unsupported(const char* function) {
     entry.session = id_;
     entry.name = journal().name(function);
     entry.value = count;
-    journal().write(entry);
+    device_.write(journal(), entry, this);
     if (count == 1) log_line(fmt::format("session {} ({}): {} is not supported", id_, tenant_, function));
 }
 
@@ -90,6 +90,15 @@ void Session::stop(const std::string& why) {
 void Session::end_because(const std::string& why) {
     note("ended: " + why);
     stop(why);
+}
+
+void Session::fault(CUresult fatal) {
+    device_.properties().keeps_sessions_apart ? poison(fatal) : server_.poison(fatal, this);
+}
+
+void Session::lost(CUresult fault, const std::string& what) {
+    note(what);
+    poison(fault);
 }
 
 void Session::poison(CUresult fatal) {
@@ -173,13 +182,13 @@ void Session::free_objects() {
 }
 
 void Session::add_output(const char* text, size_t bytes) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(output_mutex_);
     output_.append(text, std::min(bytes, kMostOutput - output_.size()));
     arena_.header().printf_pending.store(1, std::memory_order_release);
 }
 
 bool Session::take_output(char* to, size_t capacity, size_t* bytes) {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(output_mutex_);
     *bytes = std::min(capacity, output_.size());
     std::copy_n(output_.data(), *bytes, to);
     output_.erase(0, *bytes);

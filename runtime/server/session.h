@@ -34,7 +34,7 @@ class Lane;
 class Server;
 
 namespace handlers {
-// handlers/tenant_memory.h: TenantMemory(const DriverApi&, CUdevice, uint64_t base, uint64_t bytes,
+// handlers/tenant_memory.h: TenantMemory(device::Device&, uint64_t base, uint64_t bytes,
 // uint64_t limit); clear() frees all memory and keeps the ranges; bytes_used(); the destructor
 // frees memory, never the range given to it (the session does).
 class TenantMemory;
@@ -43,10 +43,10 @@ class TenantMemory;
 class CodeTable;
 }  // namespace handlers
 
-class Session {
+class Session final : public device::Guest {
 public:
     Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello);
-    ~Session();
+    ~Session() override;
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
@@ -56,6 +56,7 @@ public:
     void stop(const std::string& why);         // any thread: ends the session soon
     void end_because(const std::string& why);  // the same, and the log says so: its own fault
     void poison(CUresult fatal);               // any thread: every call of the client returns it
+    void fault(CUresult fatal);                // a call of its own met it: ends the context, or just this session
     bool stuck() const { return stuck_.load(); }   // its work does not end although its client is gone
     uint32_t lane_count() const { return lane_count_.load(); }
     uint64_t device_bytes() const;
@@ -63,7 +64,11 @@ public:
     void tick();                               // now and then, from the listener
 
     // For handlers.
-    uint32_t id() const { return id_; }
+    uint32_t id() const override { return id_; }
+    const std::string& tenant() const override { return tenant_; }
+    void print(std::string_view text) override { add_output(text.data(), text.size()); }
+    void lost(CUresult fault, const std::string& what) override;
+    void tell(const std::string& line) override { note(line); }
     Server& server() { return server_; }
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
@@ -93,6 +98,7 @@ public:
     bool take_output(char* to, size_t capacity, size_t* bytes);   // true: more follows
 
 private:
+    bool live();
     bool handshake();
     bool find_place(int first_region);
     bool place(int region, bool exact);              // arena and device range at the next free slot
@@ -136,9 +142,10 @@ private:
     std::unique_ptr<handlers::TenantMemory> memory_;
     std::unique_ptr<handlers::CodeTable> code_;
 
+    std::mutex output_mutex_;                  // guards output_; nothing is called under it
+    std::string output_;
     mutable std::mutex mutex_;                 // the rest
     std::vector<std::shared_ptr<Lane>> lanes_;   // by index; empty: gone
-    std::string output_;
     std::unordered_map<std::string, uint64_t> unsupported_;
     std::string end_;                          // how it ended, for the journal
     bool memory_open_ = false;                 // device_bytes() may ask memory_

@@ -37,6 +37,13 @@ void set_timeout(int socket, long seconds) {
 }  // namespace
 
 bool Session::serve() {
+    device_.arrived(*this);
+    const bool apart = device_.enter_thread(this) == CUDA_SUCCESS && live();
+    device_.left(*this);
+    return apart;
+}
+
+bool Session::live() {
     if (!handshake()) {
         leave_place();
         return true;
@@ -150,8 +157,10 @@ bool Session::place(int region, bool exact) {
 }
 
 void Session::leave_place() {
+    if (device_base_) device_.forgotten(device_base_, protocol::kDeviceRangeBytes);
     if (device_base_) driver().cuMemAddressFree(device_base_, protocol::kDeviceRangeBytes);
     device_base_ = 0;
+    if (arena_.base()) device_.forgotten(arena_.base(), protocol::kArenaBytes);
     arena_.unmap();
     if (slot_ >= 0) server_.addresses().give(region_, slot_);
     slot_ = -1;
@@ -164,8 +173,8 @@ CUresult Session::open() {
         return status;
     }
     code_ = std::make_unique<handlers::CodeTable>(driver());
-    auto memory = std::make_unique<handlers::TenantMemory>(driver(), device_.device(), device_base_,
-                                                           protocol::kDeviceRangeBytes, memory_limit_);
+    auto memory = std::make_unique<handlers::TenantMemory>(device_, device_base_, protocol::kDeviceRangeBytes,
+                                                           memory_limit_);
     memory->claim(arena_.base(), protocol::kArenaBytes);
     std::lock_guard lock(mutex_);
     memory_ = std::move(memory);
@@ -175,6 +184,7 @@ CUresult Session::open() {
 
 void Session::teardown() {
     closing_.store(true);
+    device_.leaving(*this);
     callbacks_.release();
     stop_lanes();
     // The context is lost: the driver frees nothing any more, and the process is about to leave.

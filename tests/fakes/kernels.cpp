@@ -103,7 +103,8 @@ constexpr Kernel kKernels[] = {{"add", add},   {"fill", fill},       {"scale", s
 }  // namespace
 
 void run(const Launch& launch) {
-    const std::string_view name = name_of(launch.function);
+    const Function* function = find_function(launch.function);
+    const std::string_view name = function ? std::string_view(function->name) : std::string_view();
     for (const Kernel& kernel : kKernels) {
         if (kernel.name == name) kernel.run(Arguments(launch.parameters));
     }

@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "fake.h"
 
@@ -62,17 +63,14 @@ Orders& orders() {
 
 }  // namespace
 
-CUresult asked(const char* name, const char* format, ...) {
+CUresult record(const char* name, const char* format, va_list arguments) {
     Orders& now = orders();
     if (now.file >= 0) {
         char line[512];
         int used = snprintf(line, sizeof line, "%s", name);
         if (format) {
             line[used++] = ' ';
-            va_list arguments;
-            va_start(arguments, format);
             used += vsnprintf(line + used, sizeof line - used - 1, format, arguments);
-            va_end(arguments);
             if (used > static_cast<int>(sizeof line) - 2) used = sizeof line - 2;
         }
         line[used++] = '\n';
@@ -85,16 +83,6 @@ CUresult asked(const char* name, const char* format, ...) {
 void fault(CUresult error) {
     int none = CUDA_SUCCESS;
     fatal.compare_exchange_strong(none, error);
-}
-
-std::mutex& world() {
-    static std::mutex* lock = new std::mutex;
-    return *lock;
-}
-
-std::condition_variable& changed() {
-    static std::condition_variable* condition = new std::condition_variable;
-    return *condition;
 }
 
 }  // namespace fake

@@ -2,13 +2,14 @@
 #include "tools/smt/log_view.h"
 
 #include <cxxabi.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <iterator>
 #include <memory>
+#include <vector>
 
 #include "tools/smt/json.h"
 
@@ -37,6 +38,21 @@ std::string dimensions(const uint32_t (&size)[3]) {
     return size[1] != 1 ? fmt::format("{}x{}", size[0], size[1]) : fmt::format("{}", size[0]);
 }
 
+// A simulated device's clock counts from its start.
+std::string virtual_time(uint64_t nanoseconds) { return fmt::format("{:.3f} us", static_cast<double>(nanoseconds) / 1000); }
+
+std::string time_text(const Entry& entry) {
+    return entry.virtual_time ? virtual_time(entry.time_ns) : time_of_day(entry.time_ns);
+}
+
+std::vector<int> placed_on(const Entry& entry) {
+    std::vector<int> all;
+    for (int i = 0; i < 64 * runtime::journal::kPlaceWords; ++i) {
+        if (entry.multiprocessors[i / 64] >> i % 64 & 1) all.push_back(i);
+    }
+    return all;
+}
+
 bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
 
 std::string microseconds(const Entry& entry) {
@@ -45,8 +61,22 @@ std::string microseconds(const Entry& entry) {
 }
 
 constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10}\n";
+constexpr const char* kPlacedRow = "{:>16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10} {:>10} {:>8} {:>16}\n";
 
 }  // namespace
+
+std::string multiprocessors(const Entry& entry) {
+    const std::vector<int> all = placed_on(entry);
+    std::string text;
+    for (size_t i = 0; i < all.size();) {
+        size_t last = i;
+        while (last + 1 < all.size() && all[last + 1] == all[last] + 1) ++last;
+        if (!text.empty()) text += ",";
+        text += last == i ? fmt::format("{}", all[i]) : fmt::format("{}-{}", all[i], all[last]);
+        i = last + 1;
+    }
+    return text;
+}
 
 std::string demangle(const std::string& name) {
     int status = 0;
@@ -100,12 +130,22 @@ void LogView::show(const Entry& entry) {
 }
 
 void LogView::show_text(const Entry& entry, const std::string& tenant) {
-    if (!headed_)
+    const bool placed = entry.virtual_time != 0;
+    if (!headed_ && placed)
+        fmt::print(kPlacedRow, "start", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B", "us", "SMs",
+                   "CTAs/SM", "end");
+    else if (!headed_)
         fmt::print(kRow, "time", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B", "GPU us");
     headed_ = true;
-    std::string time = time_of_day(entry.time_ns);
+    std::string time = time_text(entry);
     switch (entry.kind) {
         case Kind::kLaunch:
+            if (placed) {
+                fmt::print(kPlacedRow, virtual_time(entry.start_ns), tenant, entry.stream, kernel(entry.name),
+                           dimensions(entry.grid), dimensions(entry.block), entry.registers, entry.shared_bytes,
+                           microseconds(entry), multiprocessors(entry), entry.blocks_together, virtual_time(entry.end_ns));
+                return;
+            }
             fmt::print(kRow, time, tenant, entry.stream, kernel(entry.name), dimensions(entry.grid),
                        dimensions(entry.block), entry.registers, entry.shared_bytes, microseconds(entry));
             return;
@@ -134,10 +174,13 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
                json_string(tenant));
     if (entry.kind == Kind::kLaunch) {
         fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"grid":[{},{},{}],"block":[{},{},{}],)"
-                   R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}}})",
+                   R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}{}}})",
                    entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
                    entry.grid[0], entry.grid[1], entry.grid[2], entry.block[0], entry.block[1],
-                   entry.block[2], entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns);
+                   entry.block[2], entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns,
+                   entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
+                                                    fmt::join(placed_on(entry), ","), entry.blocks_together)
+                                      : "");
     } else {
         fmt::print(R"(,"name":{},"text":{},"value":{}}})", json_string(text(entry.name)),
                    json_string(text(entry.text)), entry.value);

@@ -13,6 +13,9 @@ namespace smt::tools {
 std::string demangle(const std::string& name);
 
 // Follows the entries of one journal: knows which session belongs to which tenant, and counts.
+// The multiprocessors that ran a launch, as numbers: "0-3,6"; empty: not known.
+std::string multiprocessors(const runtime::journal::Entry& entry);
+
 class LogView {
 public:
     // `tenant`: only this one's entries; empty: everybody's.

@@ -62,12 +62,12 @@ public:
         CUcontext context = nullptr;
         if (!check("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain(&context, device_))) return false;
         context_ = context;
-        if (!check("cuCtxSetCurrent", enter_thread())) return false;
+        if (!check("cuCtxSetCurrent", enter_thread(nullptr, kNoLane))) return false;
         read_properties();
         return true;
     }
 
-    CUresult enter_thread() const override {
+    CUresult enter_thread(Guest*, uint32_t) override {
         CUresult status = driver_.cuCtxSetCurrent(context_);
         if (status != CUDA_SUCCESS) return status;
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

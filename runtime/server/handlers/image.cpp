@@ -79,7 +79,8 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     call.lane.upload().clear();
     std::string_view bytes(image.data(), image.size());
     if (!complete(bytes)) return CUDA_ERROR_INVALID_IMAGE;
-    bool prints = may_print(bytes);
+    // A device that knows whose kernel prints needs no turns.
+    bool prints = !call.session.device().properties().keeps_sessions_apart && may_print(bytes);
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed;
     if (CUresult status = place_variables(call, image, &managed)) return status;

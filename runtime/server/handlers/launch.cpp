@@ -100,7 +100,7 @@ CUresult launch_into_graph(Call& call, const Kernel& kernel, const Request& requ
     return launch_with(call.driver, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
 }
 
-uint64_t write_journal(Call& call, const Kernel& kernel, const protocol::Launch& launch) {
+journal::Entry journal_entry(Call& call, const Kernel& kernel, const protocol::Launch& launch) {
     journal::Entry entry;
     entry.kind = journal::Kind::kLaunch;
     entry.session = call.session.id();
@@ -112,7 +112,7 @@ uint64_t write_journal(Call& call, const Kernel& kernel, const protocol::Launch&
     std::copy_n(launch.block, 3, entry.block);
     entry.registers = kernel.registers;
     entry.shared_bytes = kernel.static_shared + launch.shared_bytes;
-    return call.session.journal().write(entry);
+    return entry;
 }
 
 }  // namespace
@@ -128,6 +128,12 @@ CUresult handle_launch(Call& call) {
     if (call.session.streams().capturing(stream)) [[unlikely]]
         return launch_into_graph(call, *kernel, request, stream);
 
+    const journal::Entry entry = journal_entry(call, *kernel, request.launch);
+    if (call.session.device().announce(entry)) {
+        CUresult status = launch_now(call.driver, *kernel, request, stream);
+        if (status == CUDA_SUCCESS) call.session.count_launch();
+        return status;
+    }
     std::unique_lock<std::mutex> printing;
     if (kernel->prints) [[unlikely]] {
         printing = call.session.device_printf().launching(call.session);
@@ -136,7 +142,7 @@ CUresult handle_launch(Call& call) {
     LaunchTimes& times = call.session.code().times();
     CUevent start = LaunchTimes::wanted() ? times.before(stream) : nullptr;
     CUresult status = launch_now(call.driver, *kernel, request, stream);
-    uint64_t sequence = status ? 0 : write_journal(call, *kernel, request.launch);
+    uint64_t sequence = status ? 0 : call.session.journal().write(entry);
     if (start) [[unlikely]]
         times.after(start, stream, call.session.journal(), sequence);
     if (status == CUDA_SUCCESS) call.session.count_launch();

@@ -78,6 +78,7 @@ bool Pools::reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* a
     if (best == queue->second.end()) return false;
     if (Pool* owner = find(best->block.pool)) owner->pending -= std::min(owner->pending, best->block.bytes);
     *address = best->address;
+    memory_.note_reuse(best->address, best->block.bytes, bytes);
     note_live(best->address, {pool, best->block.bytes});
     idle_events_.push_back(best->event);
     freed_.erase(best->address);

@@ -36,9 +36,8 @@ uint64_t plain_size(uint64_t bytes) { return bytes; }
 
 }  // namespace
 
-TenantMemory::TenantMemory(const DriverApi& driver, CUdevice device, uint64_t base, uint64_t bytes,
-                           uint64_t limit)
-    : driver_(driver), device_(device), base_(base), bytes_(bytes), limit_(limit), pools_(driver, *this) {
+TenantMemory::TenantMemory(device::Device& device, uint64_t base, uint64_t bytes, uint64_t limit)
+    : device_(device), driver_(device.driver()), base_(base), bytes_(bytes), limit_(limit), pools_(driver_, *this) {
     addresses_.add(base, bytes);
     TenantRanges::add(*this);
     TenantRanges::claim(*this, base, bytes);
@@ -48,7 +47,10 @@ TenantMemory::~TenantMemory() {
     TenantRanges::remove(*this);
     clear();
     if (stream_) driver_.cuStreamDestroy_v2(stream_);
-    for (auto [base, bytes] : further_ranges_) driver_.cuMemAddressFree(base, bytes);
+    for (auto [base, bytes] : further_ranges_) {
+        device_.forgotten(base, bytes);
+        driver_.cuMemAddressFree(base, bytes);
+    }
 }
 
 void TenantMemory::claim(uint64_t base, uint64_t bytes) { TenantRanges::claim(*this, base, bytes); }
@@ -64,6 +66,7 @@ CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
         status = try_allocate(bytes, address);
         if (status == CUDA_ERROR_OUT_OF_MEMORY && !last) std::this_thread::sleep_for(kPendingNap);
     }
+    if (status == CUDA_SUCCESS) device_.allocated(*address, bytes);
     return status;
 }
 
@@ -105,8 +108,11 @@ CUresult TenantMemory::free(CUdeviceptr address) {
         large_.erase(large);
         cached_.insert({bytes, address});
         cached_bytes_ += bytes;
-    } else if (slabs_.release(address) == 0) {
-        return CUDA_ERROR_INVALID_VALUE;
+        device_.freed(address, bytes);
+    } else {
+        uint64_t bytes = slabs_.release(address);
+        if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+        device_.freed(address, bytes);
     }
     if (idle_bytes() > kCacheBytes + kept_) trim_to(kCacheBytes + kept_);
     return CUDA_SUCCESS;
@@ -174,7 +180,7 @@ CUresult TenantMemory::zero_physical(CUmemGenericAllocationHandle memory, uint64
 CUmemLocation TenantMemory::here() const {
     CUmemLocation location{};
     location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    location.id = device_;
+    location.id = device_.device();
     return location;
 }
 
@@ -277,11 +283,18 @@ bool TenantMemory::reserved(CUdeviceptr address, uint64_t bytes) const {
 void TenantMemory::note_mapping(CUdeviceptr address, uint64_t bytes) {
     Lock lock(mutex_);
     mappings_[address] = bytes;
+    device_.allocated(address, bytes);
+}
+
+void TenantMemory::note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes) {
+    device_.freed(address, block);
+    device_.allocated(address, bytes);
 }
 
 void TenantMemory::forget_mappings(CUdeviceptr address, uint64_t bytes) {
     Lock lock(mutex_);
     mappings_.erase(mappings_.lower_bound(address), mappings_.lower_bound(address + bytes));
+    device_.freed(address, bytes);
 }
 
 BlockAllocator::Block TenantMemory::find(CUdeviceptr address) const {
@@ -302,6 +315,8 @@ bool TenantMemory::may_touch(CUdeviceptr address, uint64_t bytes) const {
 void TenantMemory::clear() {
     pools_.clear();
     Lock lock(mutex_);
+    device_.freed(base_, bytes_);
+    for (auto [base, bytes] : further_ranges_) device_.freed(base, bytes);
     for (auto [base, bytes] : mappings_) driver_.cuMemUnmap(base, bytes);
     mappings_.clear();
     for (auto [base, bytes] : reservations_) addresses_.release(base);

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "driver_api.gen.h"
+#include "runtime/device/device.h"
 #include "runtime/server/handlers/block_allocator.h"
 #include "runtime/server/handlers/pools.h"
 
@@ -35,7 +36,7 @@ inline constexpr uint64_t kCacheBytes = 256ull << 20;  // idle chunks kept
 class TenantMemory {
 public:
     // limit: bytes of physical memory; 0: the device's.
-    TenantMemory(const DriverApi& driver, CUdevice device, uint64_t base, uint64_t bytes, uint64_t limit);
+    TenantMemory(device::Device& device, uint64_t base, uint64_t bytes, uint64_t limit);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
@@ -49,6 +50,7 @@ public:
     CUresult release_reservation(CUdeviceptr address, uint64_t bytes);
     bool reserved(CUdeviceptr address, uint64_t bytes) const;  // inside one reservation
     void note_mapping(CUdeviceptr address, uint64_t bytes);    // the application mapped memory there
+    void note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes);   // of a block for another allocation
     void forget_mappings(CUdeviceptr address, uint64_t bytes);
 
     // Physical memory that others made for the tenant (cuMemCreate, arrays): OUT_OF_MEMORY beyond
@@ -91,8 +93,8 @@ private:
     uint64_t take_addresses(uint64_t bytes, uint64_t alignment, uint64_t hint);
     uint64_t idle_bytes() const { return cached_bytes_ + slabs_.idle_bytes(); }
 
+    device::Device& device_;
     const DriverApi& driver_;
-    const CUdevice device_;
     const uint64_t base_;
     const uint64_t bytes_;
     const uint64_t limit_;

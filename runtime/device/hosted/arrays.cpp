@@ -1,0 +1,191 @@
+// Arrays are row-major host memory; mipmapped arrays a list of them; texture and surface objects
+// remember their description and are good for nothing else.
+#include <memory>
+#include <unordered_map>
+
+#include "runtime/device/hosted/backend.h"
+
+namespace smt::runtime::device::hosted {
+
+namespace {
+
+struct Array {
+    CUDA_ARRAY3D_DESCRIPTOR shape{};
+    uint64_t row_bytes = 0;
+    std::vector<char> memory;
+};
+struct Mipmapped {
+    std::vector<CUarray> levels;
+};
+struct Texture {
+    CUDA_RESOURCE_DESC resource{};
+    CUDA_TEXTURE_DESC texture{};
+};
+
+struct State {
+    std::unordered_map<CUarray, std::unique_ptr<Array>> arrays;
+    std::unordered_map<CUmipmappedArray, std::unique_ptr<Mipmapped>> mipmapped;
+    std::unordered_map<uint64_t, Texture> textures;   // and surfaces
+    uint64_t next_texture = 1;
+};
+
+State& state() {
+    static State* state = new State;
+    return *state;
+}
+
+unsigned element_bytes(CUarray_format format) {
+    switch (format) {
+        case CU_AD_FORMAT_UNSIGNED_INT8:
+        case CU_AD_FORMAT_SIGNED_INT8: return 1;
+        case CU_AD_FORMAT_UNSIGNED_INT16:
+        case CU_AD_FORMAT_SIGNED_INT16:
+        case CU_AD_FORMAT_HALF: return 2;
+        default: return 4;
+    }
+}
+
+uint64_t at_least_one(uint64_t extent) { return extent ? extent : 1; }
+
+// Null: the device is not that large.
+CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+    auto array = std::make_unique<Array>();
+    array->shape = shape;
+    array->row_bytes = at_least_one(shape.Width) * element_bytes(shape.Format) * shape.NumChannels;
+    const double bytes = 1.0 * array->row_bytes * at_least_one(shape.Height) * at_least_one(shape.Depth);
+    if (shape.Width > backend().memory_bytes() || bytes > static_cast<double>(backend().memory_bytes())) return nullptr;
+    array->memory.resize(static_cast<size_t>(bytes));
+    const auto handle = reinterpret_cast<CUarray>(array.get());
+    state().arrays[handle] = std::move(array);
+    return handle;
+}
+
+}  // namespace
+
+// Null: the array does not have it, or is no more.
+char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes) {
+    Lock lock(world());
+    auto found = state().arrays.find(handle);
+    if (found == state().arrays.end()) return nullptr;
+    Array& array = *found->second;
+    const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x && y < at_least_one(array.shape.Height) &&
+                        z < at_least_one(array.shape.Depth);
+    return inside ? array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes + x : nullptr;
+}
+
+}  // namespace smt::runtime::device::hosted
+
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
+    if (!array || !shape) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
+    Lock lock(world());
+    *array = make_array(*shape);
+    if (!*array) return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* shape) {
+    if (!shape) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR whole{};
+    whole.Width = shape->Width;
+    whole.Height = shape->Height;
+    whole.Format = shape->Format;
+    whole.NumChannels = shape->NumChannels;
+    return cuArray3DCreate_v2(array, &whole);
+}
+DRIVER_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray array) {
+    if (!shape) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuArray3DGetDescriptor_v2);
+    Lock lock(world());
+    auto found = state().arrays.find(array);
+    if (found == state().arrays.end()) return CUDA_ERROR_INVALID_HANDLE;
+    *shape = found->second->shape;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUarray array) {
+    if (!shape) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR whole{};
+    if (CUresult status = cuArray3DGetDescriptor_v2(&whole, array); status != CUDA_SUCCESS) return status;
+    *shape = {whole.Width, whole.Height, whole.Format, whole.NumChannels};
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuArrayDestroy(CUarray array) {
+    DRIVER_ASKED(cuArrayDestroy);
+    Lock lock(world());
+    return state().arrays.erase(array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                            unsigned levels) {
+    if (!handle || !shape || levels > 32) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMipmappedArrayCreate);
+    Lock lock(world());
+    auto mipmapped = std::make_unique<Mipmapped>();
+    for (unsigned level = 0; level < levels; ++level) {
+        CUDA_ARRAY3D_DESCRIPTOR smaller = *shape;
+        smaller.Width = at_least_one(shape->Width >> level);
+        smaller.Height = shape->Height ? at_least_one(shape->Height >> level) : 0;
+        smaller.Depth = shape->Depth ? at_least_one(shape->Depth >> level) : 0;
+        mipmapped->levels.push_back(make_array(smaller));
+        if (!mipmapped->levels.back()) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = reinterpret_cast<CUmipmappedArray>(mipmapped.get());
+    state().mipmapped[*handle] = std::move(mipmapped);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned level) {
+    if (!array) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMipmappedArrayGetLevel);
+    Lock lock(world());
+    auto found = state().mipmapped.find(handle);
+    if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (level >= found->second->levels.size()) return CUDA_ERROR_INVALID_VALUE;
+    *array = found->second->levels[level];
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
+    DRIVER_ASKED(cuMipmappedArrayDestroy);
+    Lock lock(world());
+    auto found = state().mipmapped.find(handle);
+    if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
+    for (CUarray level : found->second->levels) state().arrays.erase(level);
+    state().mipmapped.erase(found);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
+                                       const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC*) {
+    if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuTexObjectCreate);
+    Lock lock(world());
+    *object = state().next_texture++;
+    state().textures[*object] = {*resource, *texture};
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuTexObjectDestroy(CUtexObject object) {
+    DRIVER_ASKED(cuTexObjectDestroy);
+    Lock lock(world());
+    return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+DRIVER_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+    if (!resource) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuTexObjectGetResourceDesc);
+    Lock lock(world());
+    auto found = state().textures.find(object);
+    if (found == state().textures.end()) return CUDA_ERROR_INVALID_HANDLE;
+    *resource = found->second.resource;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
+    if (!object || !resource) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuSurfObjectCreate);
+    Lock lock(world());
+    *object = state().next_texture++;
+    state().textures[*object] = {*resource, {}};
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject object) {
+    DRIVER_ASKED(cuSurfObjectDestroy);
+    Lock lock(world());
+    return state().textures.erase(object) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}

@@ -1,0 +1,98 @@
+// The linker: what was added, one text after the other, is the image. And user objects.
+#include <unordered_map>
+
+#include "runtime/device/hosted/backend.h"
+
+using namespace smt::runtime::device::hosted;
+
+namespace {
+
+struct Link {
+    std::string image;
+};
+struct UserObject {
+    uint64_t references;
+    CUhostFn destroy;
+    void* data;
+};
+
+struct State {
+    std::unordered_map<CUlinkState, std::unique_ptr<Link>> links;
+    std::unordered_map<CUuserObject, std::unique_ptr<UserObject>> objects;
+};
+
+State& state() {
+    static State* state = new State;
+    return *state;
+}
+
+CUresult let_go(CUuserObject handle, unsigned count) {
+    Lock lock(world());
+    auto found = state().objects.find(handle);
+    if (found == state().objects.end() || found->second->references < count) return CUDA_ERROR_INVALID_VALUE;
+    found->second->references -= count;
+    if (found->second->references) return CUDA_SUCCESS;
+    const UserObject object = *found->second;
+    state().objects.erase(found);
+    lock.unlock();
+    object.destroy(object.data);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* handle) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuLinkCreate_v2);
+    Lock lock(world());
+    auto link = std::make_unique<Link>();
+    *handle = reinterpret_cast<CUlinkState>(link.get());
+    state().links[*handle] = std::move(link);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes, const char* name,
+                                      unsigned, CUjit_option*, void**) {
+    DRIVER_ASKED(cuLinkAddData_v2, "%s bytes=%zu", name ? name : "", bytes);
+    Lock lock(world());
+    auto found = state().links.find(handle);
+    if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
+    return backend().link(type, data, bytes, &found->second->image);
+}
+DRIVER_EXPORT CUresult cuLinkComplete(CUlinkState handle, void** image, size_t* bytes) {
+    if (!image || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuLinkComplete);
+    Lock lock(world());
+    auto found = state().links.find(handle);
+    if (found == state().links.end()) return CUDA_ERROR_INVALID_HANDLE;
+    *image = found->second->image.data();
+    *bytes = found->second->image.size() + 1;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuLinkDestroy(CUlinkState handle) {
+    DRIVER_ASKED(cuLinkDestroy);
+    Lock lock(world());
+    return state().links.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy, unsigned references,
+                                        unsigned) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuUserObjectCreate, "references=%u", references);
+    Lock lock(world());
+    auto object = std::make_unique<UserObject>(UserObject{references, destroy, data});
+    *handle = reinterpret_cast<CUuserObject>(object.get());
+    state().objects[*handle] = std::move(object);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
+    DRIVER_ASKED(cuUserObjectRetain);
+    Lock lock(world());
+    auto found = state().objects.find(handle);
+    if (found == state().objects.end()) return CUDA_ERROR_INVALID_VALUE;
+    found->second->references += count;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
+    DRIVER_ASKED(cuUserObjectRelease);
+    return let_go(handle, count);
+}

@@ -1,0 +1,366 @@
+// Device memory: physical memory is a part of one file, mapping it is mmap at the reserved address.
+// Pinned memory is the caller's own.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <unordered_map>
+
+#include "runtime/device/hosted/backend.h"
+
+namespace smt::runtime::device::hosted {
+
+namespace {
+
+constexpr uint64_t kGranularity = 2ull << 20;
+constexpr uint64_t kMostAddresses = 1ull << 44;   // of one reservation
+
+struct Physical {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t references = 1;   // handles and mappings
+};
+struct Mapping {
+    uint64_t bytes;
+    CUmemGenericAllocationHandle handle;
+    bool writable = false;
+};
+struct Registered {
+    uint64_t bytes;
+    unsigned flags;
+};
+
+struct State {
+    int file = -1;
+    uint64_t end = 0;
+    uint64_t used = 0;
+    uint64_t next_handle = 0x4d00;
+    std::unordered_map<CUmemGenericAllocationHandle, Physical> physical;
+    std::map<CUdeviceptr, uint64_t> reservations;
+    std::map<CUdeviceptr, Mapping> mappings;
+    std::map<CUdeviceptr, uint64_t> allocations;   // cuMemAlloc
+    std::map<uint64_t, Registered> registered;
+    std::map<uint64_t, uint64_t> globals;
+};
+
+State& state() {
+    static State* state = new State;
+    return *state;
+}
+
+template <typename Map>
+typename Map::iterator containing(Map& map, uint64_t address, uint64_t (*bytes)(const typename Map::mapped_type&)) {
+    auto after = map.upper_bound(address);
+    if (after == map.begin()) return map.end();
+    auto found = std::prev(after);
+    return address - found->first < bytes(found->second) ? found : map.end();
+}
+
+uint64_t plain(const uint64_t& bytes) { return bytes; }
+uint64_t of_registered(const Registered& registered) { return registered.bytes; }
+uint64_t of_mapping(const Mapping& mapping) { return mapping.bytes; }
+
+void drop(CUmemGenericAllocationHandle handle) {
+    auto found = state().physical.find(handle);
+    if (found == state().physical.end() || --found->second.references != 0) return;
+    fallocate(state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset, found->second.bytes);
+    state().used -= found->second.bytes;
+    state().physical.erase(found);
+}
+
+// Every mapping that starts within the range; they cannot be cut.
+void unmap(CUdeviceptr address, uint64_t bytes) {
+    auto it = state().mappings.lower_bound(address);
+    while (it != state().mappings.end() && it->first < address + bytes) {
+        mmap(reinterpret_cast<void*>(it->first), it->second.bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        drop(it->second.handle);
+        it = state().mappings.erase(it);
+    }
+}
+
+bool grow_file(uint64_t bytes) {
+    if (state().file < 0) state().file = memfd_create("device-memory", MFD_CLOEXEC);
+    return state().file >= 0 && ftruncate(state().file, static_cast<off_t>(state().end + bytes)) == 0;
+}
+
+void soil(const Physical& physical) {
+    void* view = mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
+    if (view == MAP_FAILED) return;
+    backend().soil(view, physical.bytes);
+    munmap(view, physical.bytes);
+}
+
+}  // namespace
+
+// Asks the kernel for the first and the last byte, so that a wild pointer is an error and no crash.
+bool accessible(uint64_t address, uint64_t bytes) {
+    if (bytes == 0) return true;
+    char first = 0, last = 0;
+    const iovec to[] = {{&first, 1}, {&last, 1}};
+    const iovec from[] = {{reinterpret_cast<void*>(address), 1}, {reinterpret_cast<void*>(address + bytes - 1), 1}};
+    return address + bytes >= address && (process_vm_readv(getpid(), to, 2, from, 2, 0) == 2 || errno == EPERM);
+}
+
+bool known(uint64_t address, uint64_t bytes) {
+    if (!backend().doubts_memory()) return true;
+    if (address == 0 || address + bytes < address) return false;
+    const auto within = [&](auto& map, auto size_of) {
+        auto found = containing(map, address, size_of);
+        return found != map.end() && bytes <= size_of(found->second) - (address - found->first);
+    };
+    if (within(state().registered, of_registered) || within(state().allocations, plain) || within(state().globals, plain)) {
+        return true;
+    }
+    for (uint64_t end = address + bytes; address < end;) {   // mappings side by side are one
+        auto found = containing(state().mappings, address, of_mapping);
+        if (found == state().mappings.end() || !found->second.writable) return false;
+        address = found->first + found->second.bytes;
+    }
+    return true;
+}
+
+bool touchable(uint64_t address, uint64_t bytes) {
+    Lock lock(world());
+    return known(address, bytes);
+}
+
+bool on_device(uint64_t address) {
+    return containing(state().mappings, address, of_mapping) != state().mappings.end() ||
+           containing(state().allocations, address, plain) != state().allocations.end() ||
+           containing(state().globals, address, plain) != state().globals.end();
+}
+
+void know_global(uint64_t address, uint64_t bytes) {
+    if (bytes) {
+        state().globals[address] = bytes;
+    } else {
+        state().globals.erase(address);
+    }
+}
+
+bool take_memory(uint64_t bytes) {
+    Lock lock(world());
+    if (bytes > backend().memory_bytes() - state().used) return false;
+    state().used += bytes;
+    return true;
+}
+
+void give_memory(uint64_t bytes) {
+    Lock lock(world());
+    state().used -= bytes;
+}
+
+}  // namespace smt::runtime::device::hosted
+
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+    if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemGetInfo_v2);
+    Lock lock(world());
+    *total = backend().memory_bytes();
+    *free = *total - state().used;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
+                                                   CUmemAllocationGranularity_flags) {
+    if (!granularity) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemGetAllocationGranularity);
+    *granularity = kGranularity;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
+                                         unsigned long long) {
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemAddressReserve, "bytes=%zx hint=%llx", bytes, hint);
+    if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
+    if ((alignment & (alignment - 1)) != 0 || alignment > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* place = MAP_FAILED;
+    if (hint) place = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
+    if (place == MAP_FAILED) {
+        if (alignment < kGranularity) alignment = kGranularity;
+        void* wide = mmap(nullptr, bytes + alignment, PROT_NONE, kFlags, -1, 0);
+        if (wide == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+        const uint64_t start = reinterpret_cast<uint64_t>(wide);
+        const uint64_t aligned = (start + alignment - 1) / alignment * alignment;
+        if (aligned > start) munmap(wide, aligned - start);
+        if (start + alignment > aligned) munmap(reinterpret_cast<void*>(aligned + bytes), start + alignment - aligned);
+        place = reinterpret_cast<void*>(aligned);
+    }
+    *address = reinterpret_cast<CUdeviceptr>(place);
+    Lock lock(world());
+    state().reservations[*address] = bytes;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+    DRIVER_ASKED(cuMemAddressFree, "%llx", address);
+    CUresult status = CUDA_ERROR_INVALID_VALUE;
+    backend().quietly([&] {
+        Lock lock(world());
+        auto found = state().reservations.find(address);
+        if (found == state().reservations.end() || found->second != bytes) return;
+        unmap(address, bytes);
+        munmap(reinterpret_cast<void*>(address), bytes);
+        state().reservations.erase(found);
+        status = CUDA_SUCCESS;
+    });
+    return status;
+}
+DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
+                                 unsigned long long) {
+    if (!handle || !wanted) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemCreate, "bytes=%zx", bytes);
+    if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    Lock lock(world());
+    if (!grow_file(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Physical physical{state().end, bytes, 1};
+    state().end += bytes;
+    *handle = state().next_handle++;
+    state().physical[*handle] = physical;
+    soil(physical);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    DRIVER_ASKED(cuMemRelease);
+    Lock lock(world());
+    if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    drop(handle);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemRetainAllocationHandle);
+    Lock lock(world());
+    auto mapping = containing(state().mappings, reinterpret_cast<uint64_t>(address), of_mapping);
+    if (mapping == state().mappings.end()) return CUDA_ERROR_INVALID_VALUE;
+    *handle = mapping->second.handle;
+    ++state().physical[*handle].references;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
+                                                            CUmemGenericAllocationHandle handle) {
+    if (!properties) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemGetAllocationPropertiesFromHandle);
+    Lock lock(world());
+    if (!state().physical.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    *properties = {};
+    properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                              unsigned long long) {
+    DRIVER_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
+    Lock lock(world());
+    auto physical = state().physical.find(handle);
+    auto reserved = containing(state().reservations, address, plain);
+    if (physical == state().physical.end() || bytes > physical->second.bytes ||
+        offset > physical->second.bytes - bytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (reserved == state().reservations.end() || address + bytes > reserved->first + reserved->second) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (containing(state().mappings, address, of_mapping) != state().mappings.end()) return CUDA_ERROR_ALREADY_MAPPED;
+    void* place = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, state().file,
+                       static_cast<off_t>(physical->second.offset + offset));
+    if (place == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    ++physical->second.references;
+    state().mappings[address] = {bytes, handle};
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
+    DRIVER_ASKED(cuMemUnmap, "%llx bytes=%zx", address, bytes);
+    CUresult status = CUDA_ERROR_INVALID_VALUE;
+    backend().quietly([&] {
+        Lock lock(world());
+        if (!state().mappings.contains(address)) return;
+        unmap(address, bytes);
+        status = CUDA_SUCCESS;
+    });
+    return status;
+}
+DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+    DRIVER_ASKED(cuMemSetAccess, "%llx bytes=%zx", address, bytes);
+    if (count == 0) return CUDA_ERROR_INVALID_VALUE;
+    const int protection = access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
+                           : access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? PROT_READ
+                                                                                 : PROT_NONE;
+    Lock lock(world());
+    auto reserved = containing(state().reservations, address, plain);
+    if (reserved == state().reservations.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > reserved->first + reserved->second - address) return CUDA_ERROR_INVALID_VALUE;
+    if (mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return CUDA_ERROR_INVALID_VALUE;
+    for (auto it = state().mappings.lower_bound(address); it != state().mappings.end() && it->first < address + bytes; ++it) {
+        it->second.writable = protection == (PROT_READ | PROT_WRITE);
+    }
+    return CUDA_SUCCESS;
+}
+
+DRIVER_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemAlloc_v2, "bytes=%zx", bytes);
+    if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(aligned_alloc(512, (bytes + 511) & ~511ull));
+    Lock lock(world());
+    state().allocations[*address] = bytes;
+    lock.unlock();
+    backend().allocated(*address, bytes);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
+    DRIVER_ASKED(cuMemFree_v2);
+    if (CUresult status = cuCtxSynchronize(); status != CUDA_SUCCESS) return status;
+    uint64_t bytes = 0;
+    {
+        Lock lock(world());
+        auto found = state().allocations.find(address);
+        if (found == state().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+        bytes = found->second;
+        state().allocations.erase(found);
+    }
+    give_memory(bytes);
+    backend().freed(address, bytes);
+    backend().quietly([&] { free(reinterpret_cast<void*>(address)); });
+    return CUDA_SUCCESS;
+}
+
+DRIVER_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
+    DRIVER_ASKED(cuMemHostRegister_v2, "%p bytes=%zx", pointer, bytes);
+    Lock lock(world());
+    const uint64_t address = reinterpret_cast<uint64_t>(pointer);
+    auto next = state().registered.lower_bound(address);
+    const bool overlaps = containing(state().registered, address, of_registered) != state().registered.end() ||
+                          (next != state().registered.end() && next->first < address + bytes);
+    if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    state().registered[address] = {bytes, flags};
+    lock.unlock();
+    backend().allocated(address, bytes);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemHostUnregister(void* pointer) {
+    DRIVER_ASKED(cuMemHostUnregister, "%p", pointer);
+    Lock lock(world());
+    auto found = state().registered.find(reinterpret_cast<uint64_t>(pointer));
+    if (found == state().registered.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    const uint64_t bytes = found->second.bytes;
+    state().registered.erase(found);
+    lock.unlock();
+    backend().freed(reinterpret_cast<uint64_t>(pointer), bytes);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
+    if (!address) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuMemHostGetDevicePointer_v2);
+    Lock lock(world());
+    *address = reinterpret_cast<CUdeviceptr>(pointer);
+    return containing(state().registered, *address, of_registered) == state().registered.end() ? CUDA_ERROR_INVALID_VALUE
+                                                                                              : CUDA_SUCCESS;
+}

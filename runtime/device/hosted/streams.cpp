@@ -1,0 +1,373 @@
+// Streams, each a thread that does its work in order, and events, values and host functions on them.
+#include <time.h>
+
+#include <atomic>
+#include <type_traits>
+#include <unordered_map>
+
+#include "runtime/device/hosted/backend.h"
+
+namespace smt::runtime::device::hosted {
+
+namespace {
+
+struct Event {
+    unsigned flags = 0;
+    uint64_t recorded = 0;               // records so far
+    uint64_t completed = 0;              // of which so many are complete
+    double time_ms = 0;
+    Graph* capture = nullptr;            // its last record was captured
+    uint64_t capture_id = 0;
+    std::vector<Node*> nodes;
+};
+
+struct State {
+    std::unordered_map<CUstream, std::shared_ptr<Stream>> streams;
+    std::shared_ptr<Stream> default_stream;
+    std::unordered_map<CUevent, std::shared_ptr<Event>> events;
+    uint64_t next_id = 1;
+};
+
+State& state() {
+    static State* state = new State;
+    return *state;
+}
+
+std::shared_ptr<Stream> start_stream(unsigned flags, int priority) {
+    auto stream = backend().make_stream();
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->id = state().next_id++;
+    backend().opened(stream);
+    return stream;
+}
+
+std::shared_ptr<Event> find_event(CUevent handle) {
+    auto found = state().events.find(handle);
+    return found == state().events.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+std::shared_ptr<Stream> find_stream(CUstream handle) {
+    if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        if (!state().default_stream) state().default_stream = start_stream(0, 0);
+        return state().default_stream;
+    }
+    auto found = state().streams.find(handle);
+    return found == state().streams.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<Stream>> all_streams() {
+    std::vector<std::shared_ptr<Stream>> all;
+    for (auto& [handle, stream] : state().streams) all.push_back(stream);
+    if (state().default_stream) all.push_back(state().default_stream);
+    return all;
+}
+
+void append(Stream& stream, std::shared_ptr<Node> node) {
+    stream.queue.push_back(std::move(node));
+    ++stream.enqueued;
+    backend().submitted(stream);
+}
+
+void finish_front(Stream& stream) {
+    stream.queue.pop_front();
+    ++stream.done;
+    changed().notify_all();
+}
+
+CUresult enqueue(CUstream handle, std::unique_ptr<Node> node) {
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture) {
+        node->after = stream->tail;
+        stream->tail = {stream->capture->add(std::move(node))};
+        return CUDA_SUCCESS;
+    }
+    append(*stream, std::move(node));
+    return CUDA_SUCCESS;
+}
+
+CUresult enqueue(CUstream stream, CUgraphNodeType type, Work work) {
+    auto node = std::make_unique<Node>();
+    node->type = type;
+    node->work = std::move(work);
+    return enqueue(stream, std::move(node));
+}
+
+CUresult perform(CUstream handle, std::unique_ptr<Node> node) {
+    const CUresult status = enqueue(handle, std::move(node));
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (status != CUDA_SUCCESS || !stream || stream->capture) return status;
+    wait_idle(lock, *stream);
+    lock.unlock();
+    return asked("synchronized");
+}
+
+void wait_idle(Lock& lock, const Stream& stream) {
+    const uint64_t last = stream.enqueued;
+    backend().await(lock, [&] { return stream.done >= last; });
+}
+
+}  // namespace smt::runtime::device::hosted
+
+using namespace smt::runtime::device::hosted;
+
+DRIVER_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuStreamCreateWithPriority, "flags=%u priority=%d", flags, priority);
+    Lock lock(world());
+    auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
+    *handle = reinterpret_cast<CUstream>(stream.get());
+    state().streams[*handle] = stream;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuStreamCreate(CUstream* handle, unsigned flags) {
+    return cuStreamCreateWithPriority(handle, flags, 0);
+}
+DRIVER_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
+    DRIVER_ASKED(cuStreamDestroy_v2);
+    Lock lock(world());
+    auto found = state().streams.find(handle);
+    if (found == state().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+    found->second->closing = true;
+    backend().submitted(*found->second);
+    state().streams.erase(found);
+    changed().notify_all();
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
+    DRIVER_ASKED(cuStreamSynchronize);
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    wait_idle(lock, *stream);
+    lock.unlock();
+    DRIVER_ASKED(synchronized);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuStreamQuery(CUstream handle) {
+    DRIVER_ASKED(cuStreamQuery);
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    return stream->done == stream->enqueued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+DRIVER_EXPORT CUresult cuCtxSynchronize() {
+    DRIVER_ASKED(cuCtxSynchronize);
+    Lock lock(world());
+    for (auto& stream : all_streams()) wait_idle(lock, *stream);
+    lock.unlock();
+    DRIVER_ASKED(synchronized);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+    if (!priority) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuStreamGetPriority);
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    *priority = stream->priority;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuStreamGetFlags);
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    *flags = stream->flags;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuStreamGetId);
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    *id = stream->id;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+    DRIVER_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
+    return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
+        if (!touchable(address, 8)) return;
+        reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value, std::memory_order_release);
+    });
+}
+DRIVER_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+    DRIVER_ASKED(cuStreamWriteValue32_v2);
+    return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
+        if (!touchable(address, 4)) return;
+        reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value, std::memory_order_release);
+    });
+}
+
+namespace {
+
+template <typename Word>
+bool satisfied(Word now, Word value, unsigned flags) {
+    switch (flags & 3) {
+        case CU_STREAM_WAIT_VALUE_EQ: return now == value;
+        case CU_STREAM_WAIT_VALUE_AND: return (now & value) != 0;
+        case CU_STREAM_WAIT_VALUE_NOR: return static_cast<Word>(~(now | value)) != 0;
+        default: return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
+    }
+}
+
+template <typename Word>
+CUresult wait_value(CUstream stream, CUdeviceptr address, Word value, unsigned flags) {
+    auto node = std::make_unique<Node>();
+    node->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    node->polled = true;
+    node->ready = [=] {
+        if (!known(address, sizeof value)) return true;
+        return satisfied(reinterpret_cast<std::atomic<Word>*>(address)->load(std::memory_order_acquire), value, flags);
+    };
+    return enqueue(stream, std::move(node));
+}
+
+}  // namespace
+
+DRIVER_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+    DRIVER_ASKED(cuStreamWaitValue64_v2, "%llx>=%llu", address, static_cast<unsigned long long>(value));
+    return wait_value<uint64_t>(stream, address, value, flags);
+}
+DRIVER_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+    DRIVER_ASKED(cuStreamWaitValue32_v2);
+    return wait_value<uint32_t>(stream, address, value, flags);
+}
+DRIVER_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
+                                           unsigned) {
+    DRIVER_ASKED(cuStreamBatchMemOp_v2, "count=%u", count);
+    for (unsigned i = 0; i < count; ++i) {
+        const auto& write = operations[i].writeValue;
+        const auto& wait = operations[i].waitValue;
+        CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+        switch (operations[i].operation) {
+            case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+                status = cuStreamWriteValue32_v2(stream, write.address, write.value, write.flags);
+                break;
+            case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+                status = cuStreamWriteValue64_v2(stream, write.address, write.value64, write.flags);
+                break;
+            case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+                status = cuStreamWaitValue32_v2(stream, wait.address, wait.value, wait.flags);
+                break;
+            case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+                status = cuStreamWaitValue64_v2(stream, wait.address, wait.value64, wait.flags);
+                break;
+            default: break;
+        }
+        if (status != CUDA_SUCCESS) return status;
+    }
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+    DRIVER_ASKED(cuLaunchHostFunc);
+    auto node = std::make_unique<Node>();
+    node->type = CU_GRAPH_NODE_TYPE_HOST;
+    node->host = {function, data};
+    node->work = [function, data] { function(data); };
+    return enqueue(stream, std::move(node));
+}
+
+DRIVER_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuEventCreate, "flags=%u", flags);
+    Lock lock(world());
+    auto event = std::make_shared<Event>();
+    event->flags = flags;
+    *handle = reinterpret_cast<CUevent>(event.get());
+    state().events[*handle] = event;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
+    DRIVER_ASKED(cuEventDestroy_v2);
+    Lock lock(world());
+    return state().events.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_handle, unsigned flags) {
+    DRIVER_ASKED(cuEventRecordWithFlags);
+    Lock lock(world());
+    auto event = find_event(handle);
+    auto stream = find_stream(stream_handle);
+    if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture && flags != CU_EVENT_RECORD_EXTERNAL) {
+        event->capture = stream->capture;
+        event->capture_id = stream->capture_id;
+        event->nodes = stream->tail;
+        return CUDA_SUCCESS;
+    }
+    event->capture = nullptr;
+    const uint64_t ticket = ++event->recorded;
+    lock.unlock();
+    return enqueue(stream_handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event, ticket] {
+        Lock lock(world());
+        event->time_ms = backend().now_ms();
+        if (event->completed < ticket) event->completed = ticket;
+        changed().notify_all();
+    });
+}
+DRIVER_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
+DRIVER_EXPORT CUresult cuEventQuery(CUevent handle) {
+    DRIVER_ASKED(cuEventQuery);
+    Lock lock(world());
+    auto event = find_event(handle);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->capture) return CUDA_ERROR_CAPTURED_EVENT;
+    return event->completed >= event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+DRIVER_EXPORT CUresult cuEventSynchronize(CUevent handle) {
+    DRIVER_ASKED(cuEventSynchronize);
+    Lock lock(world());
+    auto event = find_event(handle);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->capture) return CUDA_ERROR_CAPTURED_EVENT;
+    const uint64_t ticket = event->recorded;
+    backend().await(lock, [&] { return event->completed >= ticket; });
+    lock.unlock();
+    DRIVER_ASKED(synchronized);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    if (!milliseconds) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuEventElapsedTime_v2);
+    Lock lock(world());
+    auto start = find_event(start_handle), end = find_event(end_handle);
+    if (!start || !end || !start->recorded || !end->recorded) return CUDA_ERROR_INVALID_HANDLE;
+    if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
+    if (start->completed < start->recorded || end->completed < end->recorded) return CUDA_ERROR_NOT_READY;
+    *milliseconds = static_cast<float>(end->time_ms - start->time_ms);
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+    return cuEventElapsedTime_v2(milliseconds, start, end);
+}
+DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned) {
+    DRIVER_ASKED(cuStreamWaitEvent);
+    Lock lock(world());
+    auto event = find_event(handle);
+    auto stream = find_stream(stream_handle);
+    if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (event->capture) {                // joins the capture
+        if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        if (!stream->capture) stream->tail.clear();
+        stream->capture = event->capture;
+        stream->capture_id = event->capture_id;
+        stream->tail.insert(stream->tail.end(), event->nodes.begin(), event->nodes.end());
+        return CUDA_SUCCESS;
+    }
+    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    const uint64_t ticket = event->recorded;
+    lock.unlock();
+    auto node = std::make_unique<Node>();
+    node->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    node->ready = [event, ticket] { return event->completed >= ticket; };
+    return enqueue(stream_handle, std::move(node));
+}

@@ -1,0 +1,301 @@
+#include "runtime/device/simulated/driver/engine.h"
+
+#include <algorithm>
+
+namespace smt::runtime::device::simulated {
+
+using hosted::Lock;
+using hosted::Node;
+using hosted::world;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kStepsAtATime = 4096;              // of the machine, between looks at what is new
+constexpr auto kPoll = 100us;                    // how a word that others write is looked at
+constexpr auto kLongestRest = 50ms;
+constexpr auto kJournalRest = 1s;                // entries of a moment that goes on are shown after it
+
+}  // namespace
+
+Caller& caller() {
+    thread_local Caller caller;
+    return caller;
+}
+
+Engine::Engine(const Settings& settings, MakeGrid make_grid)
+    : settings_(settings), make_grid_(std::move(make_grid)), machine_(settings.machine) {
+    thread_ = std::thread([this] { run(); });
+}
+
+Engine::~Engine() { stop(); }
+
+void Engine::stop() {
+    if (!thread_.joinable()) return;
+    {
+        Lock lock(world());
+        stopping_ = true;
+        attention_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+    journal_.flush();
+}
+
+void Engine::arrived(const std::shared_ptr<Tenant>& tenant) {
+    Lock lock(world());
+    tenant->active = RealTime::now();
+    tenants_.push_back(tenant);
+    ++ever_arrived_;
+    attention_ = true;
+    wake_.notify_all();
+}
+
+void Engine::leaving(Tenant& tenant) {
+    Lock lock(world());
+    tenant.leaving = true;
+    attention_ = true;
+    wake_.notify_all();
+}
+
+void Engine::left(const std::shared_ptr<Tenant>& tenant) {
+    Lock lock(world());
+    std::erase(tenants_, tenant);
+    attention_ = true;
+    wake_.notify_all();
+    if (tenants_.empty()) journal_.flush();
+}
+
+void Engine::touch(Tenant& tenant) {
+    Lock lock(world());
+    tenant.active = RealTime::now();
+    attention_ = true;
+}
+
+void Engine::opened(const StreamPointer& stream) {
+    stream->tenant = caller().tenant;
+    streams_.push_back(stream);
+}
+
+void Engine::submitted(SimulatedStream& stream) {
+    Caller& by = caller();
+    while (stream.turns.size() < stream.queue.size()) stream.turns.push_back({by.tenant, by.lane, ++by.sequence});
+    if (by.tenant) by.tenant->active = RealTime::now();
+    attention_ = true;
+    wake_.notify_all();
+}
+
+void Engine::await(Lock& lock, const std::function<bool()>& done) {
+    if (done()) return;
+    Tenant* tenant = caller().tenant.get();
+    Waiter waiter{&done, tenant, false};
+    waiters_.push_back(&waiter);
+    if (tenant) ++tenant->waiting;
+    attention_ = true;
+    wake_.notify_all();
+    hosted::changed().wait(lock, [&] { return waiter.satisfied; });
+}
+
+void Engine::quietly(const std::function<void()>& change) {
+    std::lock_guard step(step_);
+    change();
+}
+
+void Engine::run() {
+    Lock lock(world());
+    while (!stopping_) {
+        finish_completed();
+        tell_waiters();
+        std::erase_if(streams_, [](const StreamPointer& each) { return each->closing && each->queue.empty(); });
+        if (!clock_may_run()) {
+            rest(lock);
+        } else if (!start_ready(lock)) {
+            machine_.idle() ? rest(lock) : advance(lock);
+        }
+    }
+}
+
+bool Engine::clock_may_run() {
+    attention_ = false;
+    if (ever_arrived_ < settings_.sessions) return false;
+    for (const auto& tenant : tenants_) {
+        const bool blocked = std::any_of(streams_.begin(), streams_.end(), [&](const StreamPointer& each) {
+            return each->tenant == tenant && !each->queue.empty() && each->queue.front()->polled &&
+                   !each->queue.front()->ready();
+        });
+        if (holds(*tenant, blocked || tenant->callbacks > 0)) return false;
+    }
+    return true;
+}
+
+bool Engine::holds(const Tenant& tenant, bool blocked) {
+    if (tenant.leaving || (tenant.waiting > 0 && !blocked)) return false;
+    return RealTime::now() - tenant.active < settings_.grace;
+}
+
+// Starts what is ready at this moment, one round at a time; false: nothing was.
+bool Engine::start_ready(Lock& lock) {
+    std::vector<StreamPointer> ready;
+    for (const StreamPointer& stream : streams_) {
+        if (stream->under_way || stream->queue.empty()) continue;
+        const bool lost = stream->tenant && stream->tenant->fault;
+        if (lost || !stream->queue.front()->ready || stream->queue.front()->ready()) ready.push_back(stream);
+    }
+    std::sort(ready.begin(), ready.end(), [](const StreamPointer& a, const StreamPointer& b) {
+        return a->turns.front() < b->turns.front();
+    });
+    for (const StreamPointer& stream : ready) start(lock, stream);
+    return !ready.empty();
+}
+
+// Of a tenant that a fault has ended nothing is carried out; who waits for it is let go.
+void Engine::start(Lock& lock, const StreamPointer& stream) {
+    const std::shared_ptr<Node> node = stream->queue.front();
+    stream->under_way = true;
+    if (stream->tenant && stream->tenant->fault) {
+        if (node->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) return carry_out(lock, stream, *node);
+        return finish(*stream);
+    }
+    switch (node->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: return start_kernel(stream, *node);
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+        case CU_GRAPH_NODE_TYPE_MEMSET: return start_copy(stream, node);
+        case CU_GRAPH_NODE_TYPE_HOST: return start_host_function(stream, node);
+        default: return carry_out(lock, stream, *node);
+    }
+}
+
+void Engine::start_kernel(const StreamPointer& stream, const Node& node) {
+    auto grid = make_grid_(node.launch, stream->tenant, [this, stream](const GridResult&) {
+        done_by_machine_.push_back(stream);
+    });
+    grid->priority = node.launch.has_priority ? node.launch.priority : stream->priority;
+    machine_.launch(std::move(grid));
+}
+
+// Moves the bytes when the copy is over.
+void Engine::start_copy(const StreamPointer& stream, const std::shared_ptr<Node>& node) {
+    CopyEngine engine = CopyEngine::kWithin;
+    uint64_t bytes = 0;
+    if (node->type == CU_GRAPH_NODE_TYPE_MEMSET) {
+        bytes = node->fill.width * node->fill.elementSize * std::max<size_t>(node->fill.height, 1) / 2;
+    } else {
+        const CUDA_MEMCPY3D& copy = node->copy;
+        const auto device = [](CUmemorytype type, uint64_t address) {
+            if (type == CU_MEMORYTYPE_HOST) return false;
+            return type == CU_MEMORYTYPE_ARRAY || hosted::on_device(address);
+        };
+        const bool from = device(copy.srcMemoryType, copy.srcDevice), to = device(copy.dstMemoryType, copy.dstDevice);
+        if (!from || !to) engine = to ? CopyEngine::kToDevice : CopyEngine::kToHost;
+        bytes = copy.WidthInBytes * copy.Height * copy.Depth;
+    }
+    machine_.copy(engine, bytes, [this, stream, node] {
+        node->work();
+        done_by_machine_.push_back(stream);
+    });
+}
+
+// On a thread of its own: it may wait for other work of the device.
+void Engine::start_host_function(const StreamPointer& stream, const std::shared_ptr<Node>& node) {
+    std::shared_ptr<Tenant> tenant = stream->tenant;
+    if (tenant) {
+        ++tenant->callbacks;
+        tenant->active = RealTime::now();
+    }
+    std::thread([this, stream, node, tenant] {
+        node->work();
+        Lock lock(world());
+        if (tenant) {
+            --tenant->callbacks;
+            tenant->active = RealTime::now();
+        }
+        done_by_others_.push_back(stream);
+        attention_ = true;
+        wake_.notify_all();
+    }).detach();
+}
+
+// What takes no time: events, values.
+void Engine::carry_out(Lock& lock, const StreamPointer& stream, const Node& node) {
+    if (node.work) {
+        lock.unlock();
+        quietly(node.work);
+        lock.lock();
+        // A program may look at the word that was written.
+        if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && stream->tenant) stream->tenant->active = RealTime::now();
+    }
+    finish(*stream);
+}
+
+void Engine::finish(SimulatedStream& stream) {
+    stream.under_way = false;
+    stream.turns.pop_front();
+    hosted::finish_front(stream);
+    if (stream.queue.empty() && stream.tenant) stream.tenant->active = RealTime::now();
+}
+
+bool Engine::finish_completed() {
+    std::vector<StreamPointer> done = std::move(done_by_machine_);
+    done_by_machine_.clear();
+    done.insert(done.end(), done_by_others_.begin(), done_by_others_.end());
+    done_by_others_.clear();
+    for (const StreamPointer& stream : done) finish(*stream);
+    return !done.empty();
+}
+
+void Engine::tell_waiters() {
+    bool any = false;
+    std::erase_if(waiters_, [&](Waiter* waiter) {
+        if (!(*waiter->done)()) return false;
+        waiter->satisfied = any = true;
+        if (waiter->tenant) {
+            --waiter->tenant->waiting;
+            waiter->tenant->active = RealTime::now();
+        }
+        return true;
+    });
+    if (any) hosted::changed().notify_all();
+}
+
+void Engine::advance(Lock& lock) {
+    lock.unlock();
+    if (!journal_.empty()) journal_.flush();
+    {
+        std::lock_guard step(step_);
+        for (int i = 0; i < kStepsAtATime && done_by_machine_.empty() && !attention_.load(std::memory_order_relaxed); ++i) {
+            if (!machine_.advance()) break;
+        }
+        now_ns_.store(nanoseconds_of(machine_.now()), std::memory_order_release);
+    }
+    lock.lock();
+}
+
+bool Engine::polls() const {
+    return std::any_of(streams_.begin(), streams_.end(), [](const StreamPointer& each) {
+        return !each->under_way && !each->queue.empty() && each->queue.front()->polled;
+    });
+}
+
+// Until somebody says something, a word is written, or a program's grace is over.
+void Engine::rest(Lock& lock) {
+    if (attention_) return;
+    RealTime::duration longest = kLongestRest;
+    const bool pending = !machine_.idle() || std::any_of(streams_.begin(), streams_.end(), [](const StreamPointer& each) {
+        return !each->queue.empty();
+    });
+    if (polls()) {
+        longest = kPoll;
+    } else if (pending) {
+        const auto now = RealTime::now();
+        for (const auto& tenant : tenants_) {
+            const auto left = tenant->active + settings_.grace - now;
+            if (left > 0ms && left < longest) longest = left;
+        }
+    } else {
+        longest = kJournalRest;
+    }
+    const bool silent = wake_.wait_for(lock, longest) == std::cv_status::timeout;
+    if (silent && !pending && !journal_.empty() && ever_arrived_ >= settings_.sessions) journal_.flush();
+}
+
+}  // namespace smt::runtime::device::simulated

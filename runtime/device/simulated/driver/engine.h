@@ -1,0 +1,122 @@
+// The device's clock: one thread that starts the streams' work, runs the machine and tells who waits.
+//
+// Virtual time stands still while a program may still say what it wants done at this moment. The clock
+// runs when every session
+//
+//   waits in a call for work of the device, or
+//   has neither submitted anything nor been answered for a grace period of real time (a program that
+//   polls, or computes for long, must not stop everybody for ever), or
+//   is leaving.
+//
+// Work that is ready at one moment is started in the order of tenant name, session, lane and sequence,
+// and the first wait that comes true stops the clock again. So two runs of the same programs give the
+// same virtual times, whatever the host does meanwhile, as long as a program computes for less than the
+// grace period between its calls. With `sessions` the clock does not start before so many are there.
+//
+// A wait for a value in memory that the program writes (a host function's word) holds the clock as the
+// program itself does, for the same grace.
+//
+// Locks: step_ (nobody changes mappings while work touches memory), then hosted::world().
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/device/hosted/backend.h"
+#include "runtime/device/simulated/driver/ordered_journal.h"
+#include "runtime/device/simulated/driver/tenant.h"
+#include "runtime/device/simulated/machine/machine.h"
+
+namespace smt::runtime::device::simulated {
+
+struct SimulatedStream final : hosted::Stream {
+    std::shared_ptr<Tenant> tenant;
+    std::deque<Turn> turns;          // of `queue`
+    bool under_way = false;          // the front was started
+};
+
+class Engine {
+public:
+    struct Settings {
+        MachineConfig machine;
+        std::chrono::milliseconds grace{100};
+        uint32_t sessions = 0;
+    };
+    // Makes a grid of a launch; `over` is called on the engine's thread when it is.
+    using MakeGrid = std::function<std::shared_ptr<Grid>(const hosted::Launch&, std::shared_ptr<Tenant>,
+                                                         std::function<void(const GridResult&)> over)>;
+
+    Engine(const Settings& settings, MakeGrid make_grid);
+    ~Engine();
+    void stop();   // for good; before what grids need goes away
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    Machine& machine() { return machine_; }            // the engine's thread only, but for its config
+    uint64_t now_ns() const { return now_ns_.load(std::memory_order_acquire); }
+    OrderedJournal& journal() { return journal_; }
+
+    // Sessions.
+    void arrived(const std::shared_ptr<Tenant>& tenant);
+    void leaving(Tenant& tenant);
+    void left(const std::shared_ptr<Tenant>& tenant);
+    void touch(Tenant& tenant);                        // a sign of life
+
+    // With hosted::world().
+    void opened(const std::shared_ptr<SimulatedStream>& stream);
+    void submitted(SimulatedStream& stream);
+    void await(hosted::Lock& lock, const std::function<bool()>& done);
+
+    void quietly(const std::function<void()>& change);
+
+private:
+    using StreamPointer = std::shared_ptr<SimulatedStream>;
+    struct Waiter {
+        const std::function<bool()>* done;
+        Tenant* tenant;
+        bool satisfied;
+    };
+
+    void run();
+    bool clock_may_run();
+    bool holds(const Tenant& tenant, bool blocked);
+    bool start_ready(hosted::Lock& lock);
+    void start(hosted::Lock& lock, const StreamPointer& stream);
+    void start_kernel(const StreamPointer& stream, const hosted::Node& node);
+    void start_copy(const StreamPointer& stream, const std::shared_ptr<hosted::Node>& node);
+    void start_host_function(const StreamPointer& stream, const std::shared_ptr<hosted::Node>& node);
+    void carry_out(hosted::Lock& lock, const StreamPointer& stream, const hosted::Node& node);
+    void finish(SimulatedStream& stream);
+    bool finish_completed();
+    void tell_waiters();
+    void advance(hosted::Lock& lock);
+    void rest(hosted::Lock& lock);
+    bool polls() const;                                // a stream waits for memory that others write
+
+    const Settings settings_;
+    const MakeGrid make_grid_;
+    Machine machine_;
+    OrderedJournal journal_;
+    std::atomic<uint64_t> now_ns_{0};
+    std::mutex step_;
+
+    // Guarded by hosted::world().
+    std::condition_variable wake_;
+    bool stopping_ = false;
+    uint32_t ever_arrived_ = 0;
+    std::vector<std::shared_ptr<Tenant>> tenants_;
+    std::vector<StreamPointer> streams_;
+    std::vector<Waiter*> waiters_;
+    std::vector<StreamPointer> done_by_others_;
+    std::atomic<bool> attention_{false};               // something was said since the clock was let run
+
+    std::vector<StreamPointer> done_by_machine_;       // the engine's thread only
+    std::thread thread_;
+};
+
+}  // namespace smt::runtime::device::simulated

@@ -1,0 +1,16 @@
+// What the environment says about the simulated device (runtime/protocol/environment.h).
+#pragma once
+
+#include "runtime/device/simulated/driver/engine.h"
+
+namespace smt::runtime::device::simulated {
+
+struct Settings {
+    Engine::Settings engine;
+    uint64_t memory_bytes = 0;
+};
+
+// A value that makes no sense counts as its default.
+Settings read_settings();
+
+}  // namespace smt::runtime::device::simulated

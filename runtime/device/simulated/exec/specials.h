@@ -1,0 +1,21 @@
+// Where the special registers of a warp and of its CTA lie: areas of 32 lanes each, filled in once.
+#pragma once
+
+#include "runtime/device/simulated/exec/code.h"
+
+namespace smt::runtime::device::simulated {
+
+// 32 bits a lane.
+enum class WarpValue : uint32_t {
+    kTidX, kTidY, kTidZ, kLane, kWarp, kMaskEq, kMaskLe, kMaskLt, kMaskGe, kMaskGt, kCount
+};
+enum class CtaValue : uint32_t {
+    kNtidX, kNtidY, kNtidZ, kCtaX, kCtaY, kCtaZ, kNctaX, kNctaY, kNctaZ, kWarps, kSm, kSms, kGridLow, kGridHigh,
+    kSharedTotal, kSharedDynamic, kDynamicBase, kEnvironment1, kEnvironment2, kZero, kOne, kCount
+};
+
+inline constexpr uint32_t kValueBytes = 4 * kLanes;
+inline Slot slot_of(WarpValue value) { return {Slot::Base::kWarp, static_cast<uint32_t>(value) * kValueBytes}; }
+inline Slot slot_of(CtaValue value) { return {Slot::Base::kCta, static_cast<uint32_t>(value) * kValueBytes}; }
+
+}  // namespace smt::runtime::device::simulated

@@ -1,0 +1,166 @@
+#include "runtime/device/simulated/simulated_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/device/hosted/table.h"
+#include "runtime/device/simulated/driver/backend.h"
+#include "runtime/device/simulated/driver/settings.h"
+
+namespace smt::runtime::device::simulated {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 30s;   // for the other sessions that SMT_SIM_TENANTS wants
+
+class SimulatedDevice final : public Device {
+public:
+    explicit SimulatedDevice(const Settings& settings)
+        : settings_(settings), backend_(settings.engine, settings.memory_bytes) {
+        hosted::serve(backend_);
+        hosted::fill(driver_);
+    }
+
+    bool open(const std::string& key, std::string& error) {
+        key_ = key;
+        CUcontext context = nullptr;
+        if (driver_.cuInit(0) != CUDA_SUCCESS || driver_.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) {
+            error = "the simulated device does not begin";
+            return false;
+        }
+        context_ = context;
+        properties_.name = backend_.device_name();
+        properties_.total_memory = settings_.memory_bytes;
+        properties_.multiprocessors = settings_.engine.machine.multiprocessors;
+        properties_.compute_major = 9;
+        properties_.compute_minor = 0;
+        properties_.granularity = 2ull << 20;
+        properties_.keeps_sessions_apart = true;
+        return enter_thread(nullptr, kNoLane) == CUDA_SUCCESS;
+    }
+
+    CUresult enter_thread(Guest* guest, uint32_t lane) override {
+        Caller& self = caller();
+        self = {guest ? tenant_of(*guest) : nullptr, lane, 0};
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        driver_.cuThreadExchangeStreamCaptureMode(&mode);
+        return driver_.cuCtxSetCurrent(context_);
+    }
+
+    uint32_t admit(const std::string& tenant) override;
+    void arrived(Guest& guest) override;
+    void leaving(Guest& guest) override;
+    void left(Guest& guest) override;
+
+    void allocated(CUdeviceptr address, uint64_t bytes) override { backend_.memory().allocated(address, bytes); }
+    void freed(CUdeviceptr address, uint64_t bytes) override { backend_.memory().freed(address, bytes); }
+    void forgotten(CUdeviceptr address, uint64_t bytes) override { backend_.memory().forget(address, bytes); }
+
+    bool announce(const journal::Entry& entry) override {
+        backend_.announce(entry);
+        return true;
+    }
+    void write(journal::Writer&, const journal::Entry& entry, const Guest* guest) override {
+        journal::Entry stamped = entry;
+        stamped.virtual_time = 1;
+        stamped.time_ns = backend_.engine().now_ns();
+        backend_.engine().journal().add(stamped, guest ? guest->tenant() : "", guest ? guest->id() : 0);
+    }
+    void attach(journal::Writer& journal) override {
+        backend_.engine().journal().attach(journal);
+        backend_.surroundings().names = &journal;
+    }
+
+private:
+    std::shared_ptr<Tenant> tenant_of(const Guest& guest) {
+        std::lock_guard lock(mutex_);
+        auto found = tenants_.find(&guest);
+        return found == tenants_.end() ? nullptr : found->second;
+    }
+
+    const Settings settings_;
+    SimulatedBackend backend_;
+    std::mutex mutex_;
+    std::unordered_map<const Guest*, std::shared_ptr<Tenant>> tenants_;
+
+    // Those who wait to be let in together.
+    std::condition_variable admitted_;
+    std::vector<std::pair<std::string, uint32_t*>> waiting_;
+    uint32_t next_number_ = 1;
+    bool open_ = false;
+};
+
+// The first sessions get their numbers by name, so that it does not matter who came first.
+uint32_t SimulatedDevice::admit(const std::string& tenant) {
+    std::unique_lock lock(mutex_);
+    if (open_ || settings_.engine.sessions <= 1) return next_number_++;
+    uint32_t number = 0;
+    waiting_.emplace_back(tenant, &number);
+    const auto let_in = [&] {
+        open_ = true;
+        std::stable_sort(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (auto& [name, where] : waiting_) *where = next_number_++;
+        waiting_.clear();
+        admitted_.notify_all();
+    };
+    if (waiting_.size() == settings_.engine.sessions) let_in();
+    admitted_.wait_for(lock, kPatience, [&] { return number != 0; });
+    if (number == 0) let_in();
+    return number;
+}
+
+void SimulatedDevice::arrived(Guest& guest) {
+    auto tenant = std::make_shared<Tenant>();
+    tenant->number = guest.id();
+    tenant->name = guest.tenant();
+    tenant->guest = &guest;
+    {
+        std::lock_guard lock(mutex_);
+        tenants_[&guest] = tenant;
+    }
+    backend_.engine().arrived(tenant);
+}
+
+void SimulatedDevice::leaving(Guest& guest) {
+    if (auto tenant = tenant_of(guest)) backend_.engine().leaving(*tenant);
+}
+
+void SimulatedDevice::left(Guest& guest) {
+    auto tenant = tenant_of(guest);
+    if (!tenant) return;
+    {
+        std::lock_guard lock(mutex_);
+        tenants_.erase(&guest);
+    }
+    {
+        std::lock_guard lock(tenant->guest_mutex);
+        tenant->guest = nullptr;
+    }
+    backend_.engine().left(tenant);
+    backend_.quietly([&] { free_heap(backend_.memory(), *tenant); });
+    caller() = {};
+}
+
+}  // namespace
+
+void tell(const std::string& line) {
+    const std::shared_ptr<Tenant>& tenant = caller().tenant;
+    if (!tenant) return;
+    std::lock_guard lock(tenant->guest_mutex);
+    if (tenant->guest) tenant->guest->tell(line);
+}
+
+std::unique_ptr<Device> open(const std::string& key, std::string& error) {
+    auto device = std::make_unique<SimulatedDevice>(read_settings());
+    if (!device->open(key, error)) return nullptr;
+    return device;
+}
+
+}  // namespace smt::runtime::device::simulated
