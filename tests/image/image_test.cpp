@@ -23,7 +23,7 @@ struct Made {
     uint32_t architecture;
     uint64_t flags;
     std::string stored;
-    uint64_t bytes = 0;   // decompressed
+    uint64_t bytes = 0;  // decompressed
 };
 
 std::string entry(const Made& made) {
@@ -63,7 +63,8 @@ std::string zstd(const std::string& text) {
 
 std::string lz4(const std::string& text) {
     std::string out(LZ4_compressBound(static_cast<int>(text.size())), '\0');
-    out.resize(LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()), static_cast<int>(out.size())));
+    out.resize(LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()),
+                                    static_cast<int>(out.size())));
     return out;
 }
 
@@ -95,7 +96,8 @@ std::string long_text() {
 }
 
 TEST_CASE("entries of a fatbin, in order", "[image]") {
-    auto entries = entries_of(fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}}));
+    auto entries =
+        entries_of(fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}}));
     REQUIRE(entries.size() == 3);
     CHECK(entries[0].kind == Kind::kCubin);
     CHECK(entries[0].architecture == 80);
@@ -120,17 +122,24 @@ TEST_CASE("what does not expand to what it says is refused", "[image]") {
     const std::string text = long_text();
     std::string broken = zstd(text);
     broken[broken.size() / 2] ^= 0x55;
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, broken, text.size()}})).starts_with("problem: the entry's Zstandard data is broken"));
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, broken, text.size()}}))
+              .starts_with("problem: the entry's Zstandard data is broken"));
     CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd(text).substr(0, 90), text.size()}})) ==
           "problem: the entry's Zstandard data is cut");
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 6}})) == "problem: the entry has 7 bytes, not 6");
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 5}})) == "problem: the entry has more than 5 bytes");
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 8}})) == "problem: the entry has 7 bytes, not 8");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 6}})) ==
+          "problem: the entry has 7 bytes, not 6");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 5}})) ==
+          "problem: the entry has more than 5 bytes");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 8}})) ==
+          "problem: the entry has 7 bytes, not 8");
     CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1"), 1ull << 40}})) ==
           "problem: an entry of 1099511627776 bytes: more than 536870912 is taken for a mistake");
-    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 8}})) == "problem: the entry has 7 bytes, not 8");
-    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 6}})) == "problem: the entry's LZ4 data is broken");
-    CHECK(expansion_of(fatbin({{1, 90, kLz4, "1234", 1 << 20}})) == "problem: 4 LZ4 bytes cannot become 1048576");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 8}})) ==
+          "problem: the entry has 7 bytes, not 8");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 6}})) ==
+          "problem: the entry's LZ4 data is broken");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, "1234", 1 << 20}})) ==
+          "problem: 4 LZ4 bytes cannot become 1048576");
 }
 
 TEST_CASE("a text names its target itself", "[image]") {
@@ -160,17 +169,17 @@ TEST_CASE("what is no image is refused in words", "[image]") {
     other[4] = 2;
     CHECK(problem_of(other) == "a fatbin of version 2, not 1");
     other = whole;
-    other[16 + 4] = 60;   // header bytes of the entry
+    other[16 + 4] = 60;  // header bytes of the entry
     CHECK(problem_of(other) == "the entry at 0 of the fatbin leads out of it");
     other = whole;
-    std::memset(&other[16 + 8], 0xff, 8);   // its payload bytes
+    std::memset(&other[16 + 8], 0xff, 8);  // its payload bytes
     CHECK(problem_of(other) == "the entry at 0 of the fatbin leads out of it");
     other = whole + "1234";
     other[8] += 4;
     CHECK(problem_of(other) == "the entry at 72 of the fatbin has no header");
-    CHECK(problem_of(fatbin({{1, 90, kZstd, "", 1ull << 33}})).empty());   // expand() refuses it
+    CHECK(problem_of(fatbin({{1, 90, kZstd, "", 1ull << 33}})).empty());  // expand() refuses it
     other = fatbin({{1, 90, kZstd, "12345678", 9}});
-    other[16 + 16] = 9;   // compressed bytes
+    other[16 + 16] = 9;  // compressed bytes
     CHECK(problem_of(other) == "the entry at 0 of the fatbin has 9 compressed bytes in 8");
 }
 
@@ -199,7 +208,8 @@ TEST_CASE("the best cubin for a device", "[image]") {
         const Entry* entry = best_cubin(entries, architecture);
         return entry ? std::string(entry->stored.substr(0, 1)) : "";
     };
-    const std::vector<Made> several = {{2, 80, 0, "a"}, {2, 86, 0, "b"}, {1, 80, 0, "t"}, {2, 90, kSpecific, "s"}};
+    const std::vector<Made> several = {
+        {2, 80, 0, "a"}, {2, 86, 0, "b"}, {1, 80, 0, "t"}, {2, 90, kSpecific, "s"}};
     CHECK(best(several, 80) == "a");
     CHECK(best(several, 89) == "b");
     CHECK(best(several, 90) == "s");
