@@ -31,7 +31,8 @@ public:
         if (auto problem = read_sections()) return *problem;
         for (const Elf64_Shdr& section : sections_) {
             if (name_of(section) != ".nv.info") continue;
-            if (!read_attributes(section)) return Problem{"a cubin with a broken .nv.info"};
+            if (content(section).size() != section.sh_size || !read_attributes(section))
+                return Problem{"a cubin with a broken .nv.info"};
             break;  // there is one; a second could only be there to keep us busy
         }
         std::vector<KernelFacts> facts;
@@ -48,21 +49,20 @@ private:
             return Problem{"a cubin without proper section headers"};
         for (uint64_t i = 0; i < header.e_shnum; ++i) {
             Elf64_Shdr section;
-            bool whole = header.e_shoff <= bytes_.size() &&
-                         read_at(bytes_, header.e_shoff + i * sizeof section, &section);
-            if (whole && section.sh_type != SHT_NOBITS)
-                whole = section.sh_offset <= bytes_.size() &&
-                        section.sh_size <= bytes_.size() - section.sh_offset;
-            if (!whole) return Problem{fmt::format("section {} of the cubin leads out of it", i)};
+            if (header.e_shoff > bytes_.size() ||
+                !read_at(bytes_, header.e_shoff + i * sizeof section, &section))
+                return Problem{fmt::format("a cubin of {} sections that has only {}", header.e_shnum, i)};
             sections_.push_back(section);
         }
         names_ = content(sections_[header.e_shstrndx]);
         return std::nullopt;
     }
 
+    // Nothing for sections that have none in the file: NOBITS is not the only type of those.
     std::string_view content(const Elf64_Shdr& section) const {
-        return section.sh_type == SHT_NOBITS ? std::string_view()
-                                             : bytes_.substr(section.sh_offset, section.sh_size);
+        bool within =
+            section.sh_offset <= bytes_.size() && section.sh_size <= bytes_.size() - section.sh_offset;
+        return within ? bytes_.substr(section.sh_offset, section.sh_size) : std::string_view();
     }
 
     static std::string_view text_at(std::string_view table, uint64_t at) {

@@ -1,10 +1,13 @@
 #include "runtime/image/image.h"
 
+#include <elf.h>
 #include <lz4.h>
 #include <zstd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "runtime/image/kernel_facts.h"
 
@@ -215,6 +218,51 @@ TEST_CASE("the best cubin for a device", "[image]") {
     CHECK(best(several, 90) == "s");
     CHECK(best(several, 91) == "");
     CHECK(best(several, 75) == "");
+}
+
+// Compiled for sm_75: one kernel k. Its section headers are where e_shoff says.
+std::string small_cubin() {
+    std::ostringstream text;
+    text << std::ifstream(SMT_SMALL_CUBIN, std::ios::binary).rdbuf();
+    return text.str();
+}
+
+// Writes a field of every section header.
+std::string with_sections(std::string cubin, size_t field, uint64_t value) {
+    Elf64_Ehdr header;
+    std::memcpy(&header, cubin.data(), sizeof header);
+    for (size_t i = 0; i < header.e_shnum; ++i)
+        std::memcpy(&cubin[header.e_shoff + i * sizeof(Elf64_Shdr) + field], &value, sizeof value);
+    return cubin;
+}
+
+TEST_CASE("facts of a cubin's kernels", "[image]") {
+    auto result = kernel_facts(small_cubin());
+    auto& facts = std::get<std::vector<KernelFacts>>(result);
+    REQUIRE(facts.size() == 1);
+    CHECK(facts[0].name == "k");
+    CHECK(facts[0].kernel);
+    CHECK(facts[0].registers == 4);
+    CHECK(facts[0].stack_bytes == 0);
+    CHECK(entries_of(small_cubin())[0].kind == Kind::kCubin);
+    CHECK(entries_of(small_cubin())[0].architecture == 75);
+}
+
+TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
+    auto problem = [](const std::string& bytes) {
+        auto result = kernel_facts(bytes);
+        auto* found = std::get_if<Problem>(&result);
+        return found ? found->text : "";
+    };
+    const std::string cubin = small_cubin();
+    CHECK(problem(cubin) == "");
+    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin of "));
+    CHECK(problem(cubin.substr(0, 64)).ends_with("sections that has only 0"));
+    CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_offset), ~0ull)) == "");  // no names, no facts
+    CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_link), ~0ull)) == "");
+    std::string other = cubin;
+    other[offsetof(Elf64_Ehdr, e_shentsize)] = 63;
+    CHECK(problem(other) == "a cubin without proper section headers");
 }
 
 TEST_CASE("what is no cubin has no facts", "[image]") {
