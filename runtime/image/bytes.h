@@ -1,0 +1,20 @@
+// Reading out of bytes that nobody vouches for.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace smt::image {
+
+template <typename T>
+bool read_at(std::string_view bytes, uint64_t at, T* value) {
+    if (at > bytes.size() || sizeof(T) > bytes.size() - at) return false;
+    std::memcpy(value, bytes.data() + at, sizeof(T));
+    return true;
+}
+
+// 90 for a cubin of sm_90; 0: it is no cubin.
+int cubin_architecture(std::string_view image);
+
+}  // namespace smt::image

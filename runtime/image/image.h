@@ -1,0 +1,56 @@
+// The entries of a module image: which code it holds, for which architectures.
+//
+//   auto entries = image::read(bytes);                  // fatbin, cubin or PTX text
+//   const Entry* ptx = image::best_ptx(entries, 90);    // the newest that an sm_90 device can run
+//   auto text = image::expand(*ptx);                    // decompressed
+//
+// A fatbin is a header and entries, each a header and its bytes, as they are or compressed:
+//
+//   magic, version, header bytes, payload bytes | kind, header bytes, stored bytes, architecture, flags ...
+//   bytes | ...
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace smt::image {
+
+struct Problem {
+    std::string text;
+};
+
+enum class Kind : uint8_t {
+    kPtx,
+    kCubin,
+    kOther,  // link-time code and the like, which only NVIDIA's linker reads
+};
+
+enum class Compression : uint8_t { kNone, kLz4, kZstd };
+
+struct Entry {
+    Kind kind = Kind::kOther;
+    int architecture = 0;  // 90 for sm_90; 0: PTX text that names no target
+    // sm_90a runs on compute capability 9.0 only, sm_100f on 10.0 and later of the same family. 0: neither.
+    char variant = 0;
+    Compression compression = Compression::kNone;
+    uint64_t bytes = 0;       // after expand(), padding included
+    std::string_view stored;  // in the image
+};
+
+// An entry may be larger than this for no compiler's reason.
+constexpr uint64_t kMostBytes = 512ull << 20;
+
+// Entries in the image's order; a cubin or a text is one. An image without entries is a Problem.
+[[nodiscard]] std::variant<std::vector<Entry>, Problem> read(std::string_view image);
+
+// The entry's bytes; a text without the NULs behind it.
+[[nodiscard]] std::variant<std::string, Problem> expand(const Entry& entry);
+
+// Null: none. `architecture` is the device's: 90 for compute capability 9.0.
+const Entry* best_ptx(const std::vector<Entry>& entries, int architecture);
+const Entry* best_cubin(const std::vector<Entry>& entries, int architecture);
+
+}  // namespace smt::image

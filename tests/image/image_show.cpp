@@ -1,0 +1,55 @@
+// Shows what is in an image, and writes its entries:   image_show IMAGE FOLDER
+//
+//   entry 0 ptx 90 - zstd          FOLDER/0 has its bytes
+//   facts 1 _Z5scalePffi kernel registers 10 stack 0
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "runtime/image/kernel_facts.h"
+
+namespace {
+
+using namespace smt::image;
+
+constexpr const char* kKinds[] = {"ptx", "cubin", "other"};
+constexpr const char* kCompressions[] = {"none", "lz4", "zstd"};
+
+int fail(const Problem& problem) {
+    fmt::print(stderr, "{}\n", problem.text);
+    return 1;
+}
+
+int show_facts(size_t index, const std::string& cubin) {
+    auto facts = kernel_facts(cubin);
+    if (auto* problem = std::get_if<Problem>(&facts)) return fail(*problem);
+    for (const KernelFacts& fact : std::get<std::vector<KernelFacts>>(facts))
+        fmt::print("facts {} {} {} registers {} stack {}\n", index, fact.name,
+                   fact.kernel ? "kernel" : "function", fact.registers, fact.stack_bytes);
+    return 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count != 3) return fail({"usage: image_show IMAGE FOLDER"});
+    std::ostringstream text;
+    text << std::ifstream(arguments[1], std::ios::binary).rdbuf();
+    const std::string image = text.str();
+    auto read_image = read(image);
+    if (auto* problem = std::get_if<Problem>(&read_image)) return fail(*problem);
+    const auto& entries = std::get<std::vector<Entry>>(read_image);
+    for (size_t i = 0; i < entries.size(); ++i) {
+        const Entry& entry = entries[i];
+        fmt::print("entry {} {} {} {} {}\n", i, kKinds[static_cast<int>(entry.kind)], entry.architecture,
+                   entry.variant ? entry.variant : '-', kCompressions[static_cast<int>(entry.compression)]);
+        if (entry.kind == Kind::kOther) continue;
+        auto bytes = expand(entry);
+        if (auto* problem = std::get_if<Problem>(&bytes)) return fail(*problem);
+        const std::string& content = std::get<std::string>(bytes);
+        std::ofstream(fmt::format("{}/{}", arguments[2], i), std::ios::binary) << content;
+        if (entry.kind == Kind::kCubin && show_facts(i, content)) return 1;
+    }
+    return 0;
+}

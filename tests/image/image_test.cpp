@@ -1,0 +1,275 @@
+#include "runtime/image/image.h"
+
+#include <elf.h>
+#include <lz4.h>
+#include <zstd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/image/kernel_facts.h"
+
+namespace smt::image {
+namespace {
+
+constexpr uint64_t kZstd = 0x8000, kLz4 = 0x2000, kSpecific = 0x100000, kFamily = 0x200000;
+
+template <typename T>
+void append(std::string& bytes, T value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+struct Made {
+    uint16_t kind;
+    uint32_t architecture;
+    uint64_t flags;
+    std::string stored;
+    uint64_t bytes = 0;  // decompressed
+};
+
+std::string entry(const Made& made) {
+    std::string stored = made.stored;
+    stored.resize((stored.size() + 7) / 8 * 8);
+    std::string bytes;
+    append<uint16_t>(bytes, made.kind);
+    append<uint16_t>(bytes, 0x101);
+    append<uint32_t>(bytes, 64);
+    append<uint64_t>(bytes, stored.size());
+    append<uint32_t>(bytes, made.bytes ? static_cast<uint32_t>(made.stored.size()) : 0);
+    append<uint32_t>(bytes, 0);
+    append<uint32_t>(bytes, 8 << 16);
+    append<uint32_t>(bytes, made.architecture);
+    append<uint64_t>(bytes, 0);
+    append<uint64_t>(bytes, made.flags | 0x11);
+    append<uint64_t>(bytes, 0);
+    append<uint64_t>(bytes, made.bytes);
+    return bytes + stored;
+}
+
+std::string fatbin(const std::vector<Made>& made) {
+    std::string payload, bytes;
+    for (const Made& one : made) payload += entry(one);
+    append<uint32_t>(bytes, 0xba55ed50);
+    append<uint16_t>(bytes, 1);
+    append<uint16_t>(bytes, 16);
+    append<uint64_t>(bytes, payload.size());
+    return bytes + payload;
+}
+
+std::string zstd(const std::string& text) {
+    std::string out(ZSTD_compressBound(text.size()), '\0');
+    out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+    return out;
+}
+
+std::string lz4(const std::string& text) {
+    std::string out(LZ4_compressBound(static_cast<int>(text.size())), '\0');
+    out.resize(LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()),
+                                    static_cast<int>(out.size())));
+    return out;
+}
+
+std::vector<Entry> entries_of(const std::string& image) {
+    auto result = read(image);
+    if (auto* problem = std::get_if<Problem>(&result)) FAIL(problem->text);
+    return std::get<std::vector<Entry>>(result);
+}
+
+std::string problem_of(const std::string& image) {
+    auto result = read(image);
+    auto* problem = std::get_if<Problem>(&result);
+    return problem ? problem->text : "";
+}
+
+// Of the only entry.
+std::string expansion_of(const std::string& image) {
+    auto entries = entries_of(image);
+    REQUIRE(entries.size() == 1);
+    auto result = expand(entries[0]);
+    auto* problem = std::get_if<Problem>(&result);
+    return problem ? "problem: " + problem->text : std::get<std::string>(result);
+}
+
+std::string long_text() {
+    std::string text = ".version 9.0\n.target sm_90\n";
+    for (int i = 0; i < 100000; ++i) text += "// line " + std::to_string(i % 77) + "\n";
+    return text;
+}
+
+TEST_CASE("entries of a fatbin, in order", "[image]") {
+    auto entries =
+        entries_of(fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}}));
+    REQUIRE(entries.size() == 3);
+    CHECK(entries[0].kind == Kind::kCubin);
+    CHECK(entries[0].architecture == 80);
+    CHECK(entries[0].variant == 0);
+    CHECK(entries[0].stored.substr(0, 4) == "code");
+    CHECK(entries[1].kind == Kind::kPtx);
+    CHECK(entries[1].variant == 'a');
+    CHECK(entries[2].kind == Kind::kOther);
+    CHECK(entries[2].variant == 'f');
+}
+
+TEST_CASE("entries are expanded, texts lose their padding", "[image]") {
+    const std::string text = long_text();
+    CHECK(expansion_of(fatbin({{1, 90, 0, "text"}})) == "text");
+    CHECK(expansion_of(fatbin({{2, 90, 0, "code1"}})) == std::string("code1\0\0\0", 8));
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd(text), text.size()}})) == text);
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4(text), text.size()}})) == text);
+    CHECK(expansion_of(fatbin({{2, 90, kZstd, zstd(std::string(9, '\0')), 9}})) == std::string(9, '\0'));
+}
+
+TEST_CASE("what does not expand to what it says is refused", "[image]") {
+    const std::string text = long_text();
+    std::string broken = zstd(text);
+    broken[broken.size() / 2] ^= 0x55;
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, broken, text.size()}}))
+              .starts_with("problem: the entry's Zstandard data is broken"));
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd(text).substr(0, 90), text.size()}})) ==
+          "problem: the entry's Zstandard data is cut");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 6}})) ==
+          "problem: the entry has 7 bytes, not 6");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 5}})) ==
+          "problem: the entry has more than 5 bytes");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 8}})) ==
+          "problem: the entry has 7 bytes, not 8");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1"), 1ull << 40}})) ==
+          "problem: an entry of 1099511627776 bytes: more than 536870912 is taken for a mistake");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 8}})) ==
+          "problem: the entry has 7 bytes, not 8");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 6}})) ==
+          "problem: the entry's LZ4 data is broken");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, "1234", 1 << 20}})) ==
+          "problem: 4 LZ4 bytes cannot become 1048576");
+}
+
+TEST_CASE("a text names its target itself", "[image]") {
+    auto target_of = [](const std::string& text) { return entries_of(text)[0]; };
+    CHECK(target_of("\n// .target sm_50\n.version 9.0\n.target sm_90a, debug\n").architecture == 90);
+    CHECK(target_of("/* .target sm_50 */ .version 9.0 .target sm_90a,debug\n").variant == 'a');
+    CHECK(target_of(".version 9.0 .target sm_103f").variant == 'f');
+    CHECK(target_of(".version 9.0 .target sm_75").variant == 0);
+    CHECK(target_of(".version 9.0 .target debug, sm_75").architecture == 75);
+    CHECK(target_of(".version 9.0 ").architecture == 0);
+    CHECK(target_of(".version 9.0 .target sm_99999999999999").architecture == 0);
+    CHECK(target_of(".version 9.0").kind == Kind::kPtx);
+    CHECK(expansion_of(std::string(".version 9.0\0\0", 14)) == ".version 9.0");
+}
+
+TEST_CASE("what is no image is refused in words", "[image]") {
+    CHECK(problem_of("") == "0 bytes that are no fatbin, no cubin and no PTX");
+    CHECK(problem_of("hello") == "5 bytes that are no fatbin, no cubin and no PTX");
+    CHECK(problem_of("// only a comment") == "17 bytes that are no fatbin, no cubin and no PTX");
+    CHECK(problem_of(std::string("\xb1\x43\x62\x46\x01\0\0\0", 8)) ==
+          "a fatbin's wrapper: it holds a pointer to the image, not the image");
+    CHECK(problem_of(fatbin({}).substr(0, 9)) == "a fatbin without a whole header");
+    CHECK(problem_of(fatbin({})) == "a fatbin without entries");
+    std::string whole = fatbin({{1, 90, 0, "12345678"}});
+    CHECK(problem_of(whole.substr(0, whole.size() - 1)) == "a fatbin of 87 bytes that says it has 72");
+    std::string other = whole;
+    other[4] = 2;
+    CHECK(problem_of(other) == "a fatbin of version 2, not 1");
+    other = whole;
+    other[16 + 4] = 60;  // header bytes of the entry
+    CHECK(problem_of(other) == "the entry at 0 of the fatbin leads out of it");
+    other = whole;
+    std::memset(&other[16 + 8], 0xff, 8);  // its payload bytes
+    CHECK(problem_of(other) == "the entry at 0 of the fatbin leads out of it");
+    other = whole + "1234";
+    other[8] += 4;
+    CHECK(problem_of(other) == "the entry at 72 of the fatbin has no header");
+    CHECK(problem_of(fatbin({{1, 90, kZstd, "", 1ull << 33}})).empty());  // expand() refuses it
+    other = fatbin({{1, 90, kZstd, "12345678", 9}});
+    other[16 + 16] = 9;  // compressed bytes
+    CHECK(problem_of(other) == "the entry at 0 of the fatbin has 9 compressed bytes in 8");
+}
+
+TEST_CASE("the best text for a device", "[image]") {
+    auto best = [](const std::vector<Made>& made, int architecture) -> std::string {
+        auto entries = entries_of(fatbin(made));
+        const Entry* entry = best_ptx(entries, architecture);
+        return entry ? std::string(entry->stored.substr(0, 1)) : "";
+    };
+    const std::vector<Made> several = {{1, 80, 0, "b"}, {2, 90, 0, "c"}, {1, 75, 0, "a"}, {1, 100, 0, "d"}};
+    CHECK(best(several, 90) == "b");
+    CHECK(best(several, 120) == "d");
+    CHECK(best(several, 79) == "a");
+    CHECK(best(several, 70) == "");
+    const std::vector<Made> special = {{1, 90, kSpecific, "s"}, {1, 90, 0, "n"}, {1, 100, kFamily, "f"}};
+    CHECK(best(special, 90) == "s");
+    CHECK(best(special, 100) == "f");
+    CHECK(best(special, 103) == "f");
+    CHECK(best(special, 120) == "n");
+    CHECK(best({{1, 90, kSpecific, "s"}}, 100) == "");
+}
+
+TEST_CASE("the best cubin for a device", "[image]") {
+    auto best = [](const std::vector<Made>& made, int architecture) -> std::string {
+        auto entries = entries_of(fatbin(made));
+        const Entry* entry = best_cubin(entries, architecture);
+        return entry ? std::string(entry->stored.substr(0, 1)) : "";
+    };
+    const std::vector<Made> several = {
+        {2, 80, 0, "a"}, {2, 86, 0, "b"}, {1, 80, 0, "t"}, {2, 90, kSpecific, "s"}};
+    CHECK(best(several, 80) == "a");
+    CHECK(best(several, 89) == "b");
+    CHECK(best(several, 90) == "s");
+    CHECK(best(several, 91) == "");
+    CHECK(best(several, 75) == "");
+}
+
+// Compiled for sm_75: one kernel k. Its section headers are where e_shoff says.
+std::string small_cubin() {
+    std::ostringstream text;
+    text << std::ifstream(SMT_SMALL_CUBIN, std::ios::binary).rdbuf();
+    return text.str();
+}
+
+// Writes a field of every section header.
+std::string with_sections(std::string cubin, size_t field, uint64_t value) {
+    Elf64_Ehdr header;
+    std::memcpy(&header, cubin.data(), sizeof header);
+    for (size_t i = 0; i < header.e_shnum; ++i)
+        std::memcpy(&cubin[header.e_shoff + i * sizeof(Elf64_Shdr) + field], &value, sizeof value);
+    return cubin;
+}
+
+TEST_CASE("facts of a cubin's kernels", "[image]") {
+    auto result = kernel_facts(small_cubin());
+    auto& facts = std::get<std::vector<KernelFacts>>(result);
+    REQUIRE(facts.size() == 1);
+    CHECK(facts[0].name == "k");
+    CHECK(facts[0].kernel);
+    CHECK(facts[0].registers == 4);
+    CHECK(facts[0].stack_bytes == 0);
+    CHECK(entries_of(small_cubin())[0].kind == Kind::kCubin);
+    CHECK(entries_of(small_cubin())[0].architecture == 75);
+}
+
+TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
+    auto problem = [](const std::string& bytes) {
+        auto result = kernel_facts(bytes);
+        auto* found = std::get_if<Problem>(&result);
+        return found ? found->text : "";
+    };
+    const std::string cubin = small_cubin();
+    CHECK(problem(cubin) == "");
+    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin of "));
+    CHECK(problem(cubin.substr(0, 64)).ends_with("sections that has only 0"));
+    CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_offset), ~0ull)) == "");  // no names, no facts
+    CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_link), ~0ull)) == "");
+    std::string other = cubin;
+    other[offsetof(Elf64_Ehdr, e_shentsize)] = 63;
+    CHECK(problem(other) == "a cubin without proper section headers");
+}
+
+TEST_CASE("what is no cubin has no facts", "[image]") {
+    auto problem = [](const std::string& bytes) { return std::get<Problem>(kernel_facts(bytes)).text; };
+    CHECK(problem("") == "no cubin");
+    CHECK(problem(std::string(64, '\0')) == "no cubin");
+}
+
+}  // namespace
+}  // namespace smt::image

@@ -1,0 +1,103 @@
+"""The image reader on what nvcc makes: every way to compress, several targets, ptxas's own figures.
+
+    nvcc_test.py IMAGE_SHOW NVCC
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(__file__).resolve().parent / "programs" / "kernels.cu"
+# nvcc's options, and the entries that they give: kind, target, variant, compression
+SM_90 = ["-arch=sm_90"]
+CASES = [
+    (SM_90, ["cubin 90 - none", "ptx 90 - zstd"]),
+    (SM_90 + ["-Xfatbin", "-compress-all"], ["cubin 90 - zstd", "ptx 90 - zstd"]),
+    (SM_90 + ["-compress-mode=size"], ["cubin 90 - zstd", "ptx 90 - zstd"]),
+    (SM_90 + ["-compress-mode=speed"], ["cubin 90 - none", "ptx 90 - lz4"]),
+    (SM_90 + ["-compress-mode=speed", "-Xfatbin", "-compress-all"], ["cubin 90 - lz4", "ptx 90 - lz4"]),
+    (SM_90 + ["-compress-mode=balance"], ["cubin 90 - none", "ptx 90 - zstd"]),
+    (SM_90 + ["-compress-mode=none"], ["cubin 90 - none", "ptx 90 - none"]),
+    (["-gencode", "arch=compute_80,code=[sm_80,compute_80]", "-gencode", "arch=compute_90,code=sm_90",
+      "-gencode", "arch=compute_75,code=compute_75"],
+     ["cubin 80 - none", "ptx 80 - zstd", "cubin 90 - none", "ptx 75 - zstd"]),
+    (["-gencode", "arch=compute_90a,code=[sm_90a,compute_90a]"], ["cubin 90 a none", "ptx 90 a zstd"]),
+    (["-gencode", "arch=compute_100f,code=compute_100f"], ["ptx 100 f zstd"]),
+    (["-gencode", "arch=compute_90,code=lto_90"], ["other 90 - zstd"]),
+]
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{command}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def words(text):
+    """Without comments and blanks, which do not all get into a container."""
+    return re.sub(r"//[^\n]*", "", text).split()
+
+
+class Test:
+    def __init__(self, show, nvcc, folder):
+        self.show, self.nvcc, self.folder = show, nvcc, pathlib.Path(folder)
+        self.image = self.folder / "image"
+        self.problems = []
+
+    def expect(self, what, got, wanted):
+        if got != wanted:
+            self.problems.append(f"{what}:\n  got    {got}\n  wanted {wanted}")
+
+    def shown(self, word):
+        """The rest of the lines of image_show that begin with `word` and a number."""
+        lines = run(self.show, self.image, self.folder).splitlines()
+        return [line.split(" ", 2)[2] for line in lines if line.startswith(word + " ")]
+
+    def ptx(self, architecture):
+        text = self.folder / "expected.ptx"
+        run(self.nvcc, "-ptx", "-arch=" + architecture, "-o", text, SOURCE)
+        return text.read_text()
+
+    def containers(self):
+        texts = {}
+        for options, wanted in CASES:
+            run(self.nvcc, "-fatbin", *options, "-o", self.image, SOURCE)
+            self.expect(" ".join(options), self.shown("entry"), wanted)
+            for number, entry in enumerate(wanted):
+                kind, target, variant, _ = entry.split()
+                content = self.folder / str(number)
+                target = target + variant.replace("-", "")
+                if kind == "ptx":
+                    texts.setdefault(target, self.ptx("compute_" + target))
+                    same = words(content.read_text()) == words(texts[target])
+                    self.expect(f"{options}: text {number} is that of nvcc -ptx", same, True)
+                elif kind == "cubin":
+                    self.expect(f"{options}: cubin {number}", content.read_bytes()[:4], b"\x7fELF")
+
+    def facts(self, target):
+        """As `ptxas -v` says them."""
+        told = run(self.nvcc, "-cubin", "-arch=" + target, "-Xptxas", "-v", "-o", self.image, SOURCE)
+        wanted = []
+        for part in told.split("Compiling entry function ")[1:]:
+            name = re.match(r"'(\w+)'", part).group(1)
+            registers = re.search(r"Used (\d+) registers", part).group(1)
+            stack = re.search(r"(\d+) bytes stack frame", part).group(1)
+            wanted.append(f"{name} kernel registers {registers} stack {stack}")
+        self.expect("kernels of " + target, sorted(self.shown("facts")), sorted(wanted))
+        self.expect("entries of a cubin", self.shown("entry"), [f"cubin {target[3:]} - none"])
+
+
+def main(show, nvcc):
+    with tempfile.TemporaryDirectory() as folder:
+        test = Test(show, nvcc, folder)
+        test.containers()
+        for target in ["sm_75", "sm_80", "sm_90"]:
+            test.facts(target)
+        print("\n".join(test.problems) or f"{len(CASES)} containers and 3 cubins read as nvcc and ptxas made them")
+        return 1 if test.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
