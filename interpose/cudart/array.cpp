@@ -12,8 +12,8 @@ namespace {
 struct Format {
     CUarray_format driver;
     cudaChannelFormatKind kind;
-    int bits;       // of one channel
-    int channels;   // 0: 1, 2 or 4
+    int bits;      // of one channel
+    int channels;  // 0: 1, 2 or 4
 };
 constexpr Format kFormats[] = {
     {CU_AD_FORMAT_UNSIGNED_INT8, cudaChannelFormatKindUnsigned, 8, 0},
@@ -53,7 +53,7 @@ cudaError_t describe_array(const cudaChannelFormatDesc* channels, cudaExtent ext
     made.Width = extent.width;
     made.Height = extent.height;
     made.Depth = extent.depth;
-    made.Flags = flags;   // the same values in both
+    made.Flags = flags;  // the same values in both
     return cudaSuccess;
 }
 
@@ -85,8 +85,8 @@ cudaExtent next_box(const Run& run, size_t bytes) {
 }
 
 // A run of bytes between linear memory and an array.
-cudaError_t copy_run(void* memory, cudaArray_const_t array, size_t x, size_t y, size_t bytes, cudaMemcpyKind kind,
-                     bool into_array, Order order) {
+cudaError_t copy_run(void* memory, cudaArray_const_t array, size_t x, size_t y, size_t bytes,
+                     cudaMemcpyKind kind, bool into_array, Order order) {
     Run run;
     if (cudaError_t failed = check_kind(kind)) return failed;
     if (cudaError_t failed = start_run(array, x, y, run)) return failed;
@@ -116,7 +116,8 @@ cudaError_t driver_channels(const cudaChannelFormatDesc& channels, CUarray_forma
     }
     if (count != 1 && count != 2 && count != 4) return cudaErrorInvalidChannelDescriptor;
     for (const Format& row : kFormats) {
-        if (row.kind != channels.f || row.bits != widths[0] || (row.channels && row.channels != int(count))) continue;
+        if (row.kind != channels.f || row.bits != widths[0] || (row.channels && row.channels != int(count)))
+            continue;
         format = row.driver;
         return cudaSuccess;
     }
@@ -147,8 +148,8 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* c
     return from_driver(driver().cuArray3DCreate_v2(as_driver(array), &wanted));
 }
 
-cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* channels, size_t width, size_t height,
-                            unsigned int flags) {
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* channels, size_t width,
+                            size_t height, unsigned int flags) {
     return cudart::cudaMalloc3DArray(array, channels, {width, height, 0}, flags);
 }
 
@@ -163,7 +164,8 @@ cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* array, const cudaChan
 cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* channels, cudaExtent* extent, unsigned int* flags,
                              cudaArray_t array) {
     CUDA_ARRAY3D_DESCRIPTOR facts{};
-    if (CUresult status = driver().cuArray3DGetDescriptor_v2(&facts, as_driver(array))) return from_driver(status);
+    if (CUresult status = driver().cuArray3DGetDescriptor_v2(&facts, as_driver(array)))
+        return from_driver(status);
     if (channels) *channels = runtime_channels(facts.Format, facts.NumChannels);
     if (extent) *extent = {facts.Width, facts.Height, facts.Depth};
     if (flags) *flags = facts.Flags;
@@ -175,25 +177,26 @@ cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* channels, cudaArray_const_
     return cudart::cudaArrayGetInfo(channels, nullptr, nullptr, const_cast<cudaArray_t>(array));
 }
 
-cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t x, size_t y, const void* from, size_t pitch, size_t width,
-                                size_t height, cudaMemcpyKind kind, Order order) {
+cudaError_t cudaMemcpy2DToArray(cudaArray_t array, size_t x, size_t y, const void* from, size_t pitch,
+                                size_t width, size_t height, cudaMemcpyKind kind, Order order) {
     if (width > pitch && width && height) return cudaErrorInvalidValue;
-    return perform(box_copy({nullptr, 0, 0, array, x, y}, {const_cast<void*>(from), pitch, height}, {width, height, 1},
-                            kind),
+    return perform(box_copy({nullptr, 0, 0, array, x, y}, {const_cast<void*>(from), pitch, height},
+                            {width, height, 1}, kind),
                    order);
 }
 
 cudaError_t cudaMemcpy2DFromArray(void* memory, size_t pitch, cudaArray_const_t array, size_t x, size_t y,
                                   size_t width, size_t height, cudaMemcpyKind kind, Order order) {
     if (width > pitch && width && height) return cudaErrorInvalidValue;
-    return perform(box_copy({memory, pitch, height}, {nullptr, 0, 0, array, x, y}, {width, height, 1}, kind), order);
+    return perform(box_copy({memory, pitch, height}, {nullptr, 0, 0, array, x, y}, {width, height, 1}, kind),
+                   order);
 }
 
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to_array, size_t to_x, size_t to_y, cudaArray_const_t from_array,
-                                     size_t from_x, size_t from_y, size_t width, size_t height, cudaMemcpyKind kind,
-                                     Order order) {
-    return perform(box_copy({nullptr, 0, 0, to_array, to_x, to_y}, {nullptr, 0, 0, from_array, from_x, from_y},
-                            {width, height, 1}, kind),
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to_array, size_t to_x, size_t to_y,
+                                     cudaArray_const_t from_array, size_t from_x, size_t from_y, size_t width,
+                                     size_t height, cudaMemcpyKind kind, Order order) {
+    return perform(box_copy({nullptr, 0, 0, to_array, to_x, to_y},
+                            {nullptr, 0, 0, from_array, from_x, from_y}, {width, height, 1}, kind),
                    order);
 }
 
@@ -207,8 +210,9 @@ cudaError_t cudaMemcpyFromArray(void* memory, cudaArray_const_t array, size_t x,
     return copy_run(memory, array, x, y, bytes, kind, false, order);
 }
 
-cudaError_t cudaMemcpyArrayToArray(cudaArray_t to_array, size_t to_x, size_t to_y, cudaArray_const_t from_array,
-                                   size_t from_x, size_t from_y, size_t bytes, cudaMemcpyKind kind, Order order) {
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t to_array, size_t to_x, size_t to_y,
+                                   cudaArray_const_t from_array, size_t from_x, size_t from_y, size_t bytes,
+                                   cudaMemcpyKind kind, Order order) {
     Run in, out;
     if (cudaError_t failed = start_run(from_array, from_x, from_y, in)) return failed;
     if (cudaError_t failed = start_run(to_array, to_x, to_y, out)) return failed;

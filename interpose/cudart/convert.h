@@ -10,7 +10,9 @@
 namespace smt::cudart {
 
 template <typename T>
-concept Complete = requires { sizeof(T); };
+concept Complete = requires {
+    sizeof(T);
+};
 
 template <typename From, typename To>
 constexpr bool same_shape() {
@@ -19,12 +21,13 @@ constexpr bool same_shape() {
     } else {
         using A = std::remove_cv_t<std::remove_pointer_t<From>>;
         using B = std::remove_cv_t<std::remove_pointer_t<To>>;
-        if constexpr (std::is_void_v<A> || std::is_void_v<B> || std::is_function_v<A> || std::is_function_v<B>)
+        if constexpr (std::is_void_v<A> || std::is_void_v<B> || std::is_function_v<A> ||
+                      std::is_function_v<B>)
             return true;
         else if constexpr (Complete<A> && Complete<B>)
             return sizeof(A) == sizeof(B);
         else
-            return true;   // handles
+            return true;  // handles
     }
 }
 
@@ -40,7 +43,7 @@ struct Converted {
             std::memcpy(&to, &value, sizeof to);
             return to;
         } else {
-            return (To)value;   // between handles, pointers, integers and enumerations
+            return (To)value;  // between handles, pointers, integers and enumerations
         }
     }
 };

@@ -13,15 +13,22 @@ struct Sides {
 
 Sides sides(cudaMemcpyKind kind) {
     switch (kind) {
-        case cudaMemcpyHostToHost: return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
-        case cudaMemcpyHostToDevice: return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST};
-        case cudaMemcpyDeviceToHost: return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE};
-        case cudaMemcpyDeviceToDevice: return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE};
-        default: return {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
+        case cudaMemcpyHostToHost:
+            return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
+        case cudaMemcpyHostToDevice:
+            return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST};
+        case cudaMemcpyDeviceToHost:
+            return {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE};
+        case cudaMemcpyDeviceToDevice:
+            return {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE};
+        default:
+            return {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
     }
 }
 
-CUarray handle_of(cudaArray_const_t array) { return reinterpret_cast<CUarray>(const_cast<cudaArray*>(array)); }
+CUarray handle_of(cudaArray_const_t array) {
+    return reinterpret_cast<CUarray>(const_cast<cudaArray*>(array));
+}
 
 bool is_host(CUmemorytype type) { return type == CU_MEMORYTYPE_HOST; }
 
@@ -42,7 +49,8 @@ Place place(const cudaPitchedPtr& pitched, cudaArray_const_t array, cudaPos at, 
 }  // namespace
 
 cudaError_t check_kind(cudaMemcpyKind kind) {
-    return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault ? cudaSuccess : cudaErrorInvalidMemcpyDirection;
+    return kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault ? cudaSuccess
+                                                                     : cudaErrorInvalidMemcpyDirection;
 }
 
 Copy box_copy(const Place& to, const Place& from, cudaExtent bytes, cudaMemcpyKind kind) {
@@ -84,14 +92,16 @@ Copy linear_copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
 
 Copy copy_to(const Symbol& symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind) {
     Copy copy = linear_copy(reinterpret_cast<void*>(symbol.address + offset), from, bytes, kind);
-    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost) copy.error = cudaErrorInvalidMemcpyDirection;
+    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyDeviceToHost)
+        copy.error = cudaErrorInvalidMemcpyDirection;
     if (offset > symbol.bytes || bytes > symbol.bytes - offset) copy.error = cudaErrorInvalidValue;
     return copy;
 }
 
 Copy copy_from(void* to, const Symbol& symbol, size_t bytes, size_t offset, cudaMemcpyKind kind) {
     Copy copy = linear_copy(to, reinterpret_cast<void*>(symbol.address + offset), bytes, kind);
-    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice) copy.error = cudaErrorInvalidMemcpyDirection;
+    if (kind == cudaMemcpyHostToHost || kind == cudaMemcpyHostToDevice)
+        copy.error = cudaErrorInvalidMemcpyDirection;
     if (offset > symbol.bytes || bytes > symbol.bytes - offset) copy.error = cudaErrorInvalidValue;
     return copy;
 }
@@ -99,12 +109,14 @@ Copy copy_from(void* to, const Symbol& symbol, size_t bytes, size_t offset, cuda
 Copy shaped_copy(const cudaMemcpy3DParms* p) {
     Copy refused;
     refused.error = cudaErrorInvalidValue;
-    if (!p || bool(p->srcArray) == bool(p->srcPtr.ptr) || bool(p->dstArray) == bool(p->dstPtr.ptr)) return refused;
+    if (!p || bool(p->srcArray) == bool(p->srcPtr.ptr) || bool(p->dstArray) == bool(p->dstPtr.ptr))
+        return refused;
     size_t element = 1;
-    if (cudaError_t failed = element_bytes(p->dstArray, p->srcArray, element)) return refused.error = failed, refused;
+    if (cudaError_t failed = element_bytes(p->dstArray, p->srcArray, element))
+        return refused.error = failed, refused;
     cudaExtent bytes = {p->extent.width * element, p->extent.height, p->extent.depth};
-    return box_copy(place(p->dstPtr, p->dstArray, p->dstPos, element), place(p->srcPtr, p->srcArray, p->srcPos, element),
-                    bytes, p->kind);
+    return box_copy(place(p->dstPtr, p->dstArray, p->dstPos, element),
+                    place(p->srcPtr, p->srcArray, p->srcPos, element), bytes, p->kind);
 }
 
 cudaError_t describe(const CUDA_MEMCPY3D& plan, cudaMemcpy3DParms* p) {
@@ -138,7 +150,8 @@ cudaError_t perform(const Copy& copy, Order order) {
 
 cudaError_t shape_of(cudaArray_const_t array, ArrayShape& shape) {
     CUDA_ARRAY3D_DESCRIPTOR facts{};
-    if (CUresult status = driver().cuArray3DGetDescriptor_v2(&facts, handle_of(array))) return from_driver(status);
+    if (CUresult status = driver().cuArray3DGetDescriptor_v2(&facts, handle_of(array)))
+        return from_driver(status);
     shape.element_bytes = format_bytes(facts.Format) * facts.NumChannels;
     shape.row_bytes = shape.element_bytes * facts.Width;
     return shape.element_bytes ? cudaSuccess : cudaErrorNotSupported;

@@ -10,7 +10,7 @@ namespace smt::cudart {
 
 struct Copy {
     CUDA_MEMCPY3D plan{};
-    cudaError_t error = cudaSuccess;   // why there is no plan
+    cudaError_t error = cudaSuccess;  // why there is no plan
 
     // For the driver's graph calls, which take null for an invalid value.
     operator const CUDA_MEMCPY3D*() const { return error == cudaSuccess ? &plan : nullptr; }
@@ -20,9 +20,9 @@ struct Copy {
 struct Place {
     void* pointer = nullptr;
     size_t pitch = 0;
-    size_t height = 0;      // rows from one plane to the next
+    size_t height = 0;  // rows from one plane to the next
     cudaArray_const_t array = nullptr;
-    size_t x = 0;           // bytes, rows, planes
+    size_t x = 0;  // bytes, rows, planes
     size_t y = 0;
     size_t z = 0;
 };

@@ -10,12 +10,14 @@ namespace smt::cudart {
 namespace {
 
 // What cudaSetDeviceFlags may say; the driver's names have the same values.
-constexpr unsigned kDeviceFlags = cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
+constexpr unsigned kDeviceFlags =
+    cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
 
 cudaError_t entry_point(const char* symbol, void** function, unsigned version, unsigned long long flags,
                         cudaDriverEntryPointQueryResult* answer, CUstream default_stream) {
     if (!symbol || !function) return cudaErrorInvalidValue;
-    if (flags == cudaEnableDefault && default_stream == CU_STREAM_PER_THREAD) flags = cudaEnablePerThreadDefaultStream;
+    if (flags == cudaEnableDefault && default_stream == CU_STREAM_PER_THREAD)
+        flags = cudaEnablePerThreadDefaultStream;
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
     CUresult status = driver().cuGetProcAddress_v2(symbol, function, int(version), flags, &found);
     if (answer) *answer = static_cast<cudaDriverEntryPointQueryResult>(found);
@@ -42,7 +44,8 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
     if (flags & ~cudaInitDeviceFlagsAreValid) return cudaErrorInvalidValue;
     if (flags & cudaInitDeviceFlagsAreValid) {
         if (device_flags & ~kDeviceFlags) return cudaErrorInvalidValue;
-        if (CUresult status = driver().cuDevicePrimaryCtxSetFlags_v2(device, device_flags & ~cudaDeviceMapHost))
+        if (CUresult status =
+                driver().cuDevicePrimaryCtxSetFlags_v2(device, device_flags & ~cudaDeviceMapHost))
             return from_driver(status);
     }
     // The device is prepared, the thread's choice stays.
@@ -93,7 +96,7 @@ cudaError_t cudaDeviceReset() {
     if (!primary_context(device)) return cudaSuccess;
     CUresult status = driver().cuDevicePrimaryCtxReset_v2(device);
     forget_primary(device);
-    if (status == CUDA_SUCCESS) thread_state.last = cudaSuccess;   // what was sticky went with the context
+    if (status == CUDA_SUCCESS) thread_state.last = cudaSuccess;  // what was sticky went with the context
     return from_driver(status);
 }
 
@@ -106,12 +109,14 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     return peer == device ? cudaErrorInvalidDevice : cudaErrorPeerAccessUnsupported;
 }
 
-cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* elements, const cudaChannelFormatDesc* format, int device) {
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t* elements, const cudaChannelFormatDesc* format,
+                                                 int device) {
     if (!elements || !format) return cudaErrorInvalidValue;
     CUarray_format driver_format;
     unsigned channels;
     if (cudaError_t failed = driver_channels(*format, driver_format, channels)) return failed;
-    return from_driver(driver().cuDeviceGetTexture1DLinearMaxWidth(elements, driver_format, channels, device));
+    return from_driver(
+        driver().cuDeviceGetTexture1DLinearMaxWidth(elements, driver_format, channels, device));
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -131,7 +136,8 @@ cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigne
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int version,
-                                             unsigned long long flags, cudaDriverEntryPointQueryResult* answer,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* answer,
                                              CUstream default_stream) {
     return entry_point(symbol, function, version, flags, answer, default_stream);
 }

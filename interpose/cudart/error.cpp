@@ -90,7 +90,8 @@ constexpr ErrorText kErrors[] = {
     {222, "cudaErrorUnsupportedPtxVersion", "the provided PTX was compiled with an unsupported toolchain."},
     {223, "cudaErrorJitCompilationDisabled", "PTX JIT compilation was disabled"},
     {224, "cudaErrorUnsupportedExecAffinity", "the provided execution affinity is not supported"},
-    {225, "cudaErrorUnsupportedDevSideSync", "the provided PTX contains unsupported call to cudaDeviceSynchronize"},
+    {225, "cudaErrorUnsupportedDevSideSync",
+     "the provided PTX contains unsupported call to cudaDeviceSynchronize"},
     {226, "cudaErrorContained", "Invalid access of peer GPU memory over nvlink or a hardware error"},
     {300, "cudaErrorInvalidSource", "device kernel image is invalid"},
     {301, "cudaErrorFileNotFound", "file not found"},
@@ -112,7 +113,8 @@ constexpr ErrorText kErrors[] = {
     {709, "cudaErrorContextIsDestroyed", "context is destroyed"},
     {710, "cudaErrorAssert", "device-side assert triggered"},
     {711, "cudaErrorTooManyPeers", "peer mapping resources exhausted"},
-    {712, "cudaErrorHostMemoryAlreadyRegistered", "part or all of the requested memory range is already mapped"},
+    {712, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
     {713, "cudaErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"},
     {714, "cudaErrorHardwareStackError", "hardware stack error"},
     {715, "cudaErrorIllegalInstruction", "an illegal instruction was encountered"},
@@ -127,10 +129,13 @@ constexpr ErrorText kErrors[] = {
     {802, "cudaErrorSystemNotReady", "system not yet initialized"},
     {803, "cudaErrorSystemDriverMismatch", "system has unsupported display driver / cuda driver combination"},
     {804, "cudaErrorCompatNotSupportedOnDevice", "forward compatibility was attempted on non supported HW"},
-    {805, "cudaErrorMpsConnectionFailed", "MPS client failed to connect to the MPS control daemon or the MPS server"},
-    {806, "cudaErrorMpsRpcFailure", "the remote procedural call between the MPS server and the MPS client failed"},
+    {805, "cudaErrorMpsConnectionFailed",
+     "MPS client failed to connect to the MPS control daemon or the MPS server"},
+    {806, "cudaErrorMpsRpcFailure",
+     "the remote procedural call between the MPS server and the MPS client failed"},
     {807, "cudaErrorMpsServerNotReady", "MPS server is not ready to accept new MPS client requests"},
-    {808, "cudaErrorMpsMaxClientsReached", "the hardware resources required to create MPS client have been exhausted"},
+    {808, "cudaErrorMpsMaxClientsReached",
+     "the hardware resources required to create MPS client have been exhausted"},
     {809, "cudaErrorMpsMaxConnectionsReached",
      "the hardware resources required to support device connections have been exhausted"},
     {810, "cudaErrorMpsClientTerminated", "the MPS client has been terminated by the server"},
@@ -146,14 +151,17 @@ constexpr ErrorText kErrors[] = {
     {905, "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"},
     {906, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
-    {907, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"},
+    {907, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
     {908, "cudaErrorStreamCaptureWrongThread",
      "attempt to terminate a thread-local capture sequence from another thread"},
     {909, "cudaErrorTimeout", "wait operation timed out"},
     {910, "cudaErrorGraphExecUpdateFailure",
-     "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
     {911, "cudaErrorExternalDevice", "an async error has occured in external entity outside of CUDA"},
-    {912, "cudaErrorInvalidClusterSize", "a kernel launch error has occurred due to cluster misconfiguration"},
+    {912, "cudaErrorInvalidClusterSize",
+     "a kernel launch error has occurred due to cluster misconfiguration"},
     {913, "cudaErrorFunctionNotLoaded",
      "the function handle is not loaded when calling an API that requires a loaded function"},
     {914, "cudaErrorInvalidResourceType",
@@ -186,8 +194,10 @@ bool is_sticky(cudaError_t error) {
         case cudaErrorInvalidAddressSpace:
         case cudaErrorInvalidPc:
         case cudaErrorLaunchFailure:
-        case cudaErrorTensorMemoryLeak: return true;
-        default: return false;
+        case cudaErrorTensorMemoryLeak:
+            return true;
+        default:
+            return false;
     }
 }
 

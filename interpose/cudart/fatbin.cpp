@@ -23,16 +23,17 @@ CUresult add_part(CUlinkState link, const void* part) {
     const auto* header = static_cast<const FatbinHeader*>(part);
     if (header->magic != FatbinHeader::kMagic) return CUDA_ERROR_INVALID_IMAGE;
     size_t bytes = header->header_bytes + header->payload_bytes;
-    return driver().cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, const_cast<void*>(part), bytes, "", 0, nullptr,
-                                     nullptr);
+    return driver().cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, const_cast<void*>(part), bytes, "", 0,
+                                     nullptr, nullptr);
 }
 
 CUresult link_and_load(const FatbinWrapper& wrapper, CUlibrary* library) {
     CUlinkState link = nullptr;
     CUresult status = driver().cuLinkCreate_v2(0, nullptr, nullptr, &link);
     if (status != CUDA_SUCCESS) return status;
-    for (const void* const* part = wrapper.parts; *part && status == CUDA_SUCCESS; ++part) status = add_part(link, *part);
-    void* image = nullptr;   // the link state owns it
+    for (const void* const* part = wrapper.parts; *part && status == CUDA_SUCCESS; ++part)
+        status = add_part(link, *part);
+    void* image = nullptr;  // the link state owns it
     size_t bytes = 0;
     if (status == CUDA_SUCCESS) status = driver().cuLinkComplete(link, &image, &bytes);
     if (status == CUDA_SUCCESS) status = load(image, library);

@@ -10,7 +10,7 @@ namespace smt::cudart {
 
 struct FatbinWrapper {
     static constexpr uint32_t kMagic = 0x466243b1;
-    static constexpr uint32_t kLinked = 2;   // the version of what nvcc -rdc=true linked
+    static constexpr uint32_t kLinked = 2;  // the version of what nvcc -rdc=true linked
 
     uint32_t magic;
     uint32_t version;

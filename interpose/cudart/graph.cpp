@@ -118,7 +118,8 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams* pa
     return from_driver(driver().cuGraphNodeSetParams(node, &made));
 }
 
-cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graph, cudaGraphNode_t node, cudaGraphNodeParams* parameters) {
+cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graph, cudaGraphNode_t node,
+                                       cudaGraphNodeParams* parameters) {
     CUgraphNodeParams made;
     if (cudaError_t failed = driver_node(parameters, made)) return failed;
     return from_driver(driver().cuGraphExecNodeSetParams(graph, node, &made));

@@ -8,8 +8,8 @@ namespace smt::cudart {
 cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                    CUstream stream) {
     if (shared_bytes > UINT32_MAX) return cudaErrorInvalidValue;
-    CUresult status = driver().cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                              unsigned(shared_bytes), stream, arguments, nullptr);
+    CUresult status = driver().cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y,
+                                              block.z, unsigned(shared_bytes), stream, arguments, nullptr);
     return from_driver(status);
 }
 
@@ -29,16 +29,17 @@ cudaError_t driver_config(const cudaLaunchConfig_t& config, CUstream default_str
     return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-                             cudaStream_t stream) {
+cudaError_t cudaLaunchKernel(const Kernel& kernel, dim3 grid, dim3 block, void** arguments,
+                             size_t shared_bytes, cudaStream_t stream) {
     return launch(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const Kernel& kernel, dim3 grid, dim3 block, void** arguments,
                                         size_t shared_bytes, cudaStream_t stream) {
     if (shared_bytes > UINT32_MAX) return cudaErrorInvalidValue;
-    CUresult status = driver().cuLaunchCooperativeKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y,
-                                                         block.z, unsigned(shared_bytes), stream, arguments);
+    CUresult status =
+        driver().cuLaunchCooperativeKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                           unsigned(shared_bytes), stream, arguments);
     return from_driver(status);
 }
 
@@ -51,14 +52,16 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const Kernel& 
     return from_driver(status);
 }
 
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const Kernel& kernel, const cudaLaunchConfig_t* config) {
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const Kernel& kernel,
+                                           const cudaLaunchConfig_t* config) {
     if (!config) return cudaErrorInvalidValue;
     CUlaunchConfig made;
     if (cudaError_t failed = driver_config(*config, CU_STREAM_LEGACY, made)) return failed;
     return from_driver(driver().cuOccupancyMaxActiveClusters(clusters, kernel.function, &made));
 }
 
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const Kernel& kernel, const cudaLaunchConfig_t* config) {
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const Kernel& kernel,
+                                                 const cudaLaunchConfig_t* config) {
     if (!config) return cudaErrorInvalidValue;
     CUlaunchConfig made;
     if (cudaError_t failed = driver_config(*config, CU_STREAM_LEGACY, made)) return failed;

@@ -50,7 +50,9 @@ cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
     return bytes == 0 ? cudaSuccess : from_driver(driver().cuMemHostAlloc(pointer, bytes, flags));
 }
 
-cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return cudaHostAlloc(pointer, bytes, cudaHostAllocDefault); }
+cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
+    return cudaHostAlloc(pointer, bytes, cudaHostAllocDefault);
+}
 
 cudaError_t cudaFreeHost(void* pointer) {
     return pointer ? from_driver(driver().cuMemFreeHost(pointer)) : cudaSuccess;
@@ -75,15 +77,15 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     CUresult status = driver().cuPointerGetAttributes(5, asked, answers, as_driver(pointer));
     if (status != CUDA_SUCCESS && status != CUDA_ERROR_INVALID_VALUE) return from_driver(status);
     *attributes = {};
-    if (status == CUDA_ERROR_INVALID_VALUE || memory_type == 0) {   // plain memory of the program
+    if (status == CUDA_ERROR_INVALID_VALUE || memory_type == 0) {  // plain memory of the program
         attributes->type = cudaMemoryTypeUnregistered;
         attributes->device = cudaInvalidDeviceId;
         attributes->hostPointer = const_cast<void*>(pointer);
         return cudaSuccess;
     }
-    attributes->type = managed                                   ? cudaMemoryTypeManaged
-                       : memory_type == CU_MEMORYTYPE_HOST       ? cudaMemoryTypeHost
-                                                                 : cudaMemoryTypeDevice;
+    attributes->type = managed                             ? cudaMemoryTypeManaged
+                       : memory_type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
+                                                           : cudaMemoryTypeDevice;
     attributes->device = device;
     attributes->devicePointer = reinterpret_cast<void*>(device_pointer);
     attributes->hostPointer = host_pointer;

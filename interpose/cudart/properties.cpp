@@ -11,7 +11,7 @@ namespace {
 struct Fact {
     CUdevice_attribute attribute;
     uint16_t offset;
-    uint16_t bytes;   // 4: int or unsigned; 8: size_t
+    uint16_t bytes;  // 4: int or unsigned; 8: size_t
 };
 
 #define FACT(name, field) \

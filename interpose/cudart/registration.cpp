@@ -35,8 +35,8 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 
 void __cudaUnregisterFatBinary(void** handle) { remove_image(image_of(handle)); }
 
-void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*,
-                            dim3*, int*) {
+void __cudaRegisterFunction(void** handle, const char* host, char*, const char* name, int, uint3*, uint3*,
+                            dim3*, dim3*, int*) {
     add_kernel(image_of(handle), host, name);
 }
 
@@ -44,8 +44,8 @@ void __cudaRegisterVar(void** handle, char* host, char*, const char* name, int, 
     add_variable(image_of(handle), host, name, bytes);
 }
 
-void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* name, int, size_t bytes, int,
-                              int) {
+void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* name, int, size_t bytes,
+                              int, int) {
     add_managed(image_of(handle), host_pointer, name, bytes);
 }
 
@@ -58,7 +58,7 @@ char __cudaInitModule(void** handle) {
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, CUstream_st* stream) {
     Configurations& all = configurations;
-    if (all.depth == kDepth) return 1;   // the caller then skips the launch
+    if (all.depth == kDepth) return 1;  // the caller then skips the launch
     all.grid[all.depth] = grid;
     all.block[all.depth] = block;
     all.shared_bytes[all.depth] = shared_bytes;
@@ -86,8 +86,8 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
     return entry ? cudaSuccess : finish(cudaErrorInvalidResourceHandle);
 }
 
-cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-                               cudaStream_t stream) {
+cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void** arguments,
+                               size_t shared_bytes, cudaStream_t stream) {
     if (cudaError_t failed = begin()) return finish(failed);
     if (!handle) return finish(cudaErrorInvalidResourceHandle);
     Kernel kernel{};

@@ -15,14 +15,14 @@ struct Image {
     const FatbinWrapper* fatbin;
     CUlibrary library;
     Entry* entries;
-    uint32_t generation;   // that the library belongs to; 0: not loaded
+    uint32_t generation;  // that the library belongs to; 0: not loaded
     bool removed;
 };
 
 struct Entry {
     enum class Kind : uint8_t { kKernel, kVariable, kManaged } kind;
-    std::atomic<uint32_t> generation;   // that what follows `image` belongs to; 0: not asked for yet
-    const void* host;                   // of a managed variable: where the program keeps its pointer
+    std::atomic<uint32_t> generation;  // that what follows `image` belongs to; 0: not asked for yet
+    const void* host;                  // of a managed variable: where the program keeps its pointer
     const char* name;
     size_t bytes;
     Image* image;
@@ -34,7 +34,7 @@ struct Entry {
 
 namespace {
 
-constexpr size_t kBuckets = 4096;   // a program with more kernels walks short chains
+constexpr size_t kBuckets = 4096;  // a program with more kernels walks short chains
 
 // Held while an image is loaded, so that two first launches do not load it twice.
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -80,7 +80,8 @@ Entry* find_locked(const void* host, bool kernel) {
 Entry* find_managed_locked(const void* address) {
     for (Entry* bucket : buckets) {
         for (Entry* at = bucket; at; at = at->next_in_bucket) {
-            if (at->kind == Entry::Kind::kManaged && *static_cast<const void* const*>(at->host) == address) return at;
+            if (at->kind == Entry::Kind::kManaged && *static_cast<const void* const*>(at->host) == address)
+                return at;
         }
     }
     return nullptr;
@@ -88,9 +89,10 @@ Entry* find_managed_locked(const void* address) {
 
 CUresult locate_variable(Entry& entry) {
     size_t bytes = 0;
-    CUresult status = entry.kind == Entry::Kind::kManaged
-                          ? driver().cuLibraryGetManaged(&entry.address, &bytes, entry.image->library, entry.name)
-                          : driver().cuLibraryGetGlobal(&entry.address, &bytes, entry.image->library, entry.name);
+    CUresult status =
+        entry.kind == Entry::Kind::kManaged
+            ? driver().cuLibraryGetManaged(&entry.address, &bytes, entry.image->library, entry.name)
+            : driver().cuLibraryGetGlobal(&entry.address, &bytes, entry.image->library, entry.name);
     if (status != CUDA_SUCCESS) return status;
     if (entry.kind == Entry::Kind::kManaged)
         *static_cast<void**>(const_cast<void*>(entry.host)) = reinterpret_cast<void*>(entry.address);
@@ -118,7 +120,8 @@ cudaError_t ask_for_kernel(Entry& entry) {
     if (cudaError_t failed = load_locked(*entry.image)) return failed;
     CUresult status = driver().cuLibraryGetKernel(&entry.kernel.kernel, entry.image->library, entry.name);
     if (status == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
-    if (status == CUDA_SUCCESS) status = driver().cuKernelGetFunction(&entry.kernel.function, entry.kernel.kernel);
+    if (status == CUDA_SUCCESS)
+        status = driver().cuKernelGetFunction(&entry.kernel.function, entry.kernel.kernel);
     if (status == CUDA_SUCCESS) entry.generation.store(generation(), std::memory_order_release);
     return from_driver(status);
 }

@@ -13,12 +13,12 @@ constinit thread_local ThreadState thread_state{cudaSuccess, 0};
 
 namespace {
 
-constexpr char kDriverFile[] = "libcuda.so.1";   // libsmt.so carries this name
+constexpr char kDriverFile[] = "libcuda.so.1";  // libsmt.so carries this name
 
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<bool> ready{false};
-constinit std::atomic<CUcontext> primaries[kMaxDevices]{};   // null: not retained, or reset
-constinit CUcontext known[kMaxDevices]{};                    // the last value of each; written under the lock
+constinit std::atomic<CUcontext> primaries[kMaxDevices]{};  // null: not retained, or reset
+constinit CUcontext known[kMaxDevices]{};                   // the last value of each; written under the lock
 constinit std::atomic<uint32_t> resets{1};
 
 struct Locked {
@@ -104,7 +104,8 @@ cudaError_t use_device(int device) {
         Locked locked;
         context = primaries[device].load(std::memory_order_relaxed);
         if (!context) {
-            if (CUresult status = driver().cuDevicePrimaryCtxRetain(&context, device)) return from_driver(status);
+            if (CUresult status = driver().cuDevicePrimaryCtxRetain(&context, device))
+                return from_driver(status);
             known[device] = context;
             primaries[device].store(context, std::memory_order_release);
         }

@@ -15,7 +15,7 @@ namespace smt::cudart {
 
 inline constexpr int kMaxDevices = 32;
 
-extern DriverApi driver_api;   // filled when begin_early() has succeeded
+extern DriverApi driver_api;  // filled when begin_early() has succeeded
 inline const DriverApi& driver() { return driver_api; }
 
 // The driver is there and initialised. Otherwise the reason why not.
@@ -32,7 +32,7 @@ inline cudaError_t from_driver(CUresult status) {
 
 struct ThreadState {
     cudaError_t last;
-    int device;   // chosen with cudaSetDevice
+    int device;  // chosen with cudaSetDevice
 };
 extern constinit thread_local ThreadState thread_state;
 
@@ -42,7 +42,7 @@ cudaError_t current_device(int* device);
 // Makes the primary context of a device the thread's.
 cudaError_t use_device(int device);
 cudaError_t check_device(int device);
-CUcontext primary_context(int device);   // retained already; null: it is not
+CUcontext primary_context(int device);  // retained already; null: it is not
 // Forgets the device's primary context and all that was loaded into it.
 void forget_primary(int device);
 // Counts these resets: what was loaded at another count is gone. Never 0.
@@ -53,12 +53,14 @@ struct Order {
     CUstream stream;
     bool waits;
 };
-inline CUstream or_default(CUstream stream, CUstream default_stream) { return stream ? stream : default_stream; }
+inline CUstream or_default(CUstream stream, CUstream default_stream) {
+    return stream ? stream : default_stream;
+}
 
 // The driver's form of a call for an order: SYNC or its per-thread twin waits, ASYNC takes the stream.
-#define SMT_IN_ORDER(order, SYNC, ASYNC, ...)                                                   \
-    (!(order).waits ? driver().ASYNC(__VA_ARGS__, (order).stream)                              \
-                    : (order).stream == CU_STREAM_PER_THREAD ? driver().SYNC##_ptds(__VA_ARGS__) \
-                                                             : driver().SYNC(__VA_ARGS__))
+#define SMT_IN_ORDER(order, SYNC, ASYNC, ...)                                               \
+    (!(order).waits                           ? driver().ASYNC(__VA_ARGS__, (order).stream) \
+     : (order).stream == CU_STREAM_PER_THREAD ? driver().SYNC##_ptds(__VA_ARGS__)           \
+                                              : driver().SYNC(__VA_ARGS__))
 
 }  // namespace smt::cudart

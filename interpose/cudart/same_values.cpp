@@ -40,7 +40,8 @@ SAME(cudaGraphNodeTypeConditional, CU_GRAPH_NODE_TYPE_CONDITIONAL);
 SAME(cudaGraphNodeTypeMemFree, CU_GRAPH_NODE_TYPE_MEM_FREE);
 SAME(cudaGraphExecUpdateErrorAttributesChanged, CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
 SAME(cudaLaunchAttributePreferredSharedMemoryCarveout, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
-SAME(cudaLaunchAttributeProgrammaticStreamSerialization, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+SAME(cudaLaunchAttributeProgrammaticStreamSerialization,
+     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 SAME(cudaArrayDeferredMapping, CUDA_ARRAY3D_DEFERRED_MAPPING);
 SAME(cudaArrayTextureGather, CUDA_ARRAY3D_TEXTURE_GATHER);
 SAME(cudaResourceTypePitch2D, CU_RESOURCE_TYPE_PITCH2D);

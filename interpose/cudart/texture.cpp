@@ -12,7 +12,9 @@ cudaError_t driver_resource(const cudaResourceDesc& from, CUDA_RESOURCE_DESC& ma
     made.resType = static_cast<CUresourcetype>(from.resType);
     made.flags = from.flags;
     switch (from.resType) {
-        case cudaResourceTypeArray: made.res.array.hArray = as_driver(from.res.array.array); return cudaSuccess;
+        case cudaResourceTypeArray:
+            made.res.array.hArray = as_driver(from.res.array.array);
+            return cudaSuccess;
         case cudaResourceTypeMipmappedArray:
             made.res.mipmap.hMipmappedArray = as_driver(from.res.mipmap.mipmap);
             return cudaSuccess;
@@ -39,8 +41,12 @@ void runtime_resource(const CUDA_RESOURCE_DESC& from, cudaResourceDesc& made) {
     made.resType = static_cast<cudaResourceType>(from.resType);
     made.flags = from.flags;
     switch (from.resType) {
-        case CU_RESOURCE_TYPE_ARRAY: made.res.array.array = as_driver(from.res.array.hArray); break;
-        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: made.res.mipmap.mipmap = as_driver(from.res.mipmap.hMipmappedArray); break;
+        case CU_RESOURCE_TYPE_ARRAY:
+            made.res.array.array = as_driver(from.res.array.hArray);
+            break;
+        case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+            made.res.mipmap.mipmap = as_driver(from.res.mipmap.hMipmappedArray);
+            break;
         case CU_RESOURCE_TYPE_LINEAR:
             made.res.linear.devPtr = as_driver(from.res.linear.devPtr);
             made.res.linear.desc = runtime_channels(from.res.linear.format, from.res.linear.numChannels);
@@ -76,9 +82,11 @@ CUDA_TEXTURE_DESC driver_texture(const cudaTextureDesc& from) {
 
 void runtime_texture(const CUDA_TEXTURE_DESC& from, cudaTextureDesc& made) {
     made = {};
-    for (int i = 0; i < 3; ++i) made.addressMode[i] = static_cast<cudaTextureAddressMode>(from.addressMode[i]);
+    for (int i = 0; i < 3; ++i)
+        made.addressMode[i] = static_cast<cudaTextureAddressMode>(from.addressMode[i]);
     made.filterMode = static_cast<cudaTextureFilterMode>(from.filterMode);
-    made.readMode = from.flags & CU_TRSF_READ_AS_INTEGER ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
+    made.readMode =
+        from.flags & CU_TRSF_READ_AS_INTEGER ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
     made.normalizedCoords = (from.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
     made.sRGB = (from.flags & CU_TRSF_SRGB) != 0;
     made.disableTrilinearOptimization = (from.flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) != 0;
@@ -112,7 +120,8 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* surface, const cudaReso
 cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource, cudaTextureObject_t texture) {
     if (!resource) return cudaErrorInvalidValue;
     CUDA_RESOURCE_DESC driver_form{};
-    if (CUresult status = driver().cuTexObjectGetResourceDesc(&driver_form, texture)) return from_driver(status);
+    if (CUresult status = driver().cuTexObjectGetResourceDesc(&driver_form, texture))
+        return from_driver(status);
     runtime_resource(driver_form, *resource);
     return cudaSuccess;
 }
@@ -120,7 +129,8 @@ cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource, cudaTex
 cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* description, cudaTextureObject_t texture) {
     if (!description) return cudaErrorInvalidValue;
     CUDA_TEXTURE_DESC driver_form{};
-    if (CUresult status = driver().cuTexObjectGetTextureDesc(&driver_form, texture)) return from_driver(status);
+    if (CUresult status = driver().cuTexObjectGetTextureDesc(&driver_form, texture))
+        return from_driver(status);
     runtime_texture(driver_form, *description);
     return cudaSuccess;
 }
@@ -128,7 +138,8 @@ cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* description, cudaTe
 cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource, cudaSurfaceObject_t surface) {
     if (!resource) return cudaErrorInvalidValue;
     CUDA_RESOURCE_DESC driver_form{};
-    if (CUresult status = driver().cuSurfObjectGetResourceDesc(&driver_form, surface)) return from_driver(status);
+    if (CUresult status = driver().cuSurfObjectGetResourceDesc(&driver_form, surface))
+        return from_driver(status);
     runtime_resource(driver_form, *resource);
     return cudaSuccess;
 }

@@ -12,8 +12,8 @@ namespace {
 
 using Kind = Constant::Kind;
 
-constexpr int kDeepest = 100;        // parentheses and unary operators
-constexpr uint64_t kWarpSize = 32;   // WARP_SZ
+constexpr int kDeepest = 100;       // parentheses and unary operators
+constexpr uint64_t kWarpSize = 32;  // WARP_SZ
 
 template <typename To, typename From>
 To cast_bits(From from) {
@@ -25,10 +25,14 @@ To cast_bits(From from) {
 
 double as_double(const Constant& value) {
     switch (value.kind) {
-        case Kind::kSigned: return static_cast<double>(static_cast<int64_t>(value.bits));
-        case Kind::kUnsigned: return static_cast<double>(value.bits);
-        case Kind::kFloat32: return cast_bits<float>(static_cast<uint32_t>(value.bits));
-        default: return cast_bits<double>(value.bits);
+        case Kind::kSigned:
+            return static_cast<double>(static_cast<int64_t>(value.bits));
+        case Kind::kUnsigned:
+            return static_cast<double>(value.bits);
+        case Kind::kFloat32:
+            return cast_bits<float>(static_cast<uint32_t>(value.bits));
+        default:
+            return cast_bits<double>(value.bits);
     }
 }
 
@@ -38,34 +42,46 @@ bool truth(const Constant& value) { return value.is_integer() ? value.bits != 0 
 
 struct Operator {
     std::string_view sign;
-    int level;   // binds tighter the higher
+    int level;  // binds tighter the higher
 };
 constexpr Operator kOperators[] = {
-    {"||", 1}, {"&&", 2}, {"|", 3}, {"^", 4}, {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7}, {"<=", 7}, {">", 7},
-    {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9}, {"*", 10}, {"/", 10}, {"%", 10},
+    {"||", 1}, {"&&", 2}, {"|", 3},  {"^", 4},  {"&", 5}, {"==", 6}, {"!=", 6}, {"<", 7},  {"<=", 7},
+    {">", 7},  {">=", 7}, {"<<", 8}, {">>", 8}, {"+", 9}, {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10},
 };
 constexpr int kTermLevel = 10;
 
 template <typename T>
 bool compare(std::string_view sign, T a, T b, Constant* out) {
-    if (sign == "==") *out = of_bool(a == b);
-    else if (sign == "!=") *out = of_bool(a != b);
-    else if (sign == "<") *out = of_bool(a < b);
-    else if (sign == "<=") *out = of_bool(a <= b);
-    else if (sign == ">") *out = of_bool(a > b);
-    else if (sign == ">=") *out = of_bool(a >= b);
-    else return false;
+    if (sign == "==")
+        *out = of_bool(a == b);
+    else if (sign == "!=")
+        *out = of_bool(a != b);
+    else if (sign == "<")
+        *out = of_bool(a < b);
+    else if (sign == "<=")
+        *out = of_bool(a <= b);
+    else if (sign == ">")
+        *out = of_bool(a > b);
+    else if (sign == ">=")
+        *out = of_bool(a >= b);
+    else
+        return false;
     return true;
 }
 
 // Null: fine. Otherwise why it has no value.
 const char* apply_floating(std::string_view sign, double a, double b, Constant* out) {
     if (compare(sign, a, b, out)) return nullptr;
-    if (sign == "+") *out = of_double(a + b);
-    else if (sign == "-") *out = of_double(a - b);
-    else if (sign == "*") *out = of_double(a * b);
-    else if (sign == "/") *out = of_double(a / b);
-    else return "this operator takes integers";
+    if (sign == "+")
+        *out = of_double(a + b);
+    else if (sign == "-")
+        *out = of_double(a - b);
+    else if (sign == "*")
+        *out = of_double(a * b);
+    else if (sign == "/")
+        *out = of_double(a / b);
+    else
+        return "this operator takes integers";
     return nullptr;
 }
 
@@ -77,7 +93,7 @@ uint64_t shift(uint64_t value, uint64_t by, bool left, bool is_signed) {
 
 uint64_t divide(uint64_t a, uint64_t b, bool remainder, bool is_signed) {
     if (!is_signed) return remainder ? a % b : a / b;
-    if (b == ~0ull) return remainder ? 0 : 0 - a;   // the smallest number by -1 would trap
+    if (b == ~0ull) return remainder ? 0 : 0 - a;  // the smallest number by -1 would trap
     int64_t x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
     return static_cast<uint64_t>(remainder ? x % y : x / y);
 }
@@ -89,15 +105,24 @@ const char* apply_integer(std::string_view sign, const Constant& x, const Consta
                               : compare(sign, a, b, out);
     if (compared) return nullptr;
     out->kind = is_signed ? Kind::kSigned : Kind::kUnsigned;
-    if (sign == "+") out->bits = a + b;
-    else if (sign == "-") out->bits = a - b;
-    else if (sign == "*") out->bits = a * b;
-    else if (sign == "&") out->bits = a & b;
-    else if (sign == "|") out->bits = a | b;
-    else if (sign == "^") out->bits = a ^ b;
-    else if (sign == "<<" || sign == ">>") *out = {x.kind, shift(a, b, sign == "<<", x.kind == Kind::kSigned)};
-    else if (b == 0) return "division by zero";
-    else out->bits = divide(a, b, sign == "%", is_signed);
+    if (sign == "+")
+        out->bits = a + b;
+    else if (sign == "-")
+        out->bits = a - b;
+    else if (sign == "*")
+        out->bits = a * b;
+    else if (sign == "&")
+        out->bits = a & b;
+    else if (sign == "|")
+        out->bits = a | b;
+    else if (sign == "^")
+        out->bits = a ^ b;
+    else if (sign == "<<" || sign == ">>")
+        *out = {x.kind, shift(a, b, sign == "<<", x.kind == Kind::kSigned)};
+    else if (b == 0)
+        return "division by zero";
+    else
+        out->bits = divide(a, b, sign == "%", is_signed);
     return nullptr;
 }
 
@@ -137,7 +162,8 @@ public:
         if (!cursor_.accept_sign("?")) return true;
         if (!enter()) return false;
         Constant yes, no;
-        if (!conditional(&yes) || !cursor_.expect_sign(":", "of the conditional") || !conditional(&no)) return false;
+        if (!conditional(&yes) || !cursor_.expect_sign(":", "of the conditional") || !conditional(&no))
+            return false;
         --depth_;
         *value = truth(*value) ? yes : no;
         return true;
@@ -150,7 +176,8 @@ public:
             Token sign = cursor_.take();
             Constant right;
             if (!binary(found->level + 1, &right)) return false;
-            if (const char* problem = apply(sign.text, *value, right, value)) return cursor_.fail(sign, problem);
+            if (const char* problem = apply(sign.text, *value, right, value))
+                return cursor_.fail(sign, problem);
         }
         return true;
     }
@@ -179,7 +206,8 @@ private:
 
     bool apply_unary(const Token& sign, Constant* value) {
         if (sign.text == "!") *value = of_bool(!truth(*value));
-        if (sign.text == "~" && !value->is_integer()) return cursor_.fail(sign, "this operator takes integers");
+        if (sign.text == "~" && !value->is_integer())
+            return cursor_.fail(sign, "this operator takes integers");
         if (sign.text == "~") value->bits = ~value->bits;
         if (sign.text == "-" && value->is_integer()) value->bits = 0 - value->bits;
         if (sign.text == "-" && value->kind == Kind::kFloat32) value->bits ^= 1ull << 31;
@@ -228,17 +256,22 @@ bool at_constant(const Cursor& cursor) {
     switch (cursor.peek().kind) {
         case Token::Kind::kInteger:
         case Token::Kind::kDecimal:
-        case Token::Kind::kHexFloat: return true;
-        case Token::Kind::kIdentifier: return cursor.peek().text == "WARP_SZ";
+        case Token::Kind::kHexFloat:
+            return true;
+        case Token::Kind::kIdentifier:
+            return cursor.peek().text == "WARP_SZ";
         case Token::Kind::kSign:
             return cursor.at_sign("-") || cursor.at_sign("+") || cursor.at_sign("~") || cursor.at_sign("!") ||
                    cursor.at_sign("(");
-        default: return false;
+        default:
+            return false;
     }
 }
 
 bool parse_constant(Cursor& cursor, Constant* value) { return Expression(cursor).conditional(value); }
-bool parse_constant_term(Cursor& cursor, Constant* value) { return Expression(cursor).binary(kTermLevel, value); }
+bool parse_constant_term(Cursor& cursor, Constant* value) {
+    return Expression(cursor).binary(kTermLevel, value);
+}
 
 bool parse_count(Cursor& cursor, uint64_t most, std::string_view what, uint64_t* value) {
     const Token token = cursor.peek();

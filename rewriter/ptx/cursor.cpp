@@ -6,7 +6,7 @@ namespace smt::ptx {
 
 namespace {
 
-constexpr size_t kMostShown = 60;   // of a token, in a message
+constexpr size_t kMostShown = 60;  // of a token, in a message
 
 }  // namespace
 
@@ -14,10 +14,14 @@ std::string in_words(const Token& token) {
     std::string_view shown = token.text.substr(0, kMostShown);
     const char* more = shown.size() < token.text.size() ? "..." : "";
     switch (token.kind) {
-        case Token::Kind::kEnd: return "the end of the text";
-        case Token::Kind::kWord: return fmt::format("'.{}{}'", shown, more);
-        case Token::Kind::kString: return fmt::format("\"{}{}\"", shown, more);
-        default: return fmt::format("'{}{}'", shown, more);
+        case Token::Kind::kEnd:
+            return "the end of the text";
+        case Token::Kind::kWord:
+            return fmt::format("'.{}{}'", shown, more);
+        case Token::Kind::kString:
+            return fmt::format("\"{}{}\"", shown, more);
+        default:
+            return fmt::format("'{}{}'", shown, more);
     }
 }
 

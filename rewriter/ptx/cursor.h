@@ -1,5 +1,5 @@
-// The parser's place in the tokens, and the first thing that went wrong. Parsing functions return false once it has;
-// what they were filling in is then incomplete and is dropped.
+// The parser's place in the tokens, and the first thing that went wrong. Parsing functions return false once
+// it has; what they were filling in is then incomplete and is dropped.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,12 @@ public:
     const Token& take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
     bool done() const { return peek().kind == Token::Kind::kEnd; }
 
-    bool at_sign(std::string_view sign, size_t ahead = 0) const { return is(Token::Kind::kSign, sign, ahead); }
-    bool at_word(std::string_view word, size_t ahead = 0) const { return is(Token::Kind::kWord, word, ahead); }
+    bool at_sign(std::string_view sign, size_t ahead = 0) const {
+        return is(Token::Kind::kSign, sign, ahead);
+    }
+    bool at_word(std::string_view word, size_t ahead = 0) const {
+        return is(Token::Kind::kWord, word, ahead);
+    }
     bool at(Token::Kind kind, size_t ahead = 0) const { return peek(ahead).kind == kind; }
 
     bool accept_sign(std::string_view sign) { return at_sign(sign) && (take(), true); }
@@ -36,7 +40,7 @@ public:
 
     // Both return false. The first failure is kept.
     bool fail(const Token& token, std::string message);
-    bool fail_expected(std::string_view what);   // "expected WHAT, not 'x'", at the next token
+    bool fail_expected(std::string_view what);  // "expected WHAT, not 'x'", at the next token
 
     // What is being parsed, for messages: "add.s32". Empty: nothing in particular.
     void set_subject(std::string subject) { subject_ = std::move(subject); }

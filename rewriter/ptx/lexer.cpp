@@ -37,7 +37,8 @@ private:
     }
 
     bool add(Token::Kind kind, size_t begin, size_t text_begin, size_t text_end) {
-        tokens_.push_back({kind, text_.substr(text_begin, text_end - text_begin), line_, column_of(begin), at_});
+        tokens_.push_back(
+            {kind, text_.substr(text_begin, text_end - text_begin), line_, column_of(begin), at_});
         return true;
     }
 
@@ -96,14 +97,16 @@ private:
 
     bool take_word() {
         size_t begin = at_++;
-        while (is_name(look()) || (look() == ':' && look(1) == ':' && is_name(look(2)))) at_ += look() == ':' ? 2 : 1;
+        while (is_name(look()) || (look() == ':' && look(1) == ':' && is_name(look(2))))
+            at_ += look() == ':' ? 2 : 1;
         return add(Token::Kind::kWord, begin, begin + 1, at_);
     }
 
     bool take_number() {
         size_t begin = at_;
         char marker = static_cast<char>(look(1) | 0x20);
-        if (look() == '0' && (marker == 'f' || marker == 'd')) return take_hex_float(begin, marker == 'f' ? 8 : 16);
+        if (look() == '0' && (marker == 'f' || marker == 'd'))
+            return take_hex_float(begin, marker == 'f' ? 8 : 16);
         if (look() == '0' && marker == 'x') {
             at_ += 2;
             while (is_hex(look())) ++at_;
@@ -166,8 +169,9 @@ private:
         char c = look();
         if (kSigns.find(c) == kSigns.npos) {
             bool printable = c > ' ' && c < 0x7f;
-            return fail(begin, printable ? fmt::format("'{}' means nothing here", c)
-                                         : fmt::format("a byte of value 0x{:02x} means nothing here", c & 0xff));
+            return fail(begin, printable
+                                   ? fmt::format("'{}' means nothing here", c)
+                                   : fmt::format("a byte of value 0x{:02x} means nothing here", c & 0xff));
         }
         ++at_;
         return add(Token::Kind::kSign, begin, begin, at_);

@@ -1,5 +1,5 @@
-// The words of PTX as enumerations: opcodes, modifiers, types, special registers. Each list is data in a .def file;
-// a word that is not there is unknown by construction.
+// The words of PTX as enumerations: opcodes, modifiers, types, special registers. Each list is data in a .def
+// file; a word that is not there is unknown by construction.
 #pragma once
 
 #include <bitset>
@@ -36,21 +36,21 @@ enum class Special : uint8_t {
 
 struct OpcodeFacts {
     const char* name;
-    int fewest, most;   // operands
-    std::bitset<static_cast<size_t>(Modifier::kCount)> modifiers;   // it takes
+    int fewest, most;                                              // operands
+    std::bitset<static_cast<size_t>(Modifier::kCount)> modifiers;  // it takes
 };
 
 const OpcodeFacts& facts(Opcode opcode);
 const char* name(Opcode opcode);
-const char* name(Modifier modifier);   // without the dot
-const char* name(Type type);           // without the dot
-const char* name(Special special);     // with the %
-int bits(Type type);                   // 0: an opaque handle
+const char* name(Modifier modifier);  // without the dot
+const char* name(Type type);          // without the dot
+const char* name(Special special);    // with the %
+int bits(Type type);                  // 0: an opaque handle
 
 std::optional<Opcode> find_opcode(std::string_view name);
-std::optional<Modifier> find_modifier(std::string_view name);   // kShape is not found here
+std::optional<Modifier> find_modifier(std::string_view name);  // kShape is not found here
 std::optional<Type> find_type(std::string_view name);
-std::optional<Special> find_special(std::string_view name);     // not %envreg3 and %pm1: those have numbers
+std::optional<Special> find_special(std::string_view name);  // not %envreg3 and %pm1: those have numbers
 
 // Words in opcodes.def that are no modifier; empty unless the lists contradict each other.
 std::string_view unknown_in_opcode_list();

@@ -6,7 +6,7 @@ namespace smt::ptx {
 
 namespace {
 
-constexpr size_t kDeepest = 200;   // scopes in scopes
+constexpr size_t kDeepest = 200;  // scopes in scopes
 constexpr uint64_t kMostLine = 0xffffffff;
 
 bool declare_label(Parsing& parsing, const Token& token) {
@@ -42,7 +42,8 @@ bool parse_prototype(Parsing& parsing, const Token& label, Prototype* prototype)
     if (!cursor.expect_identifier(&ignored, "'_' in the prototype")) return false;
     if (cursor.at_sign("(") && !parse_parameters(parsing, &prototype->parameters)) return false;
     parsing.scopes.leave();
-    return parse_directives(parsing, &prototype->directives) && cursor.expect_sign(";", "after the prototype");
+    return parse_directives(parsing, &prototype->directives) &&
+           cursor.expect_sign(";", "after the prototype");
 }
 
 bool parse_labelled(Parsing& parsing, std::vector<Statement>* statements) {
@@ -116,7 +117,8 @@ bool parse_directive(Parsing& parsing, std::vector<Statement>* statements) {
         statements->emplace_back(std::move(pragma));
         return true;
     }
-    if (!at_space(cursor)) return cursor.fail(cursor.peek(), fmt::format("unknown directive {}", in_words(cursor.peek())));
+    if (!at_space(cursor))
+        return cursor.fail(cursor.peek(), fmt::format("unknown directive {}", in_words(cursor.peek())));
     std::vector<Variable> variables;
     if (!parse_variables(parsing, Linkage::kInternal, &variables)) return false;
     for (Variable& variable : variables) statements->emplace_back(std::move(variable));
@@ -132,7 +134,8 @@ bool parse_statement(Parsing& parsing, std::vector<Statement>* statements) {
         return true;
     }
     if (cursor.at(Token::Kind::kWord)) return parse_directive(parsing, statements);
-    if (cursor.at(Token::Kind::kIdentifier) && cursor.at_sign(":", 1)) return parse_labelled(parsing, statements);
+    if (cursor.at(Token::Kind::kIdentifier) && cursor.at_sign(":", 1))
+        return parse_labelled(parsing, statements);
     if (cursor.at(Token::Kind::kIdentifier) || cursor.at_sign("@"))
         return parse_into<Instruction>(parsing, parse_instruction, statements);
     return cursor.fail_expected("an instruction, a directive, a label or '}'");

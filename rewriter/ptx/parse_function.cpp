@@ -9,7 +9,7 @@ namespace {
 struct DirectiveRow {
     std::string_view word;
     Directive::Kind kind;
-    size_t fewest, most;   // values
+    size_t fewest, most;  // values
 };
 
 constexpr DirectiveRow kDirectives[] = {

@@ -8,17 +8,19 @@ namespace {
 
 using Kind = Initializer::Kind;
 
-constexpr int kDeepest = 64;   // lists in lists
+constexpr int kDeepest = 64;  // lists in lists
 
 bool parse_value(Parsing& parsing, int depth, Initializer* value);
 
-// name + 4, generic(name) + 4; the names are not looked up, since a table may name a function that comes later
+// name + 4, generic(name) + 4; the names are not looked up, since a table may name a function that comes
+// later
 bool parse_symbol(Cursor& cursor, Initializer* value) {
     value->kind = Kind::kSymbol;
     if (cursor.at_sign("(", 1) && cursor.accept_identifier("generic")) {
         cursor.take();
         value->generic = true;
-        if (!cursor.expect_identifier(&value->name, "a variable or function") || !cursor.expect_sign(")", "after it"))
+        if (!cursor.expect_identifier(&value->name, "a variable or function") ||
+            !cursor.expect_sign(")", "after it"))
             return false;
     } else if (!cursor.expect_identifier(&value->name, "a variable or function")) {
         return false;
@@ -77,6 +79,8 @@ bool parse_value(Parsing& parsing, int depth, Initializer* value) {
 
 }  // namespace
 
-bool parse_initializer(Parsing& parsing, Initializer* initializer) { return parse_value(parsing, 0, initializer); }
+bool parse_initializer(Parsing& parsing, Initializer* initializer) {
+    return parse_value(parsing, 0, initializer);
+}
 
 }  // namespace smt::ptx

@@ -8,7 +8,7 @@ namespace smt::ptx {
 
 namespace {
 
-constexpr uint32_t kMostWords = 31;      // Instruction::type_places has a bit for each
+constexpr uint32_t kMostWords = 31;  // Instruction::type_places has a bit for each
 constexpr size_t kMostOperands = 64;
 
 bool parse_guard(Parsing& parsing, Instruction* instruction) {
@@ -65,7 +65,8 @@ bool parse_word(Cursor& cursor, const Token& word, Instruction* instruction) {
     }
     if (!modifier) return cursor.fail(word, fmt::format("unknown modifier {}", in_words(word)));
     if (!facts(instruction->opcode).modifiers.test(static_cast<size_t>(*modifier)))
-        return cursor.fail(word, fmt::format("{} takes no modifier {}", name(instruction->opcode), in_words(word)));
+        return cursor.fail(word,
+                           fmt::format("{} takes no modifier {}", name(instruction->opcode), in_words(word)));
     instruction->modifiers.push_back(*modifier);
     return true;
 }
@@ -85,7 +86,8 @@ bool parse_call(Parsing& parsing, Instruction* instruction) {
     results.kind = arguments.kind = Operand::Kind::kList;
     place(results, cursor.peek());
     if (cursor.at_sign("(")) {
-        if (!parse_list_operand(parsing, &results) || !cursor.expect_sign(",", "before the function")) return false;
+        if (!parse_list_operand(parsing, &results) || !cursor.expect_sign(",", "before the function"))
+            return false;
     }
     if (!parse_operand(parsing, &target)) return false;
     if (target.kind != Operand::Kind::kSymbol && target.kind != Operand::Kind::kRegister)
@@ -124,7 +126,8 @@ bool check_count(Cursor& cursor, const Token& token, const Instruction& instruct
     if (count >= known.fewest && count <= known.most) return true;
     std::string takes = known.fewest == known.most ? fmt::format("{}", known.fewest)
                                                    : fmt::format("{} to {}", known.fewest, known.most);
-    return cursor.fail(token, fmt::format("takes {} operand{}, not {}", takes, takes == "1" ? "" : "s", count));
+    return cursor.fail(token,
+                       fmt::format("takes {} operand{}, not {}", takes, takes == "1" ? "" : "s", count));
 }
 
 }  // namespace
@@ -142,7 +145,8 @@ bool parse_instruction(Parsing& parsing, Instruction* instruction) {
     instruction->opcode = *opcode;
     cursor.set_subject(std::move(subject));
     bool good = parse_words(cursor, instruction) &&
-                (*opcode == Opcode::kCall ? parse_call(parsing, instruction) : parse_operands(parsing, instruction)) &&
+                (*opcode == Opcode::kCall ? parse_call(parsing, instruction)
+                                          : parse_operands(parsing, instruction)) &&
                 check_count(cursor, token, *instruction) && cursor.expect_sign(";", "after the operands");
     cursor.set_subject({});
     return good;

@@ -10,18 +10,27 @@ namespace {
 
 using Kind = Operand::Kind;
 
-constexpr size_t kMostElements = 1024;   // of a vector; tcgen05.ld.x128 takes 128
+constexpr size_t kMostElements = 1024;  // of a vector; tcgen05.ld.x128 takes 128
 constexpr uint32_t kEnvironmentRegisters = 32;
 constexpr uint32_t kPerformanceCounters = 8;
 
 int component_of(std::string_view word) {
     if (word.size() != 1) return -1;
     switch (word[0]) {
-        case 'x': case 'r': return 0;
-        case 'y': case 'g': return 1;
-        case 'z': case 'b': return 2;
-        case 'w': case 'a': return 3;
-        default: return -1;
+        case 'x':
+        case 'r':
+            return 0;
+        case 'y':
+        case 'g':
+            return 1;
+        case 'z':
+        case 'b':
+            return 2;
+        case 'w':
+        case 'a':
+            return 3;
+        default:
+            return -1;
     }
 }
 
@@ -90,9 +99,9 @@ bool parse_named(Parsing& parsing, Operand* operand) {
 bool parse_number(Parsing& parsing, Operand* operand) {
     Constant constant;
     if (!parse_constant(parsing.cursor, &constant)) return false;
-    operand->kind = constant.is_integer()                            ? Kind::kInteger
+    operand->kind = constant.is_integer()                       ? Kind::kInteger
                     : constant.kind == Constant::Kind::kFloat32 ? Kind::kFloat32
-                                                                     : Kind::kFloat64;
+                                                                : Kind::kFloat64;
     operand->bits = constant.bits;
     return true;
 }
@@ -156,7 +165,8 @@ bool parse_pair(Parsing& parsing, Operand* operand) {
     pair.kind = Kind::kPair;
     pair.elements.push_back(std::move(*operand));
     Operand second;
-    if (!parsing.cursor.at(Token::Kind::kIdentifier)) return parsing.cursor.fail_expected("a register after '|'");
+    if (!parsing.cursor.at(Token::Kind::kIdentifier))
+        return parsing.cursor.fail_expected("a register after '|'");
     if (!parse_named(parsing, &second)) return false;
     pair.elements.push_back(std::move(second));
     *operand = std::move(pair);
@@ -174,8 +184,10 @@ bool parse_operand(Parsing& parsing, Operand* operand) {
         return !cursor.accept_sign("|") || parse_pair(parsing, operand);
     }
     bool named_next = cursor.at(Token::Kind::kIdentifier, 1) && cursor.peek(1).text != "WARP_SZ";
-    if (named_next && cursor.at_sign("!")) cursor.take(), operand->negated = true;
-    else if (named_next && cursor.at_sign("-")) cursor.take(), operand->minus = true;
+    if (named_next && cursor.at_sign("!"))
+        cursor.take(), operand->negated = true;
+    else if (named_next && cursor.at_sign("-"))
+        cursor.take(), operand->minus = true;
     if (cursor.at(Token::Kind::kIdentifier) && cursor.peek().text != "WARP_SZ") {
         if (!parse_named(parsing, operand)) return false;
         return !cursor.accept_sign("|") || parse_pair(parsing, operand);
@@ -196,7 +208,8 @@ bool parse_label_operand(Parsing& parsing, Operand* operand) {
 bool parse_list_operand(Parsing& parsing, Operand* operand) {
     place(*operand, parsing.cursor.peek());
     operand->kind = Kind::kList;
-    return parsing.cursor.expect_sign("(", "") && parse_elements(parsing, ")", "at the end of the list", operand);
+    return parsing.cursor.expect_sign("(", "") &&
+           parse_elements(parsing, ")", "at the end of the list", operand);
 }
 
 }  // namespace smt::ptx

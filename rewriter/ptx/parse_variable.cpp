@@ -6,11 +6,11 @@ namespace smt::ptx {
 
 namespace {
 
-constexpr uint64_t kMostBytes = 1ull << 40;          // of one dimension
-constexpr uint64_t kMostRegisters = 1u << 28;        // in %r<N>
+constexpr uint64_t kMostBytes = 1ull << 40;    // of one dimension
+constexpr uint64_t kMostRegisters = 1u << 28;  // in %r<N>
 constexpr uint64_t kWidestAlignment = 1u << 30;
 constexpr size_t kMostDimensions = 32;
-constexpr size_t kMostVariables = 1u << 16;          // in one statement
+constexpr size_t kMostVariables = 1u << 16;  // in one statement
 
 std::optional<Space> space_of(std::string_view word) {
     if (word == "reg") return Space::kRegister;
@@ -90,7 +90,8 @@ bool parse_declared_name(Cursor& cursor, Variable* variable) {
         if (!cursor.expect_sign(">", "after the number of registers")) return false;
     }
     while (cursor.accept_sign("[")) {
-        if (variable->dimensions.size() == kMostDimensions) return cursor.fail(cursor.peek(), "too many dimensions");
+        if (variable->dimensions.size() == kMostDimensions)
+            return cursor.fail(cursor.peek(), "too many dimensions");
         bool open = variable->dimensions.empty() && cursor.at_sign("]");
         value = 0;
         if (!open && !parse_count(cursor, kMostBytes, "a dimension", &value)) return false;
@@ -149,12 +150,15 @@ bool parse_variables(Parsing& parsing, Linkage linkage, std::vector<Variable>* v
     common.linkage = linkage;
     if (!parse_space(cursor, &common) || !parse_declared_type(parsing, &common)) return false;
     do {
-        if (variables->size() == kMostVariables) return cursor.fail(cursor.peek(), "too many names in one statement");
+        if (variables->size() == kMostVariables)
+            return cursor.fail(cursor.peek(), "too many names in one statement");
         Variable variable = common;
         const Token token = cursor.peek();
         bool in_function = parsing.scopes.depth() > 1;
-        if (!parse_declared_name(cursor, &variable) || !declare(parsing, token, variable, in_function)) return false;
-        if (cursor.accept_sign("=") && !parse_initializer(parsing, &variable.initializer.emplace())) return false;
+        if (!parse_declared_name(cursor, &variable) || !declare(parsing, token, variable, in_function))
+            return false;
+        if (cursor.accept_sign("=") && !parse_initializer(parsing, &variable.initializer.emplace()))
+            return false;
         variables->push_back(std::move(variable));
     } while (cursor.accept_sign(","));
     return cursor.expect_sign(";", "after the declaration");

@@ -19,9 +19,11 @@ bool parse_version(Cursor& cursor, Module* module) {
     cursor.take();
     const char* end = token.text.data() + token.text.size();
     auto [dot, error] = std::from_chars(token.text.data(), end, module->version_major);
-    if (error != std::errc() || dot == end || *dot != '.') return cursor.fail(token, "expected a version such as 9.0");
+    if (error != std::errc() || dot == end || *dot != '.')
+        return cursor.fail(token, "expected a version such as 9.0");
     auto [rest, minor_error] = std::from_chars(dot + 1, end, module->version_minor);
-    if (minor_error != std::errc() || rest != end) return cursor.fail(token, "expected a version such as 9.0");
+    if (minor_error != std::errc() || rest != end)
+        return cursor.fail(token, "expected a version such as 9.0");
     return true;
 }
 
@@ -45,7 +47,7 @@ bool parse_head(Cursor& cursor, Module* module) {
     if (!parse_version(cursor, module)) return false;
     if (!cursor.accept_word("target")) return cursor.fail_expected(".target after .version");
     if (!parse_target(cursor, module)) return false;
-    module->address_size = 32;   // unless it says otherwise
+    module->address_size = 32;  // unless it says otherwise
     return !cursor.accept_word("address_size") || parse_address_size(cursor, module);
 }
 
@@ -108,8 +110,9 @@ bool parse_linked(Parsing& parsing, Module* module) {
         cursor.take();
     }
     if (cursor.at_word("func") || cursor.at_word("entry"))
-        return parse_into<Function>(module, cursor.peek(),
-                                    [&](Function* function) { return parse_function(parsing, linkage, function); });
+        return parse_into<Function>(module, cursor.peek(), [&](Function* function) {
+            return parse_function(parsing, linkage, function);
+        });
     if (!at_space(cursor)) return cursor.fail_expected("a function or a variable");
     std::vector<Variable> variables;
     if (!parse_variables(parsing, linkage, &variables)) return false;
@@ -124,14 +127,16 @@ bool parse_declaration(Parsing& parsing, Module* module) {
     if (cursor.accept_word("file"))
         return parse_into<File>(module, token, [&](File* file) { return parse_file(cursor, file); });
     if (cursor.accept_word("section"))
-        return parse_into<Section>(module, token, [&](Section* section) { return parse_section(cursor, section); });
+        return parse_into<Section>(module, token,
+                                   [&](Section* section) { return parse_section(cursor, section); });
     if (cursor.accept_word("alias"))
         return parse_into<Alias>(module, token, [&](Alias* alias) {
             parsing.scopes.declare(std::string(cursor.peek().text), Scopes::Kind::kSymbol);
             return parse_alias(cursor, alias);
         });
     if (cursor.accept_word("pragma"))
-        return parse_into<Pragma>(module, token, [&](Pragma* pragma) { return parse_pragma(parsing, &pragma->texts); });
+        return parse_into<Pragma>(module, token,
+                                  [&](Pragma* pragma) { return parse_pragma(parsing, &pragma->texts); });
     if (linkage_of(token.text) || token.text == "func" || token.text == "entry" || at_space(cursor))
         return parse_linked(parsing, module);
     return cursor.fail(token, fmt::format("unknown directive {}", in_words(token)));

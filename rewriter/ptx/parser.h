@@ -3,9 +3,10 @@
 //   auto parsed = smt::ptx::parse(text);
 //   if (auto* problem = std::get_if<Diagnostic>(&parsed)) ... "line 12, column 5: add has no modifier .foo"
 //
-// The text is not trusted: nothing in it makes the parser crash, hang or use memory beyond a multiple of its length.
-// All of PTX ISA 9.0 is read. The parser knows which modifiers an opcode takes and how many operands, and that a name
-// is declared before it is used; it does not check types, which whoever executes or assembles the module does.
+// The text is not trusted: nothing in it makes the parser crash, hang or use memory beyond a multiple of its
+// length. All of PTX ISA 9.0 is read. The parser knows which modifiers an opcode takes and how many operands,
+// and that a name is declared before it is used; it does not check types, which whoever executes or assembles
+// the module does.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@
 namespace smt::ptx {
 
 struct Diagnostic {
-    int line = 0;      // from 1
-    int column = 0;    // from 1, in bytes
+    int line = 0;    // from 1
+    int column = 0;  // from 1, in bytes
     std::string message;
 };
 

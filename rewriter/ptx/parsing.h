@@ -1,5 +1,5 @@
-// What the files of the parser share: the cursor, the names in scope, and the function for each kind of node. All return
-// false once the cursor has a failure.
+// What the files of the parser share: the cursor, the names in scope, and the function for each kind of node.
+// All return false once the cursor has a failure.
 #pragma once
 
 #include "rewriter/ptx/constant.h"
@@ -38,7 +38,7 @@ bool parse_directives(Parsing& parsing, std::vector<Directive>* directives);
 
 // parse_body.cpp
 bool parse_scope(Parsing& parsing, Scope* scope);
-bool parse_pragma(Parsing& parsing, std::vector<std::string>* texts);   // with the ';'
+bool parse_pragma(Parsing& parsing, std::vector<std::string>* texts);  // with the ';'
 
 // parse_instruction.cpp
 bool parse_instruction(Parsing& parsing, Instruction* instruction);

@@ -22,8 +22,10 @@ void print_words(std::string& out, const Instruction& instruction) {
     size_t modifier = 0, type = 0;
     for (size_t i = 0; i < count; ++i) {
         bool types_last = instruction.type_places == 0;
-        bool wants_type = types_last ? modifier == instruction.modifiers.size() : instruction.type_places >> i & 1;
-        bool is_type = (wants_type && type < instruction.types.size()) || modifier == instruction.modifiers.size();
+        bool wants_type =
+            types_last ? modifier == instruction.modifiers.size() : instruction.type_places >> i & 1;
+        bool is_type =
+            (wants_type && type < instruction.types.size()) || modifier == instruction.modifiers.size();
         if (is_type)
             out += fmt::format(".{}", name(instruction.types[type++]));
         else
@@ -84,7 +86,8 @@ struct StatementPrinter {
             print_offset(out, location.function_offset);
         }
         if (location.at_file)
-            out += fmt::format(", inlined_at {} {} {}", location.at_file, location.at_line, location.at_column);
+            out +=
+                fmt::format(", inlined_at {} {} {}", location.at_file, location.at_line, location.at_column);
         out += '\n';
     }
     void operator()(const Pragma& pragma) const {
@@ -102,7 +105,8 @@ void print_texts(std::string& out, const std::vector<std::string>& texts) {
 }
 
 void print_instruction(std::string& out, const Instruction& instruction) {
-    if (instruction.guard) out += fmt::format("@{}{} ", instruction.guard->negated ? "!" : "", instruction.guard->name);
+    if (instruction.guard)
+        out += fmt::format("@{}{} ", instruction.guard->negated ? "!" : "", instruction.guard->name);
     out += name(instruction.opcode);
     print_words(out, instruction);
     if (instruction.opcode == Opcode::kCall) return print_call(out, instruction);

@@ -15,10 +15,17 @@ std::string_view component_name(int8_t component) {
 
 void print_special(std::string& out, const Operand& operand) {
     switch (operand.special) {
-        case Special::kEnvreg: out += fmt::format("%envreg{}", operand.bits); break;
-        case Special::kPm: out += fmt::format("%pm{}", operand.bits); break;
-        case Special::kPm64: out += fmt::format("%pm{}_64", operand.bits); break;
-        default: out += name(operand.special);
+        case Special::kEnvreg:
+            out += fmt::format("%envreg{}", operand.bits);
+            break;
+        case Special::kPm:
+            out += fmt::format("%pm{}", operand.bits);
+            break;
+        case Special::kPm64:
+            out += fmt::format("%pm{}_64", operand.bits);
+            break;
+        default:
+            out += name(operand.special);
     }
     out += component_name(operand.component);
 }
@@ -63,24 +70,42 @@ void print_operand(std::string& out, const Operand& operand) {
             out += component_name(operand.component);
             if (!operand.selector.empty()) out += "." + operand.selector;
             break;
-        case Kind::kSpecial: print_special(out, operand); break;
-        case Kind::kInteger: print_integer(out, operand.bits); break;
-        case Kind::kFloat32: print_float32(out, operand.bits); break;
-        case Kind::kFloat64: print_float64(out, operand.bits); break;
+        case Kind::kSpecial:
+            print_special(out, operand);
+            break;
+        case Kind::kInteger:
+            print_integer(out, operand.bits);
+            break;
+        case Kind::kFloat32:
+            print_float32(out, operand.bits);
+            break;
+        case Kind::kFloat64:
+            print_float64(out, operand.bits);
+            break;
         case Kind::kSymbol:
             out += operand.name;
             print_offset(out, operand.offset);
             break;
-        case Kind::kLabel: out += operand.name; break;
-        case Kind::kAddress: print_address(out, operand); break;
-        case Kind::kVector: print_elements(out, '{', operand, '}'); break;
-        case Kind::kSink: out += '_'; break;
+        case Kind::kLabel:
+            out += operand.name;
+            break;
+        case Kind::kAddress:
+            print_address(out, operand);
+            break;
+        case Kind::kVector:
+            print_elements(out, '{', operand, '}');
+            break;
+        case Kind::kSink:
+            out += '_';
+            break;
         case Kind::kPair:
             print_operand(out, operand.elements[0]);
             out += '|';
             print_operand(out, operand.elements[1]);
             break;
-        case Kind::kList: print_elements(out, '(', operand, ')'); break;
+        case Kind::kList:
+            print_elements(out, '(', operand, ')');
+            break;
     }
 }
 

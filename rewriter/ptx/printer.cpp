@@ -11,41 +11,66 @@ namespace {
 
 const char* word(Space space) {
     switch (space) {
-        case Space::kRegister: return ".reg";
-        case Space::kGlobal: return ".global";
-        case Space::kConstant: return ".const";
-        case Space::kLocal: return ".local";
-        case Space::kShared: return ".shared";
-        case Space::kParameter: return ".param";
-        default: return ".tex";
+        case Space::kRegister:
+            return ".reg";
+        case Space::kGlobal:
+            return ".global";
+        case Space::kConstant:
+            return ".const";
+        case Space::kLocal:
+            return ".local";
+        case Space::kShared:
+            return ".shared";
+        case Space::kParameter:
+            return ".param";
+        default:
+            return ".tex";
     }
 }
 
 const char* word(Linkage linkage) {
     switch (linkage) {
-        case Linkage::kExtern: return ".extern ";
-        case Linkage::kVisible: return ".visible ";
-        case Linkage::kWeak: return ".weak ";
-        case Linkage::kCommon: return ".common ";
-        default: return "";
+        case Linkage::kExtern:
+            return ".extern ";
+        case Linkage::kVisible:
+            return ".visible ";
+        case Linkage::kWeak:
+            return ".weak ";
+        case Linkage::kCommon:
+            return ".common ";
+        default:
+            return "";
     }
 }
 
 const char* word(Directive::Kind kind) {
     switch (kind) {
-        case Directive::Kind::kMaxntid: return ".maxntid";
-        case Directive::Kind::kReqntid: return ".reqntid";
-        case Directive::Kind::kMinnctapersm: return ".minnctapersm";
-        case Directive::Kind::kMaxnctapersm: return ".maxnctapersm";
-        case Directive::Kind::kMaxnreg: return ".maxnreg";
-        case Directive::Kind::kNoreturn: return ".noreturn";
-        case Directive::Kind::kExplicitcluster: return ".explicitcluster";
-        case Directive::Kind::kReqnctapercluster: return ".reqnctapercluster";
-        case Directive::Kind::kMaxclusterrank: return ".maxclusterrank";
-        case Directive::Kind::kBlocksareclusters: return ".blocksareclusters";
-        case Directive::Kind::kAbiPreserve: return ".abi_preserve";
-        case Directive::Kind::kAbiPreserveControl: return ".abi_preserve_control";
-        default: return ".pragma";
+        case Directive::Kind::kMaxntid:
+            return ".maxntid";
+        case Directive::Kind::kReqntid:
+            return ".reqntid";
+        case Directive::Kind::kMinnctapersm:
+            return ".minnctapersm";
+        case Directive::Kind::kMaxnctapersm:
+            return ".maxnctapersm";
+        case Directive::Kind::kMaxnreg:
+            return ".maxnreg";
+        case Directive::Kind::kNoreturn:
+            return ".noreturn";
+        case Directive::Kind::kExplicitcluster:
+            return ".explicitcluster";
+        case Directive::Kind::kReqnctapercluster:
+            return ".reqnctapercluster";
+        case Directive::Kind::kMaxclusterrank:
+            return ".maxclusterrank";
+        case Directive::Kind::kBlocksareclusters:
+            return ".blocksareclusters";
+        case Directive::Kind::kAbiPreserve:
+            return ".abi_preserve";
+        case Directive::Kind::kAbiPreserveControl:
+            return ".abi_preserve_control";
+        default:
+            return ".pragma";
     }
 }
 
@@ -59,12 +84,19 @@ void print_symbol(std::string& out, const Initializer& value) {
 void print_initializer(std::string& out, const Initializer& value) {
     if (!value.field.empty()) out += value.field + " = ";
     switch (value.kind) {
-        case Initializer::Kind::kInteger: return print_integer(out, value.bits);
-        case Initializer::Kind::kFloat32: return print_float32(out, value.bits);
-        case Initializer::Kind::kFloat64: return print_float64(out, value.bits);
-        case Initializer::Kind::kSymbol: return print_symbol(out, value);
-        case Initializer::Kind::kWord: out += value.name; return;
-        case Initializer::Kind::kList: break;
+        case Initializer::Kind::kInteger:
+            return print_integer(out, value.bits);
+        case Initializer::Kind::kFloat32:
+            return print_float32(out, value.bits);
+        case Initializer::Kind::kFloat64:
+            return print_float64(out, value.bits);
+        case Initializer::Kind::kSymbol:
+            return print_symbol(out, value);
+        case Initializer::Kind::kWord:
+            out += value.name;
+            return;
+        case Initializer::Kind::kList:
+            break;
     }
     out += '{';
     for (size_t i = 0; i < value.elements.size(); ++i) {
@@ -100,7 +132,9 @@ struct DeclarationPrinter {
         out += ";\n";
     }
     void operator()(const Function& function) const { print_function(out, function); }
-    void operator()(const Alias& alias) const { out += fmt::format(".alias {}, {};\n", alias.name, alias.target); }
+    void operator()(const Alias& alias) const {
+        out += fmt::format(".alias {}, {};\n", alias.name, alias.target);
+    }
     void operator()(const File& file) const {
         out += fmt::format(".file {} \"{}\"", file.index, file.name);
         if (file.timestamp) out += fmt::format(", {}", *file.timestamp);
@@ -170,9 +204,11 @@ void print_directives(std::string& out, const std::vector<Directive>& directives
 
 std::string print(const Module& module) {
     std::string out = fmt::format(".version {}.{}\n.target ", module.version_major, module.version_minor);
-    for (size_t i = 0; i < module.target.size(); ++i) out += fmt::format("{}{}", i ? ", " : "", module.target[i]);
+    for (size_t i = 0; i < module.target.size(); ++i)
+        out += fmt::format("{}{}", i ? ", " : "", module.target[i]);
     out += fmt::format("\n.address_size {}\n\n", module.address_size);
-    for (const Declaration& declaration : module.declarations) std::visit(DeclarationPrinter{out}, declaration);
+    for (const Declaration& declaration : module.declarations)
+        std::visit(DeclarationPrinter{out}, declaration);
     return out;
 }
 

@@ -39,7 +39,8 @@ namespace {
 
 constexpr size_t kMostDigits = 10;
 
-// %r12 under %r<20>, but not %r012: registers are numbered without leading zeros. The number may also begin later
+// %r12 under %r<20>, but not %r012: registers are numbered without leading zeros. The number may also begin
+// later
 // (%r1<5> declares %r10).
 bool is_numbered(std::string_view name, const std::unordered_map<std::string, uint32_t>& numbered) {
     if (numbered.empty()) return false;
@@ -48,7 +49,8 @@ bool is_numbered(std::string_view name, const std::unordered_map<std::string, ui
     for (size_t split = first; split < name.size(); ++split) {
         uint32_t number = 0;
         if (name[split] == '0' && split + 1 < name.size()) continue;
-        if (std::from_chars(name.data() + split, name.data() + name.size(), number).ec != std::errc()) continue;
+        if (std::from_chars(name.data() + split, name.data() + name.size(), number).ec != std::errc())
+            continue;
         auto found = numbered.find(std::string(name.substr(0, split)));
         if (found != numbered.end() && number < found->second) return true;
     }

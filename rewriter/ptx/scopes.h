@@ -1,5 +1,5 @@
-// Which names are declared where the parser stands, and what they name. Labels may be used before they appear, within
-// the scope that holds them or a scope inside it; everything else is declared first.
+// Which names are declared where the parser stands, and what they name. Labels may be used before they
+// appear, within the scope that holds them or a scope inside it; everything else is declared first.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,9 @@ public:
     // False: the innermost scope has this name already.
     bool declare(const std::string& name, Kind kind);
     // In the scope around the innermost one; several times is well.
-    void declare_outside(const std::string& name, Kind kind) { scopes_[scopes_.size() - 2].names.emplace(name, kind); }
+    void declare_outside(const std::string& name, Kind kind) {
+        scopes_[scopes_.size() - 2].names.emplace(name, kind);
+    }
     // name0, name1 ... count of them
     bool declare_numbered(const std::string& name, uint32_t count);
     void use_label(const Token& token) { scopes_.back().used_labels.push_back(token); }

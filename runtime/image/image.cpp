@@ -21,8 +21,8 @@ constexpr uint16_t kEntryCubin = 2;
 
 constexpr uint64_t kFlagLz4 = 0x2000;
 constexpr uint64_t kFlagZstd = 0x8000;
-constexpr uint64_t kFlagSpecific = 0x100000;   // sm_90a
-constexpr uint64_t kFlagFamily = 0x200000;     // sm_100f
+constexpr uint64_t kFlagSpecific = 0x100000;  // sm_90a
+constexpr uint64_t kFlagFamily = 0x200000;    // sm_100f
 
 struct FatbinHeader {
     uint32_t magic;
@@ -36,15 +36,15 @@ struct EntryHeader {
     uint16_t kind;
     uint16_t version;
     uint32_t header_bytes;
-    uint64_t payload_bytes;      // with padding
-    uint32_t compressed_bytes;   // without; 0 if it is not compressed
+    uint64_t payload_bytes;     // with padding
+    uint32_t compressed_bytes;  // without; 0 if it is not compressed
     uint32_t options_at;
     uint16_t code_minor, code_major;
     uint32_t architecture;
     uint32_t name_at, name_bytes;
     uint64_t flags;
     uint64_t unused;
-    uint64_t bytes;              // decompressed; 0 if it is not compressed
+    uint64_t bytes;  // decompressed; 0 if it is not compressed
 };
 static_assert(sizeof(EntryHeader) == 64);
 
@@ -56,7 +56,8 @@ Kind kind_of(uint16_t number) {
 
 // Null: fine.
 std::optional<Problem> read_entry(std::string_view payload, uint64_t at, EntryHeader* header, Entry* entry) {
-    if (!read_at(payload, at, header)) return Problem{fmt::format("the entry at {} of the fatbin has no header", at)};
+    if (!read_at(payload, at, header))
+        return Problem{fmt::format("the entry at {} of the fatbin has no header", at)};
     uint64_t left = payload.size() - at;
     if (header->header_bytes < kShortestEntryHeader || header->header_bytes > left ||
         header->payload_bytes > left - header->header_bytes)
@@ -79,10 +80,12 @@ std::optional<Problem> read_entry(std::string_view payload, uint64_t at, EntryHe
 std::variant<std::vector<Entry>, Problem> read_fatbin(std::string_view image) {
     FatbinHeader header;
     if (!read_at(image, 0, &header)) return Problem{"a fatbin without a whole header"};
-    if (header.version != kFatbinVersion) return Problem{fmt::format("a fatbin of version {}, not 1", header.version)};
+    if (header.version != kFatbinVersion)
+        return Problem{fmt::format("a fatbin of version {}, not 1", header.version)};
     if (header.header_bytes < sizeof header || header.header_bytes > image.size() ||
         header.payload_bytes > image.size() - header.header_bytes)
-        return Problem{fmt::format("a fatbin of {} bytes that says it has {}", image.size(), header.payload_bytes)};
+        return Problem{
+            fmt::format("a fatbin of {} bytes that says it has {}", image.size(), header.payload_bytes)};
     std::string_view payload = image.substr(header.header_bytes, header.payload_bytes);
     std::vector<Entry> entries;
     for (uint64_t at = 0; at < payload.size();) {
@@ -115,12 +118,13 @@ size_t skip_blanks(std::string_view text, size_t at) {
 
 // sm_90a, behind .target at the head of the text
 void read_target(std::string_view text, Entry* entry) {
-    constexpr int kHeadWords = 8;   // .version 9.0 .target sm_90
+    constexpr int kHeadWords = 8;  // .version 9.0 .target sm_90
     size_t at = skip_blanks(text, 0);
     bool target = false;
     for (int i = 0; i < kHeadWords && at < text.size(); ++i) {
         size_t end = at;
-        while (end < text.size() && !std::isspace(static_cast<unsigned char>(text[end])) && text[end] != ',') ++end;
+        while (end < text.size() && !std::isspace(static_cast<unsigned char>(text[end])) && text[end] != ',')
+            ++end;
         std::string_view word = text.substr(at, end - at);
         if (target && word.starts_with("sm_")) {
             const char* last = word.data() + word.size();
@@ -130,7 +134,7 @@ void read_target(std::string_view text, Entry* entry) {
             return;
         }
         target |= word == ".target";
-        at = skip_blanks(text, end + (end == at));   // a ',' is skipped
+        at = skip_blanks(text, end + (end == at));  // a ',' is skipped
     }
 }
 
@@ -145,7 +149,8 @@ std::variant<std::vector<Entry>, Problem> read(std::string_view image) {
     uint32_t magic = 0;
     read_at(image, 0, &magic);
     if (magic == kFatbinMagic) return read_fatbin(image);
-    if (magic == kWrapperMagic) return Problem{"a fatbin's wrapper: it holds a pointer to the image, not the image"};
+    if (magic == kWrapperMagic)
+        return Problem{"a fatbin's wrapper: it holds a pointer to the image, not the image"};
     Entry entry;
     entry.stored = image;
     entry.bytes = image.size();

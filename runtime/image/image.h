@@ -6,7 +6,8 @@
 //
 // A fatbin is a header and entries, each a header and its bytes, as they are or compressed:
 //
-//   magic, version, header bytes, payload bytes | kind, header bytes, stored bytes, architecture, flags ... bytes | ...
+//   magic, version, header bytes, payload bytes | kind, header bytes, stored bytes, architecture, flags ...
+//   bytes | ...
 #pragma once
 
 #include <cstdint>
@@ -24,19 +25,19 @@ struct Problem {
 enum class Kind : uint8_t {
     kPtx,
     kCubin,
-    kOther,   // link-time code and the like, which only NVIDIA's linker reads
+    kOther,  // link-time code and the like, which only NVIDIA's linker reads
 };
 
 enum class Compression : uint8_t { kNone, kLz4, kZstd };
 
 struct Entry {
     Kind kind = Kind::kOther;
-    int architecture = 0;           // 90 for sm_90; 0: PTX text that names no target
+    int architecture = 0;  // 90 for sm_90; 0: PTX text that names no target
     // sm_90a runs on compute capability 9.0 only, sm_100f on 10.0 and later of the same family. 0: neither.
     char variant = 0;
     Compression compression = Compression::kNone;
-    uint64_t bytes = 0;             // after expand(), padding included
-    std::string_view stored;        // in the image
+    uint64_t bytes = 0;       // after expand(), padding included
+    std::string_view stored;  // in the image
 };
 
 // An entry may be larger than this for no compiler's reason.

@@ -1,6 +1,6 @@
-// See kernel_facts.h. A cubin is an ELF file. Section .nv.info has attributes of all functions: a byte of form, a byte
-// of attribute, 16 bits that are a value or a length, and the bytes of that length. Those of interest hold the number
-// of a function's symbol and a value.
+// See kernel_facts.h. A cubin is an ELF file. Section .nv.info has attributes of all functions: a byte of
+// form, a byte of attribute, 16 bits that are a value or a length, and the bytes of that length. Those of
+// interest hold the number of a function's symbol and a value.
 #include "runtime/image/kernel_facts.h"
 
 #include <elf.h>
@@ -15,11 +15,11 @@ namespace smt::image {
 
 namespace {
 
-constexpr uint16_t kMachine = 190;            // EM_CUDA
-constexpr unsigned char kArchitectureInSecondByte = 8;   // ABI version from which e_flags has it there
-constexpr unsigned char kEntryPoint = 0x10;   // in st_other
+constexpr uint16_t kMachine = 190;                      // EM_CUDA
+constexpr unsigned char kArchitectureInSecondByte = 8;  // ABI version from which e_flags has it there
+constexpr unsigned char kEntryPoint = 0x10;             // in st_other
 
-constexpr uint8_t kFormBytes = 4;             // the 16 bits are a length
+constexpr uint8_t kFormBytes = 4;  // the 16 bits are a length
 constexpr uint8_t kRegisterCount = 0x2f;
 constexpr uint8_t kMinimumStack = 0x12;
 
@@ -31,8 +31,9 @@ public:
         if (auto problem = read_sections()) return *problem;
         for (const Elf64_Shdr& section : sections_) {
             if (name_of(section) != ".nv.info") continue;
-            if (!read_attributes(section)) return Problem{"a cubin with a broken .nv.info"};
-            break;   // there is one; a second could only be there to keep us busy
+            if (content(section).size() != section.sh_size || !read_attributes(section))
+                return Problem{"a cubin with a broken .nv.info"};
+            break;  // there is one; a second could only be there to keep us busy
         }
         std::vector<KernelFacts> facts;
         for (auto& [symbol, fact] : facts_)
@@ -48,18 +49,20 @@ private:
             return Problem{"a cubin without proper section headers"};
         for (uint64_t i = 0; i < header.e_shnum; ++i) {
             Elf64_Shdr section;
-            bool whole = header.e_shoff <= bytes_.size() && read_at(bytes_, header.e_shoff + i * sizeof section, &section);
-            if (whole && section.sh_type != SHT_NOBITS)
-                whole = section.sh_offset <= bytes_.size() && section.sh_size <= bytes_.size() - section.sh_offset;
-            if (!whole) return Problem{fmt::format("section {} of the cubin leads out of it", i)};
+            if (header.e_shoff > bytes_.size() ||
+                !read_at(bytes_, header.e_shoff + i * sizeof section, &section))
+                return Problem{fmt::format("a cubin of {} sections that has only {}", header.e_shnum, i)};
             sections_.push_back(section);
         }
         names_ = content(sections_[header.e_shstrndx]);
         return std::nullopt;
     }
 
+    // Nothing for sections that have none in the file: NOBITS is not the only type of those.
     std::string_view content(const Elf64_Shdr& section) const {
-        return section.sh_type == SHT_NOBITS ? std::string_view() : bytes_.substr(section.sh_offset, section.sh_size);
+        bool within =
+            section.sh_offset <= bytes_.size() && section.sh_size <= bytes_.size() - section.sh_offset;
+        return within ? bytes_.substr(section.sh_offset, section.sh_size) : std::string_view();
     }
 
     static std::string_view text_at(std::string_view table, uint64_t at) {
@@ -75,7 +78,8 @@ private:
         if (info.sh_link >= sections_.size()) return nullptr;
         const Elf64_Shdr& symbols = sections_[info.sh_link];
         Elf64_Sym symbol;
-        if (symbols.sh_link >= sections_.size() || !read_at(content(symbols), uint64_t{number} * sizeof symbol, &symbol))
+        if (symbols.sh_link >= sections_.size() ||
+            !read_at(content(symbols), uint64_t{number} * sizeof symbol, &symbol))
             return nullptr;
         std::string_view name = text_at(content(sections_[symbols.sh_link]), symbol.st_name);
         if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || name.empty()) return nullptr;
@@ -103,14 +107,15 @@ private:
             if (wanted && (attribute.length < sizeof value || !read_at(info, at, &value))) return false;
             at += attribute.length;
             KernelFacts* facts = wanted ? facts_of(section, value.symbol) : nullptr;
-            if (facts) (attribute.kind == kRegisterCount ? facts->registers : facts->stack_bytes) = value.value;
+            if (facts)
+                (attribute.kind == kRegisterCount ? facts->registers : facts->stack_bytes) = value.value;
         }
         return true;
     }
 
     std::string_view bytes_, names_;
     std::vector<Elf64_Shdr> sections_;
-    std::map<uint32_t, KernelFacts> facts_;   // by symbol
+    std::map<uint32_t, KernelFacts> facts_;  // by symbol
 };
 
 }  // namespace
@@ -124,6 +129,8 @@ int cubin_architecture(std::string_view image) {
     return static_cast<int>(second ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff);
 }
 
-std::variant<std::vector<KernelFacts>, Problem> kernel_facts(std::string_view cubin) { return Cubin(cubin).read(); }
+std::variant<std::vector<KernelFacts>, Problem> kernel_facts(std::string_view cubin) {
+    return Cubin(cubin).read();
+}
 
 }  // namespace smt::image

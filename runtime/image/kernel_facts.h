@@ -1,5 +1,5 @@
-// What the compiler says about the kernels of a cubin. Shared memory is not among it: the PTX says it better, since a
-// cubin's figure includes what the system reserves for itself on some architectures.
+// What the compiler says about the kernels of a cubin. Shared memory is not among it: the PTX says it better,
+// since a cubin's figure includes what the system reserves for itself on some architectures.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace smt::image {
 
 struct KernelFacts {
-    std::string name;              // as in the PTX
-    bool kernel = false;           // false: a function that kernels call
-    uint32_t registers = 0;        // of a thread, not rounded to what the hardware hands out
-    uint32_t stack_bytes = 0;      // of a thread's local memory, its callees' included where they are known
+    std::string name;          // as in the PTX
+    bool kernel = false;       // false: a function that kernels call
+    uint32_t registers = 0;    // of a thread, not rounded to what the hardware hands out
+    uint32_t stack_bytes = 0;  // of a thread's local memory, its callees' included where they are known
 };
 
 // In the order of the cubin's symbols.

@@ -1,11 +1,11 @@
 // What the runtime says of itself and of the device, and how it says no.
-#include "tests/cudart/program.h"
-
 #include <cuda.h>
 #include <cuda_profiler_api.h>
 
 #include <cstring>
 #include <thread>
+
+#include "tests/cudart/program.h"
 
 void devices() {
     int count = 0, device = 9, driver = 0, runtime = 0, value = 0;
@@ -85,7 +85,7 @@ void errors() {
         REQUIRE(cudaGetLastError() == cudaErrorInvalidValue);
     }).join();
     REQUIRE(cudaPeekAtLastError() == cudaErrorMemoryAllocation);
-    CHECK(cudaDeviceSynchronize());   // success does not clear it
+    CHECK(cudaDeviceSynchronize());  // success does not clear it
     REQUIRE(cudaGetLastError() == cudaErrorMemoryAllocation && cudaGetLastError() == cudaSuccess);
     REQUIRE(std::strcmp(cudaGetErrorName(cudaErrorMemoryAllocation), "cudaErrorMemoryAllocation") == 0);
     REQUIRE(std::strcmp(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory") == 0);
@@ -103,11 +103,13 @@ void textures() {
     cudaTextureObject_t texture = 0;
     CHECK(cudaCreateTextureObject(&texture, &resource, &description, nullptr));
     CHECK(cudaGetTextureObjectResourceDesc(&asked, texture));
-    REQUIRE(asked.res.linear.devPtr == device && asked.res.linear.desc.w == 32 && asked.res.linear.sizeInBytes == 4096);
+    REQUIRE(asked.res.linear.devPtr == device && asked.res.linear.desc.w == 32 &&
+            asked.res.linear.sizeInBytes == 4096);
     REQUIRE(asked.res.linear.desc.f == cudaChannelFormatKindFloat);
     CHECK(cudaDestroyTextureObject(texture));
     resource.res.linear.desc.y = 16;
-    FAILS(cudaCreateTextureObject(&texture, &resource, &description, nullptr), cudaErrorInvalidChannelDescriptor);
+    FAILS(cudaCreateTextureObject(&texture, &resource, &description, nullptr),
+          cudaErrorInvalidChannelDescriptor);
     cudaArray_t array;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<short2>(), found;
     cudaExtent extent;
@@ -157,6 +159,6 @@ int main() {
     driver_entry_points();
     cudaIpcMemHandle_t handle;
     for (int i = 0; i < 3; ++i) FAILS(cudaIpcGetMemHandle(&handle, nullptr), cudaErrorNotSupported);
-    CHECK(cudaDeviceSynchronize());   // a process that leaves at once takes its last records with it
+    CHECK(cudaDeviceSynchronize());  // a process that leaves at once takes its last records with it
     return 0;
 }

@@ -1,10 +1,10 @@
 // Registration, launches by every way, attributes, variables, and a device that is reset in between.
-#include "tests/cudart/program.h"
-
 #include <cuda.h>
 
 #include <string_view>
 #include <vector>
+
+#include "tests/cudart/program.h"
 
 using cudart_test::Image;
 
@@ -22,7 +22,9 @@ int table[64];
 int unknown_variable[1];
 int missing_variable[1];
 
-Image image("FAKE\nkernel fill params 8,4,4\nkernel scale params 8,4,4\nkernel add params 8,8,8,4\nglobal table 256\n");
+Image image(
+    "FAKE\nkernel fill params 8,4,4\nkernel scale params 8,4,4\nkernel add params 8,8,8,4\nglobal table "
+    "256\n");
 Image broken("this is no image");
 
 // What nvcc -rdc=true makes: no image for this device, but parts that it can link.
@@ -72,7 +74,8 @@ void launches(int* device) {
     CHECK(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(fill), arguments));
     REQUIRE(all_are(device, 8));
     value = 9;
-    CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(fill), dim3(1), dim3(128), arguments, 0, nullptr));
+    CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(fill), dim3(1), dim3(128), arguments, 0,
+                                      nullptr));
     REQUIRE(all_are(device, 9));
     // Through the driver's handles.
     cudaFunction_t function = nullptr;
@@ -104,13 +107,18 @@ void nested() {
 void mistakes(int* device) {
     FAILS(cudart_test::launch(fill, dim3(1), dim3(2048), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
     FAILS(cudart_test::launch(fill, dim3(0), dim3(1), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
-    FAILS(cudart_test::launch(fill, dim3(1), dim3(1, 1, 65), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
-    FAILS(cudart_test::launch(fill, dim3(1, 70000), dim3(1), 0, nullptr, device, 1, 1), cudaErrorInvalidValue);
+    FAILS(cudart_test::launch(fill, dim3(1), dim3(1, 1, 65), 0, nullptr, device, 1, 1),
+          cudaErrorInvalidValue);
+    FAILS(cudart_test::launch(fill, dim3(1, 70000), dim3(1), 0, nullptr, device, 1, 1),
+          cudaErrorInvalidValue);
     FAILS(cudart_test::launch(missing, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidDeviceFunction);
-    FAILS(cudart_test::launch(unregistered, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidResourceHandle);
-    FAILS(cudart_test::launch(of_no_image, dim3(1), dim3(1), 0, nullptr, device), cudaErrorInvalidKernelImage);
+    FAILS(cudart_test::launch(unregistered, dim3(1), dim3(1), 0, nullptr, device),
+          cudaErrorInvalidResourceHandle);
+    FAILS(cudart_test::launch(of_no_image, dim3(1), dim3(1), 0, nullptr, device),
+          cudaErrorInvalidKernelImage);
     cudaFuncAttributes attributes;
-    FAILS(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(unregistered)), cudaErrorInvalidResourceHandle);
+    FAILS(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(unregistered)),
+          cudaErrorInvalidResourceHandle);
     CHECK(cudart_test::launch(fill, dim3(1), dim3(1), 0, nullptr, device, 12, kCount));
     REQUIRE(all_are(device, 12));
 }
@@ -119,7 +127,8 @@ void attributes() {
     const void* host = reinterpret_cast<const void*>(scale);
     cudaFuncAttributes facts;
     CHECK(cudaFuncGetAttributes(&facts, host));
-    REQUIRE(facts.maxThreadsPerBlock == 1024 && facts.numRegs == 32 && facts.maxDynamicSharedSizeBytes == 48 << 10);
+    REQUIRE(facts.maxThreadsPerBlock == 1024 && facts.numRegs == 32 &&
+            facts.maxDynamicSharedSizeBytes == 48 << 10);
     CHECK(cudaFuncSetAttribute(host, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
     CHECK(cudaFuncGetAttributes(&facts, host));
     REQUIRE(facts.maxDynamicSharedSizeBytes == 100 << 10);
@@ -168,7 +177,7 @@ int main() {
         CHECK(cudart_test::launch(linked, dim3(8), dim3(128), 0, nullptr, device, 13, kCount));
         REQUIRE(all_are(device, 13));
         CHECK(cudaDeviceReset());
-        REQUIRE(cudaMemset(device, 0, 4) != cudaSuccess);   // it went with the context
+        REQUIRE(cudaMemset(device, 0, 4) != cudaSuccess);  // it went with the context
         cudaGetLastError();
     }
     __cudaUnregisterFatBinary(image.handle());

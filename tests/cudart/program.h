@@ -19,20 +19,20 @@ extern "C" {
 void** __cudaRegisterFatBinary(void* fatbin);
 void __cudaRegisterFatBinaryEnd(void** handle);
 void __cudaUnregisterFatBinary(void** handle);
-void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int limit, uint3* tid,
-                            uint3* bid, dim3* block, dim3* grid, int* warp);
-void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int ext, size_t bytes, int constant,
-                       int global);
-void __cudaRegisterManagedVar(void** handle, void** pointer, char* device, const char* name, int ext, size_t bytes,
-                              int constant, int global);
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int limit,
+                            uint3* tid, uint3* bid, dim3* block, dim3* grid, int* warp);
+void __cudaRegisterVar(void** handle, char* host, char* device, const char* name, int ext, size_t bytes,
+                       int constant, int global);
+void __cudaRegisterManagedVar(void** handle, void** pointer, char* device, const char* name, int ext,
+                              size_t bytes, int constant, int global);
 char __cudaInitModule(void** handle);
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, CUstream_st* stream);
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
                                cudaStream_t stream);
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
-                                    cudaStream_t stream);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                                    size_t shared, cudaStream_t stream);
 }
 
 namespace cudart_test {
@@ -47,8 +47,8 @@ inline void check(cudaError_t status, const char* call, int line) {
 inline void fails(cudaError_t status, cudaError_t wanted, const char* call, int line) {
     cudaError_t last = cudaGetLastError();
     if (status == wanted && last == wanted && cudaPeekAtLastError() == cudaSuccess) return;
-    std::fprintf(stderr, "line %d: %s returns %s, last error %s, not %s\n", line, call, cudaGetErrorName(status),
-                 cudaGetErrorName(last), cudaGetErrorName(wanted));
+    std::fprintf(stderr, "line %d: %s returns %s, last error %s, not %s\n", line, call,
+                 cudaGetErrorName(status), cudaGetErrorName(last), cudaGetErrorName(wanted));
     std::exit(1);
 }
 
@@ -70,8 +70,8 @@ public:
     }
     template <typename... Parameters>
     Image& kernel(void (*host)(Parameters...), const char* name) {
-        __cudaRegisterFunction(handle_, reinterpret_cast<const char*>(host), nullptr, name, -1, nullptr, nullptr, nullptr,
-                               nullptr, nullptr);
+        __cudaRegisterFunction(handle_, reinterpret_cast<const char*>(host), nullptr, name, -1, nullptr,
+                               nullptr, nullptr, nullptr, nullptr);
         return *this;
     }
     template <typename T>

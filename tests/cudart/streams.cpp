@@ -1,9 +1,9 @@
 // Streams, events, host functions, capture and graphs, and the per-thread default stream's twins.
-#include "tests/cudart/program.h"
-
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "tests/cudart/program.h"
 
 using cudart_test::Image;
 
@@ -45,7 +45,7 @@ void order(int* device, int* host) {
     CHECK(cudaLaunchHostFunc(second, count, nullptr));
     CHECK(cudaStreamAddCallback(second, count_callback, nullptr, 0));
     REQUIRE(cudaStreamQuery(first) == cudaErrorNotReady && cudaEventQuery(event) == cudaErrorNotReady);
-    REQUIRE(cudaPeekAtLastError() == cudaSuccess);   // an answer, no error
+    REQUIRE(cudaPeekAtLastError() == cudaSuccess);  // an answer, no error
     REQUIRE(calls == 0);
     gate->store(1);
     CHECK(cudaStreamSynchronize(second));
@@ -83,9 +83,11 @@ void graphs(int* device, int* host) {
     REQUIRE(nodes == 2);
     cudaGraphNode_t copy, kernel, other;
     cudaMemcpy3DParms shape{};
-    CHECK(cudaGraphAddMemcpyNode1D(&copy, graph, nullptr, 0, host + kCount, device, kBytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaGraphAddMemcpyNode1D(&copy, graph, nullptr, 0, host + kCount, device, kBytes,
+                                   cudaMemcpyDeviceToHost));
     CHECK(cudaGraphMemcpyNodeGetParams(copy, &shape));
-    REQUIRE(shape.kind == cudaMemcpyDeviceToHost && shape.extent.width == kBytes && shape.dstPtr.ptr == host + kCount);
+    REQUIRE(shape.kind == cudaMemcpyDeviceToHost && shape.extent.width == kBytes &&
+            shape.dstPtr.ptr == host + kCount);
     int value = 22, count_of = kCount;
     void* arguments[] = {&device, &value, &count_of};
     cudaKernelNodeParams launch{};
@@ -97,15 +99,16 @@ void graphs(int* device, int* host) {
     REQUIRE(asked.func == launch.func && asked.blockDim.y == 2);
     launch.func = reinterpret_cast<void*>(&count);
     FAILS(cudaGraphAddKernelNode(&other, graph, nullptr, 0, &launch), cudaErrorInvalidResourceHandle);
-    FAILS(cudaGraphAddMemcpyNode1D(&other, graph, nullptr, 0, host, device, 4, static_cast<cudaMemcpyKind>(9)),
-          cudaErrorInvalidValue);
+    FAILS(
+        cudaGraphAddMemcpyNode1D(&other, graph, nullptr, 0, host, device, 4, static_cast<cudaMemcpyKind>(9)),
+        cudaErrorInvalidValue);
     cudaGraphExec_t executable;
     CHECK(cudaGraphInstantiate(&executable, graph, 0));
     CHECK(cudaMemset(device, 0, kBytes));
     CHECK(cudaGraphLaunch(executable, stream));
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemcpy(host, device, 4, cudaMemcpyDeviceToHost));
-    REQUIRE(host[0] == 22 || host[0] == 21);   // the captured branch and the other have no order
+    REQUIRE(host[0] == 22 || host[0] == 21);  // the captured branch and the other have no order
     CHECK(cudaGraphExecDestroy(executable));
     CHECK(cudaGraphDestroy(graph));
     CHECK(cudaStreamDestroy(stream));

@@ -1,9 +1,9 @@
 // Many threads that use the runtime at once, from their first call on: each kernel is loaded once, each
 // thread sees its own results and errors.
-#include "tests/cudart/program.h"
-
 #include <thread>
 #include <vector>
+
+#include "tests/cudart/program.h"
 
 using cudart_test::Image;
 

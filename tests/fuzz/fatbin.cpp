@@ -5,12 +5,14 @@
 
 namespace {
 
-constexpr uint64_t kMostExpanded = 1 << 20;   // of what is expanded here, for the time it takes
+constexpr uint64_t kMostExpanded = 1 << 20;  // of what is expanded here, for the time it takes
 
 using namespace smt::image;
 
 void check(const Entry& entry, std::string_view image) {
-    if (entry.stored.data() < image.data() || entry.stored.data() + entry.stored.size() > image.data() + image.size()) std::abort();
+    if (entry.stored.data() < image.data() ||
+        entry.stored.data() + entry.stored.size() > image.data() + image.size())
+        std::abort();
     if (entry.bytes > kMostExpanded) return;
     auto expanded = expand(entry);
     auto* bytes = std::get_if<std::string>(&expanded);

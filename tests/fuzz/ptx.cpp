@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, size_t size) {
         return 0;
     }
     auto again = parse(print(std::get<Module>(parsed)));
-    if (!std::holds_alternative<Module>(again) || !(std::get<Module>(again) == std::get<Module>(parsed))) std::abort();
+    if (!std::holds_alternative<Module>(again) || !(std::get<Module>(again) == std::get<Module>(parsed)))
+        std::abort();
     return 0;
 }

@@ -1,10 +1,13 @@
 #include "runtime/image/image.h"
 
+#include <elf.h>
 #include <lz4.h>
 #include <zstd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "runtime/image/kernel_facts.h"
 
@@ -23,7 +26,7 @@ struct Made {
     uint32_t architecture;
     uint64_t flags;
     std::string stored;
-    uint64_t bytes = 0;   // decompressed
+    uint64_t bytes = 0;  // decompressed
 };
 
 std::string entry(const Made& made) {
@@ -63,7 +66,8 @@ std::string zstd(const std::string& text) {
 
 std::string lz4(const std::string& text) {
     std::string out(LZ4_compressBound(static_cast<int>(text.size())), '\0');
-    out.resize(LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()), static_cast<int>(out.size())));
+    out.resize(LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()),
+                                    static_cast<int>(out.size())));
     return out;
 }
 
@@ -95,7 +99,8 @@ std::string long_text() {
 }
 
 TEST_CASE("entries of a fatbin, in order", "[image]") {
-    auto entries = entries_of(fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}}));
+    auto entries =
+        entries_of(fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}}));
     REQUIRE(entries.size() == 3);
     CHECK(entries[0].kind == Kind::kCubin);
     CHECK(entries[0].architecture == 80);
@@ -120,17 +125,24 @@ TEST_CASE("what does not expand to what it says is refused", "[image]") {
     const std::string text = long_text();
     std::string broken = zstd(text);
     broken[broken.size() / 2] ^= 0x55;
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, broken, text.size()}})).starts_with("problem: the entry's Zstandard data is broken"));
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, broken, text.size()}}))
+              .starts_with("problem: the entry's Zstandard data is broken"));
     CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd(text).substr(0, 90), text.size()}})) ==
           "problem: the entry's Zstandard data is cut");
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 6}})) == "problem: the entry has 7 bytes, not 6");
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 5}})) == "problem: the entry has more than 5 bytes");
-    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 8}})) == "problem: the entry has 7 bytes, not 8");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 6}})) ==
+          "problem: the entry has 7 bytes, not 6");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 5}})) ==
+          "problem: the entry has more than 5 bytes");
+    CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1234567"), 8}})) ==
+          "problem: the entry has 7 bytes, not 8");
     CHECK(expansion_of(fatbin({{1, 90, kZstd, zstd("1"), 1ull << 40}})) ==
           "problem: an entry of 1099511627776 bytes: more than 536870912 is taken for a mistake");
-    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 8}})) == "problem: the entry has 7 bytes, not 8");
-    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 6}})) == "problem: the entry's LZ4 data is broken");
-    CHECK(expansion_of(fatbin({{1, 90, kLz4, "1234", 1 << 20}})) == "problem: 4 LZ4 bytes cannot become 1048576");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 8}})) ==
+          "problem: the entry has 7 bytes, not 8");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, lz4("1234567"), 6}})) ==
+          "problem: the entry's LZ4 data is broken");
+    CHECK(expansion_of(fatbin({{1, 90, kLz4, "1234", 1 << 20}})) ==
+          "problem: 4 LZ4 bytes cannot become 1048576");
 }
 
 TEST_CASE("a text names its target itself", "[image]") {
@@ -160,17 +172,17 @@ TEST_CASE("what is no image is refused in words", "[image]") {
     other[4] = 2;
     CHECK(problem_of(other) == "a fatbin of version 2, not 1");
     other = whole;
-    other[16 + 4] = 60;   // header bytes of the entry
+    other[16 + 4] = 60;  // header bytes of the entry
     CHECK(problem_of(other) == "the entry at 0 of the fatbin leads out of it");
     other = whole;
-    std::memset(&other[16 + 8], 0xff, 8);   // its payload bytes
+    std::memset(&other[16 + 8], 0xff, 8);  // its payload bytes
     CHECK(problem_of(other) == "the entry at 0 of the fatbin leads out of it");
     other = whole + "1234";
     other[8] += 4;
     CHECK(problem_of(other) == "the entry at 72 of the fatbin has no header");
-    CHECK(problem_of(fatbin({{1, 90, kZstd, "", 1ull << 33}})).empty());   // expand() refuses it
+    CHECK(problem_of(fatbin({{1, 90, kZstd, "", 1ull << 33}})).empty());  // expand() refuses it
     other = fatbin({{1, 90, kZstd, "12345678", 9}});
-    other[16 + 16] = 9;   // compressed bytes
+    other[16 + 16] = 9;  // compressed bytes
     CHECK(problem_of(other) == "the entry at 0 of the fatbin has 9 compressed bytes in 8");
 }
 
@@ -199,12 +211,58 @@ TEST_CASE("the best cubin for a device", "[image]") {
         const Entry* entry = best_cubin(entries, architecture);
         return entry ? std::string(entry->stored.substr(0, 1)) : "";
     };
-    const std::vector<Made> several = {{2, 80, 0, "a"}, {2, 86, 0, "b"}, {1, 80, 0, "t"}, {2, 90, kSpecific, "s"}};
+    const std::vector<Made> several = {
+        {2, 80, 0, "a"}, {2, 86, 0, "b"}, {1, 80, 0, "t"}, {2, 90, kSpecific, "s"}};
     CHECK(best(several, 80) == "a");
     CHECK(best(several, 89) == "b");
     CHECK(best(several, 90) == "s");
     CHECK(best(several, 91) == "");
     CHECK(best(several, 75) == "");
+}
+
+// Compiled for sm_75: one kernel k. Its section headers are where e_shoff says.
+std::string small_cubin() {
+    std::ostringstream text;
+    text << std::ifstream(SMT_SMALL_CUBIN, std::ios::binary).rdbuf();
+    return text.str();
+}
+
+// Writes a field of every section header.
+std::string with_sections(std::string cubin, size_t field, uint64_t value) {
+    Elf64_Ehdr header;
+    std::memcpy(&header, cubin.data(), sizeof header);
+    for (size_t i = 0; i < header.e_shnum; ++i)
+        std::memcpy(&cubin[header.e_shoff + i * sizeof(Elf64_Shdr) + field], &value, sizeof value);
+    return cubin;
+}
+
+TEST_CASE("facts of a cubin's kernels", "[image]") {
+    auto result = kernel_facts(small_cubin());
+    auto& facts = std::get<std::vector<KernelFacts>>(result);
+    REQUIRE(facts.size() == 1);
+    CHECK(facts[0].name == "k");
+    CHECK(facts[0].kernel);
+    CHECK(facts[0].registers == 4);
+    CHECK(facts[0].stack_bytes == 0);
+    CHECK(entries_of(small_cubin())[0].kind == Kind::kCubin);
+    CHECK(entries_of(small_cubin())[0].architecture == 75);
+}
+
+TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
+    auto problem = [](const std::string& bytes) {
+        auto result = kernel_facts(bytes);
+        auto* found = std::get_if<Problem>(&result);
+        return found ? found->text : "";
+    };
+    const std::string cubin = small_cubin();
+    CHECK(problem(cubin) == "");
+    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin of "));
+    CHECK(problem(cubin.substr(0, 64)).ends_with("sections that has only 0"));
+    CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_offset), ~0ull)) == "");  // no names, no facts
+    CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_link), ~0ull)) == "");
+    std::string other = cubin;
+    other[offsetof(Elf64_Ehdr, e_shentsize)] = 63;
+    CHECK(problem(other) == "a cubin without proper section headers");
 }
 
 TEST_CASE("what is no cubin has no facts", "[image]") {

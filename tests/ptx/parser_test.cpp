@@ -17,7 +17,8 @@ Module parsed(const std::string& text) {
 std::vector<Statement> body(const std::string& text) {
     Module module = parsed(
         ".global .b32 g;\n.func f(.param .b32 x);\n.entry k(.param .b64 x) {\n"
-        ".reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .v4 .f32 %v;\n" + text + "}");
+        ".reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .v4 .f32 %v;\n" +
+        text + "}");
     auto& statements = std::get<Function>(module.declarations.back()).body->statements;
     return {std::make_move_iterator(statements.begin() + 4), std::make_move_iterator(statements.end())};
 }
@@ -64,7 +65,9 @@ TEST_CASE("lines and columns are those of the text", "[ptx]") {
 }
 
 TEST_CASE("names are resolved to what they name", "[ptx]") {
-    auto kind = [](const std::string& operand) { return instruction("mov.b32 %r0, " + operand).operands[1].kind; };
+    auto kind = [](const std::string& operand) {
+        return instruction("mov.b32 %r0, " + operand).operands[1].kind;
+    };
     CHECK(kind("%r8") == Kind::kRegister);
     CHECK(kind("%tid.x") == Kind::kSpecial);
     CHECK(kind("g") == Kind::kSymbol);
@@ -95,7 +98,8 @@ TEST_CASE("types may stand among the modifiers", "[ptx]") {
     CHECK(add.type_places == 0b0111);
     CHECK(add.operands[1].selector == "b0");
     CHECK(add.operands[2].minus);
-    Instruction mma = instruction("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%r0,%r1},{%r2},{%r3},{%r4}");
+    Instruction mma =
+        instruction("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%r0,%r1},{%r2},{%r3},{%r4}");
     CHECK(mma.shape == Shape{16, 8, 4});
     CHECK(mma.types.size() == 4);
     CHECK(mma.type_places == 0);
@@ -133,7 +137,8 @@ TEST_CASE("a call has its results, target and arguments, given or not", "[ptx]")
     REQUIRE(bare.size() == 3);
     CHECK(bare[0].elements.empty());
     CHECK(bare[2].elements.empty());
-    auto statements = body("q: .callprototype (.param .b32 _) _ (.param .align 8 .b8 _[12]); call (%r0), %d1, (%r2), q; ret;");
+    auto statements = body(
+        "q: .callprototype (.param .b32 _) _ (.param .align 8 .b8 _[12]); call (%r0), %d1, (%r2), q; ret;");
     const auto& prototype = std::get<Prototype>(statements[0]);
     CHECK(prototype.parameters[0].dimensions == std::vector<uint64_t>{12});
     const auto& indirect = std::get<Instruction>(statements[1]);
@@ -196,7 +201,8 @@ TEST_CASE("variables, their attributes and initialisers", "[ptx]") {
 TEST_CASE("functions: linkage, parameters, directives", "[ptx]") {
     Module module = parsed(
         ".weak .entry k(.param .u64 .ptr .global .align 16 p, .param .align 8 .b8 s[24])\n"
-        ".maxntid 128, 2\n.minnctapersm 3 .pragma \"nounroll\";\n{ ret; }\n.func (.reg .f32 r) q() .noreturn;\n.alias z, q;");
+        ".maxntid 128, 2\n.minnctapersm 3 .pragma \"nounroll\";\n{ ret; }\n.func (.reg .f32 r) q() "
+        ".noreturn;\n.alias z, q;");
     const auto& kernel = std::get<Function>(module.declarations[0]);
     CHECK(kernel.kernel);
     CHECK(kernel.linkage == Linkage::kWeak);
@@ -238,9 +244,12 @@ TEST_CASE("a module's head", "[ptx]") {
 }
 
 TEST_CASE("registers come in numbered ranges", "[ptx]") {
-    CHECK(std::holds_alternative<Module>(parse(std::string(kHead) + ".entry k() { .reg .b32 %r1<5>; mov.b32 %r10, %r14; }")));
-    CHECK(std::holds_alternative<Diagnostic>(parse(std::string(kHead) + ".entry k() { .reg .b32 %r<5>; mov.b32 %r5, 1; }")));
-    CHECK(std::holds_alternative<Diagnostic>(parse(std::string(kHead) + ".entry k() { .reg .b32 %r<5>; mov.b32 %r01, 1; }")));
+    CHECK(std::holds_alternative<Module>(
+        parse(std::string(kHead) + ".entry k() { .reg .b32 %r1<5>; mov.b32 %r10, %r14; }")));
+    CHECK(std::holds_alternative<Diagnostic>(
+        parse(std::string(kHead) + ".entry k() { .reg .b32 %r<5>; mov.b32 %r5, 1; }")));
+    CHECK(std::holds_alternative<Diagnostic>(
+        parse(std::string(kHead) + ".entry k() { .reg .b32 %r<5>; mov.b32 %r01, 1; }")));
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ Module parsed(const std::string& text) {
 
 Function& first_kernel(Module& module) {
     for (Declaration& declaration : module.declarations)
-        if (auto* function = std::get_if<Function>(&declaration); function && function->kernel) return *function;
+        if (auto* function = std::get_if<Function>(&declaration); function && function->kernel)
+            return *function;
     FAIL("no kernel");
     std::abort();
 }
@@ -54,7 +55,8 @@ Used used_in_files() {
     Used used;
     for (const auto& path : kCases)
         for (const Declaration& declaration : parsed(read_text(path)).declarations) {
-            if (auto* function = std::get_if<Function>(&declaration); function && function->body) used.add(*function->body);
+            if (auto* function = std::get_if<Function>(&declaration); function && function->body)
+                used.add(*function->body);
             if (auto* variable = std::get_if<Variable>(&declaration)) used.types.insert(variable->type);
         }
     return used;
@@ -73,7 +75,8 @@ TEST_CASE("a print of every case parses to the same tree", "[ptx]") {
 
 TEST_CASE("trees that say different things are not equal", "[ptx]") {
     const std::string text =
-        ".version 9.0 .target sm_90 .address_size 64\n.entry k() { .reg .b32 %r<4>; { add.s32 %r1, %r2, 5; } }";
+        ".version 9.0 .target sm_90 .address_size 64\n.entry k() { .reg .b32 %r<4>; { add.s32 %r1, %r2, 5; } "
+        "}";
     const Module module = parsed(text);
     Module changed = module;
     auto& scope = std::get<Scope>(first_kernel(changed).body->statements[1]);

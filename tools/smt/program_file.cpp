@@ -52,8 +52,10 @@ bool read_at(std::string_view file, uint64_t offset, T& value) {
 // Where an address of the program lies in the file; the file's size: nowhere.
 uint64_t offset_of(std::string_view file, const Elf64_Ehdr& header, uint64_t address) {
     Elf64_Phdr segment;
-    for (uint64_t i = 0; i < header.e_phnum && read_at(file, header.e_phoff + i * sizeof segment, segment); ++i) {
-        if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz)
+    for (uint64_t i = 0; i < header.e_phnum && read_at(file, header.e_phoff + i * sizeof segment, segment);
+         ++i) {
+        if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+            address - segment.p_vaddr < segment.p_filesz)
             return segment.p_offset + (address - segment.p_vaddr);
     }
     return file.size();
@@ -64,11 +66,13 @@ std::string text_at(std::string_view file, uint64_t offset) {
     return std::string(file.substr(offset, file.substr(offset).find('\0')));
 }
 
-void read_dynamic(std::string_view file, const Elf64_Ehdr& header, const Elf64_Phdr& dynamic, ProgramFile& found) {
+void read_dynamic(std::string_view file, const Elf64_Ehdr& header, const Elf64_Phdr& dynamic,
+                  ProgramFile& found) {
     uint64_t strings = file.size();
     Elf64_Dyn entry;
     auto each = [&](auto&& visit) {
-        for (uint64_t at = 0; at < dynamic.p_filesz && read_at(file, dynamic.p_offset + at, entry); at += sizeof entry) {
+        for (uint64_t at = 0; at < dynamic.p_filesz && read_at(file, dynamic.p_offset + at, entry);
+             at += sizeof entry) {
             if (entry.d_tag == DT_NULL) return;
             visit();
         }
@@ -96,7 +100,8 @@ ProgramFile examine_program(const std::string& path) {
         return found;
     found.is_elf = true;
     Elf64_Phdr segment;
-    for (uint64_t i = 0; i < header.e_phnum && read_at(file, header.e_phoff + i * sizeof segment, segment); ++i) {
+    for (uint64_t i = 0; i < header.e_phnum && read_at(file, header.e_phoff + i * sizeof segment, segment);
+         ++i) {
         if (segment.p_type == PT_DYNAMIC) read_dynamic(file, header, segment, found);
     }
     found.static_runtime = found.shared_runtime.empty() && file.find(kRuntimeMemory) != file.npos &&

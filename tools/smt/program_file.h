@@ -8,10 +8,10 @@
 namespace smt::tools {
 
 struct ProgramFile {
-    bool is_elf = false;            // else a script, which may start anything
-    std::string shared_runtime;     // libcudart.so.N, if it needs one
-    bool static_runtime = false;    // NVIDIA's runtime is part of the file
-    bool has_rpath = false;         // its folders go before LD_LIBRARY_PATH (DT_RUNPATH's go behind)
+    bool is_elf = false;          // else a script, which may start anything
+    std::string shared_runtime;   // libcudart.so.N, if it needs one
+    bool static_runtime = false;  // NVIDIA's runtime is part of the file
+    bool has_rpath = false;       // its folders go before LD_LIBRARY_PATH (DT_RUNPATH's go behind)
 };
 
 // Of a file that cannot be read nothing is known. A program of the driver API alone has neither runtime.

@@ -41,11 +41,15 @@ void put_in_front(const char* list, const std::string& item) {
 // the driver API alone may hold it without calling it (nvcc links it into all), so nobody is turned away.
 void warn_of_other_runtime(const std::string& file, const ProgramFile& program) {
     if (program.static_runtime)
-        fmt::print(stderr, "smt run: {} holds NVIDIA's CUDA runtime, whose calls fail on the simulated device. "
-                           "Unless it uses the driver API alone, rebuild it with nvcc -cudart shared.\n", file);
+        fmt::print(stderr,
+                   "smt run: {} holds NVIDIA's CUDA runtime, whose calls fail on the simulated device. "
+                   "Unless it uses the driver API alone, rebuild it with nvcc -cudart shared.\n",
+                   file);
     if (!program.shared_runtime.empty() && program.shared_runtime != kRuntimeFile)
-        fmt::print(stderr, "smt run: {} needs {}, whose calls fail on the simulated device, which offers {}. "
-                           "Rebuild it with CUDA 13.\n", file, program.shared_runtime, kRuntimeFile);
+        fmt::print(stderr,
+                   "smt run: {} needs {}, whose calls fail on the simulated device, which offers {}. "
+                   "Rebuild it with CUDA 13.\n",
+                   file, program.shared_runtime, kRuntimeFile);
 }
 
 // Chosen by name, or for want of a GPU where nobody names a driver.
@@ -72,7 +76,7 @@ void export_simulated_device(const std::string& file) {
     ProgramFile program = examine_program(file);
     warn_of_other_runtime(file, program);
     ::setenv(environment::kDevice, environment::kDeviceSimulated, 1);
-    ::setenv(environment::kRealDriver, "none", 1);   // it would answer for another device
+    ::setenv(environment::kRealDriver, "none", 1);  // it would answer for another device
     put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
     if (program.has_rpath) put_in_front(environment::kPreload, runtime);
 }
@@ -92,8 +96,8 @@ void export_settings(const Options& options, const std::string& interposer, cons
 }
 
 int run(const Arguments& arguments) {
-    Options options =
-        parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--memory"}, Operands::kCommandLine);
+    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--memory"},
+                                    Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     std::string interposer = find_interposer();
     if (interposer.empty())
@@ -117,7 +121,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command run_command = {
-    "run", "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--memory LIMIT] -- PROGRAM [ARGUMENT]...",
+    "run",
+    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--memory LIMIT] -- PROGRAM [ARGUMENT]...",
     "runs a CUDA program so that it shares the GPU", run};
 
 }  // namespace smt::tools

@@ -115,7 +115,8 @@ private:
             return fail(fault->message);
         }
         deadlock = cta.deadlocked();
-        return deadlock ? fail("deadlock") : true;
+        if (deadlock) return fail("deadlock at line " + std::to_string(cta.line(0)) + " in " + launch.kernel->name);
+        return true;
     }
 };
 

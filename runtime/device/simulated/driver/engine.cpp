@@ -118,18 +118,19 @@ void Engine::run() {
 bool Engine::clock_may_run() {
     attention_ = false;
     if (ever_arrived_ < settings_.sessions) return false;
-    for (const auto& tenant : tenants_) {
-        const bool blocked = std::any_of(streams_.begin(), streams_.end(), [&](const StreamPointer& each) {
-            return each->tenant == tenant && !each->queue.empty() && each->queue.front()->polled &&
-                   !each->queue.front()->ready();
-        });
-        if (holds(*tenant, blocked || tenant->callbacks > 0)) return false;
-    }
-    return true;
+    return std::none_of(tenants_.begin(), tenants_.end(), [this](const auto& tenant) { return holds(*tenant); });
 }
 
-bool Engine::holds(const Tenant& tenant, bool blocked) {
-    if (tenant.leaving || (tenant.waiting > 0 && !blocked)) return false;
+bool Engine::holds(const Tenant& tenant) const {
+    bool busy = false;                           // work of it is under way or to come
+    bool blocked = tenant.callbacks > 0;         // and the program must do something first
+    for (const StreamPointer& each : streams_) {
+        if (each->tenant.get() != &tenant || each->queue.empty()) continue;
+        const hosted::Node& front = *each->queue.front();
+        busy = true;
+        if (front.polled && !front.ready()) blocked = true;
+    }
+    if (!blocked && (tenant.waiting > 0 || (tenant.leaving && busy))) return false;
     return RealTime::now() - tenant.active < settings_.grace;
 }
 

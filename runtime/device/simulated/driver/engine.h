@@ -6,7 +6,7 @@
 //   waits in a call for work of the device, or
 //   has neither submitted anything nor been answered for a grace period of real time (a program that
 //   polls, or computes for long, must not stop everybody for ever), or
-//   is leaving.
+//   is leaving and still has work to finish.
 //
 // Work that is ready at one moment is started in the order of tenant name, session, lane and sequence,
 // and the first wait that comes true stops the clock again. So two runs of the same programs give the
@@ -84,7 +84,7 @@ private:
 
     void run();
     bool clock_may_run();
-    bool holds(const Tenant& tenant, bool blocked);
+    bool holds(const Tenant& tenant) const;
     bool start_ready(hosted::Lock& lock);
     void start(hosted::Lock& lock, const StreamPointer& stream);
     void start_kernel(const StreamPointer& stream, const hosted::Node& node);

@@ -2,8 +2,6 @@
 #include <cstring>
 
 #include "runtime/device/simulated/driver/code.h"
-#include "runtime/image/image.h"
-#include "runtime/image/kernel_facts.h"
 
 namespace smt::runtime::device::simulated {
 
@@ -35,39 +33,6 @@ PtxTexts split(std::string_view text) {
     return texts;
 }
 
-constexpr int kArchitecture = 90;
-
-std::map<std::string, uint32_t> registers_of(const std::vector<image::Entry>& entries) {
-    std::map<std::string, uint32_t> registers;
-    const image::Entry* cubin = image::best_cubin(entries, kArchitecture);
-    if (!cubin) return registers;
-    auto bytes = image::expand(*cubin);
-    if (!std::holds_alternative<std::string>(bytes)) return registers;
-    auto facts = image::kernel_facts(std::get<std::string>(bytes));
-    if (auto* kernels = std::get_if<std::vector<image::KernelFacts>>(&facts)) {
-        for (const image::KernelFacts& kernel : *kernels) registers[kernel.name] = kernel.registers;
-    }
-    return registers;
-}
-
-std::variant<PtxTexts, Refusal> from_fatbin(std::string_view bytes) {
-    auto read = image::read(bytes);
-    if (auto* problem = std::get_if<image::Problem>(&read)) return Refusal{CUDA_ERROR_INVALID_IMAGE, problem->text};
-    const auto& entries = std::get<std::vector<image::Entry>>(read);
-    const image::Entry* ptx = image::best_ptx(entries, kArchitecture);
-    if (!ptx) {
-        return Refusal{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                       "the image holds no PTX for compute_90 or older, and the simulated device runs PTX: build with "
-                       "PTX in it (nvcc -gencode arch=compute_90,code=compute_90)"};
-    }
-    auto text = image::expand(*ptx);
-    if (auto* problem = std::get_if<image::Problem>(&text)) return Refusal{CUDA_ERROR_INVALID_IMAGE, problem->text};
-    PtxTexts found;
-    found.parts.push_back(std::get<std::string>(std::move(text)));
-    found.registers = registers_of(entries);
-    return found;
-}
-
 }  // namespace
 
 // The caller does not say how large it is: each kind says so itself.
@@ -91,9 +56,6 @@ std::variant<PtxTexts, Refusal> find_ptx(const void* input, size_t bytes) {
                        "the image holds machine code only, and the simulated device runs PTX: build with PTX in it "
                        "(nvcc -gencode arch=compute_90,code=compute_90)"};
     }
-    uint32_t magic = 0;
-    if (bytes >= sizeof magic) std::memcpy(&magic, input, sizeof magic);
-    if (magic == kFatbinMagic) return from_fatbin(text);
     text = text.substr(0, text.find('\0'));
     if (text.find(".version") == std::string_view::npos) return Refusal{CUDA_ERROR_INVALID_IMAGE, "the image is neither PTX nor a fat binary"};
     return split(text);

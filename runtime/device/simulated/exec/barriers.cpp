@@ -33,9 +33,9 @@ void Cta::State::barrier_arrive(Execution& x, const Instruction& in, uint32_t id
         group.waiting = x.mask;
         group.barrier = id;
         x.left = true;
-        pick(*x.warp);
     }
     if (is_complete(barrier)) complete(barrier, id);
+    if (wait) pick(*x.warp);
 }
 
 bool Cta::State::is_complete(const Barrier& barrier) const {

@@ -84,6 +84,7 @@ struct Program {
     uint32_t shared_bytes = 0;
     uint32_t shared_alignment = 1;                  // of the dynamic part
     bool dynamic_shared = false;
+    bool reserved_shared = false;                   // it looks for the system's part
     bool calls_unknown = false;
 };
 

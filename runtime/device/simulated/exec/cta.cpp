@@ -14,7 +14,8 @@ uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * 
 Cta::State::State(const Launch& launch, Dim3 index, Memory& memory, Environment& environment)
     : launch(launch), index(index), memory(memory), environment(environment) {
     const Kernel& kernel = *launch.kernel;
-    shared.resize(static_cast<size_t>(kernel.static_shared) + launch.dynamic_shared);
+    const uint32_t own = kernel.static_shared + launch.dynamic_shared;
+    shared.resize(kernel.code->program->reserved_shared ? round_up(own, 128) + kReservedBytes : own);
     const auto count = static_cast<uint32_t>((launch.block.count() + kLanes - 1) / kLanes);
     set_values();
     x.bases[static_cast<size_t>(Slot::Base::kCta)] = reinterpret_cast<std::byte*>(values.data());
@@ -47,6 +48,10 @@ void Cta::State::set_values() {
     set(CtaValue::kDynamicBase, kernel.static_shared);
     set(CtaValue::kEnvironment1, static_cast<uint32_t>(launch.grid_workspace >> 32));
     set(CtaValue::kEnvironment2, static_cast<uint32_t>(launch.grid_workspace));
+    const uint32_t reserved = round_up(kernel.static_shared + launch.dynamic_shared, 128);
+    set(CtaValue::kReserved0, reserved);
+    set(CtaValue::kReserved1, reserved + kReservedBytes / 2);
+    set(CtaValue::kReservedEnd, reserved + kReservedBytes);
     set(CtaValue::kOne, 1);
 }
 

@@ -277,6 +277,10 @@ void Decoder::finish() {
     patch_targets();
     if (error_) return;
     code_.reconvergence = reconvergence(notes_);
+    // Nobody need meet only to leave the kernel, and who has left is not waited for at barriers.
+    if (code_.kernel)
+        for (uint32_t& meet : code_.reconvergence)
+            if (meet != kNowhere && leads_out(meet)) meet = kNowhere;
     const Allocation allocation = allocate(notes_, virtuals_, entry_, leaving_);
     code_.frame_bytes = allocation.frame_bytes;
     code_.live_words = allocation.live_words;
@@ -284,6 +288,14 @@ void Decoder::finish() {
     patch_slots(allocation);
     fill_facts(allocation);
     code_.constant_base = code_.constants.data();
+}
+
+// Whether there is nothing at the place but a return.
+bool Decoder::leads_out(uint32_t place) const {
+    const Note& note = notes_[place];
+    if (place == code_.last()) return true;
+    if (note.guarded) return false;
+    return note.flow == Flow::kLeave || (note.flow == Flow::kBranch && note.targets.size() == 1 && note.targets[0] == code_.last());
 }
 
 void Decoder::patch_targets() {

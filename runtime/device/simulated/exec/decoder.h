@@ -120,6 +120,7 @@ private:
     void append(const Instruction& in);
     void add_last();
     void finish();
+    bool leads_out(uint32_t place) const;
     void patch_targets();
     void patch_slots(const Allocation& allocation);
     void fill_facts(const Allocation& allocation);

@@ -43,9 +43,13 @@ Group* Cta::State::child_of(Warp& warp, Group& parent, uint32_t mask, uint32_t p
 }
 
 void Cta::State::pick(Warp& warp) {
-    warp.current = nullptr;
-    for (auto at = warp.leaves.rbegin(); at != warp.leaves.rend() && warp.current == nullptr; ++at)
-        if ((*at)->state == Group::State::kRunnable) warp.current = *at;
+    const auto find = [&]() -> Group* {
+        for (auto at = warp.leaves.rbegin(); at != warp.leaves.rend(); ++at)
+            if ((*at)->state == Group::State::kRunnable) return *at;
+        return nullptr;
+    };
+    warp.current = find();
+    if (warp.current == nullptr && unstick(warp)) warp.current = find();
     const uint32_t bit = 1u << warp.number;
     runnable = warp.current != nullptr && !fault ? runnable | bit : runnable & ~bit;
 }
@@ -164,6 +168,18 @@ void Cta::State::dissolve(Warp& warp, Group& parent) {
     parent.mask = waiting;
     parent.state = Group::State::kRunnable;
     warp.leaves.push_back(&parent);
+}
+
+// When all groups wait for other threads, those at a meeting place may be the ones: they go on alone.
+bool Cta::State::unstick(Warp& warp) {
+    for (Group* leaf : warp.leaves) {
+        for (Group* parent = leaf->parent; parent != nullptr; parent = parent->parent) {
+            if (arrived(warp, *parent) == 0) continue;
+            dissolve(warp, *parent);
+            return true;
+        }
+    }
+    return false;
 }
 
 void Cta::State::yield(Warp& warp) {

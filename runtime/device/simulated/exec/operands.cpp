@@ -255,6 +255,11 @@ Slot Decoder::special32(const ptx::Operand& operand) {
         case Special::kTotalSmemSize:
         case Special::kAggrSmemSize: return slot_of(CtaValue::kSharedTotal);
         case Special::kDynamicSmemSize: return slot_of(CtaValue::kSharedDynamic);
+        case Special::kReservedSmemOffsetBegin:
+        case Special::kReservedSmemOffset0: program_.reserved_shared = true; return slot_of(CtaValue::kReserved0);
+        case Special::kReservedSmemOffset1: program_.reserved_shared = true; return slot_of(CtaValue::kReserved1);
+        case Special::kReservedSmemOffsetEnd:
+        case Special::kReservedSmemOffsetCap: program_.reserved_shared = true; return slot_of(CtaValue::kReservedEnd);
         case Special::kEnvreg:
             if (operand.bits == 1) return slot_of(CtaValue::kEnvironment1);
             if (operand.bits == 2) return slot_of(CtaValue::kEnvironment2);

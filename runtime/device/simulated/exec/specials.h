@@ -11,8 +11,12 @@ enum class WarpValue : uint32_t {
 };
 enum class CtaValue : uint32_t {
     kNtidX, kNtidY, kNtidZ, kCtaX, kCtaY, kCtaZ, kNctaX, kNctaY, kNctaZ, kWarps, kSm, kSms, kGridLow, kGridHigh,
-    kSharedTotal, kSharedDynamic, kDynamicBase, kEnvironment1, kEnvironment2, kZero, kOne, kCount
+    kSharedTotal, kSharedDynamic, kDynamicBase, kEnvironment1, kEnvironment2, kReserved0, kReserved1, kReservedEnd, kZero, kOne, kCount
 };
+
+// Shared memory that the system keeps for itself, used by cooperative groups: two equal parts behind
+// the kernel's own.
+inline constexpr uint32_t kReservedBytes = 1024;
 
 inline constexpr uint32_t kValueBytes = 4 * kLanes;
 inline Slot slot_of(WarpValue value) { return {Slot::Base::kWarp, static_cast<uint32_t>(value) * kValueBytes}; }

@@ -11,6 +11,7 @@
 // A branch whose ways meet where the group itself ends (a loop's exit) needs no new parent: the ways
 // become siblings. A group that spins for long lets its siblings run, and those of its threads that
 // wait at the meeting place go on without it, so a lock held by another thread of the warp is freed.
+// The same happens when all groups wait at barriers.
 #pragma once
 
 #include <bit>
@@ -109,6 +110,7 @@ struct Cta::State {
     void pick(Warp& warp);
     void settle(Warp& warp, Group* group);   // ends groups that have arrived at their meeting place
     void yield(Warp& warp);
+    bool unstick(Warp& warp);
 
     // Frames (frames.cpp)
     bool push_frame(Execution& x, Warp& warp, Group& group, const Code& code, const Call& call);

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Programs under smt on the simulated device, and what its journal says.
+
+    scenarios.py SMT FOLDER_OF_PROGRAMS SCENARIO
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 90
+
+
+class Place:
+    """A runtime folder of its own with a server that offers the simulated device."""
+
+    def __init__(self, smt, programs, **settings):
+        self.smt, self.programs = smt, pathlib.Path(programs)
+        self.folder = tempfile.TemporaryDirectory()
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
+        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM_GRACE_MS="1000")
+        self.environment.update({f"SMT_SIM_{key}": str(value) for key, value in settings.items()})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if error[0]:
+            print(self.log())
+        subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE, capture_output=True)
+        self.folder.cleanup()
+
+    def start(self, tenant, program, *arguments):
+        return subprocess.Popen([self.smt, "run", "--tenant", tenant, "--", self.programs / f"sim_{program}", *arguments],
+                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, tenant, program, *arguments):
+        return finish(self.start(tenant, program, *arguments))
+
+    def log(self):
+        return "".join(path.read_text() for path in pathlib.Path(self.folder.name).glob("*.log"))
+
+    def journal(self):
+        self.wait_until_empty()
+        done = subprocess.run([self.smt, "log", "--json"], env=self.environment, check=True, capture_output=True, text=True,
+                              timeout=PATIENCE)
+        return done.stdout
+
+    def launches(self):
+        entries = [json.loads(line) for line in self.journal().splitlines()]
+        return [entry for entry in entries if entry["kind"] == "launch"]
+
+    def wait_until_empty(self):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            status = subprocess.run([self.smt, "server", "status"], env=self.environment, check=True, capture_output=True,
+                                    text=True, timeout=PATIENCE).stdout
+            if re.search(r"sessions +0 open", status) and re.search(r"memory +0\.0 MiB device, 0\.0 MiB host", status):
+                return
+            assert time.monotonic() < deadline, "the server still holds something:\n" + status
+            time.sleep(0.02)
+
+
+def finish(process, code=0):
+    output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, f"exit code {process.returncode}, not {code}:\n{output}"
+    return output
+
+
+def one_program(smt, programs):
+    with Place(smt, programs) as place:
+        place.run("one", "work", "5", "16")
+        launches = place.launches()
+        assert [entry["kernel"] for entry in launches] == ["add", "spin"] * 5, launches
+        for entry in launches:
+            assert entry["tenant"] == "one" and entry["clock"] == "virtual"
+            assert 0 < entry["start_ns"] < entry["end_ns"]
+        assert launches[1]["sms"] == list(range(8)) and launches[1]["ctas_per_sm"] == 2
+        starts = [entry["start_ns"] for entry in launches]
+        assert starts == sorted(starts)
+
+
+def journal_of_two(smt, programs, pauses):
+    """The journal of two programs side by side, without what is the machine's: process ids."""
+    with Place(smt, programs, TENANTS=2) as place:
+        # Who comes first in real time changes from run to run.
+        order = [("alpha", "40", pauses[0]), ("beta", "24", pauses[1])]
+        if pauses[0] > pauses[1]:
+            order.reverse()
+        started = [place.start(tenant, "work", "6", blocks, str(pause)) for tenant, blocks, pause in order]
+        for process in started:
+            finish(process)
+        return re.sub(r'"value":\d+', '"value":0', place.journal())
+
+
+def same_times(smt, programs):
+    """Two runs give the same journal to the byte, whatever the host does meanwhile."""
+    first = journal_of_two(smt, programs, (0, 0))
+    assert first.count('"launch"') == 24, first
+    tenants = [json.loads(line)["tenant"] for line in first.splitlines() if '"launch"' in line]
+    assert tenants != sorted(tenants), "the two did not run side by side"
+    for pauses in [(0, 0), (0, 30), (30, 5)]:
+        again = journal_of_two(smt, programs, pauses)
+        assert first == again, f"with pauses {pauses} the journal differs:\n{first}\n{again}"
+
+
+def head_of_line(smt, programs):
+    """A single warp behind a kernel that fills the device: with the exact virtual times."""
+    def times(*small):
+        with Place(smt, programs, TENANTS=2, SMS=2) as place:
+            large, behind = place.start("a-large", "line", "large"), place.start("b-small", "line", *small)
+            finish(large), finish(behind)
+            launches = {entry["tenant"]: entry for entry in place.launches()}
+            return launches["a-large"], launches["b-small"]
+
+    # 64 blocks of which 4 are resident. The warp comes when some are done, and waits until the last is given out.
+    large, small = times("small")
+    seen = (large["start_ns"], small["time_ns"], small["start_ns"], small["end_ns"], large["end_ns"])
+    assert seen == (31035, 60070, 92587, 93793, 94534), seen
+    # With priority it gets the first place that becomes free.
+    large, urgent = times("small", "urgent")
+    seen = (large["start_ns"], urgent["time_ns"], urgent["start_ns"], urgent["end_ns"], large["end_ns"])
+    assert seen == (31035, 60070, 62985, 64330, 94466), seen
+
+
+def polling(smt, programs):
+    with Place(smt, programs, GRACE_MS=20) as place:
+        place.run("poller", "polls")
+        assert len(place.launches()) == 3
+
+
+WAYS = {
+    "malformed": ("CUDA_ERROR_INVALID_PTX", r"PTX line 6"),
+    "unknown": ("CUDA_ERROR_INVALID_PTX", r"frobnicate"),
+    "missing": ("CUDA_ERROR_INVALID_PTX", r"nowhere"),
+    "symbol": ("CUDA_ERROR_NOT_FOUND", None),
+    "wild": ("CUDA_ERROR_ILLEGAL_ADDRESS", r"wild.*0x1234560"),
+    "beyond": ("CUDA_ERROR_ILLEGAL_ADDRESS", r"wild"),
+    "freed": ("CUDA_ERROR_ILLEGAL_ADDRESS", r"freed"),
+    "misaligned": ("CUDA_ERROR_MISALIGNED_ADDRESS", r"wild"),
+    "endless": ("CUDA_ERROR_LAUNCH_TIMEOUT", r"kernel endless did not end within 100000 warp-instructions"),
+    "stuck": ("CUDA_ERROR_LAUNCH_TIMEOUT", r"kernel stuck waits for ever"),
+}
+
+
+def misbehaviour(smt, programs):
+    """Each gets its error, with a clear line in the log, and the program beside it goes on."""
+    with Place(smt, programs, STEP_LIMIT=100000) as place:
+        neighbour = place.start("neighbour", "work", "40", "8", "50")
+        for way, (error, text) in WAYS.items():
+            output = place.run(way, "misbehave", way)
+            assert output.startswith(error + "\n"), f"{way}: {output}"
+            line = next((line for line in place.log().splitlines() if f"({way}, pid" in line), "")
+            print(f"{way}: {line[line.find('session'):]}")
+            assert text is None or re.search(text, line), f"{way}: no line about it: {line}"
+        finish(neighbour)
+        assert len([entry for entry in place.launches() if entry["tenant"] == "neighbour"]) == 80
+
+
+def device_output(smt, programs):
+    """What kernels print reaches the program they are of."""
+    with Place(smt, programs) as place:
+        started = [place.start(f"say{i}", "speak", str(i)) for i in range(3)]
+        for number, process in enumerate(started):
+            output = finish(process)
+            assert output == "".join(f"block {block} says {number}" for block in range(4)), output
+
+
+def survives_a_kill(smt, programs):
+    with Place(smt, programs) as place:
+        victim = place.start("victim", "work", "100000", "64")
+        time.sleep(0.5)
+        victim.kill()
+        finish(victim, -9)
+        place.run("next", "work", "2", "8")
+        place.wait_until_empty()
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:]
+    globals()[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()
