@@ -181,9 +181,21 @@ def survives_a_kill(smt, programs):
         place.wait_until_empty()
 
 
+def compiled(smt, programs, images):
+    """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is refused."""
+    with Place(smt, programs) as place:
+        for image in ["both", "ptx"]:
+            output = place.run(image, "compiled", f"{images}/compiled-{image}.fatbin")
+            assert re.fullmatch(r"registers \d+\nhello from block 0 of 2\nhello from block 1 of 2\n", output), output
+        place.run("cubin", "compiled", f"{images}/compiled-cubin.fatbin", "refused")
+        assert re.search(r"\(cubin, pid \d+\): an image cannot be loaded: .*no PTX", place.log()), place.log()
+        registers = {entry["registers"] for entry in place.launches() if entry["kernel"] == "reduce"}
+        assert len(registers) == 2 and all(registers), "machine code knows better than the estimate"
+
+
 def main():
-    smt, programs, scenario = sys.argv[1:]
-    globals()[scenario](smt, programs)
+    smt, programs, scenario, *more = sys.argv[1:]
+    globals()[scenario](smt, programs, *more)
 
 
 if __name__ == "__main__":
