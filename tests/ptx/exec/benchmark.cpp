@@ -107,14 +107,16 @@ double measure(const char* name) {
         return 0;
     }
     const uint64_t data = device.copy_in(std::vector<float>(4096, 1.0f));
-    const std::clock_t begin = std::clock();   // of the processor: others may run here, too
+    const std::clock_t begin = std::clock();  // of the processor: others may run here, too
     double seconds = 0;
     for (uint32_t rounds = 2000; seconds < 0.5; rounds *= 2) {
-        if (!device.launch(name, {1}, {256}, 0, data, rounds)) std::fprintf(stderr, "%s\n", device.error.c_str());
+        if (!device.launch(name, {1}, {256}, 0, data, rounds))
+            std::fprintf(stderr, "%s\n", device.error.c_str());
         seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     }
     const double rate = static_cast<double>(device.lanes) / seconds / 1e6;
-    std::printf("%-12s %8.0f million thread-instructions/s, %5.1f ns a warp-instruction\n", name, rate, seconds * 1e9 / static_cast<double>(device.steps));
+    std::printf("%-12s %8.0f million thread-instructions/s, %5.1f ns a warp-instruction\n", name, rate,
+                seconds * 1e9 / static_cast<double>(device.steps));
     return rate;
 }
 
@@ -122,6 +124,7 @@ double measure(const char* name) {
 
 int main() {
     double least = 1e9;
-    for (const char* name : {"arithmetic", "stream", "shared", "divergent"}) least = std::min(least, measure(name));
+    for (const char* name : {"arithmetic", "stream", "shared", "divergent"})
+        least = std::min(least, measure(name));
     return least > 0 ? 0 : 1;
 }

@@ -13,12 +13,14 @@ std::string text_of(const std::string& body, const std::string& module = "") {
     return ".version 8.0\n.target sm_90\n.address_size 64\n" + module +
            "\n.visible .entry test(.param .u64 pa, .param .u64 pb)\n{\n"
            ".reg .b64 %a, %b, %rd<9>; .reg .b32 %r<9>; .reg .b16 %h<9>; .reg .pred %p<9>; .reg .f32 %f<9>;\n"
-           "mov.u32 %r0, %tid.x;\nld.param.u64 %a, [pa];\nld.param.u64 %b, [pb];\n\n" + body + "\nret;\n}\n";
+           "mov.u32 %r0, %tid.x;\nld.param.u64 %a, [pa];\nld.param.u64 %b, [pb];\n\n" +
+           body + "\nret;\n}\n";
 }
 
 struct Faulty : BenchDevice {
     // Runs 64 threads in each of 2 blocks and expects the fault of that kind.
-    const sim::Fault& expect(Kind kind, const std::string& body, uint64_t a = 0, uint64_t b = 0, uint32_t shared = 0, const std::string& module = "") {
+    const sim::Fault& expect(Kind kind, const std::string& body, uint64_t a = 0, uint64_t b = 0,
+                             uint32_t shared = 0, const std::string& module = "") {
         const bool loaded = load(text_of(body, module));
         INFO(error);
         REQUIRE(loaded);
@@ -36,7 +38,9 @@ struct Faulty : BenchDevice {
 TEST_CASE("an access out of bounds tells where") {
     Faulty device;
     const uint64_t buffer = device.memory.obtain(256);
-    const auto& fault = device.expect(Kind::kOutOfBounds, "mul.wide.u32 %rd0, %r0, 8;\nadd.u64 %rd0, %rd0, %a;\nst.global.u32 [%rd0], %r0;", buffer);
+    const auto& fault = device.expect(
+        Kind::kOutOfBounds, "mul.wide.u32 %rd0, %r0, 8;\nadd.u64 %rd0, %rd0, %a;\nst.global.u32 [%rd0], %r0;",
+        buffer);
     REQUIRE(fault.thread == sim::Dim3{32, 0, 0});
     REQUIRE(fault.cta == sim::Dim3{0, 0, 0});
     REQUIRE(fault.address == buffer + 256);
@@ -44,14 +48,15 @@ TEST_CASE("an access out of bounds tells where") {
     REQUIRE(fault.space == sim::Space::kGlobal);
     REQUIRE(fault.line == 14);
     REQUIRE(fault.result == 700);
-    REQUIRE(fault.message.find("in kernel test, block (0,0,0), thread (32,0,0), PTX line 14") != std::string::npos);
+    REQUIRE(fault.message.find("in kernel test, block (0,0,0), thread (32,0,0), PTX line 14") !=
+            std::string::npos);
 }
 
 TEST_CASE("null pointers, ends, and gaps between allocations") {
     Faulty device;
     device.expect(Kind::kOutOfBounds, "ld.global.u32 %r1, [%a];");
     device.expect(Kind::kOutOfBounds, "ld.u32 %r1, [%a+4];");
-    const uint64_t buffer = device.memory.obtain(100);   // ends within a word
+    const uint64_t buffer = device.memory.obtain(100);  // ends within a word
     device.expect(Kind::kOutOfBounds, "ld.global.u64 %rd1, [%a+96];", buffer);
     REQUIRE(device.load(text_of("ld.global.u32 %r1, [%a+96];")));
     REQUIRE(device.launch("test", {1}, {32}, 0, buffer, buffer));
@@ -86,21 +91,28 @@ TEST_CASE("misaligned accesses") {
     device.expect(Kind::kMisaligned, "ld.global.v2.u32 {%r1, %r2}, [%a+4];", buffer);
     device.expect(Kind::kMisaligned, "st.global.u64 [%a+4], %a;", buffer);
     device.expect(Kind::kMisaligned, "mov.u32 %r1, 2;\nld.shared.u32 %r2, [%r1];", 0, 0, 64);
-    device.expect(Kind::kMisaligned, ".local .align 8 .b8 depot[16];\nmov.u64 %rd1, depot;\nld.local.u64 %rd2, [%rd1+4];");
+    device.expect(Kind::kMisaligned,
+                  ".local .align 8 .b8 depot[16];\nmov.u64 %rd1, depot;\nld.local.u64 %rd2, [%rd1+4];");
 }
 
 TEST_CASE("shared and local memory have ends") {
     Faulty device;
-    const auto& fault = device.expect(Kind::kOutOfBounds, "mul.lo.u32 %r1, %r0, 4;\nst.shared.u32 [%r1], %r0;", 0, 0, 128);
+    const auto& fault =
+        device.expect(Kind::kOutOfBounds, "mul.lo.u32 %r1, %r0, 4;\nst.shared.u32 [%r1], %r0;", 0, 0, 128);
     REQUIRE(fault.thread == sim::Dim3{32, 0, 0});
     REQUIRE(fault.space == sim::Space::kShared);
     device.expect(Kind::kOutOfBounds, "mov.u32 %r1, 0;\nld.shared.u32 %r2, [%r1];");
-    device.expect(Kind::kOutOfBounds, ".local .b8 depot[16];\nmov.u64 %rd1, depot;\nld.local.u32 %r1, [%rd1+16];");
+    device.expect(Kind::kOutOfBounds,
+                  ".local .b8 depot[16];\nmov.u64 %rd1, depot;\nld.local.u32 %r1, [%rd1+16];");
     // The same through generic addresses.
-    device.expect(Kind::kOutOfBounds, "mov.u64 %rd1, 128;\ncvta.shared.u64 %rd1, %rd1;\nld.u32 %r1, [%rd1];", 0, 0, 128);
-    device.expect(Kind::kOutOfBounds, ".local .b8 depot[16];\nmov.u64 %rd1, depot;\ncvta.local.u64 %rd1, %rd1;\nst.u32 [%rd1+32], %r0;");
+    device.expect(Kind::kOutOfBounds, "mov.u64 %rd1, 128;\ncvta.shared.u64 %rd1, %rd1;\nld.u32 %r1, [%rd1];",
+                  0, 0, 128);
+    device.expect(
+        Kind::kOutOfBounds,
+        ".local .b8 depot[16];\nmov.u64 %rd1, depot;\ncvta.local.u64 %rd1, %rd1;\nst.u32 [%rd1+32], %r0;");
     device.expect(Kind::kOutOfBounds, "ld.param.u32 %r1, [pa+16];");
-    device.expect(Kind::kOutOfBounds, "mov.u64 %rd1, table;\nld.const.u32 %r1, [%rd1+64];", 0, 0, 0, ".const .u32 table[4] = {1, 2, 3, 4};");
+    device.expect(Kind::kOutOfBounds, "mov.u64 %rd1, table;\nld.const.u32 %r1, [%rd1+64];", 0, 0, 0,
+                  ".const .u32 table[4] = {1, 2, 3, 4};");
 }
 
 TEST_CASE("bad calls and branches") {
@@ -112,9 +124,10 @@ TEST_CASE("bad calls and branches") {
 
 TEST_CASE("a recursion without end") {
     Faulty device;
-    const auto& fault = device.expect(Kind::kStackOverflow, "call (%r1), deeper, (%r0);", 0, 0, 0,
-                                      ".func (.reg .u32 %r) deeper(.reg .u32 %a) { .local .b8 depot[1024]; .reg .b32 %x;\n"
-                                      "mov.u32 %x, depot; st.local.u32 [%x], %a; call (%r), deeper, (%a); ret; }");
+    const auto& fault =
+        device.expect(Kind::kStackOverflow, "call (%r1), deeper, (%r0);", 0, 0, 0,
+                      ".func (.reg .u32 %r) deeper(.reg .u32 %a) { .local .b8 depot[1024]; .reg .b32 %x;\n"
+                      "mov.u32 %x, depot; st.local.u32 [%x], %a; call (%r), deeper, (%a); ret; }");
     REQUIRE(fault.result == 719);
 }
 
@@ -123,7 +136,7 @@ TEST_CASE("traps, breakpoints and barriers that cannot be") {
     device.expect(Kind::kTrap, "setp.eq.u32 %p1, %r0, 3;\n@%p1 trap;");
     REQUIRE(device.fault->thread == sim::Dim3{3, 0, 0});
     device.expect(Kind::kTrap, "brkpt;");
-    device.expect(Kind::kBadBarrier, "bar.sync %r0;");   // thread 0: fine; the second warp asks for 32
+    device.expect(Kind::kBadBarrier, "bar.sync %r0;");  // thread 0: fine; the second warp asks for 32
     device.expect(Kind::kBadBarrier, "bar.sync 1, 33;");
 }
 
@@ -138,5 +151,6 @@ TEST_CASE("threads that wait for what never comes are a deadlock") {
 TEST_CASE("the heap") {
     Faulty device;
     const std::string module = ".extern .func free(.param .b64 p);";
-    device.expect(Kind::kHeap, "{ .param .b64 x; st.param.b64 [x], %a; call free, (x); }", 0x1234, 0, 0, module);
+    device.expect(Kind::kHeap, "{ .param .b64 x; st.param.b64 [x], %a; call free, (x); }", 0x1234, 0, 0,
+                  module);
 }
