@@ -71,6 +71,8 @@ std::string lz4(const std::string& text) {
     return out;
 }
 
+// Entries view the image, so it must not be a temporary.
+std::vector<Entry> entries_of(std::string&& image) = delete;
 std::vector<Entry> entries_of(const std::string& image) {
     auto result = read(image);
     if (auto* problem = std::get_if<Problem>(&result)) FAIL(problem->text);
@@ -99,8 +101,9 @@ std::string long_text() {
 }
 
 TEST_CASE("entries of a fatbin, in order", "[image]") {
-    auto entries =
-        entries_of(fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}}));
+    const std::string image =
+        fatbin({{2, 80, 0, "code"}, {1, 90, kSpecific, "text"}, {8, 90, kFamily, "else"}});
+    auto entries = entries_of(image);
     REQUIRE(entries.size() == 3);
     CHECK(entries[0].kind == Kind::kCubin);
     CHECK(entries[0].architecture == 80);
@@ -146,7 +149,7 @@ TEST_CASE("what does not expand to what it says is refused", "[image]") {
 }
 
 TEST_CASE("a text names its target itself", "[image]") {
-    auto target_of = [](const std::string& text) { return entries_of(text)[0]; };
+    auto target_of = [](const std::string& text) { return entries_of(text)[0]; };  // nobody looks at `stored`
     CHECK(target_of("\n// .target sm_50\n.version 9.0\n.target sm_90a, debug\n").architecture == 90);
     CHECK(target_of("/* .target sm_50 */ .version 9.0 .target sm_90a,debug\n").variant == 'a');
     CHECK(target_of(".version 9.0 .target sm_103f").variant == 'f');
@@ -188,7 +191,8 @@ TEST_CASE("what is no image is refused in words", "[image]") {
 
 TEST_CASE("the best text for a device", "[image]") {
     auto best = [](const std::vector<Made>& made, int architecture) -> std::string {
-        auto entries = entries_of(fatbin(made));
+        const std::string image = fatbin(made);
+        auto entries = entries_of(image);
         const Entry* entry = best_ptx(entries, architecture);
         return entry ? std::string(entry->stored.substr(0, 1)) : "";
     };
@@ -207,7 +211,8 @@ TEST_CASE("the best text for a device", "[image]") {
 
 TEST_CASE("the best cubin for a device", "[image]") {
     auto best = [](const std::vector<Made>& made, int architecture) -> std::string {
-        auto entries = entries_of(fatbin(made));
+        const std::string image = fatbin(made);
+        auto entries = entries_of(image);
         const Entry* entry = best_cubin(entries, architecture);
         return entry ? std::string(entry->stored.substr(0, 1)) : "";
     };
@@ -244,8 +249,9 @@ TEST_CASE("facts of a cubin's kernels", "[image]") {
     CHECK(facts[0].kernel);
     CHECK(facts[0].registers == 4);
     CHECK(facts[0].stack_bytes == 0);
-    CHECK(entries_of(small_cubin())[0].kind == Kind::kCubin);
-    CHECK(entries_of(small_cubin())[0].architecture == 75);
+    const std::string cubin = small_cubin();
+    CHECK(entries_of(cubin)[0].kind == Kind::kCubin);
+    CHECK(entries_of(cubin)[0].architecture == 75);
 }
 
 TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
