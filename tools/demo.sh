@@ -6,6 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly build=${1:?which build folder?}
 readonly smt=$build/bin/smt
 readonly shown_lines=40
+programs=()
+device=
 
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'demo.sh: %s\n' "$*" >&2; exit 1; }
@@ -18,26 +20,30 @@ trap '"$smt" server stop >/dev/null || true; rm -rf "$SMT_RUNTIME_DIR"' EXIT
 has_gpu() { "$smt" doctor 2>/dev/null | grep -Eq '^ok +GPU'; }
 
 choose_programs() {
+    local kind size
     if has_gpu; then
         say "on the GPU of this machine, with NVIDIA's own CUDA runtime in each program"
-        programs=("$build/bin/gpu/static/vector_add" "$build/bin/gpu/static/matmul_tiled")
-        cmake --build "$build" --target bin/gpu/static/vector_add bin/gpu/static/matmul_tiled ||
-            fail "the demo's programs could not be built; is there an nvcc?"
+        kind=static size=small device=gpu
         export SMT_JOURNAL_TIMES=1
     else
-        say "there is no GPU in this machine, and the simulated device is not built yet: nothing is computed on a device"
-        say "the same path instead, on a fake driver that records what it is asked and runs a few kernels on the CPU"
-        programs=("$build/bin/preload_scale" "$build/bin/preload_streams")
-        SMT_DRIVER=$(realpath "$build/lib/libfakecuda.so")
-        export SMT_DRIVER SMT_REAL_DRIVER=none
+        say "there is no GPU in this machine: on the simulated device, which executes the programs' PTX"
+        say "on SMs of its own; times are those of its clock, not of this machine's"
+        kind=shared size=trivial device=sim
+        export SMT_SIM_TENANTS=2   # its clock starts when both programs are there
     fi
+    local names=(nbody matrix_multiply) name
+    for name in "${names[@]}"; do
+        cmake --build "$build" --target "examples/$kind/$name" || fail "the demo's programs could not be built; is there an nvcc?"
+        programs+=("$build/examples/$kind/$name --size $size --iterations 3")
+    done
 }
 
 run_side_by_side() {
     local names=(alice bob) pids=() i failed=0
     for i in 0 1; do
-        say "smt run --tenant ${names[i]} -- ${programs[i]}"
-        "$smt" run --tenant "${names[i]}" -- "${programs[i]}" 2>&1 | sed "s/^/${names[i]}: /" &
+        say "smt run --device $device --tenant ${names[i]} -- ${programs[i]}"
+        # shellcheck disable=SC2086  # the program and its options
+        "$smt" run --device "$device" --tenant "${names[i]}" -- ${programs[i]} 2>&1 | sed "s/^/${names[i]}: /" &
         pids+=($!)
     done
     for i in 0 1; do wait "${pids[i]}" || failed=1; done
