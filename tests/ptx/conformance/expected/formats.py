@@ -1,5 +1,6 @@
 """Floating-point formats, exactly: values are fractions, rounding is on integers. The expected results of
 the conformance cases come from here, so nothing is shared with the interpreter."""
+import copy
 from fractions import Fraction
 from math import isqrt
 
@@ -12,6 +13,7 @@ class Format:
         self.infinity = ((1 << exponent_bits) - 1) << fraction_bits
         self.sign = 1 << (self.width - 1)
         self.one = self.bias << fraction_bits
+        self.flushes = False
 
     def decode(self, bits):
         """A Fraction, or 'nan', 'inf', '-inf'; zeros are Fractions: ask negative() for their sign."""
@@ -40,6 +42,8 @@ class Format:
         negative = value < 0
         magnitude = abs(value)
         exponent = floor_log2(magnitude)
+        if self.flushes and exponent < 1 - self.bias:
+            return self.sign if negative else 0
         lowest = max(exponent, 1 - self.bias) - self.fraction_bits
         scaled = magnitude / power(lowest)
         count = scaled.numerator // scaled.denominator
@@ -51,6 +55,12 @@ class Format:
             to_largest = mode == 'rz' or (mode == 'rm' and not negative) or (mode == 'rp' and negative)
             bits = largest if to_largest else self.infinity
         return (self.sign if negative else 0) | bits
+
+    def flushing(self):
+        """The format under .ftz, which looks at a result before it is rounded."""
+        other = copy.copy(self)
+        other.flushes = True
+        return other
 
     def flush(self, bits):
         return bits & self.sign if bits & self.infinity == 0 else bits

@@ -25,8 +25,10 @@ struct Mul {
     T operator()(T a, T b, T) const {
         return a * b;
     }
+    static long double exact(float a, float b, float) { return static_cast<long double>(a) * b; }
 };
 struct Fma {
+    static long double exact(float a, float b, float c) { return static_cast<long double>(a) * b + c; }
     template <class T>
     T operator()(T a, T b, T c) const {
         return std::fma(a, b, c);
@@ -62,6 +64,10 @@ template <class T, class F, bool Ftz, bool Sat>
     for (int i = 0; i < kLanes; ++i) values[i] = F{}(take<Ftz>(a[i]), take<Ftz>(b[i]), take<Ftz>(c[i]));
     asm volatile("" ::"r"(values) : "memory");
     std::fesetround(FE_TONEAREST);
+    if constexpr (Ftz && requires { F::exact(0, 0, 0); }) {
+        for (int i = 0; i < kLanes; ++i)
+            values[i] = without_tiny(values[i], F::exact(flush(a[i]), flush(b[i]), flush(c[i])));
+    }
     for (int i = 0; i < kLanes; ++i) values[i] = finish<Ftz, Sat>(values[i]);
     keep(x, x.at<T>(in.d), values);
 }

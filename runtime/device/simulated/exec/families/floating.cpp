@@ -64,10 +64,17 @@ void decode_sub(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (!operands(d, s, in)) in.run = binary(s, [](auto a, auto b) { return a - b; });
 }
 void decode_mul(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    if (!operands(d, s, in)) in.run = binary(s, [](auto a, auto b) { return a * b; });
+    if (operands(d, s, in)) return;
+    in.run = s.has(Modifier::kFtz)
+                 ? binary(s, [](auto a, auto b) { return without_tiny(a * b, static_cast<long double>(a) * b); })
+                 : binary(s, [](auto a, auto b) { return a * b; });
 }
 void decode_fma(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    if (!operands(d, s, in)) in.run = ternary(s, [](auto a, auto b, auto c) { return std::fma(a, b, c); });
+    if (operands(d, s, in)) return;
+    in.run = s.has(Modifier::kFtz) ? ternary(s, [](auto a, auto b, auto c) {
+                                         return without_tiny(std::fma(a, b, c), static_cast<long double>(a) * b + c);
+                                     })
+                                   : ternary(s, [](auto a, auto b, auto c) { return std::fma(a, b, c); });
 }
 void decode_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (!operands(d, s, in)) in.run = binary(s, [](auto a, auto b) { return a / b; });
@@ -171,7 +178,7 @@ bool has_property(T a, Modifier property) {
         case Modifier::kNotanumber:
             return a != a;
         case Modifier::kNormal:
-            return std::isnormal(a);
+            return std::isnormal(a) || a == 0;
         default:
             return std::fpclassify(a) == FP_SUBNORMAL;
     }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
+#include <limits>
 
 #include "runtime/device/simulated/exec/families/lanes.h"
 #include "runtime/device/simulated/exec/numbers.h"
@@ -32,6 +33,14 @@ double take(double value) {
 template <class T>
 T saturated(T value) {
     return value > 0 ? (value < 1 ? value : T{1}) : T{0};
+}
+
+// .ftz looks at the result before it is rounded, as an H200 does: what only rounding makes the smallest
+// normal number becomes zero. It concerns products; a sum of two numbers is exact down there.
+template <class T>
+T without_tiny(T result, long double exact) {
+    if (std::fabs(result) != std::numeric_limits<T>::min()) return result;
+    return std::fabs(exact) < std::numeric_limits<T>::min() ? std::copysign(T{0}, result) : result;
 }
 
 template <bool Ftz, bool Sat, class T>

@@ -33,7 +33,14 @@ uint16_t one(uint32_t a, uint32_t b, uint32_t c, uint32_t how) {
         y = flush_half<H>(y);
         z = flush_half<H>(z);
     }
-    return finish_half<H>(Op::template run<H>(x, y, z), how);
+    uint16_t bits = Op::template run<H>(x, y, z);
+    // As without_tiny(), for the smallest normal number.
+    if constexpr (requires { Op::template exact<H>(x, y, z); }) {
+        const bool smallest = (bits & 0x7fff) == 1 << H::kFormat.fraction_bits;
+        if ((how & kFtz) != 0 && smallest && std::fabs(Op::template exact<H>(x, y, z)) < std::fabs(H::up(bits)))
+            bits &= 0x8000;
+    }
+    return finish_half<H>(bits, how);
 }
 
 template <class H, class Op>
@@ -91,11 +98,19 @@ struct Sub {
 };
 struct Mul {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t b, uint16_t) {
-        return H::down(static_cast<double>(H::up(a)) * static_cast<double>(H::up(b)));
+    static double exact(uint16_t a, uint16_t b, uint16_t) {
+        return static_cast<double>(H::up(a)) * static_cast<double>(H::up(b));
+    }
+    template <class H>
+    static uint16_t run(uint16_t a, uint16_t b, uint16_t c) {
+        return H::down(exact<H>(a, b, c));
     }
 };
 struct Fma {
+    template <class H>
+    static double exact(uint16_t a, uint16_t b, uint16_t c) {
+        return static_cast<double>(H::up(a)) * static_cast<double>(H::up(b)) + static_cast<double>(H::up(c));
+    }
     template <class H>
     static uint16_t run(uint16_t a, uint16_t b, uint16_t c) {
         return H::down(add_to_odd(static_cast<double>(H::up(a)) * static_cast<double>(H::up(b)),
