@@ -66,7 +66,11 @@ void lanewise(Execution& x, const Instruction& in, std::index_sequence<I...>) {
     const Slot slots[] = {in.a, in.b, in.c};
     D* d = x.at<D>(in.d);
     const auto run = [&](D* to, const S*... s) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
         for (int i = 0; i < kLanes; ++i) to[i] = F{}(s[i]...);
     };
     if (x.mask == kAll) {

@@ -65,7 +65,8 @@ struct LoadError {
 };
 
 // One or several parsed modules, linked into device memory: variables are placed and initialised at
-// load, functions are decoded at first use, so that one exotic kernel does not spoil a library.
+// load, functions are decoded at first use, so that one exotic kernel does not spoil a library. One
+// thread at a time uses a Module; its Kernels are constant.
 class Module {
 public:
     static std::variant<std::unique_ptr<Module>, LoadError> load(std::vector<ptx::Module> parts,

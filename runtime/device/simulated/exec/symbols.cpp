@@ -136,6 +136,7 @@ std::optional<Symbol> Decoder::find_symbol(const std::string& name) const {
     if (variable == nullptr) return std::nullopt;
     if (variable->variable->space == ptx::Space::kShared)
         return const_cast<Decoder*>(this)->shared_symbol(*variable->variable);
+    if (variable->address == 0) return std::nullopt;   // .local at module scope
     const bool constant = variable->variable->space == ptx::Space::kConstant;
     return Symbol{constant ? Space::kConstant : Space::kGlobal,
                   variable->address,
