@@ -30,9 +30,12 @@ bool parse_value(const std::string& word, const std::string& type, Value* value)
         return true;
     }
     char* end = nullptr;
-    if (type == "f32") value->low = std::bit_cast<uint32_t>(std::strtof(word.c_str(), &end));
-    else if (type == "f64") value->low = std::bit_cast<uint64_t>(std::strtod(word.c_str(), &end));
-    else value->low = static_cast<uint64_t>(std::strtoll(word.c_str(), &end, 10));
+    if (type == "f32")
+        value->low = std::bit_cast<uint32_t>(std::strtof(word.c_str(), &end));
+    else if (type == "f64")
+        value->low = std::bit_cast<uint64_t>(std::strtod(word.c_str(), &end));
+    else
+        value->low = static_cast<uint64_t>(std::strtoll(word.c_str(), &end, 10));
     if (bits_of(type) < 64) value->low &= (1ull << bits_of(type)) - 1;
     return end != nullptr && *end == 0;
 }
@@ -77,23 +80,36 @@ private:
         if (cases_->empty()) return fail("no case");
         Case& one = cases_->back();
         const std::vector<std::string> rest(words.begin() + 1, words.end());
-        if (words[0] == "about") one.about = text.substr(6);
-        else if (words[0] == "in") one.inputs = rest;
-        else if (words[0] == "out") one.outputs = rest;
-        else if (words[0] == "shared") one.shared = static_cast<uint32_t>(std::stoul(rest.at(0)));
-        else if (words[0] == "tolerance") return tolerance(rest, &one.tolerance);
-        else if (words[0] == "module") return block(&one.module);
-        else if (words[0] == "body") return block(&one.body);
-        else if (words[0] == "row") return row(rest, &one);
-        else return fail("what is " + words[0] + "?");
+        if (words[0] == "about")
+            one.about = text.substr(6);
+        else if (words[0] == "in")
+            one.inputs = rest;
+        else if (words[0] == "out")
+            one.outputs = rest;
+        else if (words[0] == "shared")
+            one.shared = static_cast<uint32_t>(std::stoul(rest.at(0)));
+        else if (words[0] == "tolerance")
+            return tolerance(rest, &one.tolerance);
+        else if (words[0] == "module")
+            return block(&one.module);
+        else if (words[0] == "body")
+            return block(&one.body);
+        else if (words[0] == "row")
+            return row(rest, &one);
+        else
+            return fail("what is " + words[0] + "?");
         return true;
     }
     bool tolerance(const std::vector<std::string>& words, Tolerance* to) {
         const double amount = std::strtod(words.at(0).c_str(), nullptr);
-        if (words.at(1) == "ulp") to->ulps = amount;
-        else if (words.at(1) == "absolute") to->absolute = amount;
-        else if (words.at(1) == "relative") to->relative = amount;
-        else return fail("ulp, absolute or relative");
+        if (words.at(1) == "ulp")
+            to->ulps = amount;
+        else if (words.at(1) == "absolute")
+            to->absolute = amount;
+        else if (words.at(1) == "relative")
+            to->relative = amount;
+        else
+            return fail("ulp, absolute or relative");
         return true;
     }
     bool row(const std::vector<std::string>& words, Case* one) {
@@ -104,7 +120,9 @@ private:
             if (i == one->inputs.size()) continue;
             const bool output = i > one->inputs.size();
             Value value;
-            if (!parse_value(words[i], output ? one->outputs[i - one->inputs.size() - 1] : one->inputs[i], &value)) return fail("no value: " + words[i]);
+            if (!parse_value(words[i], output ? one->outputs[i - one->inputs.size() - 1] : one->inputs[i],
+                             &value))
+                return fail("no value: " + words[i]);
             (output ? made.expected : made.inputs).push_back(value);
         }
         one->rows.push_back(std::move(made));
@@ -122,7 +140,9 @@ double to_double(const std::string& type, uint64_t bits) {
     if (type == "f64") return std::bit_cast<double>(bits);
     const int exponent = static_cast<int>(bits >> 10 & 31);
     const double fraction = static_cast<double>(bits & 1023) / 1024;
-    const double magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : std::ldexp(exponent == 0 ? fraction : 1 + fraction, std::max(exponent, 1) - 15);
+    const double magnitude =
+        exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+                       : std::ldexp(exponent == 0 ? fraction : 1 + fraction, std::max(exponent, 1) - 15);
     return (bits >> 15 & 1) != 0 ? -magnitude : magnitude;
 }
 
@@ -139,7 +159,8 @@ bool near(const std::string& type, const Tolerance& tolerance, uint64_t expected
     if (tolerance.absolute != 0 && off <= tolerance.absolute) return true;
     if (tolerance.relative != 0 && off <= tolerance.relative * std::fabs(a)) return true;
     const int width = bits_of(type);
-    return tolerance.ulps != 0 && std::abs(static_cast<double>(ordinal(width, expected) - ordinal(width, got))) <= tolerance.ulps;
+    return tolerance.ulps != 0 &&
+           std::abs(static_cast<double>(ordinal(width, expected) - ordinal(width, got))) <= tolerance.ulps;
 }
 
 }  // namespace
@@ -150,7 +171,9 @@ int bits_of(const std::string& type) {
     return std::atoi(type.c_str() + type.find_first_of("123456789"));
 }
 
-bool is_float(const std::string& type) { return type == "f16" || type == "bf16" || type == "f32" || type == "f64"; }
+bool is_float(const std::string& type) {
+    return type == "f16" || type == "bf16" || type == "f32" || type == "f64";
+}
 
 bool read_cases(const std::string& folder, std::vector<Case>* cases, std::string* error) {
     std::vector<std::filesystem::path> paths;

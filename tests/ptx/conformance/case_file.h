@@ -11,32 +11,32 @@ namespace smt::conformance {
 // A value of any type, as bits.
 struct Value {
     uint64_t low = 0;
-    uint64_t high = 0;        // of 128 bits
-    bool any = false;         // expected: whatever comes
-    bool nan = false;         // expected: any NaN
-    bool unwritten = false;   // expected: the thread does not get there
+    uint64_t high = 0;       // of 128 bits
+    bool any = false;        // expected: whatever comes
+    bool nan = false;        // expected: any NaN
+    bool unwritten = false;  // expected: the thread does not get there
 };
 
-struct Row {                  // one thread
+struct Row {  // one thread
     std::vector<Value> inputs;
     std::vector<Value> expected;
 };
 
 struct Tolerance {
-    double ulps = 0;          // of the result's format
+    double ulps = 0;  // of the result's format
     double absolute = 0;
     double relative = 0;
 };
 
 struct Case {
     std::string name;
-    std::string about;        // where the expectation is from
-    std::vector<std::string> inputs, outputs;   // types
-    std::string module;       // text at module scope
+    std::string about;                         // where the expectation is from
+    std::vector<std::string> inputs, outputs;  // types
+    std::string module;                        // text at module scope
     std::string body;
     std::vector<Row> rows;
     Tolerance tolerance;
-    uint32_t shared = 0;      // bytes of dynamic shared memory
+    uint32_t shared = 0;  // bytes of dynamic shared memory
 };
 
 int bits_of(const std::string& type);

@@ -14,16 +14,19 @@ public:
     bool open(std::string* error) {
         library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
         if (library_ == nullptr) return fail(dlerror(), error);
-        const bool found = get("cuInit", init_) && get("cuDeviceGet", device_get_) && get("cuDevicePrimaryCtxRetain", retain_) &&
-                           get("cuCtxSetCurrent", set_current_) && get("cuModuleLoadDataEx", load_) && get("cuModuleUnload", unload_) &&
-                           get("cuModuleGetFunction", get_function_) && get("cuMemAlloc_v2", allocate_) && get("cuMemFree_v2", free_) &&
-                           get("cuMemcpyHtoD_v2", to_device_) && get("cuMemcpyDtoH_v2", to_host_) && get("cuLaunchKernel", launch_) &&
+        const bool found = get("cuInit", init_) && get("cuDeviceGet", device_get_) &&
+                           get("cuDevicePrimaryCtxRetain", retain_) && get("cuCtxSetCurrent", set_current_) &&
+                           get("cuModuleLoadDataEx", load_) && get("cuModuleUnload", unload_) &&
+                           get("cuModuleGetFunction", get_function_) && get("cuMemAlloc_v2", allocate_) &&
+                           get("cuMemFree_v2", free_) && get("cuMemcpyHtoD_v2", to_device_) &&
+                           get("cuMemcpyDtoH_v2", to_host_) && get("cuLaunchKernel", launch_) &&
                            get("cuCtxSynchronize", synchronize_) && get("cuGetErrorName", error_name_);
         if (!found) return fail("libcuda.so.1 lacks a function", error);
         CUdevice device = 0;
         CUcontext context = nullptr;
         return check(init_(0), "cuInit", error) && check(device_get_(&device, 0), "cuDeviceGet", error) &&
-               check(retain_(&context, device), "cuDevicePrimaryCtxRetain", error) && check(set_current_(context), "cuCtxSetCurrent", error);
+               check(retain_(&context, device), "cuDevicePrimaryCtxRetain", error) &&
+               check(set_current_(context), "cuCtxSetCurrent", error);
     }
 
     bool run(const Case& one, std::vector<Value>* outputs, std::string* error) override {
@@ -38,7 +41,8 @@ public:
             return false;
         }
         CUfunction function = nullptr;
-        const bool ok = check(get_function_(&function, module, "test"), "cuModuleGetFunction", error) && run(one, function, outputs, error);
+        const bool ok = check(get_function_(&function, module, "test"), "cuModuleGetFunction", error) &&
+                        run(one, function, outputs, error);
         unload_(module);
         return ok;
     }
@@ -48,16 +52,21 @@ private:
         std::vector<uint64_t> in = input_words(one);
         std::vector<uint64_t> out(2 * one.outputs.size() * one.rows.size(), kUnwritten);
         CUdeviceptr din = 0, dout = 0;
-        bool ok = check(allocate_(&din, 8 * in.size()), "cuMemAlloc", error) && check(allocate_(&dout, 8 * out.size()), "cuMemAlloc", error) &&
+        bool ok = check(allocate_(&din, 8 * in.size()), "cuMemAlloc", error) &&
+                  check(allocate_(&dout, 8 * out.size()), "cuMemAlloc", error) &&
                   check(to_device_(din, in.data(), 8 * in.size()), "cuMemcpyHtoD", error) &&
                   check(to_device_(dout, out.data(), 8 * out.size()), "cuMemcpyHtoD", error);
         void* parameters[] = {&din, &dout};
         const auto threads = static_cast<unsigned>(one.rows.size());
-        ok = ok && check(launch_(function, 1, 1, 1, threads, 1, 1, one.shared, nullptr, parameters, nullptr), "cuLaunchKernel", error) &&
-             check(synchronize_(), "cuCtxSynchronize", error) && check(to_host_(out.data(), dout, 8 * out.size()), "cuMemcpyDtoH", error);
+        ok = ok &&
+             check(launch_(function, 1, 1, 1, threads, 1, 1, one.shared, nullptr, parameters, nullptr),
+                   "cuLaunchKernel", error) &&
+             check(synchronize_(), "cuCtxSynchronize", error) &&
+             check(to_host_(out.data(), dout, 8 * out.size()), "cuMemcpyDtoH", error);
         if (din != 0) free_(din);
         if (dout != 0) free_(dout);
-        for (size_t i = 0; i < out.size(); i += 2) outputs->push_back({out[i], out[i + 1], false, false, false});
+        for (size_t i = 0; i < out.size(); i += 2)
+            outputs->push_back({out[i], out[i + 1], false, false, false});
         return ok;
     }
     template <class F>

@@ -24,7 +24,8 @@ std::string hex(const Case& one, size_t output, const Value& value) {
     if (value.nan) return "\"nan\"";
     if (value.unwritten) return "\"unwritten\"";
     if (bits_of(one.outputs[output]) == 128)
-        std::snprintf(text, sizeof(text), "\"%016llx%016llx\"", static_cast<unsigned long long>(value.high), static_cast<unsigned long long>(value.low));
+        std::snprintf(text, sizeof(text), "\"%016llx%016llx\"", static_cast<unsigned long long>(value.high),
+                      static_cast<unsigned long long>(value.low));
     else
         std::snprintf(text, sizeof(text), "\"%llx\"", static_cast<unsigned long long>(value.low));
     return text;
@@ -32,7 +33,8 @@ std::string hex(const Case& one, size_t output, const Value& value) {
 
 std::string list(const Case& one, const std::vector<Value>& values) {
     std::string text = "[";
-    for (size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : ",") + hex(one, i / one.rows.size(), values[i]);
+    for (size_t i = 0; i < values.size(); ++i)
+        text += (i == 0 ? "" : ",") + hex(one, i / one.rows.size(), values[i]);
     return text + "]";
 }
 
@@ -40,8 +42,10 @@ std::string escaped(const std::string& text) {
     std::string out;
     for (char each : text) {
         if (each == '"' || each == '\\') out += '\\';
-        if (each == '\n') out += "\\n";
-        else if (static_cast<unsigned char>(each) >= 32) out += each;
+        if (each == '\n')
+            out += "\\n";
+        else if (static_cast<unsigned char>(each) >= 32)
+            out += each;
     }
     return out;
 }
@@ -50,7 +54,8 @@ bool run(Device& device, const Case& one) {
     std::vector<Value> got;
     std::string error;
     if (!device.run(one, &got, &error)) {
-        std::printf("{\"name\":\"%s\",\"ok\":false,\"error\":\"%s\"}\n", one.name.c_str(), escaped(error).c_str());
+        std::printf("{\"name\":\"%s\",\"ok\":false,\"error\":\"%s\"}\n", one.name.c_str(),
+                    escaped(error).c_str());
         return false;
     }
     std::vector<Value> expected;
@@ -63,8 +68,8 @@ bool run(Device& device, const Case& one) {
             if (ok) wrong = ",\"output\":" + std::to_string(output) + ",\"thread\":" + std::to_string(thread);
             ok = false;
         }
-    std::printf("{\"name\":\"%s\",\"ok\":%s%s,\"got\":%s,\"expected\":%s}\n", one.name.c_str(), ok ? "true" : "false", wrong.c_str(), list(one, got).c_str(),
-                list(one, expected).c_str());
+    std::printf("{\"name\":\"%s\",\"ok\":%s%s,\"got\":%s,\"expected\":%s}\n", one.name.c_str(),
+                ok ? "true" : "false", wrong.c_str(), list(one, got).c_str(), list(one, expected).c_str());
     std::fflush(stdout);
     return ok;
 }
@@ -77,11 +82,16 @@ int main(int count, char** words) {
     bool interpreter = false;
     std::vector<std::string> names;
     for (int i = 1; i < count; ++i) {
-        if (std::strcmp(words[i], "--interpreter") == 0) interpreter = true;
-        else if (std::strcmp(words[i], "--driver") == 0) interpreter = false;
-        else if (std::strcmp(words[i], "--cases") == 0 && i + 1 < count) cases_folder = words[++i];
-        else if (std::strcmp(words[i], "--write") == 0 && i + 1 < count) write_folder = words[++i];
-        else names.emplace_back(words[i]);
+        if (std::strcmp(words[i], "--interpreter") == 0)
+            interpreter = true;
+        else if (std::strcmp(words[i], "--driver") == 0)
+            interpreter = false;
+        else if (std::strcmp(words[i], "--cases") == 0 && i + 1 < count)
+            cases_folder = words[++i];
+        else if (std::strcmp(words[i], "--write") == 0 && i + 1 < count)
+            write_folder = words[++i];
+        else
+            names.emplace_back(words[i]);
     }
     std::vector<Case> cases;
     std::string error;
@@ -90,7 +100,8 @@ int main(int count, char** words) {
         return 2;
     }
     if (!write_folder.empty()) {
-        for (const Case& one : cases) std::ofstream(write_folder + "/" + one.name + ".ptx") << module_text(one);
+        for (const Case& one : cases)
+            std::ofstream(write_folder + "/" + one.name + ".ptx") << module_text(one);
         return 0;
     }
     auto device = interpreter ? open_interpreter() : open_driver(&error);

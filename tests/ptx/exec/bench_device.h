@@ -27,7 +27,8 @@ public:
     }
     bool link(std::vector<ptx::Module> parts) {
         auto loaded = sim::Module::load(std::move(parts), memory);
-        if (auto* problem = std::get_if<sim::LoadError>(&loaded)) return fail(problem->message, problem->line);
+        if (auto* problem = std::get_if<sim::LoadError>(&loaded))
+            return fail(problem->message, problem->line);
         module = std::move(std::get<0>(loaded));
         return true;
     }
@@ -45,9 +46,11 @@ public:
     bool launch(const std::string& name, sim::Dim3 grid, sim::Dim3 block, uint32_t shared, T... arguments) {
         const sim::Kernel* found = kernel(name);
         if (found == nullptr) return false;
-        sim::Launch launch{found, grid, block, shared, std::vector<std::byte>(found->parameter_bytes), ++launches, 0};
+        sim::Launch launch{found,      grid, block, shared, std::vector<std::byte>(found->parameter_bytes),
+                           ++launches, 0};
         size_t i = 0;
-        (..., std::memcpy(&launch.parameters[found->parameters.at(i++).offset], &arguments, sizeof(arguments)));
+        (...,
+         std::memcpy(&launch.parameters[found->parameters.at(i++).offset], &arguments, sizeof(arguments)));
         return run(launch);
     }
 
@@ -87,7 +90,7 @@ public:
 
     sim::Memory memory;
     std::unique_ptr<sim::Module> module;
-    std::string error;                     // of the last thing that failed
+    std::string error;  // of the last thing that failed
     std::unique_ptr<sim::Fault> fault;
     bool deadlock = false;
     std::string printed;
@@ -115,7 +118,8 @@ private:
             return fail(fault->message);
         }
         deadlock = cta.deadlocked();
-        if (deadlock) return fail("deadlock at line " + std::to_string(cta.line(0)) + " in " + launch.kernel->name);
+        if (deadlock)
+            return fail("deadlock at line " + std::to_string(cta.line(0)) + " in " + launch.kernel->name);
         return true;
     }
 };

@@ -1,6 +1,5 @@
 // Kernels that nvcc compiled, run and checked: the optimised PTX and the one of a debug build.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -50,7 +49,8 @@ TEST_CASE("compiled: tiled matrix product") {
     for (int row = 0; row < n; ++row)
         for (int column = 0; column < n; ++column) {
             float sum = 0;
-            for (int k = 0; k < n; ++k) sum += a[static_cast<size_t>(row * n + k)] * b[static_cast<size_t>(k * n + column)];
+            for (int k = 0; k < n; ++k)
+                sum += a[static_cast<size_t>(row * n + k)] * b[static_cast<size_t>(k * n + column)];
             REQUIRE(c[static_cast<size_t>(row * n + column)] == sum);
         }
 }
@@ -70,7 +70,8 @@ TEST_CASE("compiled: printf") {
     const uint64_t word = device.copy_in(std::vector<char>{'h', 'i', 0});
     device.run("tell", {1}, {32}, 0, 7, word);
     REQUIRE(device.printed ==
-            "7 10.50 [hi  ] a -5000000000 4000000000 beef %\n8 10.50 [hi  ] b -5000000000 4000000000 beef %\nno arguments\n");
+            "7 10.50 [hi  ] a -5000000000 4000000000 beef %\n8 10.50 [hi  ] b -5000000000 4000000000 beef "
+            "%\nno arguments\n");
 }
 
 TEST_CASE("compiled: assert and trap end the kernel") {
@@ -80,7 +81,8 @@ TEST_CASE("compiled: assert and trap end the kernel") {
     REQUIRE(device.fault->kind == sim::Fault::Kind::kAssert);
     REQUIRE(device.fault->result == 710);
     REQUIRE(device.fault->thread == sim::Dim3{20, 0, 0});
-    REQUIRE(device.printed.find("block: [0,0,0], thread: [20,0,0] Assertion `(int)threadIdx.x < limit && \"too many\"` failed.") != std::string::npos);
+    REQUIRE(device.printed.find("block: [0,0,0], thread: [20,0,0] Assertion `(int)threadIdx.x < limit && "
+                                "\"too many\"` failed.") != std::string::npos);
     REQUIRE_FALSE(device.launch("trap_at", {1}, {64}, 0, 40));
     REQUIRE(device.fault->kind == sim::Fault::Kind::kTrap);
     REQUIRE(device.fault->result == 719);
@@ -100,11 +102,14 @@ TEST_CASE("compiled: virtual functions and recursion") {
     const uint64_t out = device.copy_in(zeros<float>(32));
     device.run("areas", {1}, {32}, 0, out);
     const auto areas = device.copy_out<float>(out, 32);
-    for (int i = 0; i < 32; ++i) REQUIRE(areas[static_cast<size_t>(i)] == static_cast<float>(i * i) * (i % 3 == 0 ? 1.0f : 3.0f));
+    for (int i = 0; i < 32; ++i)
+        REQUIRE(areas[static_cast<size_t>(i)] == static_cast<float>(i * i) * (i % 3 == 0 ? 1.0f : 3.0f));
     const uint64_t numbers = device.copy_in(zeros<int>(32));
     device.run("recursive", {1}, {32}, 0, numbers);
     const auto values = device.copy_out<int>(numbers, 32);
-    for (int i = 0; i < 32; ++i) REQUIRE(values[static_cast<size_t>(i)] == std::vector<int>{i % 7 + 1, i % 7 + 2, 2 * (i % 7) + 3}[static_cast<size_t>(i % 3)]);
+    for (int i = 0; i < 32; ++i)
+        REQUIRE(values[static_cast<size_t>(i)] ==
+                std::vector<int>{i % 7 + 1, i % 7 + 2, 2 * (i % 7) + 3}[static_cast<size_t>(i % 3)]);
 }
 
 TEST_CASE("compiled: the mathematical functions") {
@@ -117,12 +122,23 @@ TEST_CASE("compiled: the mathematical functions") {
     for (size_t i = 0; i < in.size(); ++i) {
         const double x = in[i], a = std::fabs(x);
         const auto f = static_cast<float>(x);
-        const double expected[] = {std::sin(x), std::cos(x), std::exp(x), std::log(a + 0.5), std::pow(a, 1.7), std::sqrt(a),
-                                   std::sin(f), std::exp(f), std::log(std::fabs(f) + 0.5f), std::pow(std::fabs(f), 1.7f), std::tanh(x), std::erf(f)};
+        const double expected[] = {std::sin(x),
+                                   std::cos(x),
+                                   std::exp(x),
+                                   std::log(a + 0.5),
+                                   std::pow(a, 1.7),
+                                   std::sqrt(a),
+                                   std::sin(f),
+                                   std::exp(f),
+                                   std::log(std::fabs(f) + 0.5f),
+                                   std::pow(std::fabs(f), 1.7f),
+                                   std::tanh(x),
+                                   std::erf(f)};
         for (size_t k = 0; k < 12; ++k) {
             INFO(k << " of " << x);
             const bool single = (k >= 6 && k <= 9) || k == 11;
-            REQUIRE(out[12 * i + k] == Approx(expected[k]).epsilon(single ? 1e-6 : 1e-14).margin(single ? 1e-7 : 1e-15));
+            REQUIRE(out[12 * i + k] ==
+                    Approx(expected[k]).epsilon(single ? 1e-6 : 1e-14).margin(single ? 1e-7 : 1e-15));
         }
     }
 }
@@ -148,7 +164,8 @@ TEST_CASE("compiled: symbols, structs by value, halves") {
     device.run("by_value", {1}, {32}, 0, big, scaled);
     REQUIRE(device.copy_out<double>(scaled, 32)[9] == 4.5);
 
-    const uint64_t in = device.copy_in(std::vector<float>(32, 0.75f)), results = device.copy_in(zeros<float>(96));
+    const uint64_t in = device.copy_in(std::vector<float>(32, 0.75f)),
+                   results = device.copy_in(zeros<float>(96));
     device.run("halves", {1}, {32}, 0, in, results);
     REQUIRE(device.copy_out<float>(results, 3) == std::vector<float>{0.8125f, 2.5f, 1.5f});
 }

@@ -19,8 +19,11 @@ int main(int count, char** files) {
         }
         for (const std::string& name : device.module->kernel_names()) {
             const auto* kernel = device.kernel(name);
-            if (kernel == nullptr) std::printf("%s: %s\n", files[i], device.error.c_str());
-            else std::printf("%s: %s: %u registers, %u bytes shared, %u local\n", files[i], name.c_str(), kernel->registers, kernel->static_shared, kernel->local_bytes);
+            if (kernel == nullptr)
+                std::printf("%s: %s\n", files[i], device.error.c_str());
+            else
+                std::printf("%s: %s: %u registers, %u bytes shared, %u local\n", files[i], name.c_str(),
+                            kernel->registers, kernel->static_shared, kernel->local_bytes);
             all = all && kernel != nullptr;
         }
     }

@@ -25,7 +25,8 @@ std::byte* Cta::State::global(Execution& x, int lane, uint64_t address, uint32_t
         return nullptr;
     }
     const Memory::Range& range = range_of(address);
-    if (range.state == Memory::State::kLive && range.holds(address, bytes)) return reinterpret_cast<std::byte*>(address);
+    if (range.state == Memory::State::kLive && range.holds(address, bytes))
+        return reinterpret_cast<std::byte*>(address);
     const bool freed = range.state == Memory::State::kFreed;
     // What begins in one live range may end in the next: tenants' memory is cut into many.
     if (range.state == Memory::State::kLive) {

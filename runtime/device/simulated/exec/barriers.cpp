@@ -2,25 +2,29 @@
 //
 // A barrier counts warps: one has arrived when all of its threads that have not exited are there, and
 // counts as 32 threads whatever it has. So exited threads are waited for by nobody.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "runtime/device/simulated/exec/families/synchronization.h"
 #include "runtime/device/simulated/exec/warp.h"
 
 namespace smt::runtime::device::simulated {
 
-void Cta::State::barrier_arrive(Execution& x, const Instruction& in, uint32_t id, uint32_t threads, bool wait, uint32_t votes) {
+void Cta::State::barrier_arrive(Execution& x, const Instruction& in, uint32_t id, uint32_t threads, bool wait,
+                                uint32_t votes) {
     const int lane = std::countr_zero(x.mask);
-    if (id >= barriers.size()) return fail(x, Fault::Kind::kBadBarrier, lane, Space::kNone, 0, 0, fmt::format("barrier {} does not exist", id));
+    if (id >= barriers.size())
+        return fail(x, Fault::Kind::kBadBarrier, lane, Space::kNone, 0, 0,
+                    fmt::format("barrier {} does not exist", id));
     if (threads % kLanes != 0)
         return fail(x, Fault::Kind::kBadBarrier, lane, Space::kNone, 0, 0,
                     fmt::format("barrier {} waits for {} threads, which is no multiple of 32", id, threads));
     Barrier& barrier = barriers[id];
     if (barrier.used && barrier.expected != threads)
-        return fail(x, Fault::Kind::kBadBarrier, lane, Space::kNone, 0, 0,
-                    fmt::format("barrier {} waits for {} threads and now for {}", id, barrier.expected, threads));
+        return fail(
+            x, Fault::Kind::kBadBarrier, lane, Space::kNone, 0, 0,
+            fmt::format("barrier {} waits for {} threads and now for {}", id, barrier.expected, threads));
     barrier.used = true;
     barrier.expected = threads;
     barrier.arrived[x.warp->number] |= x.mask;
@@ -71,7 +75,8 @@ void Cta::State::complete(Barrier& barrier, uint32_t id) {
         // Those that were released at the end of a branch's way are done there.
         for (size_t i = 0; i < warp.leaves.size();) {
             Group* group = warp.leaves[i];
-            if (group->state == Group::State::kRunnable && group->pc == group->meet && group->parent != nullptr) {
+            if (group->state == Group::State::kRunnable && group->pc == group->meet &&
+                group->parent != nullptr) {
                 settle(warp, group);
                 i = 0;
             } else {
@@ -89,7 +94,8 @@ void Cta::State::check_barriers() {
 
 // ---- within a warp
 
-void Cta::State::run_collective(Execution& x, const Instruction& in, const Collective& collective, uint32_t members) {
+void Cta::State::run_collective(Execution& x, const Instruction& in, const Collective& collective,
+                                uint32_t members) {
     Group& group = *x.group;
     // Threads of the group that the guard keeps away do not come later either.
     const uint32_t missing = members & x.warp->alive() & ~group.mask;
@@ -153,7 +159,7 @@ void Cta::State::check_collectives(Warp& warp) {
         for (size_t k = 0; k < count; ++k)
             if (partners[k]->pc == partners[k]->meet) settle(warp, partners[k]);
         pick(warp);
-        i = static_cast<size_t>(-1);   // the list has changed
+        i = static_cast<size_t>(-1);  // the list has changed
     }
 }
 

@@ -110,7 +110,14 @@ Step Cta::State::step(int number) {
     x.mask = group.mask;
     if (in.guarded) x.mask &= in.negated ? ~x.predicate(in.guard) : x.predicate(in.guard);
     x.left = false;
-    x.step = {Step::Result::kRan, in.unit, in.space, in.store, in.atomic, static_cast<uint8_t>(std::popcount(x.mask)), 0, 0};
+    x.step = {Step::Result::kRan,
+              in.unit,
+              in.space,
+              in.store,
+              in.atomic,
+              static_cast<uint8_t>(std::popcount(x.mask)),
+              0,
+              0};
     ++group.pc;
     ++steps;
     if (x.mask != 0 || in.always) in.run(x, in);
@@ -120,7 +127,8 @@ Step Cta::State::step(int number) {
         return x.step;
     }
     if (!x.left && group.pc == group.meet) settle(warp, &group);
-    if (warp.current == nullptr) x.step.result = warp.alive() == 0 ? Step::Result::kExited : Step::Result::kBarrier;
+    if (warp.current == nullptr)
+        x.step.result = warp.alive() == 0 ? Step::Result::kExited : Step::Result::kBarrier;
     return x.step;
 }
 
@@ -128,12 +136,18 @@ namespace {
 
 const char* name_of(Space space) {
     switch (space) {
-        case Space::kGlobal: return "global";
-        case Space::kLocal: return "local";
-        case Space::kShared: return "shared";
-        case Space::kConstant: return "constant";
-        case Space::kParameter: return "parameter";
-        case Space::kNone: break;
+        case Space::kGlobal:
+            return "global";
+        case Space::kLocal:
+            return "local";
+        case Space::kShared:
+            return "shared";
+        case Space::kConstant:
+            return "constant";
+        case Space::kParameter:
+            return "parameter";
+        case Space::kNone:
+            break;
     }
     return "";
 }
@@ -143,14 +157,20 @@ int result_of(Fault::Kind kind) {
     switch (kind) {
         case Fault::Kind::kOutOfBounds:
         case Fault::Kind::kFreed:
-        case Fault::Kind::kHeap: return 700;          // CUDA_ERROR_ILLEGAL_ADDRESS
-        case Fault::Kind::kMisaligned: return 716;    // CUDA_ERROR_MISALIGNED_ADDRESS
-        case Fault::Kind::kBadCall: return 718;       // CUDA_ERROR_INVALID_PC
-        case Fault::Kind::kBadBarrier: return 715;    // CUDA_ERROR_ILLEGAL_INSTRUCTION
-        case Fault::Kind::kAssert: return 710;        // CUDA_ERROR_ASSERT
+        case Fault::Kind::kHeap:
+            return 700;  // CUDA_ERROR_ILLEGAL_ADDRESS
+        case Fault::Kind::kMisaligned:
+            return 716;  // CUDA_ERROR_MISALIGNED_ADDRESS
+        case Fault::Kind::kBadCall:
+            return 718;  // CUDA_ERROR_INVALID_PC
+        case Fault::Kind::kBadBarrier:
+            return 715;  // CUDA_ERROR_ILLEGAL_INSTRUCTION
+        case Fault::Kind::kAssert:
+            return 710;  // CUDA_ERROR_ASSERT
         case Fault::Kind::kStackOverflow:
         case Fault::Kind::kBadBranch:
-        case Fault::Kind::kTrap: return 719;          // CUDA_ERROR_LAUNCH_FAILED
+        case Fault::Kind::kTrap:
+            return 719;  // CUDA_ERROR_LAUNCH_FAILED
     }
     return 719;
 }
@@ -172,9 +192,11 @@ void Cta::State::fail(Execution& x, Fault::Kind kind, int lane, Space space, uin
     made.bytes = bytes;
     made.result = result_of(kind);
     std::string access;
-    if (space != Space::kNone) access = fmt::format(" of {} bytes at {} address {:#x}", bytes, name_of(space), address);
-    made.message = fmt::format("{}{} in kernel {}, block ({},{},{}), thread ({},{},{}), PTX line {}", what, access, made.kernel, index.x,
-                               index.y, index.z, made.thread.x, made.thread.y, made.thread.z, made.line);
+    if (space != Space::kNone)
+        access = fmt::format(" of {} bytes at {} address {:#x}", bytes, name_of(space), address);
+    made.message = fmt::format("{}{} in kernel {}, block ({},{},{}), thread ({},{},{}), PTX line {}", what,
+                               access, made.kernel, index.x, index.y, index.z, made.thread.x, made.thread.y,
+                               made.thread.z, made.line);
     fault = std::move(made);
 }
 

@@ -1,9 +1,9 @@
 #include "runtime/device/simulated/exec/decoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
-
-#include <fmt/format.h>
 
 #include "runtime/device/simulated/exec/families/control.h"
 #include "runtime/device/simulated/exec/table.h"
@@ -58,12 +58,13 @@ Place Decoder::formal(const ptx::Variable& variable) {
         declare_registers(variable);
         const Register& made = scopes_.back().registers.at(variable.name);
         place.slot = Slot(Slot::Base::kVirtual, made.number);
-        if (ptx::bits(variable.type) == 1) place.bytes = 0;   // a predicate
+        if (ptx::bits(variable.type) == 1) place.bytes = 0;  // a predicate
         return place;
     }
     place.local = true;
     place.offset = frame_variable(place.bytes, std::max(8u, alignment_of(variable)));
-    scopes_.back().symbols[variable.name] = {Space::kLocal, place.offset, place.bytes, true, false, &variable};
+    scopes_.back().symbols[variable.name] = {Space::kLocal, place.offset, place.bytes,
+                                             true,          false,        &variable};
     return place;
 }
 
@@ -73,7 +74,8 @@ void Decoder::declare_parameters() {
         for (const ptx::Variable& parameter : function_.parameters) {
             const auto bytes = static_cast<uint32_t>(bytes_of(parameter));
             offset = round_up(offset, alignment_of(parameter));
-            scopes_.back().symbols[parameter.name] = {Space::kParameter, offset, bytes, false, false, &parameter};
+            scopes_.back().symbols[parameter.name] = {Space::kParameter, offset, bytes, false, false,
+                                                      &parameter};
             offset += bytes;
         }
         return;
@@ -101,7 +103,7 @@ void Decoder::declare_registers(const ptx::Variable& variable) {
 
 Symbol Decoder::shared_symbol(const ptx::Variable& variable) {
     const uint64_t bytes = bytes_of(variable);
-    const bool open = bytes == 0 && !variable.initializer;   // extern __shared__ T name[]
+    const bool open = bytes == 0 && !variable.initializer;  // extern __shared__ T name[]
     if (open || variable.linkage == ptx::Linkage::kExtern) {
         program_.dynamic_shared = true;
         program_.shared_alignment = std::max(program_.shared_alignment, alignment_of(variable));
@@ -118,17 +120,23 @@ Symbol Decoder::shared_symbol(const ptx::Variable& variable) {
 void Decoder::declare(const ptx::Variable& variable) {
     line_ = variable.line;
     switch (variable.space) {
-        case ptx::Space::kRegister: return declare_registers(variable);
-        case ptx::Space::kShared: scopes_.back().symbols[variable.name] = shared_symbol(variable); return;
+        case ptx::Space::kRegister:
+            return declare_registers(variable);
+        case ptx::Space::kShared:
+            scopes_.back().symbols[variable.name] = shared_symbol(variable);
+            return;
         case ptx::Space::kLocal:
         case ptx::Space::kParameter: {
             const auto bytes = static_cast<uint32_t>(bytes_of(variable));
-            const uint32_t alignment = std::max(variable.space == ptx::Space::kParameter ? 8u : 1u, alignment_of(variable));
-            scopes_.back().symbols[variable.name] = {Space::kLocal, frame_variable(bytes, alignment), bytes, !function_.kernel,
-                                                     false, &variable};
+            const uint32_t alignment =
+                std::max(variable.space == ptx::Space::kParameter ? 8u : 1u, alignment_of(variable));
+            scopes_.back().symbols[variable.name] = {
+                Space::kLocal, frame_variable(bytes, alignment), bytes, !function_.kernel, false, &variable};
             return;
         }
-        default: return refuse(fmt::format("variable {} in a function is not supported in its state space", variable.name));
+        default:
+            return refuse(
+                fmt::format("variable {} in a function is not supported in its state space", variable.name));
     }
 }
 
@@ -142,8 +150,10 @@ void Decoder::enter(const ptx::Scope& scope) {
             names.labels[label->name] = static_cast<uint32_t>(label_places_.size());
             label_places_.push_back(kNowhere);
         }
-        if (const auto* targets = std::get_if<ptx::Targets>(&statement)) names.targets[targets->name] = targets;
-        if (const auto* prototype = std::get_if<ptx::Prototype>(&statement)) names.prototypes[prototype->name] = prototype;
+        if (const auto* targets = std::get_if<ptx::Targets>(&statement))
+            names.targets[targets->name] = targets;
+        if (const auto* prototype = std::get_if<ptx::Prototype>(&statement))
+            names.prototypes[prototype->name] = prototype;
     }
 }
 
@@ -161,7 +171,8 @@ void Decoder::statement(const ptx::Statement& statement) {
     if (const auto* variable = std::get_if<ptx::Variable>(&statement)) return declare(*variable);
     if (const auto* inner = std::get_if<ptx::Scope>(&statement)) return walk(*inner);
     if (const auto* label = std::get_if<ptx::Label>(&statement))
-        label_places_[scopes_.back().labels.at(label->name)] = static_cast<uint32_t>(code_.instructions.size());
+        label_places_[scopes_.back().labels.at(label->name)] =
+            static_cast<uint32_t>(code_.instructions.size());
 }
 
 void Decoder::instruction(const ptx::Instruction& source) {
@@ -295,7 +306,8 @@ bool Decoder::leads_out(uint32_t place) const {
     const Note& note = notes_[place];
     if (place == code_.last()) return true;
     if (note.guarded) return false;
-    return note.flow == Flow::kLeave || (note.flow == Flow::kBranch && note.targets.size() == 1 && note.targets[0] == code_.last());
+    return note.flow == Flow::kLeave ||
+           (note.flow == Flow::kBranch && note.targets.size() == 1 && note.targets[0] == code_.last());
 }
 
 void Decoder::patch_targets() {
@@ -314,7 +326,8 @@ void Decoder::patch_targets() {
 
 void Decoder::patch_slots(const Allocation& allocation) {
     const auto patch = [&](Slot& slot) {
-        if (slot.base() == Slot::Base::kVirtual && slot != kSink) slot = Slot(Slot::Base::kFrame, allocation.offsets[slot.offset()]);
+        if (slot.base() == Slot::Base::kVirtual && slot != kSink)
+            slot = Slot(Slot::Base::kFrame, allocation.offsets[slot.offset()]);
     };
     for (Instruction& in : code_.instructions)
         for (Slot* slot : {&in.d, &in.a, &in.b, &in.c, &in.guard}) patch(*slot);
@@ -339,7 +352,8 @@ void Decoder::fill_facts(const Allocation& allocation) {
     const std::span<const uint16_t> all(code_.registers);
     for (size_t i = 0; i < notes_.size(); ++i) {
         const auto [begin, middle, end] = ends[i];
-        code_.facts.push_back({code_.instructions[i].unit, all.subspan(begin, middle - begin), all.subspan(middle, end - middle)});
+        code_.facts.push_back({code_.instructions[i].unit, all.subspan(begin, middle - begin),
+                               all.subspan(middle, end - middle)});
     }
 }
 

@@ -22,19 +22,19 @@ namespace smt::runtime::device::simulated {
 // What a name stands for when it is no register.
 struct Symbol {
     Space space = Space::kNone;
-    uint64_t address = 0;          // global: the address; shared, local, parameter: an offset
+    uint64_t address = 0;  // global: the address; shared, local, parameter: an offset
     uint64_t bytes = 0;
-    bool in_frame = false;         // local: counted from the variables of this call
-    bool dynamic_shared = false;   // counted from the end of the static variables
+    bool in_frame = false;        // local: counted from the variables of this call
+    bool dynamic_shared = false;  // counted from the end of the static variables
     const ptx::Variable* variable = nullptr;
 };
 
 // An address operand: base (absent: none) + offset, perhaps in the frame.
 struct Address {
     std::optional<Slot> base;
-    bool wide = true;              // base holds 64 bits, not 32
+    bool wide = true;  // base holds 64 bits, not 32
     int64_t offset = 0;
-    Symbol symbol;                 // of space kNone: there is none
+    Symbol symbol;  // of space kNone: there is none
 };
 
 class Decoder {
@@ -47,7 +47,7 @@ public:
     // (`width` tells). Immediates take the type's form, special registers are read as the type.
     Slot read(const ptx::Operand& operand, ptx::Type type);
     Slot read_any(const ptx::Operand& operand, ptx::Type type, int* width);
-    Slot read_predicate(const ptx::Operand& operand);   // handles !p
+    Slot read_predicate(const ptx::Operand& operand);  // handles !p
     Slot write(const ptx::Operand& operand, ptx::Type type);
     Slot write_any(const ptx::Operand& operand, ptx::Type type, int* width);
     Slot write_predicate(const ptx::Operand& operand);
@@ -58,10 +58,10 @@ public:
     Slot constant128(uint64_t low, uint64_t high);
     Slot predicate_constant(bool value);
     std::optional<uint64_t> immediate(const ptx::Operand& operand) const;
-    int register_width(const ptx::Operand& operand);    // 0: no register; 1: a predicate
+    int register_width(const ptx::Operand& operand);  // 0: no register; 1: a predicate
 
-    Slot temporary(int width);                          // 1: a predicate
-    Slot carry();                                       // the condition code's CF, read and written
+    Slot temporary(int width);  // 1: a predicate
+    Slot carry();               // the condition code's CF, read and written
     void reads(Slot slot);
     void writes(Slot slot);
     // An instruction before the one being decoded.
@@ -70,10 +70,10 @@ public:
     uint32_t list(const std::vector<Slot>& slots);
     void branch_to(Instruction& in, const std::string& label);
     void flow(Flow kind) { note_.flow = kind; }
-    void leave(Instruction& in);                        // a branch to the last instruction
+    void leave(Instruction& in);  // a branch to the last instruction
     const ptx::Targets* targets(const std::string& name) const;
     const ptx::Prototype* prototype(const std::string& name) const;
-    uint32_t table(const std::vector<std::string>& labels);   // its number in Code::tables
+    uint32_t table(const std::vector<std::string>& labels);  // its number in Code::tables
 
     std::optional<Symbol> find_symbol(const std::string& name) const;
     std::optional<uint32_t> find_function(const std::string& name) const;
@@ -97,12 +97,12 @@ private:
     struct Names {
         std::unordered_map<std::string, Register> registers;
         std::unordered_map<std::string, Symbol> symbols;
-        std::unordered_map<std::string, uint32_t> labels;   // numbers
+        std::unordered_map<std::string, uint32_t> labels;  // numbers
         std::unordered_map<std::string, const ptx::Targets*> targets;
         std::unordered_map<std::string, const ptx::Prototype*> prototypes;
     };
     template <class T>
-    const T* find(std::unordered_map<std::string, T> Names::* which, const std::string& name) const {
+    const T* find(std::unordered_map<std::string, T> Names::*which, const std::string& name) const {
         for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
             if (auto at = ((*scope).*which).find(name); at != ((*scope).*which).end()) return &at->second;
         return nullptr;
@@ -138,13 +138,13 @@ private:
     uint32_t part_ = 0;
     std::vector<Names> scopes_;
     std::vector<Virtual> virtuals_;
-    std::vector<uint32_t> entry_, leaving_;      // registers alive at the beginning and at the end
+    std::vector<uint32_t> entry_, leaving_;  // registers alive at the beginning and at the end
     std::optional<Slot> carry_;
-    std::vector<Note> notes_;                    // of each instruction
-    Note note_;                                  // of the one being decoded
+    std::vector<Note> notes_;  // of each instruction
+    Note note_;                // of the one being decoded
     const ptx::Instruction* source_ = nullptr;
     int line_ = 0;
-    std::vector<uint32_t> label_places_;         // by the label's number
+    std::vector<uint32_t> label_places_;  // by the label's number
     std::map<std::tuple<uint64_t, uint64_t, int>, Slot> constants_;
     std::optional<LoadError> error_;
 };

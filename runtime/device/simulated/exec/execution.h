@@ -20,13 +20,13 @@ struct Warp;
 struct Group;
 
 struct Execution {
-    std::array<std::byte*, 4> bases{};   // by Slot::Base
-    uint32_t mask = 0;                   // lanes that execute: active and past the guard
+    std::array<std::byte*, 4> bases{};  // by Slot::Base
+    uint32_t mask = 0;                  // lanes that execute: active and past the guard
     Warp* warp = nullptr;
     Group* group = nullptr;
     Cta::State* cta = nullptr;
-    Step step;                           // filled in by handlers that know more than the decoder
-    bool left = false;                   // the handler has settled where the group goes on
+    Step step;          // filled in by handlers that know more than the decoder
+    bool left = false;  // the handler has settled where the group goes on
 
     template <class T>
     T* at(Slot slot) const {
@@ -39,7 +39,7 @@ struct Execution {
         old = (old & ~mask) | (value & mask);
     }
     template <class T>
-    T uniform(Slot slot) const {         // of the first active lane
+    T uniform(Slot slot) const {  // of the first active lane
         return at<T>(slot)[std::countr_zero(mask)];
     }
 };
@@ -66,7 +66,11 @@ void lanewise(Execution& x, const Instruction& in, std::index_sequence<I...>) {
     const Slot slots[] = {in.a, in.b, in.c};
     D* d = x.at<D>(in.d);
     const auto run = [&](D* to, const S*... s) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
         for (int i = 0; i < kLanes; ++i) to[i] = F{}(s[i]...);
     };
     if (x.mask == kAll) {

@@ -9,21 +9,21 @@ namespace {
 
 struct Block {
     uint32_t begin = 0;
-    uint32_t end = 0;                    // one past the last instruction
-    std::vector<uint32_t> successors;    // blocks
+    uint32_t end = 0;                  // one past the last instruction
+    std::vector<uint32_t> successors;  // blocks
     std::vector<uint32_t> predecessors;
 };
 
 struct Graph {
     std::vector<Block> blocks;
-    std::vector<uint32_t> block_of;      // of each instruction
+    std::vector<uint32_t> block_of;  // of each instruction
 };
 
 Graph build(const std::vector<Note>& notes) {
     const auto size = static_cast<uint32_t>(notes.size());
     std::vector<bool> leader(size + 1, false);
     leader[0] = leader[size] = true;
-    leader[size - 1] = true;   // the way out stands alone
+    leader[size - 1] = true;  // the way out stands alone
     for (uint32_t i = 0; i < size; ++i) {
         if (notes[i].flow == Flow::kNext) continue;
         leader[i + 1] = true;
@@ -44,7 +44,8 @@ Graph build(const std::vector<Note>& notes) {
         const bool falls = last.flow == Flow::kNext || last.guarded;
         if (falls && block.end < size) block.successors.push_back(b + 1);
         std::sort(block.successors.begin(), block.successors.end());
-        block.successors.erase(std::unique(block.successors.begin(), block.successors.end()), block.successors.end());
+        block.successors.erase(std::unique(block.successors.begin(), block.successors.end()),
+                               block.successors.end());
     }
     for (uint32_t b = 0; b < graph.blocks.size(); ++b)
         for (uint32_t next : graph.blocks[b].successors) graph.blocks[next].predecessors.push_back(b);
@@ -56,8 +57,8 @@ Graph build(const std::vector<Note>& notes) {
 // for nothing: their threads never come back.
 class PostDominators {
 public:
-    explicit PostDominators(const Graph& graph) : graph_(graph), order_(graph.blocks.size(), kNowhere),
-                                                  dominator_(graph.blocks.size(), kNowhere) {
+    explicit PostDominators(const Graph& graph)
+        : graph_(graph), order_(graph.blocks.size(), kNowhere), dominator_(graph.blocks.size(), kNowhere) {
         const auto root = static_cast<uint32_t>(graph.blocks.size()) - 1;
         number(root);
         dominator_[root] = root;
@@ -71,7 +72,7 @@ public:
     uint32_t of(uint32_t block) const { return dominator_[block]; }
 
 private:
-    void number(uint32_t root) {   // postorder over predecessors, without recursion
+    void number(uint32_t root) {  // postorder over predecessors, without recursion
         std::vector<std::pair<uint32_t, size_t>> stack{{root, 0}};
         std::vector<bool> seen(graph_.blocks.size(), false);
         seen[root] = true;
@@ -123,7 +124,7 @@ void step_back(const Note& note, Bits& live) {
 }
 
 struct Liveness {
-    std::vector<Bits> out;   // of each block
+    std::vector<Bits> out;  // of each block
 };
 
 Liveness find_liveness(const Graph& graph, const std::vector<Note>& notes, size_t registers,
@@ -157,7 +158,9 @@ Liveness find_liveness(const Graph& graph, const std::vector<Note>& notes, size_
 }
 
 uint32_t words_of(int width) { return width == 1 ? 0 : width <= 32 ? 1 : static_cast<uint32_t>(width) / 32; }
-uint32_t bytes_of(int width) { return width == 1 ? 4 : static_cast<uint32_t>(width <= 16 ? 16 : width) / 8 * 32; }
+uint32_t bytes_of(int width) {
+    return width == 1 ? 4 : static_cast<uint32_t>(width <= 16 ? 16 : width) / 8 * 32;
+}
 
 struct Interval {
     uint32_t first = kNowhere;
@@ -239,11 +242,11 @@ Allocation allocate(const std::vector<Note>& notes, const std::vector<Virtual>& 
     // Places of one width only ever hold values of that width, so two operands of an instruction
     // are the same place or do not overlap at all.
     struct Pool {
-        std::multimap<uint32_t, uint32_t> busy;   // last point -> place
+        std::multimap<uint32_t, uint32_t> busy;  // last point -> place
         std::vector<uint32_t> free;
         std::vector<uint16_t> numbers;
     };
-    std::map<uint32_t, Pool> pools;               // by bytes of a place
+    std::map<uint32_t, Pool> pools;  // by bytes of a place
     std::map<uint32_t, std::vector<uint32_t>> members;
     uint16_t next_number = 0;
     std::vector<uint32_t> place(virtuals.size(), 0);

@@ -8,20 +8,20 @@
 namespace smt::runtime::device::simulated {
 
 enum class Flow : uint8_t {
-    kNext,      // to the next instruction
-    kBranch,    // to the targets, and to the next one if guarded
-    kLeave,     // nowhere: exit, trap
+    kNext,    // to the next instruction
+    kBranch,  // to the targets, and to the next one if guarded
+    kLeave,   // nowhere: exit, trap
 };
 
 struct Note {
-    std::vector<uint32_t> reads, writes;   // virtual registers
-    std::vector<uint32_t> targets;         // of kBranch
+    std::vector<uint32_t> reads, writes;  // virtual registers
+    std::vector<uint32_t> targets;        // of kBranch
     Flow flow = Flow::kNext;
-    bool guarded = false;                  // a guarded write keeps the old value of other threads
+    bool guarded = false;  // a guarded write keeps the old value of other threads
 };
 
 struct Virtual {
-    int width = 32;        // 1: a predicate
+    int width = 32;  // 1: a predicate
 };
 
 inline constexpr uint32_t kNowhere = 0xffff'ffffu;
@@ -31,10 +31,10 @@ inline constexpr uint32_t kNowhere = 0xffff'ffffu;
 std::vector<uint32_t> reconvergence(const std::vector<Note>& notes);
 
 struct Allocation {
-    std::vector<uint32_t> offsets;     // of each virtual register in the frame, in bytes
-    std::vector<uint16_t> numbers;     // its place, for a scoreboard: equal exactly if offsets are
+    std::vector<uint32_t> offsets;  // of each virtual register in the frame, in bytes
+    std::vector<uint16_t> numbers;  // its place, for a scoreboard: equal exactly if offsets are
     uint32_t frame_bytes = 0;
-    uint32_t live_words = 0;           // most 32-bit values alive at once
+    uint32_t live_words = 0;  // most 32-bit values alive at once
 };
 
 // Threads of a warp may be at different places, but each has its own lane of every register and never

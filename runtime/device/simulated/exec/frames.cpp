@@ -11,7 +11,7 @@ uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * 
 
 // One value from a place of one frame to a place of another, for the lanes of a mask.
 struct End {
-    const Execution* x;      // whose bases hold the slots
+    const Execution* x;  // whose bases hold the slots
     const Frame* frame;
 };
 
@@ -21,9 +21,10 @@ std::byte* lane_of(const End& end, const Place& place, Warp& warp, int lane) {
     return end.x->at<std::byte>(place.slot) + stride * static_cast<size_t>(lane);
 }
 
-void pass(Warp& warp, uint32_t mask, const End& from, const Place& source, const End& to, const Place& target) {
+void pass(Warp& warp, uint32_t mask, const End& from, const Place& source, const End& to,
+          const Place& target) {
     if (!target.local && target.slot == kSink) return;
-    if (source.bytes == 0 && !source.local && !target.local) {   // a predicate
+    if (source.bytes == 0 && !source.local && !target.local) {  // a predicate
         uint32_t& old = to.x->predicate(target.slot);
         old = (old & ~mask) | (from.x->predicate(source.slot) & mask);
         return;
@@ -33,7 +34,8 @@ void pass(Warp& warp, uint32_t mask, const End& from, const Place& source, const
         // A variable may be longer than a piece of local memory: byte by byte is right everywhere.
         if (source.local && target.local) {
             for (uint32_t i = 0; i < bytes; ++i)
-                *warp.local.at(lane, to.frame->variables + target.offset + i) = *warp.local.at(lane, from.frame->variables + source.offset + i);
+                *warp.local.at(lane, to.frame->variables + target.offset + i) =
+                    *warp.local.at(lane, from.frame->variables + source.offset + i);
             return;
         }
         std::memcpy(lane_of(to, target, warp, lane), lane_of(from, source, warp, lane), bytes);
@@ -74,7 +76,8 @@ Frame* Cta::State::new_frame(const Code& code) {
 void Cta::State::release(Frame* frame) {
     while (frame != nullptr && --frame->users == 0) {
         Frame* caller = frame->caller;
-        if (!frame->code->kernel) idle_blocks_[static_cast<size_t>(frame->size_class)].push_back(frame->registers);
+        if (!frame->code->kernel)
+            idle_blocks_[static_cast<size_t>(frame->size_class)].push_back(frame->registers);
         idle_frames_.push_back(frame);
         frame = caller;
     }
@@ -84,14 +87,15 @@ bool Cta::State::push_frame(Execution& x, Warp& warp, Group& group, const Code& 
     Frame* caller = group.frame;
     Frame* frame = new_frame(code);
     frame->users = 1;
-    frame->caller = caller;       // the group's place in it becomes the frame's
+    frame->caller = caller;  // the group's place in it becomes the frame's
     frame->call = &call;
     frame->return_to = group.pc;
     frame->saved_meet = group.meet;
     frame->variables = round_up(caller->top, 16);
     frame->top = frame->variables + code.local_bytes;
     if (!warp.local.grow(frame->top)) {
-        fail(x, Fault::Kind::kStackOverflow, std::countr_zero(group.mask), Space::kNone, 0, 0, "stack overflow");
+        fail(x, Fault::Kind::kStackOverflow, std::countr_zero(group.mask), Space::kNone, 0, 0,
+             "stack overflow");
         return false;
     }
     Execution inside = x;
@@ -115,8 +119,9 @@ void Cta::State::pop_frame(Execution& x, Warp& warp, Group& group) {
     group.frame = frame->caller;
     bind(outside, warp, group);
     for (size_t i = 0; i < code.results.size() && i < frame->call->results.size(); ++i)
-        pass(warp, group.mask, {&x, frame}, code.results[i], {&outside, frame->caller}, frame->call->results[i]);
-    ++frame->caller->users;   // the group is in it now, and not in the callee's
+        pass(warp, group.mask, {&x, frame}, code.results[i], {&outside, frame->caller},
+             frame->call->results[i]);
+    ++frame->caller->users;  // the group is in it now, and not in the callee's
     release(frame);
 }
 

@@ -67,7 +67,7 @@ void Cta::State::branch(Execution& x, uint32_t taken, uint32_t target, uint32_t 
         diverge(*x.warp, group, ways, meet);
     }
     if (backward && ++x.warp->turns > (x.warp->spins ? kLittlePatience : kPatience)) {
-        if (!x.left && group.pc == group.meet) return;   // it ends here anyway
+        if (!x.left && group.pc == group.meet) return;  // it ends here anyway
         yield(*x.warp);
     }
 }
@@ -76,7 +76,8 @@ void Cta::State::diverge(Warp& warp, Group& group, std::span<const Way> ways, ui
     if (meet == group.meet || meet == kNowhere) {
         // Siblings: the group takes the last way itself.
         for (size_t i = 0; i + 1 < ways.size(); ++i) {
-            if (ways[i].pc == group.meet && group.parent != nullptr) continue;   // already there: its parent has them
+            if (ways[i].pc == group.meet && group.parent != nullptr)
+                continue;  // already there: its parent has them
             Group* sibling = new_group();
             *sibling = group;
             sibling->mask = ways[i].mask;
@@ -123,7 +124,7 @@ void Cta::State::leave_parent(Warp& warp, Group* parent) {
 void Cta::State::settle(Warp& warp, Group* group) {
     Group* parent = group->parent;
     if (group->pc == group->meet && parent != nullptr) {
-        end_group(warp, group);   // the parent has its threads
+        end_group(warp, group);  // the parent has its threads
         leave_parent(warp, parent);
         warp.turns = 0;
     }
@@ -134,7 +135,7 @@ void Cta::State::exit_threads(Warp& warp, Group& group, uint32_t lanes) {
     warp.exited |= lanes;
     group.mask &= ~lanes;
     if (group.mask == 0) {
-        Group* parent = group.parent;   // before the group is reused
+        Group* parent = group.parent;  // before the group is reused
         end_group(warp, &group);
         leave_parent(warp, parent);
     }
@@ -161,7 +162,8 @@ void Cta::State::dissolve(Warp& warp, Group& parent) {
         if (parent.parent != nullptr) ++parent.parent->children;
         // A child inside a call ends at the meeting place when it is back in the parent's frame.
         uint32_t* meet = &group.meet;
-        for (Frame* frame = group.frame; frame != parent.frame; frame = frame->caller) meet = &frame->saved_meet;
+        for (Frame* frame = group.frame; frame != parent.frame; frame = frame->caller)
+            meet = &frame->saved_meet;
         *meet = parent.meet;
     }
     parent.children = 0;

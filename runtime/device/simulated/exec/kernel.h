@@ -14,7 +14,7 @@
 #include "runtime/device/simulated/exec/memory.h"
 
 namespace smt::ptx {
-struct Module;   // rewriter/ptx/syntax.h
+struct Module;  // rewriter/ptx/syntax.h
 }
 
 namespace smt::runtime::device::simulated {
@@ -28,7 +28,7 @@ struct Dim3 {
     bool operator==(const Dim3&) const = default;
 };
 
-struct Code;   // the decoded instructions of one function: code.h
+struct Code;  // the decoded instructions of one function: code.h
 
 struct Kernel {
     struct Parameter {
@@ -38,15 +38,15 @@ struct Kernel {
 
     std::string name;
     std::vector<Parameter> parameters;
-    uint32_t parameter_bytes = 0;      // of the whole buffer
-    uint32_t static_shared = 0;        // bytes
-    uint32_t shared_alignment = 16;    // where dynamic shared memory begins
-    uint32_t local_bytes = 0;          // per thread: its variables and those of what it calls (without recursion)
-    uint32_t registers = 0;            // per thread: a liveness estimate rounded up to 8, or .maxnreg
-    uint32_t max_threads = 1024;       // per block: .maxntid or .reqntid, else 1024
-    Dim3 required_block{0, 0, 0};      // .reqntid; zeros: none
-    uint32_t min_blocks = 0;           // .minnctapersm
-    uint32_t barriers = 0;             // named barriers used, 16 when an index is not a constant
+    uint32_t parameter_bytes = 0;    // of the whole buffer
+    uint32_t static_shared = 0;      // bytes
+    uint32_t shared_alignment = 16;  // where dynamic shared memory begins
+    uint32_t local_bytes = 0;      // per thread: its variables and those of what it calls (without recursion)
+    uint32_t registers = 0;        // per thread: a liveness estimate rounded up to 8, or .maxnreg
+    uint32_t max_threads = 1024;   // per block: .maxntid or .reqntid, else 1024
+    Dim3 required_block{0, 0, 0};  // .reqntid; zeros: none
+    uint32_t min_blocks = 0;       // .minnctapersm
+    uint32_t barriers = 0;         // named barriers used, 16 when an index is not a constant
     const Code* code = nullptr;
 };
 
@@ -55,7 +55,7 @@ struct Global {
     uint64_t address = 0;
     uint64_t bytes = 0;
     bool constant = false;
-    bool managed = false;    // .attribute(.managed)
+    bool managed = false;  // .attribute(.managed)
 };
 
 // Why a module or a function cannot be used, in words, with the PTX line (0: none in particular).
@@ -65,22 +65,24 @@ struct LoadError {
 };
 
 // One or several parsed modules, linked into device memory: variables are placed and initialised at
-// load, functions are decoded at first use, so that one exotic kernel does not spoil a library.
+// load, functions are decoded at first use, so that one exotic kernel does not spoil a library. One
+// thread at a time uses a Module; its Kernels are constant.
 class Module {
 public:
-    static std::variant<std::unique_ptr<Module>, LoadError> load(std::vector<ptx::Module> parts, Memory& memory);
+    static std::variant<std::unique_ptr<Module>, LoadError> load(std::vector<ptx::Module> parts,
+                                                                 Memory& memory);
     ~Module();
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;
 
-    std::vector<std::string> kernel_names() const;   // in order of the text
+    std::vector<std::string> kernel_names() const;  // in order of the text
     // Decodes the kernel and everything it can reach. The error names the instruction and its line.
     std::variant<const Kernel*, LoadError> kernel(std::string_view name);
 
     const std::vector<Global>& globals() const;
     const Global* global(std::string_view name) const;
 
-    struct Linked;   // module.cpp
+    struct Linked;  // module.cpp
 
 private:
     explicit Module(std::unique_ptr<Linked> linked);

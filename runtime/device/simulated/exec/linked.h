@@ -19,8 +19,8 @@ struct Module::Linked {
     ~Linked();
 
     struct Function {
-        const ptx::Function* definition = nullptr;    // null: only declared
-        const ptx::Function* declaration = nullptr;   // any of them
+        const ptx::Function* definition = nullptr;   // null: only declared
+        const ptx::Function* declaration = nullptr;  // any of them
         uint32_t part = 0;
         Builtin builtin = Builtin::kNone;
         bool address_taken = false;
@@ -28,7 +28,7 @@ struct Module::Linked {
     struct Variable {
         const ptx::Variable* variable = nullptr;
         uint32_t part = 0;
-        uint64_t address = 0;     // of .global and .const
+        uint64_t address = 0;  // of .global and .const
         uint64_t bytes = 0;
     };
     struct Names {
@@ -50,8 +50,8 @@ struct Module::Linked {
     std::vector<ptx::Module> parts;
     std::vector<Function> functions;
     std::vector<Variable> variables;
-    std::vector<Names> local;      // names of each part that nobody else sees
-    Names shared;                  // the others
+    std::vector<Names> local;  // names of each part that nobody else sees
+    Names shared;              // the others
     std::vector<Global> globals;
     std::map<std::string, Loaded, std::less<>> kernels;
 

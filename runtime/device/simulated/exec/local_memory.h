@@ -10,7 +10,7 @@ namespace smt::runtime::device::simulated {
 
 class LocalMemory {
 public:
-    static constexpr uint32_t kMost = 512 << 10;   // per thread, as on hardware
+    static constexpr uint32_t kMost = 512 << 10;  // per thread, as on hardware
 
     bool grow(uint32_t bytes) {
         if (bytes > kMost) return false;

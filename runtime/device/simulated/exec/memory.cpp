@@ -11,14 +11,15 @@ namespace {
 // Address space for memory of our own; pages come when they are touched.
 constexpr uint64_t kReserved = 64ull << 30;
 constexpr uint64_t kPlaces[] = {0x6e00'0000'0000, 0x6d00'0000'0000, 0x6c00'0000'0000, 0x5a00'0000'0000};
-constexpr uint64_t kGuard = 4096;   // never live: what runs off an end is not in the next range
+constexpr uint64_t kGuard = 4096;  // never live: what runs off an end is not in the next range
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 uint64_t reserve() {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     for (uint64_t place : kPlaces) {
-        void* at = mmap(reinterpret_cast<void*>(place), kReserved, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+        void* at = mmap(reinterpret_cast<void*>(place), kReserved, PROT_READ | PROT_WRITE,
+                        flags | MAP_FIXED_NOREPLACE, -1, 0);
         if (at == reinterpret_cast<void*>(place)) return place;
         if (at != MAP_FAILED) munmap(at, kReserved);
     }

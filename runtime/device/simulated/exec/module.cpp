@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "runtime/device/simulated/exec/decoder.h"
 #include "runtime/device/simulated/exec/initializer.h"
@@ -13,14 +13,17 @@ namespace {
 
 uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
-const std::map<std::string, Builtin, std::less<>> kBuiltins = {
-    {"vprintf", Builtin::kPrintf}, {"malloc", Builtin::kMalloc},
-    {"free", Builtin::kFree},      {"__assertfail", Builtin::kAssert}};
+const std::map<std::string, Builtin, std::less<>> kBuiltins = {{"vprintf", Builtin::kPrintf},
+                                                               {"malloc", Builtin::kMalloc},
+                                                               {"free", Builtin::kFree},
+                                                               {"__assertfail", Builtin::kAssert}};
 
 bool seen_outside(ptx::Linkage linkage) { return linkage != ptx::Linkage::kInternal; }
 
 Dim3 three(const ptx::Directive& directive) {
-    const auto at = [&](size_t i) { return i < directive.values.size() ? static_cast<uint32_t>(directive.values[i]) : 1; };
+    const auto at = [&](size_t i) {
+        return i < directive.values.size() ? static_cast<uint32_t>(directive.values[i]) : 1;
+    };
     return {at(0), at(1), at(2)};
 }
 
@@ -67,7 +70,8 @@ void describe(const ptx::Function& function, const Program& program, Kernel& ker
         kernel.required_block = three(*required);
         kernel.max_threads = static_cast<uint32_t>(std::min<uint64_t>(1024, kernel.required_block.count()));
     }
-    if (const auto* least = function.find(ptx::Directive::Kind::kMinnctapersm); least && !least->values.empty())
+    if (const auto* least = function.find(ptx::Directive::Kind::kMinnctapersm);
+        least && !least->values.empty())
         kernel.min_blocks = static_cast<uint32_t>(least->values[0]);
     // Two words more than are alive: an assembler needs some for addresses and constants.
     kernel.registers = std::clamp(round_up(most_words(program) + 2, 8), 16u, 255u);
@@ -79,7 +83,7 @@ void describe(const ptx::Function& function, const Program& program, Kernel& ker
 
 uint64_t bytes_of(const ptx::Variable& variable) {
     uint64_t bytes = std::max(1, ptx::bits(variable.type) / 8);
-    if (ptx::bits(variable.type) == 0) bytes = 8;   // a handle
+    if (ptx::bits(variable.type) == 0) bytes = 8;  // a handle
     bytes *= static_cast<uint64_t>(variable.vector);
     for (uint64_t dimension : variable.dimensions) bytes *= dimension;
     return bytes;
@@ -102,7 +106,8 @@ std::optional<LoadError> Module::Linked::add(uint32_t part, const ptx::Function&
     if (fresh) functions.push_back({nullptr, &function, part, Builtin::kNone, false});
     Function& entry = functions[at->second];
     if (!function.body) {
-        if (auto known = kBuiltins.find(function.name); known != kBuiltins.end()) entry.builtin = known->second;
+        if (auto known = kBuiltins.find(function.name); known != kBuiltins.end())
+            entry.builtin = known->second;
         return std::nullopt;
     }
     if (entry.definition != nullptr) {
@@ -125,10 +130,12 @@ std::optional<LoadError> Module::Linked::add(uint32_t part, const ptx::Variable&
     }
     Variable& entry = variables[at->second];
     if (variable.linkage == ptx::Linkage::kExtern) return std::nullopt;
-    const bool replaces = entry.variable->linkage == ptx::Linkage::kExtern ||
-                          (entry.variable->linkage != ptx::Linkage::kVisible && variable.linkage == ptx::Linkage::kVisible);
+    const bool replaces =
+        entry.variable->linkage == ptx::Linkage::kExtern ||
+        (entry.variable->linkage != ptx::Linkage::kVisible && variable.linkage == ptx::Linkage::kVisible);
     const bool weaker = variable.linkage == ptx::Linkage::kWeak || variable.linkage == ptx::Linkage::kCommon;
-    if (!replaces && !weaker) return LoadError{variable.line, fmt::format("{} is defined twice", variable.name)};
+    if (!replaces && !weaker)
+        return LoadError{variable.line, fmt::format("{} is defined twice", variable.name)};
     if (replaces) entry = {&variable, part, 0, bytes_of(variable)};
     return std::nullopt;
 }
@@ -145,7 +152,9 @@ std::optional<LoadError> Module::Linked::add_names(uint32_t part) {
         const auto* alias = std::get_if<ptx::Alias>(&declaration);
         if (alias == nullptr) continue;
         auto target = find_function(part, alias->target);
-        if (!target) return LoadError{alias->line, fmt::format("{} is an alias of {}, which is not defined", alias->name, alias->target)};
+        if (!target)
+            return LoadError{alias->line, fmt::format("{} is an alias of {}, which is not defined",
+                                                      alias->name, alias->target)};
         shared.functions[alias->name] = *target;
     }
     return std::nullopt;
@@ -159,20 +168,25 @@ std::optional<uint32_t> Module::Linked::find_function(uint32_t part, const std::
 
 const Module::Linked::Variable* Module::Linked::find_variable(uint32_t part, const std::string& name) const {
     for (const Names* names : {&local[part], &shared})
-        if (auto at = names->variables.find(name); at != names->variables.end()) return &variables[at->second];
+        if (auto at = names->variables.find(name); at != names->variables.end())
+            return &variables[at->second];
     return nullptr;
 }
 
 std::optional<LoadError> Module::Linked::place(Variable& variable) {
     const ptx::Space space = variable.variable->space;
-    if (space != ptx::Space::kGlobal && space != ptx::Space::kConstant && space != ptx::Space::kTexture) return std::nullopt;
+    if (space != ptx::Space::kGlobal && space != ptx::Space::kConstant && space != ptx::Space::kTexture)
+        return std::nullopt;
     const std::string& name = variable.variable->name;
     if (variable.variable->linkage == ptx::Linkage::kExtern)
-        return LoadError{variable.variable->line, fmt::format("{} is declared .extern and defined nowhere", name)};
+        return LoadError{variable.variable->line,
+                         fmt::format("{} is declared .extern and defined nowhere", name)};
     if (variable.bytes == 0) variable.bytes = initialised_bytes(*variable.variable);
-    variable.address = memory.obtain(std::max<uint64_t>(variable.bytes, 1), std::max(256u, alignment_of(*variable.variable)));
+    variable.address = memory.obtain(std::max<uint64_t>(variable.bytes, 1),
+                                     std::max(256u, alignment_of(*variable.variable)));
     if (variable.address == 0)
-        return LoadError{variable.variable->line, fmt::format("no memory for {} ({} bytes)", name, variable.bytes)};
+        return LoadError{variable.variable->line,
+                         fmt::format("no memory for {} ({} bytes)", name, variable.bytes)};
     const auto managed = [](const ptx::Attribute& attribute) { return attribute.name == "managed"; };
     const auto& attributes = variable.variable->attributes;
     globals.push_back({name, variable.address, variable.bytes, space == ptx::Space::kConstant,
@@ -196,14 +210,17 @@ std::optional<LoadError> Module::Linked::link() {
 std::optional<LoadError> Module::Linked::initialise(const Variable& variable) {
     if (!variable.variable->initializer) return std::nullopt;
     const auto address = [&](const std::string& name) -> std::optional<uint64_t> {
-        if (const Variable* other = find_variable(variable.part, name); other != nullptr && other->address != 0) return other->address;
+        if (const Variable* other = find_variable(variable.part, name);
+            other != nullptr && other->address != 0)
+            return other->address;
         if (auto number = find_function(variable.part, name)) {
             functions[*number].address_taken = true;
             return function_address(*number);
         }
         return std::nullopt;
     };
-    return write_initializer(*variable.variable, reinterpret_cast<std::byte*>(variable.address), variable.bytes, address);
+    return write_initializer(*variable.variable, reinterpret_cast<std::byte*>(variable.address),
+                             variable.bytes, address);
 }
 
 namespace {
@@ -251,7 +268,8 @@ bool Module::Linked::decode_reachable(Program& program, uint32_t from, std::opti
         code->builtin = function.builtin;
         if (function.builtin == Builtin::kNone) {
             if (function.definition == nullptr) {
-                error = LoadError{function.declaration->line, fmt::format("{} is called and defined nowhere", code->name)};
+                error = LoadError{function.declaration->line,
+                                  fmt::format("{} is called and defined nowhere", code->name)};
                 return false;
             }
             Decoder decoder(*this, program, *function.definition, *code);
@@ -287,8 +305,9 @@ const Module::Linked::Loaded& Module::Linked::load(const std::string& name, uint
                 program->refusals[i] = fmt::format("line {}: {}", error->line, error->message);
         }
     }
-    program->shared_bytes = program->dynamic_shared ? round_up(program->shared_bytes, std::max(16u, program->shared_alignment))
-                                                    : program->shared_bytes;
+    program->shared_bytes = program->dynamic_shared
+                                ? round_up(program->shared_bytes, std::max(16u, program->shared_alignment))
+                                : program->shared_bytes;
     loaded.kernel = std::make_unique<Kernel>();
     loaded.kernel->name = name;
     loaded.kernel->code = program->functions[number].get();
@@ -302,7 +321,8 @@ const Module::Linked::Loaded& Module::Linked::load(const std::string& name, uint
 Module::Module(std::unique_ptr<Linked> linked) : linked_(std::move(linked)) {}
 Module::~Module() = default;
 
-std::variant<std::unique_ptr<Module>, LoadError> Module::load(std::vector<ptx::Module> parts, Memory& memory) {
+std::variant<std::unique_ptr<Module>, LoadError> Module::load(std::vector<ptx::Module> parts,
+                                                              Memory& memory) {
     auto linked = std::make_unique<Linked>(memory);
     linked->parts = std::move(parts);
     for (const ptx::Module& part : linked->parts)
@@ -316,7 +336,8 @@ std::vector<std::string> Module::kernel_names() const {
     for (const ptx::Module& part : linked_->parts)
         for (const ptx::Declaration& declaration : part.declarations)
             if (const auto* function = std::get_if<ptx::Function>(&declaration))
-                if (function->kernel && function->body && std::find(names.begin(), names.end(), function->name) == names.end())
+                if (function->kernel && function->body &&
+                    std::find(names.begin(), names.end(), function->name) == names.end())
                     names.push_back(function->name);
     return names;
 }
@@ -325,7 +346,9 @@ std::variant<const Kernel*, LoadError> Module::kernel(std::string_view name) {
     const std::string key(name);
     for (uint32_t part = 0; part < linked_->parts.size(); ++part) {
         auto number = linked_->find_function(part, key);
-        if (!number || linked_->functions[*number].definition == nullptr || !linked_->functions[*number].definition->kernel) continue;
+        if (!number || linked_->functions[*number].definition == nullptr ||
+            !linked_->functions[*number].definition->kernel)
+            continue;
         const Linked::Loaded& loaded = linked_->load(key, *number);
         if (loaded.error) return *loaded.error;
         return loaded.kernel.get();

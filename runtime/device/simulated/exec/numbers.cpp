@@ -33,10 +33,14 @@ bool rounds_up(const Cut& cut, bool negative, Rounding rounding) {
     switch (rounding) {
         case Rounding::kNearestEven:
             return cut.rest == Rest::kAboveHalf || (cut.rest == Rest::kHalf && (cut.kept & 1) != 0);
-        case Rounding::kNearestAway: return cut.rest >= Rest::kHalf;
-        case Rounding::kTowardZero: return false;
-        case Rounding::kDown: return negative;
-        case Rounding::kUp: return !negative;
+        case Rounding::kNearestAway:
+            return cut.rest >= Rest::kHalf;
+        case Rounding::kTowardZero:
+            return false;
+        case Rounding::kDown:
+            return negative;
+        case Rounding::kUp:
+            return !negative;
     }
     return false;
 }
@@ -81,12 +85,14 @@ Number from_integer(uint64_t magnitude, bool negative) {
 uint64_t pack(const Number& number, Format format, Rounding rounding, bool saturate_finite) {
     uint64_t sign = number.negative ? format.sign() : 0;
     switch (number.kind) {
-        case Number::Kind::kZero: return sign;
+        case Number::Kind::kZero:
+            return sign;
         case Number::Kind::kNan:
             return format.width() == 64 ? 0x7ff8000000000000ull : format.sign() - 1;
         case Number::Kind::kInfinite:
             return sign | (saturate_finite ? format.largest() : format.infinity());
-        case Number::Kind::kFinite: break;
+        case Number::Kind::kFinite:
+            break;
     }
     int lowest = 1 - format.bias();
     bool subnormal = number.exponent < lowest;
@@ -95,7 +101,8 @@ uint64_t pack(const Number& number, Format format, Rounding rounding, bool satur
     uint64_t kept = part.kept + (rounds_up(part, number.negative, rounding) ? 1 : 0);
     // Without its leading bit the significand adds to the exponent field; a carry into it is right.
     uint64_t biased = subnormal ? 0 : static_cast<uint64_t>(number.exponent + format.bias() - 1);
-    if (!subnormal && number.exponent > format.bias()) return sign | overflow(number.negative, format, rounding, saturate_finite);
+    if (!subnormal && number.exponent > format.bias())
+        return sign | overflow(number.negative, format, rounding, saturate_finite);
     uint64_t bits = (biased << format.fraction_bits) + kept;
     if (bits >= format.infinity()) bits = overflow(number.negative, format, rounding, saturate_finite);
     return sign | bits;
@@ -113,7 +120,7 @@ Number to_integral(const Number& number, Rounding rounding) {
 uint64_t to_integer(const Number& number, Rounding rounding, int width, bool is_signed) {
     uint64_t all = width == 64 ? ~0ull : (1ull << width) - 1;
     uint64_t most = is_signed ? all >> 1 : all;
-    uint64_t least = is_signed && number.negative ? most + 1 : 0;   // magnitude of the smallest
+    uint64_t least = is_signed && number.negative ? most + 1 : 0;  // magnitude of the smallest
     if (number.kind == Number::Kind::kNan || number.kind == Number::Kind::kZero) return 0;
     Number whole = to_integral(number, rounding);
     if (whole.kind == Number::Kind::kZero) return 0;
@@ -138,12 +145,14 @@ uint16_t float_to_half(float value) {
 #if defined(__F16C__)
     return static_cast<uint16_t>(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
 #else
-    return static_cast<uint16_t>(pack(unpack(std::bit_cast<uint32_t>(value), kSingle), kHalf, Rounding::kNearestEven));
+    return static_cast<uint16_t>(
+        pack(unpack(std::bit_cast<uint32_t>(value), kSingle), kHalf, Rounding::kNearestEven));
 #endif
 }
 
 uint16_t double_to_half(double value) {
-    return static_cast<uint16_t>(pack(unpack(std::bit_cast<uint64_t>(value), kDouble), kHalf, Rounding::kNearestEven));
+    return static_cast<uint16_t>(
+        pack(unpack(std::bit_cast<uint64_t>(value), kDouble), kHalf, Rounding::kNearestEven));
 }
 
 uint16_t float_to_brain(float value) {
@@ -153,7 +162,8 @@ uint16_t float_to_brain(float value) {
 }
 
 uint16_t double_to_brain(double value) {
-    return static_cast<uint16_t>(pack(unpack(std::bit_cast<uint64_t>(value), kDouble), kBrain, Rounding::kNearestEven));
+    return static_cast<uint16_t>(
+        pack(unpack(std::bit_cast<uint64_t>(value), kDouble), kBrain, Rounding::kNearestEven));
 }
 
 double add_to_odd(double a, double b) {

@@ -22,7 +22,7 @@ struct Format {
 };
 inline constexpr Format kHalf{5, 10};
 inline constexpr Format kBrain{8, 7};
-inline constexpr Format kTensor{8, 10};   // tf32, without the 13 bits below
+inline constexpr Format kTensor{8, 10};  // tf32, without the 13 bits below
 inline constexpr Format kSingle{8, 23};
 inline constexpr Format kDouble{11, 52};
 
@@ -30,7 +30,7 @@ struct Number {
     enum class Kind : uint8_t { kZero, kFinite, kInfinite, kNan };
     Kind kind = Kind::kZero;
     bool negative = false;
-    bool sticky = false;   // something non-zero lies below the significand
+    bool sticky = false;  // something non-zero lies below the significand
     int exponent = 0;
     uint64_t significand = 0;
 };
@@ -47,10 +47,10 @@ uint64_t to_integer(const Number& number, Rounding rounding, int width, bool is_
 Number to_integral(const Number& number, Rounding rounding);
 
 float half_to_float(uint16_t bits);
-uint16_t float_to_half(float value);      // to nearest even
+uint16_t float_to_half(float value);  // to nearest even
 uint16_t double_to_half(double value);
 inline float brain_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-uint16_t float_to_brain(float value);     // to nearest even
+uint16_t float_to_brain(float value);  // to nearest even
 uint16_t double_to_brain(double value);
 
 // The sum rounded to odd, so that rounding it once more to a narrower format is exact.

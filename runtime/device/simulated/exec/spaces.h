@@ -10,7 +10,7 @@ inline constexpr uint64_t kWindowBytes = 1ull << 40;
 inline constexpr uint64_t kSharedWindow = 0x8100'0000'0000;
 inline constexpr uint64_t kLocalWindow = 0x8200'0000'0000;
 inline constexpr uint64_t kParameterWindow = 0x8300'0000'0000;
-inline constexpr uint64_t kFunctionWindow = 0x8400'0000'0000;   // "addresses" of functions, for calls only
+inline constexpr uint64_t kFunctionWindow = 0x8400'0000'0000;  // "addresses" of functions, for calls only
 
 inline bool in_window(uint64_t address, uint64_t window) { return address - window < kWindowBytes; }
 

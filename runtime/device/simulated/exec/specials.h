@@ -7,11 +7,44 @@ namespace smt::runtime::device::simulated {
 
 // 32 bits a lane.
 enum class WarpValue : uint32_t {
-    kTidX, kTidY, kTidZ, kLane, kWarp, kMaskEq, kMaskLe, kMaskLt, kMaskGe, kMaskGt, kCount
+    kTidX,
+    kTidY,
+    kTidZ,
+    kLane,
+    kWarp,
+    kMaskEq,
+    kMaskLe,
+    kMaskLt,
+    kMaskGe,
+    kMaskGt,
+    kCount
 };
 enum class CtaValue : uint32_t {
-    kNtidX, kNtidY, kNtidZ, kCtaX, kCtaY, kCtaZ, kNctaX, kNctaY, kNctaZ, kWarps, kSm, kSms, kGridLow, kGridHigh,
-    kSharedTotal, kSharedDynamic, kDynamicBase, kEnvironment1, kEnvironment2, kReserved0, kReserved1, kReservedEnd, kZero, kOne, kCount
+    kNtidX,
+    kNtidY,
+    kNtidZ,
+    kCtaX,
+    kCtaY,
+    kCtaZ,
+    kNctaX,
+    kNctaY,
+    kNctaZ,
+    kWarps,
+    kSm,
+    kSms,
+    kGridLow,
+    kGridHigh,
+    kSharedTotal,
+    kSharedDynamic,
+    kDynamicBase,
+    kEnvironment1,
+    kEnvironment2,
+    kReserved0,
+    kReserved1,
+    kReservedEnd,
+    kZero,
+    kOne,
+    kCount
 };
 
 // Shared memory that the system keeps for itself, used by cooperative groups: two equal parts behind
@@ -19,7 +52,9 @@ enum class CtaValue : uint32_t {
 inline constexpr uint32_t kReservedBytes = 1024;
 
 inline constexpr uint32_t kValueBytes = 4 * kLanes;
-inline Slot slot_of(WarpValue value) { return {Slot::Base::kWarp, static_cast<uint32_t>(value) * kValueBytes}; }
+inline Slot slot_of(WarpValue value) {
+    return {Slot::Base::kWarp, static_cast<uint32_t>(value) * kValueBytes};
+}
 inline Slot slot_of(CtaValue value) { return {Slot::Base::kCta, static_cast<uint32_t>(value) * kValueBytes}; }
 
 }  // namespace smt::runtime::device::simulated

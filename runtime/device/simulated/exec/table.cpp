@@ -1,10 +1,10 @@
 #include "runtime/device/simulated/exec/table.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
-
-#include <fmt/format.h>
 
 namespace smt::runtime::device::simulated {
 namespace {
@@ -24,7 +24,7 @@ bool fits(const Row& row, const ptx::Instruction& source) {
     const auto has = [](const TypeSet& set, ptx::Type type) { return set[static_cast<size_t>(type)]; };
     if (source.types.empty()) return row.first.none();
     if (!has(row.first, source.types[0])) return false;
-    if (source.types.size() == 1) return true;   // the row's decode() asks for the second if it must
+    if (source.types.size() == 1) return true;  // the row's decode() asks for the second if it must
     return has(row.second, source.types[1]);
 }
 
@@ -32,8 +32,11 @@ std::string why_not(const ptx::Instruction& source, const std::vector<const Row*
     if (candidates.empty()) return "the simulated device does not execute this instruction";
     for (ptx::Modifier modifier : source.modifiers) {
         bool known = false;
-        for (const Row* row : candidates) known |= row->required[static_cast<size_t>(modifier)] || row->allowed[static_cast<size_t>(modifier)];
-        if (!known) return fmt::format("the simulated device does not execute it with .{}", ptx::name(modifier));
+        for (const Row* row : candidates)
+            known |=
+                row->required[static_cast<size_t>(modifier)] || row->allowed[static_cast<size_t>(modifier)];
+        if (!known)
+            return fmt::format("the simulated device does not execute it with .{}", ptx::name(modifier));
     }
     return "the simulated device does not execute this combination of types and modifiers";
 }
@@ -73,8 +76,10 @@ ModifierSet modifiers(const char* names) {
 const std::vector<Row>& instruction_table() {
     static const std::vector<Row> rows = [] {
         std::vector<Row> all;
-        for (auto* add : {add_integer, add_extended, add_bits, add_dot, add_floating, add_approximate, add_half, add_compare, add_convert,
-                          add_move, add_access, add_copy, add_atomic, add_control, add_synchronization, add_warp_wide, add_video})
+        for (auto* add :
+             {add_integer, add_extended, add_bits, add_fields, add_dot, add_floating, add_approximate,
+              add_half, add_compare, add_select, add_convert, add_move, add_access, add_copy, add_atomic,
+              add_control, add_synchronization, add_warp_wide, add_video})
             add(all);
         return all;
     }();
@@ -97,21 +102,27 @@ const Row* find_row(const ptx::Instruction& source, Decoder& decoder) {
 std::string instruction_document() {
     std::string text =
         "# PTX instructions of the simulated device\n\n"
-        "Printed from the table that the decoder works with: `build/bin/ptx_instructions > docs/ptx-instructions.md`. "
+        "Printed from the table that the decoder works with: `build/bin/ptx_instructions > "
+        "docs/ptx-instructions.md`. "
         "What does not stand here is refused by name when a kernel that uses it is loaded.\n";
     const char* family = "";
     for (const Row& row : instruction_table()) {
         if (std::string_view(family) != row.family) {
             family = row.family;
-            text += fmt::format("\n## {}\n\n| instruction | modifiers | types | source types | note |\n|---|---|---|---|---|\n", family);
+            text += fmt::format(
+                "\n## {}\n\n| instruction | modifiers | types | source types | note "
+                "|\n|---|---|---|---|---|\n",
+                family);
         }
-        const auto modifier = [](size_t i) { return i == 0 ? "shape" : ptx::name(static_cast<ptx::Modifier>(i)); };
+        const auto modifier = [](size_t i) {
+            return i == 0 ? "shape" : ptx::name(static_cast<ptx::Modifier>(i));
+        };
         const auto type = [](size_t i) { return ptx::name(static_cast<ptx::Type>(i)); };
         std::string opcode = ptx::name(row.opcode);
         const std::string always = spelled(row.required, modifier);
         if (!always.empty()) opcode += fmt::format(" {}", always);
-        text += fmt::format("| `{}` | {} | {} | {} | {} |\n", opcode, spelled(row.allowed, modifier), spelled(row.first, type),
-                            spelled(row.second, type), row.note);
+        text += fmt::format("| `{}` | {} | {} | {} | {} |\n", opcode, spelled(row.allowed, modifier),
+                            spelled(row.first, type), spelled(row.second, type), row.note);
     }
     return text;
 }

@@ -21,14 +21,14 @@ ModifierSet modifiers(const char* names);
 struct Row {
     const char* family;
     ptx::Opcode opcode;
-    ModifierSet required;    // all of these, or the row is another form of the instruction
-    ModifierSet allowed;     // these as well
-    TypeSet first;           // of the first type; none: the instruction has no type
-    TypeSet second;          // of the second; none: it has at most one
+    ModifierSet required;  // all of these, or the row is another form of the instruction
+    ModifierSet allowed;   // these as well
+    TypeSet first;         // of the first type; none: the instruction has no type
+    TypeSet second;        // of the second; none: it has at most one
     Unit unit;
     // Fills in handler, operands and whatever else differs from an Instruction's defaults.
     void (*decode)(Decoder&, const ptx::Instruction&, Instruction&);
-    const char* note = "";   // for the documentation
+    const char* note = "";  // for the documentation
 };
 
 const std::vector<Row>& instruction_table();
@@ -43,11 +43,13 @@ std::string instruction_document();
 void add_integer(std::vector<Row>& rows);
 void add_extended(std::vector<Row>& rows);
 void add_bits(std::vector<Row>& rows);
+void add_fields(std::vector<Row>& rows);
 void add_dot(std::vector<Row>& rows);
 void add_floating(std::vector<Row>& rows);
 void add_approximate(std::vector<Row>& rows);
 void add_half(std::vector<Row>& rows);
 void add_compare(std::vector<Row>& rows);
+void add_select(std::vector<Row>& rows);
 void add_convert(std::vector<Row>& rows);
 void add_move(std::vector<Row>& rows);
 void add_access(std::vector<Row>& rows);

@@ -33,7 +33,7 @@ uint16_t distinct_of(uint32_t mask, F value) {
 // One phase: some lanes, each with `words` words from its address on.
 uint16_t passes_of(const uint64_t* addresses, uint32_t mask, uint32_t words) {
     uint64_t first = ~0ull;
-    bool in_line = true;   // lane after lane, or all the same: the usual cases
+    bool in_line = true;  // lane after lane, or all the same: the usual cases
     bool same = true;
     uint64_t expected = 0;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
@@ -44,7 +44,7 @@ uint16_t passes_of(const uint64_t* addresses, uint32_t mask, uint32_t words) {
         expected = word + words;
     }
     if (in_line || same) return 1;
-    std::array<std::array<uint64_t, 32>, 32> held;   // words by bank
+    std::array<std::array<uint64_t, 32>, 32> held;  // words by bank
     std::array<uint8_t, 32> count{};
     uint16_t most = 0;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
@@ -52,7 +52,8 @@ uint16_t passes_of(const uint64_t* addresses, uint32_t mask, uint32_t words) {
             const uint64_t word = addresses[std::countr_zero(rest)] / 4 + w;
             const size_t bank = word % 32;
             const auto begin = held[bank].begin();
-            if (std::find(begin, begin + count[bank], word) != begin + count[bank] || count[bank] == 32) continue;
+            if (std::find(begin, begin + count[bank], word) != begin + count[bank] || count[bank] == 32)
+                continue;
             held[bank][count[bank]++] = word;
             most = std::max<uint16_t>(most, count[bank]);
         }
@@ -78,7 +79,8 @@ uint16_t count_passes(const uint64_t* addresses, uint32_t mask, uint32_t bytes) 
 }
 
 uint16_t count_local_sectors(const uint64_t* addresses, uint32_t mask, uint32_t bytes) {
-    const uint16_t sectors = distinct_of(mask, [&](int lane) { return (addresses[lane] / 4 * 32 + static_cast<uint64_t>(lane)) * 4 >> 5; });
+    const uint16_t sectors = distinct_of(
+        mask, [&](int lane) { return (addresses[lane] / 4 * 32 + static_cast<uint64_t>(lane)) * 4 >> 5; });
     return static_cast<uint16_t>(sectors * std::max(1u, bytes / 4));
 }
 

@@ -30,9 +30,9 @@ namespace smt::runtime::device::simulated {
 struct Frame {
     const Code* code = nullptr;
     std::byte* registers = nullptr;
-    uint32_t variables = 0;       // where they begin in local memory
-    uint32_t top = 0;             // where they and what alloca gave end
-    uint32_t users = 0;           // groups that are in it
+    uint32_t variables = 0;  // where they begin in local memory
+    uint32_t top = 0;        // where they and what alloca gave end
+    uint32_t users = 0;      // groups that are in it
     Frame* caller = nullptr;
     const Call* call = nullptr;
     uint32_t return_to = 0;
@@ -46,24 +46,24 @@ struct Group {
     const Code* code = nullptr;
     Frame* frame = nullptr;
     uint32_t pc = 0;
-    uint32_t mask = 0;            // may hold threads that have exited while it is a parent
-    uint32_t meet = kNowhere;     // in the code of its frame: where it ends
+    uint32_t mask = 0;         // may hold threads that have exited while it is a parent
+    uint32_t meet = kNowhere;  // in the code of its frame: where it ends
     Group* parent = nullptr;
     uint32_t children = 0;
-    const Instruction* waits_at = nullptr;   // kAtBarrier, kAtSync
-    uint32_t waiting = 0;         // threads that execute it
-    uint32_t members = 0;         // kAtSync: who is to come
+    const Instruction* waits_at = nullptr;  // kAtBarrier, kAtSync
+    uint32_t waiting = 0;                   // threads that execute it
+    uint32_t members = 0;                   // kAtSync: who is to come
     uint32_t barrier = 0;
 };
 
 struct Warp {
     uint32_t number = 0;
-    uint32_t present = 0;         // threads that the block has here
+    uint32_t present = 0;  // threads that the block has here
     uint32_t exited = 0;
-    uint32_t turns = 0;           // backward branches since another group ran
-    bool spins = false;           // its threads have waited for each other in a loop
-    Group* current = nullptr;     // null: none can run
-    std::vector<Group*> leaves;   // groups that are no parents
+    uint32_t turns = 0;          // backward branches since another group ran
+    bool spins = false;          // its threads have waited for each other in a loop
+    Group* current = nullptr;    // null: none can run
+    std::vector<Group*> leaves;  // groups that are no parents
     LocalMemory local;
     alignas(64) std::array<uint32_t, static_cast<size_t>(WarpValue::kCount) * kLanes> values{};
 
@@ -71,18 +71,18 @@ struct Warp {
 };
 
 struct Barrier {
-    std::vector<uint32_t> arrived;   // threads, by warp
-    uint32_t expected = 0;           // threads; 0: all of the CTA
-    uint32_t votes = 0;              // of bar.red: true predicates
+    std::vector<uint32_t> arrived;  // threads, by warp
+    uint32_t expected = 0;          // threads; 0: all of the CTA
+    uint32_t votes = 0;             // of bar.red: true predicates
     uint32_t voters = 0;
     bool used = false;
 };
 
 // An instruction that several threads of a warp execute together (shfl, vote, ...).
 struct Exchange {
-    uint32_t lanes = 0;              // that take part
+    uint32_t lanes = 0;  // that take part
     uint32_t predicates = 0;
-    uint32_t results = 0;            // predicates, of each lane
+    uint32_t results = 0;  // predicates, of each lane
     std::array<uint64_t, kLanes> a{}, d{};
     std::array<uint32_t, kLanes> b{}, c{};
 };
@@ -96,7 +96,7 @@ struct Cta::State {
     State(const Launch& launch, Dim3 index, Memory& memory, Environment& environment);
 
     Step step(int warp);
-    void bind(Execution& x, Warp& warp, Group& group) const;   // operands of that group
+    void bind(Execution& x, Warp& warp, Group& group) const;  // operands of that group
 
     // Groups (groups.cpp)
     struct Way {
@@ -108,18 +108,19 @@ struct Cta::State {
     void exit_threads(Warp& warp, Group& group, uint32_t lanes);
     Group* child_of(Warp& warp, Group& parent, uint32_t mask, uint32_t pc, uint32_t meet);
     void pick(Warp& warp);
-    void settle(Warp& warp, Group* group);   // ends groups that have arrived at their meeting place
+    void settle(Warp& warp, Group* group);  // ends groups that have arrived at their meeting place
     void yield(Warp& warp);
     bool unstick(Warp& warp);
 
     // Frames (frames.cpp)
     bool push_frame(Execution& x, Warp& warp, Group& group, const Code& code, const Call& call);
     void pop_frame(Execution& x, Warp& warp, Group& group);
-    void release(Frame* frame);      // one user less; frees it and its callers when it was the last
+    void release(Frame* frame);  // one user less; frees it and its callers when it was the last
     Frame* new_frame(const Code& code);
 
     // Barriers and collectives (barriers.cpp)
-    void barrier_arrive(Execution& x, const Instruction& in, uint32_t id, uint32_t threads, bool wait, uint32_t votes);
+    void barrier_arrive(Execution& x, const Instruction& in, uint32_t id, uint32_t threads, bool wait,
+                        uint32_t votes);
     void check_barriers();
     void run_collective(Execution& x, const Instruction& in, const Collective& collective, uint32_t members);
     void check_collectives(Warp& warp);
@@ -130,9 +131,10 @@ struct Cta::State {
     std::byte* local_at(Execution& x, int lane, uint64_t address, uint32_t bytes);
     std::byte* parameter_at(Execution& x, int lane, uint64_t address, uint32_t bytes);
     std::byte* generic_at(Execution& x, int lane, uint64_t address, uint32_t bytes, Space* space = nullptr);
-    const Memory::Range& range_of(uint64_t address);   // from the cache, or asked for
+    const Memory::Range& range_of(uint64_t address);  // from the cache, or asked for
 
-    void fail(Execution& x, Fault::Kind kind, int lane, Space space, uint64_t address, uint32_t bytes, const std::string& what);
+    void fail(Execution& x, Fault::Kind kind, int lane, Space space, uint64_t address, uint32_t bytes,
+              const std::string& what);
     Dim3 thread_index(const Warp& warp, int lane) const;
 
     const Launch& launch;
@@ -144,7 +146,7 @@ struct Cta::State {
     std::array<Barrier, 16> barriers;
     std::optional<Fault> fault;
     uint32_t runnable = 0;
-    uint32_t living = 0;              // warps that have not exited
+    uint32_t living = 0;  // warps that have not exited
     uint64_t steps = 0;
     Execution x;
     alignas(64) std::array<uint32_t, static_cast<size_t>(CtaValue::kCount) * kLanes> values{};
@@ -165,7 +167,7 @@ private:
     std::deque<Frame> frames_;
     std::vector<Frame*> idle_frames_;
     std::vector<std::unique_ptr<std::byte[]>> blocks_;
-    std::array<std::vector<std::byte*>, 32> idle_blocks_;   // by size class
+    std::array<std::vector<std::byte*>, 32> idle_blocks_;  // by size class
     std::array<Memory::Range, 4> ranges_{};
     uint32_t next_range_ = 0;
     uint64_t ranges_generation_ = 0;

@@ -33,11 +33,13 @@ void load(Execution& x, const Instruction& in) {
     const uint32_t width = in.target & 0xff;
     const Slot* slots = &x.group->code->slots[in.list];
     T values[8][kLanes];
-    const bool all = where.together;   // inactive lanes then have an address that may be read, too
+    const bool all = where.together;  // inactive lanes then have an address that may be read, too
     for (int k = 0; k < in.count; ++k) {
         const size_t at = sizeof(T) * static_cast<size_t>(k);
         if (all)
-            for (int i = 0; i < kLanes; ++i) std::memcpy(&values[k][i], reinterpret_cast<const void*>(where.base + addresses[i] + at), sizeof(T));
+            for (int i = 0; i < kLanes; ++i)
+                std::memcpy(&values[k][i], reinterpret_cast<const void*>(where.base + addresses[i] + at),
+                            sizeof(T));
         else
             for_lanes(x.mask, [&](int i) { std::memcpy(&values[k][i], where.pointers[i] + at, sizeof(T)); });
     }
@@ -73,35 +75,49 @@ void store(Execution& x, const Instruction& in) {
     for (int k = 0; k < in.count; ++k) {
         const size_t at = sizeof(T) * static_cast<size_t>(k);
         const std::byte* values = x.at<std::byte>(slots[k]);
-        for_lanes(x.mask, [&](int i) { std::memcpy(where.at(i, addresses) + at, values + width * static_cast<size_t>(i), sizeof(T)); });
+        for_lanes(x.mask, [&](int i) {
+            std::memcpy(where.at(i, addresses) + at, values + width * static_cast<size_t>(i), sizeof(T));
+        });
     }
 }
 
 template <class F>
 Handler for_memory(Type type, F f) {
     switch (type) {
-        case Type::kS8: return f.template operator()<int8_t>();
+        case Type::kS8:
+            return f.template operator()<int8_t>();
         case Type::kB8:
-        case Type::kU8: return f.template operator()<uint8_t>();
-        case Type::kS16: return f.template operator()<int16_t>();
-        case Type::kS32: return f.template operator()<int32_t>();
-        default: break;
+        case Type::kU8:
+            return f.template operator()<uint8_t>();
+        case Type::kS16:
+            return f.template operator()<int16_t>();
+        case Type::kS32:
+            return f.template operator()<int32_t>();
+        default:
+            break;
     }
     switch (ptx::bits(type)) {
-        case 16: return f.template operator()<uint16_t>();
-        case 32: return f.template operator()<uint32_t>();
-        case 64: return f.template operator()<uint64_t>();
-        case 128: return f.template operator()<U128>();
-        default: return nullptr;
+        case 16:
+            return f.template operator()<uint16_t>();
+        case 32:
+            return f.template operator()<uint32_t>();
+        case 64:
+            return f.template operator()<uint64_t>();
+        case 128:
+            return f.template operator()<U128>();
+        default:
+            return nullptr;
     }
 }
 
 std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
-    return operand.kind == ptx::Operand::Kind::kVector ? operand.elements : std::vector<ptx::Operand>{operand};
+    return operand.kind == ptx::Operand::Kind::kVector ? operand.elements
+                                                       : std::vector<ptx::Operand>{operand};
 }
 
 // The elements' slots, all of one width, which goes into the target.
-bool list_elements(Decoder& d, const ptx::Instruction& s, const ptx::Operand& operand, Instruction& in, bool write) {
+bool list_elements(Decoder& d, const ptx::Instruction& s, const ptx::Operand& operand, Instruction& in,
+                   bool write) {
     const auto elements = elements_of(operand);
     if (static_cast<int>(elements.size()) != s.vector_width()) {
         d.refuse("as many elements as the vector has belong here");
@@ -115,7 +131,8 @@ bool list_elements(Decoder& d, const ptx::Instruction& s, const ptx::Operand& op
             continue;
         }
         int own = 0;
-        slots.push_back(write ? d.write_any(element, s.types[0], &own) : d.read_any(element, s.types[0], &own));
+        slots.push_back(write ? d.write_any(element, s.types[0], &own)
+                              : d.read_any(element, s.types[0], &own));
         if (width != 0 && own != width) d.refuse("elements of different widths are not supported");
         width = own;
     }
@@ -170,27 +187,36 @@ void decode_policy(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_access(std::vector<Row>& rows) {
     const char* family = "Loads and stores";
-    const auto row = [&](Opcode opcode, const char* allowed, const char* first, auto decode, const char* note = "") {
-        rows.push_back({family, opcode, {}, modifiers(allowed), types(first), {}, Unit::kMemory, decode, note});
+    const auto row = [&](Opcode opcode, const char* allowed, const char* first, auto decode,
+                         const char* note = "") {
+        rows.push_back(
+            {family, opcode, {}, modifiers(allowed), types(first), {}, Unit::kMemory, decode, note});
     };
     const char* all = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64";
     row(Opcode::kLd,
-        "weak volatile relaxed acquire mmio ca cg cs lu cv nc v2 v4 v8 cta cluster gpu sys const global local param param::entry "
-        "param::func shared shared::cta shared::cluster L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
-        "L1::no_allocate L2::cache_hint L2::64B L2::128B L2::256B L2::evict_normal L2::evict_first L2::evict_last",
+        "weak volatile relaxed acquire mmio ca cg cs lu cv nc v2 v4 v8 cta cluster gpu sys const global "
+        "local param param::entry "
+        "param::func shared shared::cta shared::cluster L1::evict_normal L1::evict_unchanged L1::evict_first "
+        "L1::evict_last "
+        "L1::no_allocate L2::cache_hint L2::64B L2::128B L2::256B L2::evict_normal L2::evict_first "
+        "L2::evict_last",
         all, decode_load, "every access is sequentially consistent; hints mean nothing");
     row(Opcode::kLdu, "global v2 v4", all, decode_load);
     row(Opcode::kSt,
-        "weak volatile relaxed release mmio wb cg cs wt v2 v4 v8 cta cluster gpu sys global local param param::func shared shared::cta "
-        "shared::cluster L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate L2::cache_hint "
+        "weak volatile relaxed release mmio wb cg cs wt v2 v4 v8 cta cluster gpu sys global local param "
+        "param::func shared shared::cta "
+        "shared::cluster L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate "
+        "L2::cache_hint "
         "L2::evict_normal L2::evict_first L2::evict_last",
         all, decode_store);
-    row(Opcode::kPrefetch, "global local L1 L2 L2::evict_last L2::evict_normal", "", decode_hint, "does nothing");
+    row(Opcode::kPrefetch, "global local L1 L2 L2::evict_last L2::evict_normal", "", decode_hint,
+        "does nothing");
     row(Opcode::kPrefetchu, "L1", "", decode_hint, "does nothing");
     row(Opcode::kApplypriority, "global L2::evict_normal", "", decode_hint, "does nothing");
     row(Opcode::kDiscard, "global L2", "", decode_hint, "does nothing");
-    row(Opcode::kCreatepolicy, "fractional range cvt L2 global L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged", "b64", decode_policy,
-        "gives 0, which nothing looks at");
+    row(Opcode::kCreatepolicy,
+        "fractional range cvt L2 global L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
+        "b64", decode_policy, "gives 0, which nothing looks at");
 }
 
 }  // namespace smt::runtime::device::simulated

@@ -7,10 +7,12 @@ namespace {
 
 Space stated_space(const ptx::Instruction& s) {
     if (s.has(Modifier::kGlobal)) return Space::kGlobal;
-    if (s.has(Modifier::kShared) || s.has(Modifier::kSharedCta) || s.has(Modifier::kSharedCluster)) return Space::kShared;
+    if (s.has(Modifier::kShared) || s.has(Modifier::kSharedCta) || s.has(Modifier::kSharedCluster))
+        return Space::kShared;
     if (s.has(Modifier::kLocal)) return Space::kLocal;
     if (s.has(Modifier::kConst)) return Space::kConstant;
-    if (s.has(Modifier::kParam) || s.has(Modifier::kParamEntry) || s.has(Modifier::kParamFunc)) return Space::kParameter;
+    if (s.has(Modifier::kParam) || s.has(Modifier::kParamEntry) || s.has(Modifier::kParamFunc))
+        return Space::kParameter;
     return Space::kNone;
 }
 
@@ -33,7 +35,8 @@ Bounds bounds_of(const uint64_t* addresses) {
 bool all_global(Execution& x, const Bounds& bounds, uint32_t bytes) {
     if ((bounds.bits & (bytes - 1)) != 0) return false;
     const Memory::Range& range = x.cta->range_of(bounds.least);
-    return range.state == Memory::State::kLive && range.holds(bounds.least, bytes) && range.holds(bounds.most, bytes);
+    return range.state == Memory::State::kLive && range.holds(bounds.least, bytes) &&
+           range.holds(bounds.most, bytes);
 }
 
 bool all_shared(const Execution& x, const Bounds& bounds, uint32_t bytes) {
@@ -83,9 +86,11 @@ void locate_generic(Execution& x, uint64_t* addresses, uint32_t bytes, Located& 
         return locate_shared(x, addresses, bytes, where);
     }
     Space space = Space::kGlobal;
-    one_by_one(x, where, [&](int lane) { return x.cta->generic_at(x, lane, addresses[lane], bytes, &space); });
+    one_by_one(x, where,
+               [&](int lane) { return x.cta->generic_at(x, lane, addresses[lane], bytes, &space); });
     x.step.space = space;
-    x.step.transactions = space == Space::kLocal ? count_local_sectors(addresses, x.mask, bytes) : count_sectors(addresses, x.mask);
+    x.step.transactions = space == Space::kLocal ? count_local_sectors(addresses, x.mask, bytes)
+                                                 : count_sectors(addresses, x.mask);
 }
 
 }  // namespace
@@ -97,8 +102,10 @@ void decode_address(Decoder& d, const ptx::Instruction& s, const ptx::Operand& o
     const Space symbol = address.symbol.space;
     if (symbol != Space::kNone) {
         // What a .param names is a kernel's parameter, or a variable of a call, which is in local memory.
-        const bool fits = space == Space::kNone || space == symbol || (space == Space::kParameter && symbol == Space::kLocal) ||
-                          (space == Space::kGlobal && symbol == Space::kConstant) || (space == Space::kConstant && symbol == Space::kGlobal);
+        const bool fits = space == Space::kNone || space == symbol ||
+                          (space == Space::kParameter && symbol == Space::kLocal) ||
+                          (space == Space::kGlobal && symbol == Space::kConstant) ||
+                          (space == Space::kConstant && symbol == Space::kGlobal);
         if (!fits) return d.refuse("the variable lies in another state space");
         space = symbol;
     } else if (space == Space::kParameter && !d.function().kernel) {
@@ -109,24 +116,30 @@ void decode_address(Decoder& d, const ptx::Instruction& s, const ptx::Operand& o
     in.value = static_cast<uint64_t>(address.offset);
     if (space == Space::kNone) in.target |= kGeneric;
     if (address.symbol.in_frame) in.target |= kInFrame;
-    if (!address.base) in.target |= kNoBase;
-    else in.a = *address.base;
+    if (!address.base)
+        in.target |= kNoBase;
+    else
+        in.a = *address.base;
     if (address.base && !address.wide) in.target |= kNarrowBase;
 }
 
 void locate(Execution& x, const Instruction& in, uint64_t* addresses, uint32_t bytes, Located& where) {
     find_addresses(x, in, addresses);
     switch (in.space) {
-        case Space::kNone: return locate_generic(x, addresses, bytes, where);
-        case Space::kShared: return locate_shared(x, addresses, bytes, where);
+        case Space::kNone:
+            return locate_generic(x, addresses, bytes, where);
+        case Space::kShared:
+            return locate_shared(x, addresses, bytes, where);
         case Space::kLocal:
             one_by_one(x, where, [&](int lane) { return x.cta->local_at(x, lane, addresses[lane], bytes); });
             x.step.transactions = count_local_sectors(addresses, x.mask, bytes);
             return;
         case Space::kParameter:
-            one_by_one(x, where, [&](int lane) { return x.cta->parameter_at(x, lane, addresses[lane], bytes); });
+            one_by_one(x, where,
+                       [&](int lane) { return x.cta->parameter_at(x, lane, addresses[lane], bytes); });
             return;
-        default: return locate_global(x, addresses, bytes, where, in.space);
+        default:
+            return locate_global(x, addresses, bytes, where, in.space);
     }
 }
 

@@ -9,9 +9,9 @@
 namespace smt::runtime::device::simulated {
 
 // What Instruction::target says of an access; the low byte is the register's width in bytes.
-inline constexpr uint32_t kNarrowBase = 1 << 8;    // the base register has 32 bits
+inline constexpr uint32_t kNarrowBase = 1 << 8;  // the base register has 32 bits
 inline constexpr uint32_t kNoBase = 1 << 9;
-inline constexpr uint32_t kInFrame = 1 << 10;      // the offset counts from the frame's variables
+inline constexpr uint32_t kInFrame = 1 << 10;  // the offset counts from the frame's variables
 inline constexpr uint32_t kGeneric = 1 << 11;
 
 // Reads the address operand: base into in.a, offset into in.value, what else into in.target, and the

@@ -7,7 +7,8 @@ namespace {
 
 template <class F>
 Handler unary(const ptx::Instruction& s, F) {
-    if (s.has(Modifier::kFtz)) return lanewise<float, float>([](float a) { return finish<true, false>(F{}(flush(a))); });
+    if (s.has(Modifier::kFtz))
+        return lanewise<float, float>([](float a) { return finish<true, false>(F{}(flush(a))); });
     return lanewise<float, float>([](float a) { return finish<false, false>(F{}(a)); });
 }
 
@@ -19,19 +20,38 @@ void operands(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 void decode_function(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     operands(d, s, in);
     switch (s.opcode) {
-        case Opcode::kRcp: in.run = unary(s, [](float a) { return 1 / a; }); break;
-        case Opcode::kSqrt: in.run = unary(s, [](float a) { return std::sqrt(a); }); break;
-        case Opcode::kRsqrt: in.run = unary(s, [](float a) { return static_cast<float>(1 / std::sqrt(static_cast<double>(a))); }); break;
-        case Opcode::kSin: in.run = unary(s, [](float a) { return std::sin(a); }); break;
-        case Opcode::kCos: in.run = unary(s, [](float a) { return std::cos(a); }); break;
-        case Opcode::kLg2: in.run = unary(s, [](float a) { return std::log2(a); }); break;
-        case Opcode::kEx2: in.run = unary(s, [](float a) { return std::exp2(a); }); break;
-        default: in.run = unary(s, [](float a) { return std::tanh(a); }); break;
+        case Opcode::kRcp:
+            in.run = unary(s, [](float a) { return 1 / a; });
+            break;
+        case Opcode::kSqrt:
+            in.run = unary(s, [](float a) { return std::sqrt(a); });
+            break;
+        case Opcode::kRsqrt:
+            in.run =
+                unary(s, [](float a) { return static_cast<float>(1 / std::sqrt(static_cast<double>(a))); });
+            break;
+        case Opcode::kSin:
+            in.run = unary(s, [](float a) { return std::sin(a); });
+            break;
+        case Opcode::kCos:
+            in.run = unary(s, [](float a) { return std::cos(a); });
+            break;
+        case Opcode::kLg2:
+            in.run = unary(s, [](float a) { return std::log2(a); });
+            break;
+        case Opcode::kEx2:
+            in.run = unary(s, [](float a) { return std::exp2(a); });
+            break;
+        default:
+            in.run = unary(s, [](float a) { return std::tanh(a); });
+            break;
     }
 }
 
 // Of .f64 only the upper word of the operand counts, and only that of the result is given.
-double upper_word(double value) { return std::bit_cast<double>(std::bit_cast<uint64_t>(value) & ~0xffff'ffffull); }
+double upper_word(double value) {
+    return std::bit_cast<double>(std::bit_cast<uint64_t>(value) & ~0xffff'ffffull);
+}
 
 double flush_double(double value) {
     const auto bits = std::bit_cast<uint64_t>(value);
@@ -42,8 +62,11 @@ void decode_double(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     operands(d, s, in);
     in.unit = Unit::kSpecial;
     in.run = s.opcode == Opcode::kRcp
-                 ? lanewise<double, double>([](double a) { return flush_double(upper_word(1 / flush_double(upper_word(a)))); })
-                 : lanewise<double, double>([](double a) { return flush_double(upper_word(1 / std::sqrt(flush_double(upper_word(a))))); });
+                 ? lanewise<double, double>(
+                       [](double a) { return flush_double(upper_word(1 / flush_double(upper_word(a)))); })
+                 : lanewise<double, double>([](double a) {
+                       return flush_double(upper_word(1 / std::sqrt(flush_double(upper_word(a)))));
+                   });
 }
 
 void decode_rsqrt_double(Decoder& d, const ptx::Instruction& s, Instruction& in) {
@@ -62,21 +85,35 @@ void decode_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.d = d.write(s.operands[0], s.types[0]);
     const bool ftz = s.has(Modifier::kFtz);
     if (s.has(Modifier::kFull))
-        in.run = ftz ? lanewise<float, float, float>([](float a, float b) { return finish<true, false>(flush(a) / flush(b)); })
-                     : lanewise<float, float, float>([](float a, float b) { return finish<false, false>(a / b); });
+        in.run =
+            ftz ? lanewise<float, float, float>(
+                      [](float a, float b) { return finish<true, false>(flush(a) / flush(b)); })
+                : lanewise<float, float, float>([](float a, float b) { return finish<false, false>(a / b); });
     else
-        in.run = ftz ? lanewise<float, float, float>([](float a, float b) { return finish<true, false>(divide(flush(a), flush(b))); })
-                     : lanewise<float, float, float>([](float a, float b) { return finish<false, false>(divide(a, b)); });
+        in.run = ftz ? lanewise<float, float, float>(
+                           [](float a, float b) { return finish<true, false>(divide(flush(a), flush(b))); })
+                     : lanewise<float, float, float>(
+                           [](float a, float b) { return finish<false, false>(divide(a, b)); });
 }
 
 }  // namespace
 
 void add_approximate(std::vector<Row>& rows) {
     const char* family = "Approximate functions";
-    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first, auto decode, const char* note = "") {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), types(first), {}, Unit::kSpecial, decode, note});
+    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first,
+                         auto decode, const char* note = "") {
+        rows.push_back({family,
+                        opcode,
+                        modifiers(required),
+                        modifiers(allowed),
+                        types(first),
+                        {},
+                        Unit::kSpecial,
+                        decode,
+                        note});
     };
-    for (Opcode opcode : {Opcode::kRcp, Opcode::kSqrt, Opcode::kRsqrt, Opcode::kSin, Opcode::kCos, Opcode::kLg2, Opcode::kEx2})
+    for (Opcode opcode : {Opcode::kRcp, Opcode::kSqrt, Opcode::kRsqrt, Opcode::kSin, Opcode::kCos,
+                          Opcode::kLg2, Opcode::kEx2})
         row(opcode, "approx", "ftz", "f32", decode_function);
     row(Opcode::kTanh, "approx", "", "f32", decode_function);
     row(Opcode::kRcp, "approx ftz", "", "f64", decode_double, "upper words only");

@@ -11,23 +11,33 @@ using U128 = unsigned __int128;
 
 struct Exchange_ {
     template <class T>
-    T operator()(T, T b) const { return b; }
+    T operator()(T, T b) const {
+        return b;
+    }
 };
 struct And {
     template <class T>
-    T operator()(T a, T b) const { return a & b; }
+    T operator()(T a, T b) const {
+        return a & b;
+    }
 };
 struct Or {
     template <class T>
-    T operator()(T a, T b) const { return a | b; }
+    T operator()(T a, T b) const {
+        return a | b;
+    }
 };
 struct Xor {
     template <class T>
-    T operator()(T a, T b) const { return a ^ b; }
+    T operator()(T a, T b) const {
+        return a ^ b;
+    }
 };
 struct Add {
     template <class T>
-    T operator()(T a, T b) const { return static_cast<T>(wrap(a) + wrap(b)); }
+    T operator()(T a, T b) const {
+        return static_cast<T>(wrap(a) + wrap(b));
+    }
     double operator()(double a, double b) const { return a + b; }
     float operator()(float a, float b) const { return canonical(a + b); }
 };
@@ -37,11 +47,15 @@ struct AddFlushed {
 };
 struct Min {
     template <class T>
-    T operator()(T a, T b) const { return std::min(a, b); }
+    T operator()(T a, T b) const {
+        return std::min(a, b);
+    }
 };
 struct Max {
     template <class T>
-    T operator()(T a, T b) const { return std::max(a, b); }
+    T operator()(T a, T b) const {
+        return std::max(a, b);
+    }
 };
 struct Increment {
     uint32_t operator()(uint32_t a, uint32_t b) const { return a >= b ? 0 : a + 1; }
@@ -70,8 +84,11 @@ template <class H, HalfOperation Op, bool Packed>
 struct Half {
     template <class T>
     T operator()(T a, T b) const {
-        if constexpr (!Packed) return half_operation<H, Op>(a, b);
-        else return by_halves<uint16_t>(a, b, [](uint16_t p, uint16_t q) { return half_operation<H, Op>(p, q); });
+        if constexpr (!Packed)
+            return half_operation<H, Op>(a, b);
+        else
+            return by_halves<uint16_t>(a, b,
+                                       [](uint16_t p, uint16_t q) { return half_operation<H, Op>(p, q); });
     }
 };
 
@@ -120,32 +137,46 @@ void compare_and_swap(Execution& x, const Instruction& in) {
 template <class F>
 Handler bitwise(Type type, F) {
     switch (ptx::bits(type)) {
-        case 16: return update<uint16_t, F>;
-        case 32: return update<uint32_t, F>;
-        case 64: return update<uint64_t, F>;
-        default: return nullptr;
+        case 16:
+            return update<uint16_t, F>;
+        case 32:
+            return update<uint32_t, F>;
+        case 64:
+            return update<uint64_t, F>;
+        default:
+            return nullptr;
     }
 }
 
 template <class F>
 Handler arithmetic(Type type, F) {
     switch (type) {
-        case Type::kU32: return update<uint32_t, F>;
-        case Type::kS32: return update<int32_t, F>;
-        case Type::kU64: return update<uint64_t, F>;
-        case Type::kS64: return update<int64_t, F>;
-        default: return nullptr;
+        case Type::kU32:
+            return update<uint32_t, F>;
+        case Type::kS32:
+            return update<int32_t, F>;
+        case Type::kU64:
+            return update<uint64_t, F>;
+        case Type::kS64:
+            return update<int64_t, F>;
+        default:
+            return nullptr;
     }
 }
 
 template <HalfOperation Op>
 Handler halves(Type type) {
     switch (type) {
-        case Type::kF16: return update<uint16_t, Half<HalfFormat, Op, false>>;
-        case Type::kBf16: return update<uint16_t, Half<BrainFormat, Op, false>>;
-        case Type::kF16x2: return update<uint32_t, Half<HalfFormat, Op, true>>;
-        case Type::kBf16x2: return update<uint32_t, Half<BrainFormat, Op, true>>;
-        default: return nullptr;
+        case Type::kF16:
+            return update<uint16_t, Half<HalfFormat, Op, false>>;
+        case Type::kBf16:
+            return update<uint16_t, Half<BrainFormat, Op, false>>;
+        case Type::kF16x2:
+            return update<uint32_t, Half<HalfFormat, Op, true>>;
+        case Type::kBf16x2:
+            return update<uint32_t, Half<BrainFormat, Op, true>>;
+        default:
+            return nullptr;
     }
 }
 
@@ -164,14 +195,17 @@ void add_single(Execution& x, const Instruction& in) {
 Handler pick(const ptx::Instruction& s) {
     const Type type = s.types[0];
     const bool halves_type = is_half(type) || type == Type::kBf16 || type == Type::kBf16x2;
-    if (s.has(Modifier::kExch)) return type == Type::kB128 ? update<U128, Exchange_> : bitwise(type, Exchange_{});
+    if (s.has(Modifier::kExch))
+        return type == Type::kB128 ? update<U128, Exchange_> : bitwise(type, Exchange_{});
     if (s.has(Modifier::kAnd)) return bitwise(type, And{});
     if (s.has(Modifier::kOr)) return bitwise(type, Or{});
     if (s.has(Modifier::kXor)) return bitwise(type, Xor{});
     if (s.has(Modifier::kInc)) return update<uint32_t, Increment>;
     if (s.has(Modifier::kDec)) return update<uint32_t, Decrement>;
-    if (s.has(Modifier::kMin)) return halves_type ? halves<HalfOperation::kMin>(type) : arithmetic(type, Min{});
-    if (s.has(Modifier::kMax)) return halves_type ? halves<HalfOperation::kMax>(type) : arithmetic(type, Max{});
+    if (s.has(Modifier::kMin))
+        return halves_type ? halves<HalfOperation::kMin>(type) : arithmetic(type, Min{});
+    if (s.has(Modifier::kMax))
+        return halves_type ? halves<HalfOperation::kMax>(type) : arithmetic(type, Max{});
     if (!s.has(Modifier::kAdd)) return nullptr;
     if (type == Type::kF32) return add_single<true>;
     if (type == Type::kF64) return update<double, Add>;
@@ -180,16 +214,22 @@ Handler pick(const ptx::Instruction& s) {
 
 Handler pick_swap(Type type) {
     switch (ptx::bits(type)) {
-        case 16: return compare_and_swap<uint16_t>;
-        case 32: return compare_and_swap<uint32_t>;
-        case 64: return compare_and_swap<uint64_t>;
-        case 128: return compare_and_swap<U128>;
-        default: return nullptr;
+        case 16:
+            return compare_and_swap<uint16_t>;
+        case 32:
+            return compare_and_swap<uint32_t>;
+        case 64:
+            return compare_and_swap<uint64_t>;
+        case 128:
+            return compare_and_swap<U128>;
+        default:
+            return nullptr;
     }
 }
 
 std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
-    return operand.kind == ptx::Operand::Kind::kVector ? operand.elements : std::vector<ptx::Operand>{operand};
+    return operand.kind == ptx::Operand::Kind::kVector ? operand.elements
+                                                       : std::vector<ptx::Operand>{operand};
 }
 
 // atom d, [a], b{, c}; red [a], b.
@@ -226,9 +266,20 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_atomic(std::vector<Row>& rows) {
     const char* family = "Atomic operations";
-    const char* where = "relaxed acquire release acq_rel cta cluster gpu sys global shared shared::cta shared::cluster L2::cache_hint";
-    const auto row = [&](Opcode opcode, const char* required, const char* more, const char* first, const char* note = "") {
-        rows.push_back({family, opcode, modifiers(required), modifiers(where) | modifiers(more), types(first), {}, Unit::kMemory, decode, note});
+    const char* where =
+        "relaxed acquire release acq_rel cta cluster gpu sys global shared shared::cta shared::cluster "
+        "L2::cache_hint";
+    const auto row = [&](Opcode opcode, const char* required, const char* more, const char* first,
+                         const char* note = "") {
+        rows.push_back({family,
+                        opcode,
+                        modifiers(required),
+                        modifiers(where) | modifiers(more),
+                        types(first),
+                        {},
+                        Unit::kMemory,
+                        decode,
+                        note});
     };
     row(Opcode::kAtom, "cas", "", "b16 b32 b64 b128 u32 u64 s32 s64");
     row(Opcode::kAtom, "exch", "", "b32 b64 b128 u32 u64 s32 s64");
@@ -241,7 +292,8 @@ void add_atomic(std::vector<Row>& rows) {
         row(opcode, "inc", "", "u32");
         row(opcode, "dec", "", "u32");
         for (const char* extreme : {"min", "max"}) row(opcode, extreme, "", "u32 s32 u64 s64");
-        for (const char* each : {"add noftz", "min noftz", "max noftz"}) row(opcode, each, "v2 v4 v8", "f16 bf16 f16x2 bf16x2");
+        for (const char* each : {"add noftz", "min noftz", "max noftz"})
+            row(opcode, each, "v2 v4 v8", "f16 bf16 f16x2 bf16x2");
     }
 }
 

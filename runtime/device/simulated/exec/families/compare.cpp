@@ -1,4 +1,4 @@
-// Comparison and selection.
+// Comparison.
 //
 // The comparison proper gives 32 bits, one a lane, and is a function by itself, held in
 // Instruction::value; set and setp combine its result with a predicate and write it in their ways.
@@ -18,33 +18,45 @@ Boolean boolean_of(const ptx::Instruction& s) {
 
 uint32_t combine(uint32_t bits, uint32_t with, uint8_t how) {
     switch (static_cast<Boolean>(how)) {
-        case Boolean::kAnd: return bits & with;
-        case Boolean::kOr: return bits | with;
-        case Boolean::kXor: return bits ^ with;
-        case Boolean::kNone: break;
+        case Boolean::kAnd:
+            return bits & with;
+        case Boolean::kOr:
+            return bits | with;
+        case Boolean::kXor:
+            return bits ^ with;
+        case Boolean::kNone:
+            break;
     }
     return bits;
 }
 
 template <class F, class... S>
 Compare lanes_where(F) {
-    return [](Execution& x, const Instruction& in) { return detail::lane_mask<F, S...>(x, in, std::index_sequence_for<S...>{}); };
+    return [](Execution& x, const Instruction& in) {
+        return detail::lane_mask<F, S...>(x, in, std::index_sequence_for<S...>{});
+    };
 }
 
 // T is how lanes are stored, Up makes a value that compares out of one.
 template <class T, class Up>
 Compare compare_as(Modifier how, Up) {
     switch (how) {
-        case Modifier::kEq: return lanes_where<decltype([](T a, T b) { return Up{}(a) == Up{}(b); }), T, T>({});
+        case Modifier::kEq:
+            return lanes_where<decltype([](T a, T b) { return Up{}(a) == Up{}(b); }), T, T>({});
         case Modifier::kLt:
-        case Modifier::kLo: return lanes_where<decltype([](T a, T b) { return Up{}(a) < Up{}(b); }), T, T>({});
+        case Modifier::kLo:
+            return lanes_where<decltype([](T a, T b) { return Up{}(a) < Up{}(b); }), T, T>({});
         case Modifier::kLe:
-        case Modifier::kLs: return lanes_where<decltype([](T a, T b) { return Up{}(a) <= Up{}(b); }), T, T>({});
+        case Modifier::kLs:
+            return lanes_where<decltype([](T a, T b) { return Up{}(a) <= Up{}(b); }), T, T>({});
         case Modifier::kGt:
-        case Modifier::kHi: return lanes_where<decltype([](T a, T b) { return Up{}(a) > Up{}(b); }), T, T>({});
+        case Modifier::kHi:
+            return lanes_where<decltype([](T a, T b) { return Up{}(a) > Up{}(b); }), T, T>({});
         case Modifier::kGe:
-        case Modifier::kHs: return lanes_where<decltype([](T a, T b) { return Up{}(a) >= Up{}(b); }), T, T>({});
-        default: return nullptr;
+        case Modifier::kHs:
+            return lanes_where<decltype([](T a, T b) { return Up{}(a) >= Up{}(b); }), T, T>({});
+        default:
+            return nullptr;
     }
 }
 
@@ -60,40 +72,64 @@ Compare compare_floats(Modifier how, Up up) {
     const auto unordered = [](T a, T b) { return Up{}(a) != Up{}(a) || Up{}(b) != Up{}(b); };
     using U = decltype(unordered);
     switch (how) {
-        case Modifier::kNe: return lanes_where<decltype([](T a, T b) { return !U{}(a, b) && Up{}(a) != Up{}(b); }), T, T>({});
-        case Modifier::kEqu: return lanes_where<decltype([](T a, T b) { return U{}(a, b) || Up{}(a) == Up{}(b); }), T, T>({});
-        case Modifier::kNeu: return lanes_where<decltype([](T a, T b) { return Up{}(a) != Up{}(b); }), T, T>({});
-        case Modifier::kLtu: return lanes_where<decltype([](T a, T b) { return !(Up{}(a) >= Up{}(b)); }), T, T>({});
-        case Modifier::kLeu: return lanes_where<decltype([](T a, T b) { return !(Up{}(a) > Up{}(b)); }), T, T>({});
-        case Modifier::kGtu: return lanes_where<decltype([](T a, T b) { return !(Up{}(a) <= Up{}(b)); }), T, T>({});
-        case Modifier::kGeu: return lanes_where<decltype([](T a, T b) { return !(Up{}(a) < Up{}(b)); }), T, T>({});
-        case Modifier::kIsNum: return lanes_where<decltype([](T a, T b) { return !U{}(a, b); }), T, T>({});
-        case Modifier::kIsNan: return lanes_where<U, T, T>({});
-        default: return compare_as<T>(how, up);
+        case Modifier::kNe:
+            return lanes_where<decltype([](T a, T b) { return !U{}(a, b) && Up{}(a) != Up{}(b); }), T, T>({});
+        case Modifier::kEqu:
+            return lanes_where<decltype([](T a, T b) { return U{}(a, b) || Up{}(a) == Up{}(b); }), T, T>({});
+        case Modifier::kNeu:
+            return lanes_where<decltype([](T a, T b) { return Up{}(a) != Up{}(b); }), T, T>({});
+        case Modifier::kLtu:
+            return lanes_where<decltype([](T a, T b) { return !(Up{}(a) >= Up{}(b)); }), T, T>({});
+        case Modifier::kLeu:
+            return lanes_where<decltype([](T a, T b) { return !(Up{}(a) > Up{}(b)); }), T, T>({});
+        case Modifier::kGtu:
+            return lanes_where<decltype([](T a, T b) { return !(Up{}(a) <= Up{}(b)); }), T, T>({});
+        case Modifier::kGeu:
+            return lanes_where<decltype([](T a, T b) { return !(Up{}(a) < Up{}(b)); }), T, T>({});
+        case Modifier::kIsNum:
+            return lanes_where<decltype([](T a, T b) { return !U{}(a, b); }), T, T>({});
+        case Modifier::kIsNan:
+            return lanes_where<U, T, T>({});
+        default:
+            return compare_as<T>(how, up);
     }
 }
 
 bool compare_one(Modifier how, float a, float b) {
     const bool unordered = a != a || b != b;
     switch (how) {
-        case Modifier::kEq: return a == b;
-        case Modifier::kNe: return !unordered && a != b;
-        case Modifier::kLt: return a < b;
-        case Modifier::kLe: return a <= b;
-        case Modifier::kGt: return a > b;
-        case Modifier::kGe: return a >= b;
-        case Modifier::kEqu: return unordered || a == b;
-        case Modifier::kNeu: return a != b;
-        case Modifier::kLtu: return !(a >= b);
-        case Modifier::kLeu: return !(a > b);
-        case Modifier::kGtu: return !(a <= b);
-        case Modifier::kGeu: return !(a < b);
-        case Modifier::kIsNum: return !unordered;
-        default: return unordered;
+        case Modifier::kEq:
+            return a == b;
+        case Modifier::kNe:
+            return !unordered && a != b;
+        case Modifier::kLt:
+            return a < b;
+        case Modifier::kLe:
+            return a <= b;
+        case Modifier::kGt:
+            return a > b;
+        case Modifier::kGe:
+            return a >= b;
+        case Modifier::kEqu:
+            return unordered || a == b;
+        case Modifier::kNeu:
+            return a != b;
+        case Modifier::kLtu:
+            return !(a >= b);
+        case Modifier::kLeu:
+            return !(a > b);
+        case Modifier::kGtu:
+            return !(a <= b);
+        case Modifier::kGeu:
+            return !(a < b);
+        case Modifier::kIsNum:
+            return !unordered;
+        default:
+            return unordered;
     }
 }
 
-constexpr uint32_t kFlushes = 1 << 16;   // of Instruction::target, beside the comparison
+constexpr uint32_t kFlushes = 1 << 16;  // of Instruction::target, beside the comparison
 
 // 16-bit values, alone or in the lower or upper half of 32 bits.
 template <class H, int Shift, class T>
@@ -107,7 +143,8 @@ uint32_t compare_halves(Execution& x, const Instruction& in) {
     };
     uint32_t mask = 0;
     for (int i = 0; i < kLanes; ++i)
-        mask |= compare_one(static_cast<Modifier>(in.target & 0xffff), value(a[i]), value(b[i])) ? 1u << i : 0;
+        mask |=
+            compare_one(static_cast<Modifier>(in.target & 0xffff), value(a[i]), value(b[i])) ? 1u << i : 0;
     return mask;
 }
 
@@ -119,27 +156,38 @@ Compare compare_16(Type type) {
 Compare pick(Type type, Modifier how, bool ftz) {
     switch (type) {
         case Type::kB16:
-        case Type::kU16: return compare_integers<uint16_t>(how);
-        case Type::kS16: return compare_integers<int16_t>(how);
+        case Type::kU16:
+            return compare_integers<uint16_t>(how);
+        case Type::kS16:
+            return compare_integers<int16_t>(how);
         case Type::kB32:
-        case Type::kU32: return compare_integers<uint32_t>(how);
-        case Type::kS32: return compare_integers<int32_t>(how);
+        case Type::kU32:
+            return compare_integers<uint32_t>(how);
+        case Type::kS32:
+            return compare_integers<int32_t>(how);
         case Type::kB64:
-        case Type::kU64: return compare_integers<uint64_t>(how);
-        case Type::kS64: return compare_integers<int64_t>(how);
+        case Type::kU64:
+            return compare_integers<uint64_t>(how);
+        case Type::kS64:
+            return compare_integers<int64_t>(how);
         case Type::kF32:
             if (ftz) return compare_floats<float>(how, [](float a) { return flush(a); });
             return compare_floats<float>(how, [](float a) { return a; });
-        case Type::kF64: return compare_floats<double>(how, [](double a) { return a; });
+        case Type::kF64:
+            return compare_floats<double>(how, [](double a) { return a; });
         case Type::kF16:
-        case Type::kBf16: return compare_16<0, uint16_t>(type);
-        default: return nullptr;
+        case Type::kBf16:
+            return compare_16<0, uint16_t>(type);
+        default:
+            return nullptr;
     }
 }
 
 Modifier comparison_of(const ptx::Instruction& s) {
     for (Modifier each : s.modifiers)
-        if (each != Modifier::kFtz && each != Modifier::kAnd && each != Modifier::kOr && each != Modifier::kXor) return each;
+        if (each != Modifier::kFtz && each != Modifier::kAnd && each != Modifier::kOr &&
+            each != Modifier::kXor)
+            return each;
     return Modifier::kFtz;
 }
 
@@ -156,8 +204,10 @@ bool prepare(Decoder& d, const ptx::Instruction& s, Instruction& in, Type type) 
     if (compare == nullptr) d.refuse("this comparison is not defined for the type");
     in.value = reinterpret_cast<uint64_t>(compare);
     in.target = comparison_word(s);
-    if (type == Type::kF64) in.unit = Unit::kDouble;
-    else if (type == Type::kF32) in.unit = Unit::kFloat;
+    if (type == Type::kF64)
+        in.unit = Unit::kDouble;
+    else if (type == Type::kF32)
+        in.unit = Unit::kFloat;
     return compare != nullptr;
 }
 
@@ -245,12 +295,16 @@ void run_set(Execution& x, const Instruction& in) {
 
 uint32_t value_when_true(Type type) {
     switch (type) {
-        case Type::kF32: return std::bit_cast<uint32_t>(1.0f);
+        case Type::kF32:
+            return std::bit_cast<uint32_t>(1.0f);
         case Type::kF16:
-        case Type::kF16x2: return float_to_half(1.0f);
+        case Type::kF16x2:
+            return float_to_half(1.0f);
         case Type::kBf16:
-        case Type::kBf16x2: return float_to_brain(1.0f);
-        default: return ~0u;
+        case Type::kBf16x2:
+            return float_to_brain(1.0f);
+        default:
+            return ~0u;
     }
 }
 
@@ -269,7 +323,8 @@ void run_set_packed(Execution& x, const Instruction& in) {
     const uint32_t high = combine(x.predicate(slots[0]), with, in.count);
     const uint32_t on = *x.at<uint32_t>(slots[1]) & 0xffff;
     uint32_t values[kLanes];
-    for (int i = 0; i < kLanes; ++i) values[i] = ((low >> i & 1) != 0 ? on : 0) | ((high >> i & 1) != 0 ? on << 16 : 0);
+    for (int i = 0; i < kLanes; ++i)
+        values[i] = ((low >> i & 1) != 0 ? on : 0) | ((high >> i & 1) != 0 ? on << 16 : 0);
     keep(x, x.at<uint32_t>(in.d), values);
 }
 
@@ -281,45 +336,21 @@ void decode_set_packed(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.run = run_set_packed;
 }
 
-// ---- selection
-
-template <class T>
-void run_selp(Execution& x, const Instruction& in) {
-    const T* a = x.at<T>(in.a);
-    const T* b = x.at<T>(in.b);
-    const uint32_t p = x.predicate(in.c);
-    T values[kLanes];
-    for (int i = 0; i < kLanes; ++i) values[i] = (p >> i & 1) != 0 ? a[i] : b[i];
-    keep(x, x.at<T>(in.d), values);
-}
-
-void decode_selp(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    read_two(d, s, in, s.types[0]);
-    in.c = d.read_predicate(s.operands[3]);
-    in.d = d.write(s.operands[0], s.types[0]);
-    in.run = for_bits(s.types[0], []<class T>() -> Handler { return run_selp<T>; });
-}
-
-void decode_slct(Decoder& d, const ptx::Instruction& s, Instruction& in) {
-    if (s.types.size() != 2) return d.refuse("two types belong here");
-    read_two(d, s, in, s.types[0]);
-    in.c = d.read(s.operands[3], s.types[1]);
-    in.d = d.write(s.operands[0], s.types[0]);
-    const bool single = s.types[1] == Type::kF32;
-    const bool ftz = s.has(Modifier::kFtz);
-    in.run = for_bits(s.types[0], [single, ftz]<class T>() -> Handler {
-        if (!single) return lanewise<T, T, T, int32_t>([](T a, T b, int32_t c) { return c >= 0 ? a : b; });
-        if (ftz) return lanewise<T, T, T, float>([](T a, T b, float c) { return flush(c) >= 0 ? a : b; });
-        return lanewise<T, T, T, float>([](T a, T b, float c) { return c >= 0 ? a : b; });
-    });
-}
-
 }  // namespace
 
 void add_compare(std::vector<Row>& rows) {
-    const char* family = "Comparison and selection";
-    const auto row = [&](Opcode opcode, const char* allowed, const char* first, const char* second, auto decode) {
-        rows.push_back({family, opcode, {}, modifiers(allowed), types(first), types(second), Unit::kInteger, decode, ""});
+    const char* family = "Comparison";
+    const auto row = [&](Opcode opcode, const char* allowed, const char* first, const char* second,
+                         auto decode) {
+        rows.push_back({family,
+                        opcode,
+                        {},
+                        modifiers(allowed),
+                        types(first),
+                        types(second),
+                        Unit::kInteger,
+                        decode,
+                        ""});
     };
     const char* integer = "eq ne lt le gt ge lo ls hi hs and or xor";
     const char* floating = "eq ne lt le gt ge equ neu ltu leu gtu geu num nan and or xor ftz";
@@ -332,8 +363,6 @@ void add_compare(std::vector<Row>& rows) {
     row(Opcode::kSet, integer, results, integers, decode_set);
     row(Opcode::kSet, floating, results, floats, decode_set);
     row(Opcode::kSet, floating, "f16x2 bf16x2 u32 s32", "f16x2 bf16x2", decode_set_packed);
-    row(Opcode::kSelp, "", "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64", "", decode_selp);
-    row(Opcode::kSlct, "ftz", "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64", "s32 f32", decode_slct);
 }
 
 }  // namespace smt::runtime::device::simulated

@@ -16,7 +16,9 @@ uint32_t meeting_place(const Execution& x, const Instruction& in) {
     return code.reconvergence[static_cast<size_t>(&in - code.instructions.data())];
 }
 
-void run_branch(Execution& x, const Instruction& in) { x.cta->branch(x, x.mask, in.target, meeting_place(x, in)); }
+void run_branch(Execution& x, const Instruction& in) {
+    x.cta->branch(x, x.mask, in.target, meeting_place(x, in));
+}
 
 void decode_bra(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.always = true;
@@ -35,7 +37,9 @@ void run_branch_table(Execution& x, const Instruction& in) {
     bool bad = false;
     for_lanes(x.mask, [&](int lane) {
         if (bad || index[lane] >= table.size()) {
-            if (!bad) x.cta->fail(x, Fault::Kind::kBadBranch, lane, Space::kNone, 0, 0, fmt::format("branch to entry {} of {}", index[lane], table.size()));
+            if (!bad)
+                x.cta->fail(x, Fault::Kind::kBadBranch, lane, Space::kNone, 0, 0,
+                            fmt::format("branch to entry {} of {}", index[lane], table.size()));
             bad = true;
             return;
         }
@@ -102,7 +106,8 @@ void decode_trap(Decoder& d, const ptx::Instruction&, Instruction& in) {
 }
 
 void run_breakpoint(Execution& x, const Instruction&) {
-    x.cta->fail(x, Fault::Kind::kTrap, std::countr_zero(x.mask), Space::kNone, 0, 0, "breakpoint without a debugger");
+    x.cta->fail(x, Fault::Kind::kTrap, std::countr_zero(x.mask), Space::kNone, 0, 0,
+                "breakpoint without a debugger");
 }
 
 void decode_brkpt(Decoder&, const ptx::Instruction&, Instruction& in) { in.run = run_breakpoint; }
@@ -136,14 +141,16 @@ const Code* function_at(Execution& x, uint64_t address, int lane) {
     const Program& program = *x.group->code->program;
     const uint64_t number = (address - kFunctionWindow) / 16 - 1;
     if (!in_window(address, kFunctionWindow) || address % 16 != 0 || number >= program.functions.size()) {
-        x.cta->fail(x, Fault::Kind::kBadCall, lane, Space::kNone, 0, 0, fmt::format("call of {:#x}, which is no function", address));
+        x.cta->fail(x, Fault::Kind::kBadCall, lane, Space::kNone, 0, 0,
+                    fmt::format("call of {:#x}, which is no function", address));
         return nullptr;
     }
     const Code* code = program.functions[number].get();
     if (code != nullptr) return code;
     const std::string& why = program.refusals[number];
     x.cta->fail(x, Fault::Kind::kBadCall, lane, Space::kNone, 0, 0,
-                why.empty() ? "call of a function that the module does not define" : fmt::format("call of a function that cannot be run ({})", why));
+                why.empty() ? "call of a function that the module does not define"
+                            : fmt::format("call of a function that cannot be run ({})", why));
     return nullptr;
 }
 
@@ -168,7 +175,9 @@ void run_indirect_call(Execution& x, const Instruction& in) {
     for (uint32_t rest = before.mask; rest != 0;) {
         const int lane = std::countr_zero(rest);
         uint32_t these = 0;
-        for_lanes(rest, [&](int i) { these |= targets[static_cast<size_t>(i)] == targets[static_cast<size_t>(lane)] ? 1u << i : 0; });
+        for_lanes(rest, [&](int i) {
+            these |= targets[static_cast<size_t>(i)] == targets[static_cast<size_t>(lane)] ? 1u << i : 0;
+        });
         rest &= ~these;
         x = before;
         const Code* code = function_at(x, targets[static_cast<size_t>(lane)], lane);
@@ -177,7 +186,7 @@ void run_indirect_call(Execution& x, const Instruction& in) {
         x.group = child;
         x.mask = these;
         enter(x, *child, *code, call);
-        if (code->builtin != Builtin::kNone) x.cta->settle(warp, child);   // it is behind the call already
+        if (code->builtin != Builtin::kNone) x.cta->settle(warp, child);  // it is behind the call already
     }
     x.left = true;
     x.cta->pick(warp);
@@ -198,7 +207,8 @@ Signature signature_of(Decoder& d, const ptx::Instruction& s, std::optional<uint
         return {&function->parameters, &function->results};
     }
     const std::string& name = s.operands[3].name;
-    if (const ptx::Prototype* prototype = d.prototype(name)) return {&prototype->parameters, &prototype->results};
+    if (const ptx::Prototype* prototype = d.prototype(name))
+        return {&prototype->parameters, &prototype->results};
     // A list of functions that may be meant: they are alike.
     if (const ptx::Targets* targets = d.targets(name); targets != nullptr && !targets->targets.empty())
         if (auto first = d.find_function(targets->targets[0])) return signature_of(d, s, first);
@@ -216,11 +226,13 @@ void decode_call(Decoder& d, const ptx::Instruction& s, Instruction& in) {
         return d.refuse("an indirect call needs a prototype");
     }
     const Signature signature = signature_of(d, s, number);
-    if (signature.parameters == nullptr) return d.refuse(fmt::format("no prototype {} here", s.operands[3].name));
+    if (signature.parameters == nullptr)
+        return d.refuse(fmt::format("no prototype {} here", s.operands[3].name));
     const auto& arguments = s.operands[2].elements;
     const auto& results = s.operands[0].elements;
     if (arguments.size() != signature.parameters->size() || results.size() != signature.results->size())
-        return d.refuse(fmt::format("{} is called with {} arguments and {} results, it has {} and {}", target.name, arguments.size(), results.size(),
+        return d.refuse(fmt::format("{} is called with {} arguments and {} results, it has {} and {}",
+                                    target.name, arguments.size(), results.size(),
                                     signature.parameters->size(), signature.results->size()));
     Call call;
     call.indirect = indirect;
@@ -229,8 +241,10 @@ void decode_call(Decoder& d, const ptx::Instruction& s, Instruction& in) {
         in.a = d.read(target, Type::kB64);
         d.program().calls_unknown = true;
     }
-    for (size_t i = 0; i < arguments.size(); ++i) call.arguments.push_back(d.place_of(arguments[i], (*signature.parameters)[i], false));
-    for (size_t i = 0; i < results.size(); ++i) call.results.push_back(d.place_of(results[i], (*signature.results)[i], true));
+    for (size_t i = 0; i < arguments.size(); ++i)
+        call.arguments.push_back(d.place_of(arguments[i], (*signature.parameters)[i], false));
+    for (size_t i = 0; i < results.size(); ++i)
+        call.results.push_back(d.place_of(results[i], (*signature.results)[i], true));
     in.value = d.code().calls.size();
     d.code().calls.push_back(std::move(call));
     in.run = indirect ? run_indirect_call : run_call;
@@ -247,7 +261,8 @@ void add_control(std::vector<Row>& rows) {
     };
     row(Opcode::kBra, "uni", decode_bra);
     row(Opcode::kBrx, "idx uni", decode_brx);
-    row(Opcode::kCall, "uni", decode_call, "direct, indirect, recursive; vprintf, malloc, free and __assertfail are built in");
+    row(Opcode::kCall, "uni", decode_call,
+        "direct, indirect, recursive; vprintf, malloc, free and __assertfail are built in");
     row(Opcode::kRet, "uni", decode_ret);
     row(Opcode::kExit, "", decode_exit);
     row(Opcode::kTrap, "", decode_trap);

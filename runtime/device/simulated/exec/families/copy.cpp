@@ -39,7 +39,9 @@ void run_copy(Execution& x, const Instruction& in) {
         std::byte buffer[16] = {};
         if (bytes != 0) {
             // Alignment is that of the whole copy; only what is taken must be there.
-            if (from[i] % in.count != 0) return x.cta->fail(x, Fault::Kind::kMisaligned, i, Space::kGlobal, from[i], in.count, "misaligned access");
+            if (from[i] % in.count != 0)
+                return x.cta->fail(x, Fault::Kind::kMisaligned, i, Space::kGlobal, from[i], in.count,
+                                   "misaligned access");
             for (uint32_t k = 0; k < bytes; k += 1) {
                 const std::byte* one = x.cta->global(x, i, from[i] + k, 1, Space::kGlobal);
                 if (one == nullptr) return;
@@ -56,7 +58,8 @@ void run_copy(Execution& x, const Instruction& in) {
 void decode_copy(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.operands.size() < 3) return d.refuse("the number of operands does not fit");
     const auto bytes = d.immediate(s.operands[2]);
-    if (!bytes || (*bytes != 4 && *bytes != 8 && *bytes != 16)) return d.refuse("4, 8 or 16 bytes are copied");
+    if (!bytes || (*bytes != 4 && *bytes != 8 && *bytes != 16))
+        return d.refuse("4, 8 or 16 bytes are copied");
     const Slot source = address_value(d, s, s.operands[1], Space::kGlobal);
     ptx::Instruction destination = s;
     std::erase(destination.modifiers, Modifier::kGlobal);
@@ -85,14 +88,20 @@ void decode_wait(Decoder&, const ptx::Instruction&, Instruction& in) {
 void run_alloca(Execution& x, const Instruction& in) {
     Frame& frame = *x.group->frame;
     uint64_t bytes = 0;
-    for_lanes(x.mask, [&](int i) { bytes = std::max(bytes, in.count == 8 ? x.at<uint64_t>(in.a)[i] : x.at<uint32_t>(in.a)[i]); });
+    for_lanes(x.mask, [&](int i) {
+        bytes = std::max(bytes, in.count == 8 ? x.at<uint64_t>(in.a)[i] : x.at<uint32_t>(in.a)[i]);
+    });
     const uint64_t at = (frame.top + in.value - 1) / in.value * in.value;
-    if (bytes > LocalMemory::kMost || at + bytes > LocalMemory::kMost || !x.warp->local.grow(static_cast<uint32_t>(at + bytes)))
-        return x.cta->fail(x, Fault::Kind::kStackOverflow, std::countr_zero(x.mask), Space::kNone, 0, 0, "stack overflow");
+    if (bytes > LocalMemory::kMost || at + bytes > LocalMemory::kMost ||
+        !x.warp->local.grow(static_cast<uint32_t>(at + bytes)))
+        return x.cta->fail(x, Fault::Kind::kStackOverflow, std::countr_zero(x.mask), Space::kNone, 0, 0,
+                           "stack overflow");
     frame.top = static_cast<uint32_t>(at + bytes);
     for_lanes(x.mask, [&](int i) {
-        if (in.count == 8) x.at<uint64_t>(in.d)[i] = at;
-        else x.at<uint32_t>(in.d)[i] = static_cast<uint32_t>(at);
+        if (in.count == 8)
+            x.at<uint64_t>(in.d)[i] = at;
+        else
+            x.at<uint32_t>(in.d)[i] = static_cast<uint32_t>(at);
     });
 }
 
@@ -103,7 +112,8 @@ void decode_alloca(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.value = 16;
     if (s.operands.size() > 2) {
         const auto alignment = d.immediate(s.operands[2]);
-        if (!alignment || !std::has_single_bit(*alignment)) return d.refuse("the alignment must be a constant power of two");
+        if (!alignment || !std::has_single_bit(*alignment))
+            return d.refuse("the alignment must be a constant power of two");
         in.value = *alignment;
     }
     in.run = run_alloca;
@@ -112,13 +122,17 @@ void decode_alloca(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 void decode_stack(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const bool saves = s.opcode == Opcode::kStacksave;
     const bool wide = ptx::bits(s.types[0]) == 64;
-    if (saves) in.d = d.write(s.operands[0], s.types[0]);
-    else in.a = d.read(s.operands[0], s.types[0]);
+    if (saves)
+        in.d = d.write(s.operands[0], s.types[0]);
+    else
+        in.a = d.read(s.operands[0], s.types[0]);
     in.count = wide ? 8 : 4;
     if (saves)
         in.run = [](Execution& x, const Instruction& i) {
             const uint32_t top = x.group->frame->top;
-            for_lanes(x.mask, [&](int lane) { i.count == 8 ? void(x.at<uint64_t>(i.d)[lane] = top) : void(x.at<uint32_t>(i.d)[lane] = top); });
+            for_lanes(x.mask, [&](int lane) {
+                i.count == 8 ? void(x.at<uint64_t>(i.d)[lane] = top) : void(x.at<uint32_t>(i.d)[lane] = top);
+            });
         };
     else
         in.run = [](Execution& x, const Instruction& i) {
@@ -131,19 +145,23 @@ void decode_stack(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 }  // namespace
 
 void add_copy(std::vector<Row>& rows) {
-    const auto row = [&](const char* family, Opcode opcode, const char* required, const char* allowed, const char* first, Unit unit, auto decode,
-                         const char* note = "") {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, note});
+    const auto row = [&](const char* family, Opcode opcode, const char* required, const char* allowed,
+                         const char* first, Unit unit, auto decode, const char* note = "") {
+        rows.push_back(
+            {family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, note});
     };
     const char* copies = "Asynchronous copies";
     const char* hints = "ca cg global shared shared::cta L2::cache_hint L2::64B L2::128B L2::256B";
-    row(copies, Opcode::kCp, "async shared global", hints, "", Unit::kMemory, decode_copy, "complete at once");
-    row(copies, Opcode::kCp, "async shared::cta global", hints, "", Unit::kMemory, decode_copy, "complete at once");
+    row(copies, Opcode::kCp, "async shared global", hints, "", Unit::kMemory, decode_copy,
+        "complete at once");
+    row(copies, Opcode::kCp, "async shared::cta global", hints, "", Unit::kMemory, decode_copy,
+        "complete at once");
     row(copies, Opcode::kCp, "async commit_group", "", "", Unit::kNone, decode_wait, "does nothing");
     row(copies, Opcode::kCp, "async wait_group", "", "", Unit::kNone, decode_wait, "does nothing");
     row(copies, Opcode::kCp, "async wait_all", "", "", Unit::kNone, decode_wait, "does nothing");
     const char* stack = "The stack";
-    row(stack, Opcode::kAlloca, "", "", "u32 u64", Unit::kInteger, decode_alloca, "the most that any thread of the warp asks for");
+    row(stack, Opcode::kAlloca, "", "", "u32 u64", Unit::kInteger, decode_alloca,
+        "the most that any thread of the warp asks for");
     row(stack, Opcode::kStacksave, "", "", "u32 u64", Unit::kInteger, decode_stack);
     row(stack, Opcode::kStackrestore, "", "", "u32 u64", Unit::kInteger, decode_stack);
 }

@@ -10,31 +10,45 @@ namespace {
 
 struct Add {
     template <class T>
-    T operator()(T a, T b, T) const { return a + b; }
+    T operator()(T a, T b, T) const {
+        return a + b;
+    }
 };
 struct Sub {
     template <class T>
-    T operator()(T a, T b, T) const { return a - b; }
+    T operator()(T a, T b, T) const {
+        return a - b;
+    }
 };
 struct Mul {
     template <class T>
-    T operator()(T a, T b, T) const { return a * b; }
+    T operator()(T a, T b, T) const {
+        return a * b;
+    }
 };
 struct Fma {
     template <class T>
-    T operator()(T a, T b, T c) const { return std::fma(a, b, c); }
+    T operator()(T a, T b, T c) const {
+        return std::fma(a, b, c);
+    }
 };
 struct Div {
     template <class T>
-    T operator()(T a, T b, T) const { return a / b; }
+    T operator()(T a, T b, T) const {
+        return a / b;
+    }
 };
 struct Rcp {
     template <class T>
-    T operator()(T a, T, T) const { return T{1} / a; }
+    T operator()(T a, T, T) const {
+        return T{1} / a;
+    }
 };
 struct Sqrt {
     template <class T>
-    T operator()(T a, T, T) const { return std::sqrt(a); }
+    T operator()(T a, T, T) const {
+        return std::sqrt(a);
+    }
 };
 
 template <class T, class F, bool Ftz, bool Sat>
@@ -63,15 +77,23 @@ Handler pick(Type type, bool ftz, bool sat) {
 
 Handler directed(Opcode opcode, Type type, bool ftz, bool sat) {
     switch (opcode) {
-        case Opcode::kAdd: return pick<Add>(type, ftz, sat);
-        case Opcode::kSub: return pick<Sub>(type, ftz, sat);
-        case Opcode::kMul: return pick<Mul>(type, ftz, sat);
+        case Opcode::kAdd:
+            return pick<Add>(type, ftz, sat);
+        case Opcode::kSub:
+            return pick<Sub>(type, ftz, sat);
+        case Opcode::kMul:
+            return pick<Mul>(type, ftz, sat);
         case Opcode::kMad:
-        case Opcode::kFma: return pick<Fma>(type, ftz, sat);
-        case Opcode::kDiv: return pick<Div>(type, ftz, sat);
-        case Opcode::kRcp: return pick<Rcp>(type, ftz, sat);
-        case Opcode::kSqrt: return pick<Sqrt>(type, ftz, sat);
-        default: return nullptr;
+        case Opcode::kFma:
+            return pick<Fma>(type, ftz, sat);
+        case Opcode::kDiv:
+            return pick<Div>(type, ftz, sat);
+        case Opcode::kRcp:
+            return pick<Rcp>(type, ftz, sat);
+        case Opcode::kSqrt:
+            return pick<Sqrt>(type, ftz, sat);
+        default:
+            return nullptr;
     }
 }
 

@@ -27,7 +27,8 @@ Handler dot4() {
 template <bool A, bool B, int From>
 Handler dot2() {
     return lanewise<uint32_t, uint32_t, uint32_t, uint32_t>([](uint32_t a, uint32_t b, uint32_t c) {
-        for (int i = 0; i < 2; ++i) c += static_cast<uint32_t>(half<A>(a, i)) * static_cast<uint32_t>(byte<B>(b, From + i));
+        for (int i = 0; i < 2; ++i)
+            c += static_cast<uint32_t>(half<A>(a, i)) * static_cast<uint32_t>(byte<B>(b, From + i));
         return c;
     });
 }
@@ -39,13 +40,16 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const bool a = s.types[0] == Type::kS32;
     const bool b = s.types[1] == Type::kS32;
     if (s.opcode == Opcode::kDp4a) {
-        in.run = a ? (b ? dot4<true, true>() : dot4<true, false>()) : (b ? dot4<false, true>() : dot4<false, false>());
+        in.run = a ? (b ? dot4<true, true>() : dot4<true, false>())
+                   : (b ? dot4<false, true>() : dot4<false, false>());
         return;
     }
     if (s.has(Modifier::kHi))
-        in.run = a ? (b ? dot2<true, true, 2>() : dot2<true, false, 2>()) : (b ? dot2<false, true, 2>() : dot2<false, false, 2>());
+        in.run = a ? (b ? dot2<true, true, 2>() : dot2<true, false, 2>())
+                   : (b ? dot2<false, true, 2>() : dot2<false, false, 2>());
     else
-        in.run = a ? (b ? dot2<true, true, 0>() : dot2<true, false, 0>()) : (b ? dot2<false, true, 0>() : dot2<false, false, 0>());
+        in.run = a ? (b ? dot2<true, true, 0>() : dot2<true, false, 0>())
+                   : (b ? dot2<false, true, 0>() : dot2<false, false, 0>());
 }
 
 }  // namespace
@@ -53,7 +57,8 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 void add_dot(std::vector<Row>& rows) {
     const TypeSet words = types("u32 s32");
     rows.push_back({"Dot products", Opcode::kDp4a, {}, {}, words, words, Unit::kInteger, decode, ""});
-    rows.push_back({"Dot products", Opcode::kDp2a, {}, modifiers("lo hi"), words, words, Unit::kInteger, decode, ""});
+    rows.push_back(
+        {"Dot products", Opcode::kDp2a, {}, modifiers("lo hi"), words, words, Unit::kInteger, decode, ""});
 }
 
 }  // namespace smt::runtime::device::simulated

@@ -6,7 +6,7 @@ namespace smt::runtime::device::simulated {
 namespace {
 
 // Takes the carry from `guard`-like slots: list[0] the flag that comes in, list[1] the one that goes out.
-constexpr uint32_t kIn = 1;    // bits of Instruction::target
+constexpr uint32_t kIn = 1;  // bits of Instruction::target
 constexpr uint32_t kOut = 2;
 
 template <class T, class F>
@@ -48,12 +48,16 @@ struct Sub {
 template <class T>
 T product_half(T a, T b, bool high, bool is_signed) {
     if constexpr (sizeof(T) == 4) {
-        const uint64_t product = is_signed ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(a)) * static_cast<int32_t>(b))
-                                           : static_cast<uint64_t>(a) * b;
+        const uint64_t product = is_signed
+                                     ? static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(a)) *
+                                                             static_cast<int32_t>(b))
+                                     : static_cast<uint64_t>(a) * b;
         return static_cast<T>(high ? product >> 32 : product);
     } else {
-        const auto product = is_signed ? static_cast<unsigned __int128>(static_cast<__int128>(static_cast<int64_t>(a)) * static_cast<int64_t>(b))
-                                       : static_cast<unsigned __int128>(a) * b;
+        const auto product =
+            is_signed ? static_cast<unsigned __int128>(static_cast<__int128>(static_cast<int64_t>(a)) *
+                                                       static_cast<int64_t>(b))
+                      : static_cast<unsigned __int128>(a) * b;
         return static_cast<T>(high ? product >> 64 : product);
     }
 }
@@ -75,19 +79,25 @@ Handler pick(const ptx::Instruction& s) {
     const bool is_signed = type == Type::kS32 || type == Type::kS64;
     switch (s.opcode) {
         case Opcode::kAdd:
-        case Opcode::kAddc: return by_width<Add>(type);
+        case Opcode::kAddc:
+            return by_width<Add>(type);
         case Opcode::kSub:
-        case Opcode::kSubc: return by_width<Sub>(type);
-        default: break;
+        case Opcode::kSubc:
+            return by_width<Sub>(type);
+        default:
+            break;
     }
-    if (s.has(Modifier::kHi)) return is_signed ? by_width<Mad<true, true>>(type) : by_width<Mad<true, false>>(type);
+    if (s.has(Modifier::kHi))
+        return is_signed ? by_width<Mad<true, true>>(type) : by_width<Mad<true, false>>(type);
     return is_signed ? by_width<Mad<false, true>>(type) : by_width<Mad<false, false>>(type);
 }
 
 void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const bool three = s.operands.size() == 4;
-    if (three) read_three(d, s, in, s.types[0]);
-    else read_two(d, s, in, s.types[0]);
+    if (three)
+        read_three(d, s, in, s.types[0]);
+    else
+        read_two(d, s, in, s.types[0]);
     in.d = d.write(s.operands[0], s.types[0]);
     in.run = pick(s);
     const bool takes = s.opcode == Opcode::kAddc || s.opcode == Opcode::kSubc || s.opcode == Opcode::kMadc;
@@ -110,7 +120,8 @@ void add_extended(std::vector<Row>& rows) {
     const char* family = "Extended precision";
     const TypeSet all = types("u32 s32 u64 s64");
     const auto row = [&](Opcode opcode, const char* required, const char* allowed) {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), all, {}, Unit::kInteger, decode, ""});
+        rows.push_back(
+            {family, opcode, modifiers(required), modifiers(allowed), all, {}, Unit::kInteger, decode, ""});
     };
     row(Opcode::kAdd, "cc", "");
     row(Opcode::kAddc, "", "cc");

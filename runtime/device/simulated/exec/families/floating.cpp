@@ -10,12 +10,13 @@ Handler with(F) {
     return lanewise<T, S...>([](S... s) { return finish<Ftz, Sat>(static_cast<T>(F{}(take<Ftz>(s)...))); });
 }
 
-
 template <class F>
 Handler binary(const ptx::Instruction& s, F f) {
     if (s.types[0] == Type::kF64) return with<double, false, false, F, double, double>(f);
     const bool sat = s.has(Modifier::kSat);
-    if (s.has(Modifier::kFtz)) return sat ? with<float, true, true, F, float, float>(f) : with<float, true, false, F, float, float>(f);
+    if (s.has(Modifier::kFtz))
+        return sat ? with<float, true, true, F, float, float>(f)
+                   : with<float, true, false, F, float, float>(f);
     return sat ? with<float, false, true, F, float, float>(f) : with<float, false, false, F, float, float>(f);
 }
 
@@ -24,14 +25,17 @@ Handler ternary(const ptx::Instruction& s, F f) {
     if (s.types[0] == Type::kF64) return with<double, false, false, F, double, double, double>(f);
     const bool sat = s.has(Modifier::kSat);
     if (s.has(Modifier::kFtz))
-        return sat ? with<float, true, true, F, float, float, float>(f) : with<float, true, false, F, float, float, float>(f);
-    return sat ? with<float, false, true, F, float, float, float>(f) : with<float, false, false, F, float, float, float>(f);
+        return sat ? with<float, true, true, F, float, float, float>(f)
+                   : with<float, true, false, F, float, float, float>(f);
+    return sat ? with<float, false, true, F, float, float, float>(f)
+               : with<float, false, false, F, float, float, float>(f);
 }
 
 template <class F>
 Handler unary(const ptx::Instruction& s, F f) {
     if (s.types[0] == Type::kF64) return with<double, false, false, F, double>(f);
-    return s.has(Modifier::kFtz) ? with<float, true, false, F, float>(f) : with<float, false, false, F, float>(f);
+    return s.has(Modifier::kFtz) ? with<float, true, false, F, float>(f)
+                                 : with<float, false, false, F, float>(f);
 }
 
 void set_unit(const ptx::Instruction& s, Instruction& in) {
@@ -88,26 +92,40 @@ void decode_neg(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 // ---- min and max: NaN loses against a number unless .NaN is given, and -0 is below +0
 
 template <class T>
-bool below(T a, T b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
+bool below(T a, T b) {
+    return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+}
 template <class T>
-T least(T a, T b) { return a != a ? b : b != b ? a : below(b, a) ? b : a; }
+T least(T a, T b) {
+    return a != a ? b : b != b ? a : below(b, a) ? b : a;
+}
 template <class T>
-T most(T a, T b) { return a != a ? b : b != b ? a : below(a, b) ? b : a; }
+T most(T a, T b) {
+    return a != a ? b : b != b ? a : below(a, b) ? b : a;
+}
 template <class T>
-T nan_of(T a, T b) { return a + b; }   // NaN if one is
+T nan_of(T a, T b) {
+    return a + b;
+}  // NaN if one is
 
 struct Min {
     template <class T>
-    T operator()(T a, T b) const { return least(a, b); }
+    T operator()(T a, T b) const {
+        return least(a, b);
+    }
 };
 struct Max {
     template <class T>
-    T operator()(T a, T b) const { return most(a, b); }
+    T operator()(T a, T b) const {
+        return most(a, b);
+    }
 };
 template <class F>
 struct OrNan {
     template <class T>
-    T operator()(T a, T b) const { return a != a || b != b ? nan_of(a, b) : F{}(a, b); }
+    T operator()(T a, T b) const {
+        return a != a || b != b ? nan_of(a, b) : F{}(a, b);
+    }
 };
 // Of the magnitudes, with the exclusive or of the signs.
 template <class F>
@@ -128,8 +146,12 @@ void decode_extreme(Decoder& d, const ptx::Instruction& s, Instruction& in) {
         const bool ftz = s.has(Modifier::kFtz);
         using Plain = ByMagnitude<F>;
         using Strict = ByMagnitude<OrNan<F>>;
-        if (nan) in.run = ftz ? with<float, true, false, Strict, float, float>({}) : with<float, false, false, Strict, float, float>({});
-        else in.run = ftz ? with<float, true, false, Plain, float, float>({}) : with<float, false, false, Plain, float, float>({});
+        if (nan)
+            in.run = ftz ? with<float, true, false, Strict, float, float>({})
+                         : with<float, false, false, Strict, float, float>({});
+        else
+            in.run = ftz ? with<float, true, false, Plain, float, float>({})
+                         : with<float, false, false, Plain, float, float>({});
         return;
     }
     in.run = nan ? binary(s, OrNan<F>{}) : binary(s, F{});
@@ -140,12 +162,18 @@ void decode_extreme(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 template <class T>
 bool has_property(T a, Modifier property) {
     switch (property) {
-        case Modifier::kFinite: return std::isfinite(a);
-        case Modifier::kInfinite: return std::isinf(a);
-        case Modifier::kNumber: return a == a;
-        case Modifier::kNotanumber: return a != a;
-        case Modifier::kNormal: return std::isnormal(a);
-        default: return std::fpclassify(a) == FP_SUBNORMAL;
+        case Modifier::kFinite:
+            return std::isfinite(a);
+        case Modifier::kInfinite:
+            return std::isinf(a);
+        case Modifier::kNumber:
+            return a == a;
+        case Modifier::kNotanumber:
+            return a != a;
+        case Modifier::kNormal:
+            return std::isnormal(a);
+        default:
+            return std::fpclassify(a) == FP_SUBNORMAL;
     }
 }
 
@@ -153,7 +181,8 @@ template <class T>
 void run_testp(Execution& x, const Instruction& in) {
     const T* a = x.at<T>(in.a);
     uint32_t mask = 0;
-    for (int i = 0; i < kLanes; ++i) mask |= has_property(a[i], static_cast<Modifier>(in.target)) ? 1u << i : 0;
+    for (int i = 0; i < kLanes; ++i)
+        mask |= has_property(a[i], static_cast<Modifier>(in.target)) ? 1u << i : 0;
     x.set_predicate(in.d, mask);
 }
 
@@ -181,8 +210,17 @@ void decode_copysign(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_floating(std::vector<Row>& rows) {
     const char* family = "Floating point";
-    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first, auto decode, const char* note = "") {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), types(first), {}, Unit::kFloat, decode, note});
+    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first,
+                         auto decode, const char* note = "") {
+        rows.push_back({family,
+                        opcode,
+                        modifiers(required),
+                        modifiers(allowed),
+                        types(first),
+                        {},
+                        Unit::kFloat,
+                        decode,
+                        note});
     };
     const char* rounding = "rn rz rm rp";
     const char* single = "rn rz rm rp ftz sat";

@@ -20,13 +20,19 @@ inline float canonical(float value) { return value != value ? std::bit_cast<floa
 inline double canonical(double value) { return value; }
 
 template <bool Ftz>
-float take(float value) { return Ftz ? flush(value) : value; }
+float take(float value) {
+    return Ftz ? flush(value) : value;
+}
 template <bool Ftz>
-double take(double value) { return value; }
+double take(double value) {
+    return value;
+}
 
 // To [0, 1]; NaN becomes +0.
 template <class T>
-T saturated(T value) { return value > 0 ? (value < 1 ? value : T{1}) : T{0}; }
+T saturated(T value) {
+    return value > 0 ? (value < 1 ? value : T{1}) : T{0};
+}
 
 template <bool Ftz, bool Sat, class T>
 T finish(T value) {

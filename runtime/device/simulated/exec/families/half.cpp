@@ -3,9 +3,9 @@
 // Sums, differences and products are computed in a wider format in which they are exact or rounded so
 // finely that rounding once more gives the right result; a fused multiply-add is exact in its product
 // and its sum is rounded to odd first.
-#include <algorithm>
-
 #include "runtime/device/simulated/exec/families/half.h"
+
+#include <algorithm>
 
 namespace smt::runtime::device::simulated {
 namespace {
@@ -68,51 +68,71 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (sources > 1) in.b = d.read(s.operands[2], type);
     if (sources > 2) in.c = d.read(s.operands[3], type);
     in.d = d.write(s.operands[0], type);
-    in.target = (s.has(Modifier::kFtz) ? kFtz : 0) | (s.has(Modifier::kSat) ? kSat : 0) | (s.has(Modifier::kRelu) ? kRelu : 0);
+    in.target = (s.has(Modifier::kFtz) ? kFtz : 0) | (s.has(Modifier::kSat) ? kSat : 0) |
+                (s.has(Modifier::kRelu) ? kRelu : 0);
     const bool packed = is_packed_half(type);
-    if (is_half(type)) in.run = packed ? run_packed<HalfFormat, Op> : run_single<HalfFormat, Op>;
-    else in.run = packed ? run_packed<BrainFormat, Op> : run_single<BrainFormat, Op>;
+    if (is_half(type))
+        in.run = packed ? run_packed<HalfFormat, Op> : run_single<HalfFormat, Op>;
+    else
+        in.run = packed ? run_packed<BrainFormat, Op> : run_single<BrainFormat, Op>;
 }
 
 struct Add {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t b, uint16_t) { return H::down(H::up(a) + H::up(b)); }
+    static uint16_t run(uint16_t a, uint16_t b, uint16_t) {
+        return H::down(H::up(a) + H::up(b));
+    }
 };
 struct Sub {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t b, uint16_t) { return H::down(H::up(a) - H::up(b)); }
+    static uint16_t run(uint16_t a, uint16_t b, uint16_t) {
+        return H::down(H::up(a) - H::up(b));
+    }
 };
 struct Mul {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t b, uint16_t) { return H::down(static_cast<double>(H::up(a)) * static_cast<double>(H::up(b))); }
+    static uint16_t run(uint16_t a, uint16_t b, uint16_t) {
+        return H::down(static_cast<double>(H::up(a)) * static_cast<double>(H::up(b)));
+    }
 };
 struct Fma {
     template <class H>
     static uint16_t run(uint16_t a, uint16_t b, uint16_t c) {
-        return H::down(add_to_odd(static_cast<double>(H::up(a)) * static_cast<double>(H::up(b)), static_cast<double>(H::up(c))));
+        return H::down(add_to_odd(static_cast<double>(H::up(a)) * static_cast<double>(H::up(b)),
+                                  static_cast<double>(H::up(c))));
     }
 };
 struct Neg {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t, uint16_t) { return a ^ 0x8000; }
+    static uint16_t run(uint16_t a, uint16_t, uint16_t) {
+        return a ^ 0x8000;
+    }
 };
 struct Abs {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t, uint16_t) { return a & 0x7fff; }
+    static uint16_t run(uint16_t a, uint16_t, uint16_t) {
+        return a & 0x7fff;
+    }
 };
 struct Ex2 {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t, uint16_t) { return H::down(std::exp2(static_cast<double>(H::up(a)))); }
+    static uint16_t run(uint16_t a, uint16_t, uint16_t) {
+        return H::down(std::exp2(static_cast<double>(H::up(a))));
+    }
 };
 struct Tanh {
     template <class H>
-    static uint16_t run(uint16_t a, uint16_t, uint16_t) { return H::down(std::tanh(static_cast<double>(H::up(a)))); }
+    static uint16_t run(uint16_t a, uint16_t, uint16_t) {
+        return H::down(std::tanh(static_cast<double>(H::up(a))));
+    }
 };
 
 // Order of the bits as numbers, -0 below +0.
 int key(uint16_t bits) { return (bits & 0x8000) != 0 ? -1 - (bits & 0x7fff) : bits; }
 template <class H>
-bool is_nan(uint16_t bits) { return (bits & 0x7fff) > H::kFormat.infinity(); }
+bool is_nan(uint16_t bits) {
+    return (bits & 0x7fff) > H::kFormat.infinity();
+}
 
 template <bool Most, bool Nan, bool Magnitude>
 struct Extreme {
@@ -137,7 +157,9 @@ template <bool Most>
 void decode_extreme(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.operands.size() != 3) return d.refuse("the form with three sources is not supported");
     const bool nan = s.has(Modifier::kNaN);
-    if (s.has(Modifier::kXorsign)) return nan ? decode<Extreme<Most, true, true>>(d, s, in) : decode<Extreme<Most, false, true>>(d, s, in);
+    if (s.has(Modifier::kXorsign))
+        return nan ? decode<Extreme<Most, true, true>>(d, s, in)
+                   : decode<Extreme<Most, false, true>>(d, s, in);
     nan ? decode<Extreme<Most, true, false>>(d, s, in) : decode<Extreme<Most, false, false>>(d, s, in);
 }
 
@@ -145,8 +167,10 @@ void decode_extreme(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_half(std::vector<Row>& rows) {
     const char* family = "16-bit floating point";
-    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first, auto decode, Unit unit = Unit::kFloat) {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, ""});
+    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first,
+                         auto decode, Unit unit = Unit::kFloat) {
+        rows.push_back(
+            {family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, ""});
     };
     row(Opcode::kAdd, "", "rn ftz sat", "f16 f16x2", decode<Add>);
     row(Opcode::kAdd, "", "rn", "bf16 bf16x2", decode<Add>);

@@ -26,12 +26,30 @@ T remainder(T a, T b) {
 
 template <class T>
 struct Wider;
-template <> struct Wider<uint16_t> { using type = uint32_t; };
-template <> struct Wider<int16_t> { using type = int32_t; };
-template <> struct Wider<uint32_t> { using type = uint64_t; };
-template <> struct Wider<int32_t> { using type = int64_t; };
-template <> struct Wider<uint64_t> { using type = unsigned __int128; };
-template <> struct Wider<int64_t> { using type = __int128; };
+template <>
+struct Wider<uint16_t> {
+    using type = uint32_t;
+};
+template <>
+struct Wider<int16_t> {
+    using type = int32_t;
+};
+template <>
+struct Wider<uint32_t> {
+    using type = uint64_t;
+};
+template <>
+struct Wider<int32_t> {
+    using type = int64_t;
+};
+template <>
+struct Wider<uint64_t> {
+    using type = unsigned __int128;
+};
+template <>
+struct Wider<int64_t> {
+    using type = __int128;
+};
 
 template <class T>
 T high_half(T a, T b) {
@@ -40,7 +58,8 @@ T high_half(T a, T b) {
 }
 
 int32_t saturate(int64_t value) {
-    return static_cast<int32_t>(std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+    return static_cast<int32_t>(
+        std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
 }
 
 bool packed(const ptx::Instruction& s) { return s.types[0] == Type::kU16x2 || s.types[0] == Type::kS16x2; }
@@ -52,7 +71,8 @@ void packed_binary(Decoder& d, const ptx::Instruction& s, Instruction& in, U, S)
     in.d = d.write(s.operands[0], s.types[0]);
     const auto u = [](uint32_t a, uint32_t b) { return by_halves<uint16_t>(a, b, U{}); };
     const auto g = [](uint32_t a, uint32_t b) { return by_halves<int16_t>(a, b, S{}); };
-    in.run = s.types[0] == Type::kU16x2 ? lanewise<uint32_t, uint32_t, uint32_t>(u) : lanewise<uint32_t, uint32_t, uint32_t>(g);
+    in.run = s.types[0] == Type::kU16x2 ? lanewise<uint32_t, uint32_t, uint32_t>(u)
+                                        : lanewise<uint32_t, uint32_t, uint32_t>(g);
 }
 
 void decode_add(Decoder& d, const ptx::Instruction& s, Instruction& in) {
@@ -77,29 +97,43 @@ void decode_mul(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void decode_mad(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.has(Modifier::kLo))
-        return integer_ternary(d, s, in, [](auto a, auto b, auto c) { return static_cast<decltype(a)>(wrap(a) * wrap(b) + wrap(c)); });
-    integer_ternary(d, s, in, [](auto a, auto b, auto c) { return static_cast<decltype(a)>(wrap(high_half(a, b)) + wrap(c)); });
+        return integer_ternary(d, s, in, [](auto a, auto b, auto c) {
+            return static_cast<decltype(a)>(wrap(a) * wrap(b) + wrap(c));
+        });
+    integer_ternary(d, s, in, [](auto a, auto b, auto c) {
+        return static_cast<decltype(a)>(wrap(high_half(a, b)) + wrap(c));
+    });
     if (s.has(Modifier::kSat))
-        in.run = lanewise<int32_t, int32_t, int32_t, int32_t>([](int32_t a, int32_t b, int64_t c) { return saturate(high_half(a, b) + c); });
+        in.run = lanewise<int32_t, int32_t, int32_t, int32_t>(
+            [](int32_t a, int32_t b, int64_t c) { return saturate(high_half(a, b) + c); });
 }
 
 Type doubled(Type type) {
     switch (type) {
-        case Type::kU16: return Type::kU32;
-        case Type::kS16: return Type::kS32;
-        case Type::kU32: return Type::kU64;
-        default: return Type::kS64;
+        case Type::kU16:
+            return Type::kU32;
+        case Type::kS16:
+            return Type::kS32;
+        case Type::kU32:
+            return Type::kU64;
+        default:
+            return Type::kS64;
     }
 }
 
 template <class F>
 Handler for_narrow(Type type, F f) {
     switch (type) {
-        case Type::kU16: return f.template operator()<uint16_t>();
-        case Type::kS16: return f.template operator()<int16_t>();
-        case Type::kU32: return f.template operator()<uint32_t>();
-        case Type::kS32: return f.template operator()<int32_t>();
-        default: return nullptr;
+        case Type::kU16:
+            return f.template operator()<uint16_t>();
+        case Type::kS16:
+            return f.template operator()<int16_t>();
+        case Type::kU32:
+            return f.template operator()<uint32_t>();
+        case Type::kS32:
+            return f.template operator()<int32_t>();
+        default:
+            return nullptr;
     }
 }
 
@@ -108,7 +142,8 @@ void decode_mul_wide(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.d = d.write(s.operands[0], doubled(s.types[0]));
     in.run = for_narrow(s.types[0], []<class T>() {
         using W = typename Wider<T>::type;
-        return lanewise<W, T, T>([](T a, T b) { return static_cast<W>(static_cast<W>(a) * static_cast<W>(b)); });
+        return lanewise<W, T, T>(
+            [](T a, T b) { return static_cast<W>(static_cast<W>(a) * static_cast<W>(b)); });
     });
 }
 
@@ -118,7 +153,9 @@ void decode_mad_wide(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.d = d.write(s.operands[0], doubled(s.types[0]));
     in.run = for_narrow(s.types[0], []<class T>() {
         using W = typename Wider<T>::type;
-        return lanewise<W, T, T, W>([](T a, T b, W c) { return static_cast<W>(wrap(static_cast<W>(static_cast<W>(a) * static_cast<W>(b))) + wrap(c)); });
+        return lanewise<W, T, T, W>([](T a, T b, W c) {
+            return static_cast<W>(wrap(static_cast<W>(static_cast<W>(a) * static_cast<W>(b))) + wrap(c));
+        });
     });
 }
 
@@ -182,7 +219,8 @@ void decode_min(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const auto least = [](auto a, auto b) { return std::min(a, b); };
     const auto positive = [](auto a, auto b) { return std::max<decltype(a)>(std::min(a, b), 0); };
     const bool relu = s.has(Modifier::kRelu);
-    if (packed(s)) return relu ? packed_binary(d, s, in, least, positive) : packed_binary(d, s, in, least, least);
+    if (packed(s))
+        return relu ? packed_binary(d, s, in, least, positive) : packed_binary(d, s, in, least, least);
     relu ? integer_binary(d, s, in, positive) : integer_binary(d, s, in, least);
 }
 
@@ -190,7 +228,8 @@ void decode_max(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const auto most = [](auto a, auto b) { return std::max(a, b); };
     const auto positive = [](auto a, auto b) { return std::max<decltype(a)>(std::max(a, b), 0); };
     const bool relu = s.has(Modifier::kRelu);
-    if (packed(s)) return relu ? packed_binary(d, s, in, most, positive) : packed_binary(d, s, in, most, most);
+    if (packed(s))
+        return relu ? packed_binary(d, s, in, most, positive) : packed_binary(d, s, in, most, most);
     relu ? integer_binary(d, s, in, positive) : integer_binary(d, s, in, most);
 }
 
@@ -203,8 +242,10 @@ void add_integer(std::vector<Row>& rows) {
     const TypeSet words = types("u32 s32");
     const TypeSet pairs = types("u16x2 s16x2");
     const Unit unit = Unit::kInteger;
-    const auto row = [&](Opcode opcode, const char* required, const char* allowed, TypeSet first, auto decode, const char* note = "") {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), first, {}, unit, decode, note});
+    const auto row = [&](Opcode opcode, const char* required, const char* allowed, TypeSet first, auto decode,
+                         const char* note = "") {
+        rows.push_back(
+            {family, opcode, modifiers(required), modifiers(allowed), first, {}, unit, decode, note});
     };
     row(Opcode::kAdd, "", "", all | pairs, decode_add);
     row(Opcode::kAdd, "sat", "", types("s32"), decode_add);

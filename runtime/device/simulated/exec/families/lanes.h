@@ -28,15 +28,22 @@ template <class F>
 Handler for_integers(Type type, F f) {
     switch (type) {
         case Type::kB16:
-        case Type::kU16: return f.template operator()<uint16_t>();
-        case Type::kS16: return f.template operator()<int16_t>();
+        case Type::kU16:
+            return f.template operator()<uint16_t>();
+        case Type::kS16:
+            return f.template operator()<int16_t>();
         case Type::kB32:
-        case Type::kU32: return f.template operator()<uint32_t>();
-        case Type::kS32: return f.template operator()<int32_t>();
+        case Type::kU32:
+            return f.template operator()<uint32_t>();
+        case Type::kS32:
+            return f.template operator()<int32_t>();
         case Type::kB64:
-        case Type::kU64: return f.template operator()<uint64_t>();
-        case Type::kS64: return f.template operator()<int64_t>();
-        default: return nullptr;
+        case Type::kU64:
+            return f.template operator()<uint64_t>();
+        case Type::kS64:
+            return f.template operator()<int64_t>();
+        default:
+            return nullptr;
     }
 }
 
@@ -44,10 +51,14 @@ Handler for_integers(Type type, F f) {
 template <class F>
 Handler for_bits(Type type, F f) {
     switch (ptx::bits(type)) {
-        case 16: return f.template operator()<uint16_t>();
-        case 32: return f.template operator()<uint32_t>();
-        case 64: return f.template operator()<uint64_t>();
-        default: return nullptr;
+        case 16:
+            return f.template operator()<uint16_t>();
+        case 32:
+            return f.template operator()<uint32_t>();
+        case 64:
+            return f.template operator()<uint64_t>();
+        default:
+            return nullptr;
     }
 }
 
@@ -87,7 +98,9 @@ void integer_ternary(Decoder& d, const ptx::Instruction& s, Instruction& in, F f
 template <class T, class F>
 uint32_t by_halves(uint32_t a, uint32_t b, F f) {
     const auto half = [&](int shift) {
-        return static_cast<uint32_t>(static_cast<uint16_t>(f(static_cast<T>(a >> shift), static_cast<T>(b >> shift)))) << shift;
+        return static_cast<uint32_t>(
+                   static_cast<uint16_t>(f(static_cast<T>(a >> shift), static_cast<T>(b >> shift))))
+               << shift;
     };
     return half(0) | half(16);
 }

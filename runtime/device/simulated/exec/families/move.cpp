@@ -16,13 +16,19 @@ Handler special_reader(ptx::Special special) {
     };
     switch (special) {
         case Special::kClock:
-        case Special::kClock64: return uniform([](Execution& x) { return x.cta->environment.cycles(); });
-        case Special::kClockHi: return uniform([](Execution& x) { return x.cta->environment.cycles() >> 32; });
+        case Special::kClock64:
+            return uniform([](Execution& x) { return x.cta->environment.cycles(); });
+        case Special::kClockHi:
+            return uniform([](Execution& x) { return x.cta->environment.cycles() >> 32; });
         case Special::kGlobaltimer:
-        case Special::kGlobaltimerLo: return uniform([](Execution& x) { return x.cta->environment.nanoseconds(); });
-        case Special::kGlobaltimerHi: return uniform([](Execution& x) { return x.cta->environment.nanoseconds() >> 32; });
-        case Special::kGridid: return uniform([](Execution& x) { return x.cta->launch.id; });
-        default: return nullptr;
+        case Special::kGlobaltimerLo:
+            return uniform([](Execution& x) { return x.cta->environment.nanoseconds(); });
+        case Special::kGlobaltimerHi:
+            return uniform([](Execution& x) { return x.cta->environment.nanoseconds() >> 32; });
+        case Special::kGridid:
+            return uniform([](Execution& x) { return x.cta->launch.id; });
+        default:
+            return nullptr;
     }
 }
 
@@ -33,11 +39,16 @@ using U128 = unsigned __int128;
 template <class F>
 Handler for_width(int width, F f) {
     switch (width) {
-        case 16: return f.template operator()<uint16_t>();
-        case 32: return f.template operator()<uint32_t>();
-        case 64: return f.template operator()<uint64_t>();
-        case 128: return f.template operator()<U128>();
-        default: return nullptr;
+        case 16:
+            return f.template operator()<uint16_t>();
+        case 32:
+            return f.template operator()<uint32_t>();
+        case 64:
+            return f.template operator()<uint64_t>();
+        case 128:
+            return f.template operator()<U128>();
+        default:
+            return nullptr;
     }
 }
 
@@ -59,7 +70,8 @@ void pack(Execution& x, const Instruction& in) {
     for (int k = 0; k < in.count; ++k) {
         const Part* part = x.at<Part>(x.group->code->slots[in.list + static_cast<uint32_t>(k)]);
         for (int i = 0; i < kLanes; ++i)
-            values[i] |= static_cast<Whole>(static_cast<Whole>(part[i]) << (8 * sizeof(Part) * static_cast<size_t>(k)));
+            values[i] |= static_cast<Whole>(static_cast<Whole>(part[i])
+                                            << (8 * sizeof(Part) * static_cast<size_t>(k)));
     }
     keep(x, x.at<Whole>(in.d), values);
 }
@@ -72,7 +84,8 @@ void unpack(Execution& x, const Instruction& in) {
         const Slot slot = x.group->code->slots[in.list + static_cast<uint32_t>(k)];
         if (slot == kSink) continue;
         Part values[kLanes];
-        for (int i = 0; i < kLanes; ++i) values[i] = static_cast<Part>(source[i] >> (8 * sizeof(Part) * static_cast<size_t>(k)));
+        for (int i = 0; i < kLanes; ++i)
+            values[i] = static_cast<Part>(source[i] >> (8 * sizeof(Part) * static_cast<size_t>(k)));
         keep(x, x.at<Part>(slot), values);
     }
 }
@@ -83,7 +96,8 @@ void pack_bytes(Execution& x, const Instruction& in) {
     Whole values[kLanes] = {};
     for (int k = 0; k < in.count; ++k) {
         const uint16_t* part = x.at<uint16_t>(x.group->code->slots[in.list + static_cast<uint32_t>(k)]);
-        for (int i = 0; i < kLanes; ++i) values[i] |= static_cast<Whole>(static_cast<Whole>(part[i] & 0xff) << (8 * k));
+        for (int i = 0; i < kLanes; ++i)
+            values[i] |= static_cast<Whole>(static_cast<Whole>(part[i] & 0xff) << (8 * k));
     }
     keep(x, x.at<Whole>(in.d), values);
 }
@@ -102,7 +116,11 @@ void unpack_bytes(Execution& x, const Instruction& in) {
 }
 
 Type bits_type(int width) {
-    return width == 8 ? Type::kB8 : width == 16 ? Type::kB16 : width == 32 ? Type::kB32 : width == 64 ? Type::kB64 : Type::kB128;
+    return width == 8    ? Type::kB8
+           : width == 16 ? Type::kB16
+           : width == 32 ? Type::kB32
+           : width == 64 ? Type::kB64
+                         : Type::kB128;
 }
 
 Handler pick_pack(int whole, int part, bool packs) {
@@ -126,8 +144,10 @@ void decode_vector(Decoder& d, const ptx::Instruction& s, Instruction& in, bool 
     if (!packs) in.a = d.read(s.operands[1], s.types[0]);
     std::vector<Slot> slots;
     for (const ptx::Operand& element : elements) {
-        if (element.kind == ptx::Operand::Kind::kSink && !packs) slots.push_back(kSink);
-        else slots.push_back(packs ? d.read(element, bits_type(part)) : d.write(element, bits_type(part)));
+        if (element.kind == ptx::Operand::Kind::kSink && !packs)
+            slots.push_back(kSink);
+        else
+            slots.push_back(packs ? d.read(element, bits_type(part)) : d.write(element, bits_type(part)));
     }
     in.count = static_cast<uint8_t>(slots.size());
     in.list = d.list(slots);
@@ -152,7 +172,8 @@ void decode_mov(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 // ---- generic addresses
 
 Space space_of(const ptx::Instruction& s) {
-    if (s.has(Modifier::kShared) || s.has(Modifier::kSharedCta) || s.has(Modifier::kSharedCluster)) return Space::kShared;
+    if (s.has(Modifier::kShared) || s.has(Modifier::kSharedCta) || s.has(Modifier::kSharedCluster))
+        return Space::kShared;
     if (s.has(Modifier::kLocal)) return Space::kLocal;
     if (s.has(Modifier::kParam) || s.has(Modifier::kParamEntry)) return Space::kParameter;
     if (s.has(Modifier::kConst)) return Space::kConstant;
@@ -161,10 +182,14 @@ Space space_of(const ptx::Instruction& s) {
 
 uint64_t window_of(Space space) {
     switch (space) {
-        case Space::kShared: return kSharedWindow;
-        case Space::kLocal: return kLocalWindow;
-        case Space::kParameter: return kParameterWindow;
-        default: return 0;
+        case Space::kShared:
+            return kSharedWindow;
+        case Space::kLocal:
+            return kLocalWindow;
+        case Space::kParameter:
+            return kParameterWindow;
+        default:
+            return 0;
     }
 }
 
@@ -236,13 +261,17 @@ void decode_getctarank(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_move(std::vector<Row>& rows) {
     const char* family = "Moves and addresses";
-    const auto row = [&](Opcode opcode, const char* allowed, const char* first, auto decode, const char* note = "") {
-        rows.push_back({family, opcode, {}, modifiers(allowed), types(first), {}, Unit::kInteger, decode, note});
+    const auto row = [&](Opcode opcode, const char* allowed, const char* first, auto decode,
+                         const char* note = "") {
+        rows.push_back(
+            {family, opcode, {}, modifiers(allowed), types(first), {}, Unit::kInteger, decode, note});
     };
-    row(Opcode::kMov, "", "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64",
-        decode_mov, "registers, constants, special registers, addresses; packs and unpacks {...}");
-    row(Opcode::kCvta, "to global local shared shared::cta shared::cluster const param param::entry", "u64", decode_cvta);
-    row(Opcode::kIsspacep, "global local shared shared::cta shared::cluster const param param::entry", "", decode_isspacep);
+    row(Opcode::kMov, "", "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64", decode_mov,
+        "registers, constants, special registers, addresses; packs and unpacks {...}");
+    row(Opcode::kCvta, "to global local shared shared::cta shared::cluster const param param::entry", "u64",
+        decode_cvta);
+    row(Opcode::kIsspacep, "global local shared shared::cta shared::cluster const param param::entry", "",
+        decode_isspacep);
     row(Opcode::kMapa, "shared::cluster", "u32 u64", decode_mapa, "a cluster has one CTA");
     row(Opcode::kGetctarank, "shared::cluster", "u32 u64", decode_getctarank, "a cluster has one CTA");
 }

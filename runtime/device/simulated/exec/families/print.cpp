@@ -10,7 +10,7 @@ namespace smt::runtime::device::simulated {
 namespace {
 
 struct Conversion {
-    std::string flags;       // everything between % and the length modifier
+    std::string flags;  // everything between % and the length modifier
     std::string length;
     char kind = 0;
 };
@@ -47,7 +47,8 @@ bool read_flags(const std::string& format, size_t& at, const PrintSource& source
         }
         ++at;
     }
-    for (; at < format.size() && std::string_view("hlLqjzt").find(format[at]) != std::string_view::npos; ++at) c.length += format[at];
+    for (; at < format.size() && std::string_view("hlLqjzt").find(format[at]) != std::string_view::npos; ++at)
+        c.length += format[at];
     if (at < format.size()) c.kind = format[at++];
     int digits = 0;
     for (char each : c.flags) {
@@ -60,7 +61,8 @@ bool read_flags(const std::string& format, size_t& at, const PrintSource& source
 bool convert(const Conversion& c, const PrintSource& source, std::string* out) {
     const std::string start = "%" + c.flags;
     uint64_t value = 0;
-    const bool wide = c.length == "l" || c.length == "ll" || c.length == "j" || c.length == "z" || c.length == "t" || c.length == "q" || c.length == "L";
+    const bool wide = c.length == "l" || c.length == "ll" || c.length == "j" || c.length == "z" ||
+                      c.length == "t" || c.length == "q" || c.length == "L";
     switch (c.kind) {
         case 'd':
         case 'i': {
@@ -110,8 +112,10 @@ bool convert(const Conversion& c, const PrintSource& source, std::string* out) {
             append(out, start + "s", text.c_str());
             return true;
         }
-        case '%': *out += '%'; return true;
-        default:   // not a conversion: as it stands
+        case '%':
+            *out += '%';
+            return true;
+        default:  // not a conversion: as it stands
             *out += start + c.length;
             if (c.kind != 0) *out += c.kind;
             return true;

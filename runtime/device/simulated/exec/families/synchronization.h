@@ -9,6 +9,8 @@ namespace smt::runtime::device::simulated {
 void barrier_result(Execution& x, const Instruction& in, uint32_t votes, uint32_t voters);
 
 // Of an instruction that a warp executes together: `value` holds it.
-inline const Collective& collective_of(const Instruction& in) { return *reinterpret_cast<const Collective*>(in.value); }
+inline const Collective& collective_of(const Instruction& in) {
+    return *reinterpret_cast<const Collective*>(in.value);
+}
 
 }  // namespace smt::runtime::device::simulated

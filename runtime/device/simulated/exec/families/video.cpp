@@ -13,22 +13,29 @@ constexpr int kOperationAt = 8;
 int64_t element(uint32_t value, int index, int bits, bool is_signed) {
     const uint32_t field = value >> (index * bits) & ((1u << bits) - 1);
     const int shift = 64 - bits;
-    return is_signed ? static_cast<int64_t>(static_cast<uint64_t>(field) << shift) >> shift : static_cast<int64_t>(field);
+    return is_signed ? static_cast<int64_t>(static_cast<uint64_t>(field) << shift) >> shift
+                     : static_cast<int64_t>(field);
 }
 
 int64_t operate(Opcode opcode, int64_t a, int64_t b) {
     switch (opcode) {
         case Opcode::kVadd2:
-        case Opcode::kVadd4: return a + b;
+        case Opcode::kVadd4:
+            return a + b;
         case Opcode::kVsub2:
-        case Opcode::kVsub4: return a - b;
+        case Opcode::kVsub4:
+            return a - b;
         case Opcode::kVavrg2:
-        case Opcode::kVavrg4: return a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
+        case Opcode::kVavrg4:
+            return a + b >= 0 ? (a + b + 1) >> 1 : (a + b) >> 1;
         case Opcode::kVabsdiff2:
-        case Opcode::kVabsdiff4: return a < b ? b - a : a - b;
+        case Opcode::kVabsdiff4:
+            return a < b ? b - a : a - b;
         case Opcode::kVmin2:
-        case Opcode::kVmin4: return std::min(a, b);
-        default: return std::max(a, b);
+        case Opcode::kVmin4:
+            return std::min(a, b);
+        default:
+            return std::max(a, b);
     }
 }
 
@@ -44,10 +51,13 @@ uint32_t on_word(uint32_t target, uint32_t a, uint32_t b, uint32_t c) {
     const bool accumulate = (target & kAccumulate) != 0;
     uint32_t result = accumulate ? c : 0;
     for (int i = 0; i * bits < 32; ++i) {
-        int64_t value = operate(opcode, element(a, i, bits, (target & kSignedA) != 0), element(b, i, bits, (target & kSignedB) != 0));
+        int64_t value = operate(opcode, element(a, i, bits, (target & kSignedA) != 0),
+                                element(b, i, bits, (target & kSignedB) != 0));
         if ((target & kSaturate) != 0) value = saturate(value, bits, (target & kSignedD) != 0);
-        if (accumulate) result += static_cast<uint32_t>(value);
-        else result |= (static_cast<uint32_t>(value) & ((1u << bits) - 1)) << (i * bits);
+        if (accumulate)
+            result += static_cast<uint32_t>(value);
+        else
+            result |= (static_cast<uint32_t>(value) & ((1u << bits) - 1)) << (i * bits);
     }
     return result;
 }
@@ -64,12 +74,14 @@ void run(Execution& x, const Instruction& in) {
 void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (s.types.size() != 3) return d.refuse("three types belong here");
     for (const ptx::Operand& operand : s.operands)
-        if (!operand.selector.empty() || operand.minus) return d.refuse("selected elements are not supported");
+        if (!operand.selector.empty() || operand.minus)
+            return d.refuse("selected elements are not supported");
     read_three(d, s, in, Type::kB32);
     in.d = d.write(s.operands[0], Type::kB32);
     const bool bytes = std::string_view(ptx::name(s.opcode)).back() == '4';
-    in.target = static_cast<uint32_t>(s.opcode) << kOperationAt | (bytes ? kBytes : 0) | (s.has(Modifier::kSat) ? kSaturate : 0) |
-                (s.has(Modifier::kAdd) ? kAccumulate : 0) | (s.types[0] == Type::kS32 ? kSignedD : 0) | (s.types[1] == Type::kS32 ? kSignedA : 0) |
+    in.target = static_cast<uint32_t>(s.opcode) << kOperationAt | (bytes ? kBytes : 0) |
+                (s.has(Modifier::kSat) ? kSaturate : 0) | (s.has(Modifier::kAdd) ? kAccumulate : 0) |
+                (s.types[0] == Type::kS32 ? kSignedD : 0) | (s.types[1] == Type::kS32 ? kSignedA : 0) |
                 (s.types[2] == Type::kS32 ? kSignedB : 0);
     in.run = run;
 }
@@ -78,9 +90,18 @@ void decode(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 void add_video(std::vector<Row>& rows) {
     const TypeSet words = types("u32 s32");
-    for (Opcode opcode : {Opcode::kVadd2, Opcode::kVsub2, Opcode::kVavrg2, Opcode::kVabsdiff2, Opcode::kVmin2, Opcode::kVmax2, Opcode::kVadd4,
-                          Opcode::kVsub4, Opcode::kVavrg4, Opcode::kVabsdiff4, Opcode::kVmin4, Opcode::kVmax4})
-        rows.push_back({"SIMD video", opcode, {}, modifiers("sat add"), words, words, Unit::kInteger, decode, "without selectors and masks"});
+    for (Opcode opcode : {Opcode::kVadd2, Opcode::kVsub2, Opcode::kVavrg2, Opcode::kVabsdiff2, Opcode::kVmin2,
+                          Opcode::kVmax2, Opcode::kVadd4, Opcode::kVsub4, Opcode::kVavrg4, Opcode::kVabsdiff4,
+                          Opcode::kVmin4, Opcode::kVmax4})
+        rows.push_back({"SIMD video",
+                        opcode,
+                        {},
+                        modifiers("sat add"),
+                        words,
+                        words,
+                        Unit::kInteger,
+                        decode,
+                        "without selectors and masks"});
 }
 
 }  // namespace smt::runtime::device::simulated

@@ -26,7 +26,8 @@ void scatter_word(Execution& x, const Instruction& in, const Exchange& e) {
 // All participants of an instruction without .sync are the active threads.
 void run(Execution& x, const Instruction& in) {
     const Collective& collective = collective_of(in);
-    const uint32_t members = in.count == 0 ? x.mask : x.uniform<uint32_t>(x.group->code->slots[in.list + in.count]);
+    const uint32_t members =
+        in.count == 0 ? x.mask : x.uniform<uint32_t>(x.group->code->slots[in.list + in.count]);
     x.cta->run_collective(x, in, collective, members);
 }
 
@@ -52,10 +53,18 @@ void gather_shuffle(Execution& x, const Instruction& in, Exchange& e) {
 int source_lane(uint32_t mode, int lane, int by, int bound, bool* in_range) {
     int from = 0;
     switch (mode) {
-        case kUp: from = lane - by; break;
-        case kDown: from = lane + by; break;
-        case kBfly: from = lane ^ by; break;
-        default: from = by; break;
+        case kUp:
+            from = lane - by;
+            break;
+        case kDown:
+            from = lane + by;
+            break;
+        case kBfly:
+            from = lane ^ by;
+            break;
+        default:
+            from = by;
+            break;
     }
     *in_range = mode == kUp ? from >= bound : from <= bound;
     return *in_range ? from : lane;
@@ -99,7 +108,10 @@ void finish_list(Decoder& d, Instruction& in, Slot first, const ptx::Operand* me
 void decode_shfl(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     const bool sync = s.has(Modifier::kSync);
     if (s.operands.size() != (sync ? 5u : 4u)) return d.refuse("the number of operands does not fit");
-    in.target = s.has(Modifier::kUp) ? kUp : s.has(Modifier::kDown) ? kDown : s.has(Modifier::kBfly) ? kBfly : kIdx;
+    in.target = s.has(Modifier::kUp)     ? kUp
+                : s.has(Modifier::kDown) ? kDown
+                : s.has(Modifier::kBfly) ? kBfly
+                                         : kIdx;
     read_three(d, s, in, Type::kB32);
     auto [value, predicate] = d.write_pair(s.operands[0], Type::kB32, false);
     in.d = value;
@@ -111,23 +123,34 @@ void decode_shfl(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 
 enum Vote : uint32_t { kAllOf, kAnyOf, kUniform, kBallot };
 
-void gather_vote(Execution& x, const Instruction& in, Exchange& e) { e.predicates |= x.predicate(in.a) & x.mask; }
+void gather_vote(Execution& x, const Instruction& in, Exchange& e) {
+    e.predicates |= x.predicate(in.a) & x.mask;
+}
 
 void compute_vote(const Instruction& in, Exchange& e) {
     bool result = false;
     switch (in.target) {
-        case kAllOf: result = e.predicates == e.lanes; break;
-        case kAnyOf: result = e.predicates != 0; break;
-        case kUniform: result = e.predicates == 0 || e.predicates == e.lanes; break;
-        default: break;
+        case kAllOf:
+            result = e.predicates == e.lanes;
+            break;
+        case kAnyOf:
+            result = e.predicates != 0;
+            break;
+        case kUniform:
+            result = e.predicates == 0 || e.predicates == e.lanes;
+            break;
+        default:
+            break;
     }
     e.results = result ? kAll : 0;
     e.d.fill(e.predicates);
 }
 
 void scatter_vote(Execution& x, const Instruction& in, const Exchange& e) {
-    if (in.target == kBallot) scatter_word(x, in, e);
-    else x.set_predicate(in.d, e.results);
+    if (in.target == kBallot)
+        scatter_word(x, in, e);
+    else
+        x.set_predicate(in.d, e.results);
 }
 
 constexpr Collective kVote{gather_vote, compute_vote, scatter_vote};
@@ -149,7 +172,9 @@ void decode_vote(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 void compute_match_any(const Instruction&, Exchange& e) {
     for_lanes(e.lanes, [&](int i) {
         uint32_t same = 0;
-        for_lanes(e.lanes, [&](int k) { same |= e.a[static_cast<size_t>(k)] == e.a[static_cast<size_t>(i)] ? 1u << k : 0; });
+        for_lanes(e.lanes, [&](int k) {
+            same |= e.a[static_cast<size_t>(k)] == e.a[static_cast<size_t>(i)] ? 1u << k : 0;
+        });
         e.d[static_cast<size_t>(i)] = same;
     });
 }
@@ -173,8 +198,10 @@ void decode_match(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.d = value;
     finish_list(d, in, predicate, &s.operands[2]);
     const bool wide = ptx::bits(s.types[0]) == 64;
-    if (s.has(Modifier::kAny)) set_collective(in, wide ? kMatchAny64 : kMatchAny32);
-    else set_collective(in, wide ? kMatchAll64 : kMatchAll32);
+    if (s.has(Modifier::kAny))
+        set_collective(in, wide ? kMatchAny64 : kMatchAny32);
+    else
+        set_collective(in, wide ? kMatchAll64 : kMatchAll32);
 }
 
 // ---- redux
@@ -206,12 +233,18 @@ void decode_redux(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.d = d.write(s.operands[0], s.types[0]);
     finish_list(d, in, kSink, &s.operands[2]);
     const bool is_signed = s.types[0] == Type::kS32;
-    if (s.has(Modifier::kAdd)) set_collective(in, kReduction<uint32_t, Sum>);
-    else if (s.has(Modifier::kAnd)) set_collective(in, kReduction<uint32_t, And>);
-    else if (s.has(Modifier::kOr)) set_collective(in, kReduction<uint32_t, Or>);
-    else if (s.has(Modifier::kXor)) set_collective(in, kReduction<uint32_t, Xor>);
-    else if (s.has(Modifier::kMin)) set_collective(in, is_signed ? kReduction<int32_t, Least> : kReduction<uint32_t, Least>);
-    else set_collective(in, is_signed ? kReduction<int32_t, Most> : kReduction<uint32_t, Most>);
+    if (s.has(Modifier::kAdd))
+        set_collective(in, kReduction<uint32_t, Sum>);
+    else if (s.has(Modifier::kAnd))
+        set_collective(in, kReduction<uint32_t, And>);
+    else if (s.has(Modifier::kOr))
+        set_collective(in, kReduction<uint32_t, Or>);
+    else if (s.has(Modifier::kXor))
+        set_collective(in, kReduction<uint32_t, Xor>);
+    else if (s.has(Modifier::kMin))
+        set_collective(in, is_signed ? kReduction<int32_t, Least> : kReduction<uint32_t, Least>);
+    else
+        set_collective(in, is_signed ? kReduction<int32_t, Most> : kReduction<uint32_t, Most>);
 }
 
 // ---- elect, activemask, bar.warp.sync
@@ -252,8 +285,10 @@ void decode_warp_barrier(Decoder& d, const ptx::Instruction& s, Instruction& in)
 
 void add_warp_wide(std::vector<Row>& rows) {
     const char* family = "Within a warp";
-    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first, auto decode, Unit unit = Unit::kInteger) {
-        rows.push_back({family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, ""});
+    const auto row = [&](Opcode opcode, const char* required, const char* allowed, const char* first,
+                         auto decode, Unit unit = Unit::kInteger) {
+        rows.push_back(
+            {family, opcode, modifiers(required), modifiers(allowed), types(first), {}, unit, decode, ""});
     };
     row(Opcode::kShfl, "", "sync up down bfly idx", "b32", decode_shfl);
     row(Opcode::kVote, "", "sync all any uni", "pred", decode_vote);
