@@ -12,5 +12,7 @@ namespace smt::interpose {
 // a session, and returns CUDA_ERROR_NOT_SUPPORTED.
 CUresult unsupported(uint32_t index);
 uint64_t unsupported_calls(uint32_t index);
+// The same for a function of our CUDA runtime, which counts its calls itself: tells the server.
+void report_unsupported_runtime(uint32_t index);
 
 }  // namespace smt::interpose

@@ -9,8 +9,10 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
+#include "interpose/entry/coverage.h"
 #include "interpose/entry/process.h"
 #include "interpose/entry/real_driver.h"
+#include "interpose/entry/runtime_table.h"
 
 namespace smt::interpose {
 
@@ -26,6 +28,7 @@ constexpr unsigned char kModuleFacts[4] = {0x6e, 0x16, 0x3f, 0xbe};
 constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 constexpr size_t kMostSlots = 128;
+constexpr RuntimeTable kRuntimeTable = {sizeof(RuntimeTable), report_unsupported_runtime};
 
 using Destructor = void (*)(CUcontext, void* key, void* value);
 
@@ -229,6 +232,10 @@ namespace driver {
 
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
+    if (memcmp(id, &kRuntimeTableId, sizeof *id) == 0) {
+        *table = &kRuntimeTable;
+        return CUDA_SUCCESS;
+    }
     settle_fallback();
     const DriverApi* real = real_driver();
     if (!real || !real->cuGetExportTable) return CUDA_ERROR_NOT_FOUND;

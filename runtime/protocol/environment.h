@@ -71,11 +71,16 @@ inline constexpr long kIdleSecondsMax = 86400;
 // Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
 inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 
+// Whether our CUDA runtime names each function that it does not do on stderr, once. 0 or 1.
+// Default: 0 (`smt log` lists them). Client.
+inline constexpr const char* kReportUnsupported = "SMT_REPORT_UNSUPPORTED";
+
 // Not ours, read for the defaults above.
 inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
 
 // Not ours: what the command `smt` reads or sets for the programs it starts or examines.
 inline constexpr const char* kPreload = "LD_PRELOAD";
+inline constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 inline constexpr const char* kPath = "PATH";
 inline constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 inline constexpr const char* kCudaHome = "CUDA_HOME";

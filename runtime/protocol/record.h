@@ -79,7 +79,7 @@ enum class Op : uint16_t {
     kLinkComplete = 73,        // u64 state -> LinkResult, logs; the image is read with kDownload
     kDownload = 74,            // Download -> bytes
     kGetGlobal = 75,           // ObjectRef, name -> MemAllocated
-    kUnsupported = 76,         // u32 index of the entry point in the coverage table -> no reply: counted
+    kUnsupported = 76,         // u32 index in the coverage table; behind its end, in the runtime's -> no reply: counted
     kLinkCreate = 77,          // LinkCreate, options -> u64 state
     kLinkDestroy = 78,         // u64 state -> status
     kStreamUpdateCapture = 79, // StreamUpdateCapture, node ids, CUgraphEdgeData -> status

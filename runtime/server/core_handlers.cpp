@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "coverage.gen.h"
+#include "cudart_coverage.gen.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
@@ -180,9 +181,11 @@ CUresult host_function(Call& call) {
 }
 
 CUresult unsupported(Call& call) {
+    constexpr uint32_t kDriverFunctions = std::size(kCoverage);
     uint32_t index = call.in.scalar<uint32_t>();
-    if (!call.in.good() || index >= std::size(kCoverage)) return CUDA_ERROR_INVALID_VALUE;
-    call.session.count_unsupported(kCoverage[index].symbol);
+    if (!call.in.good() || index >= kDriverFunctions + std::size(kRuntimeCoverage)) return CUDA_ERROR_INVALID_VALUE;
+    call.session.count_unsupported(index < kDriverFunctions ? kCoverage[index].symbol
+                                                            : kRuntimeCoverage[index - kDriverFunctions].symbol);
     return CUDA_SUCCESS;
 }
 

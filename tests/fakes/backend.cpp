@@ -74,9 +74,18 @@ public:
     CUresult load(const void* image, std::unique_ptr<Image>* loaded, std::string*) override {
         return fake::load(image, loaded);
     }
-    CUresult link(CUjitInputType, const void* data, size_t bytes, std::string* image) override {
-        image->append(static_cast<const char*>(data), strnlen(static_cast<const char*>(data), bytes));
+    CUresult link(CUjitInputType type, const void* data, size_t bytes, std::string* image) override {
+        const char* text = static_cast<const char*>(data);
+        const size_t header = type == CU_JIT_INPUT_FATBINARY ? 16 : 0;   // a container of one text
+        if (bytes < header) return CUDA_ERROR_INVALID_IMAGE;
+        image->append(text + header, strnlen(text + header, bytes - header));
         return CUDA_SUCCESS;
+    }
+    // The shapes that cuDeviceGetAttribute promises; the driver itself refuses zeros.
+    CUresult check(Launch& launch) override {
+        const bool fits = launch.grid[1] <= 65535 && launch.grid[2] <= 65535 && launch.block[2] <= 64 &&
+                          uint64_t{launch.block[0]} * launch.block[1] * launch.block[2] <= 1024;
+        return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     int attribute(const Function&, CUfunction_attribute which) const override {
         switch (which) {

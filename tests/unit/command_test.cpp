@@ -13,6 +13,7 @@
 #include "tools/smt/json.h"
 #include "tools/smt/log_view.h"
 #include "tools/smt/places.h"
+#include "tools/smt/program_file.h"
 #include "tools/smt/settings.h"
 
 namespace smt::tools {
@@ -99,6 +100,43 @@ TEST_CASE("servers are found by what they leave in the runtime folder", "[comman
     CHECK(keys_with(".sock") == std::vector<std::string>{"0a1b"});
     CHECK(path_of("0a1b", ".log") == folder.file("0a1b.log"));
     CHECK_FALSE(ask_server("nobody", protocol::ControlKind::kStatus).has_value());
+}
+
+std::string whole_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_CASE("which CUDA runtime a program has", "[command]") {
+    TemporaryFolder folder;
+    auto examine = [&](const std::string& bytes) {
+        std::ofstream(folder.file("program"), std::ios::binary) << bytes;
+        return examine_program(folder.file("program"));
+    };
+    const std::string text = "CUDA driver version is insufficient for CUDA runtime version";
+    const std::string memory = "/cudart.shm.%x";
+    const std::string shell = whole_file("/bin/sh");
+    REQUIRE(shell.size() > 1000);
+
+    CHECK(examine(shell).is_elf);
+    CHECK_FALSE(examine(shell).static_runtime);
+    CHECK(examine(shell).shared_runtime.empty());
+    CHECK(examine(shell + text + memory).static_runtime);
+    CHECK_FALSE(examine(shell + text).static_runtime);   // a user of the driver may say that
+    CHECK_FALSE(examine(text + memory).is_elf);
+    CHECK_FALSE(examine("#!/usr/bin/python3\n").is_elf);
+    CHECK_FALSE(examine_program(folder.file("missing")).is_elf);
+    CHECK_FALSE(examine_program(folder.path()).is_elf);
+    for (size_t bytes = 0; bytes < 4096; bytes += 13) examine(shell.substr(0, bytes));   // cut off anywhere
+    std::string crooked = shell;
+    for (size_t at = 16; at < 4096 && at < crooked.size(); at += 3) crooked[at] = char(at * 37);
+    examine(crooked);
+
+#ifdef SMT_SHARED_RUNTIME_PROGRAM   // a program that was linked with ours
+    CHECK(examine_program(SMT_SHARED_RUNTIME_PROGRAM).shared_runtime == kRuntimeFile);
+    CHECK_FALSE(examine_program(SMT_SHARED_RUNTIME_PROGRAM).static_runtime);
+    CHECK_FALSE(examine(whole_file(SMT_SHARED_RUNTIME_PROGRAM) + text + memory).static_runtime);
+#endif
 }
 
 TEST_CASE("names for people and for programs", "[command]") {

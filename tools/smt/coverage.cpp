@@ -1,12 +1,13 @@
 // smt coverage: every entry point of the driver and how it is treated, from the table libsmt.so is
-// generated from.
+// generated from; with --runtime those of our CUDA runtime for the simulated device.
 #include <fmt/core.h>
 
-#include <iterator>
 #include <map>
+#include <span>
 #include <string>
 
 #include "coverage.gen.h"
+#include "cudart_coverage.gen.h"
 #include "tools/smt/command.h"
 #include "tools/smt/json.h"
 
@@ -22,16 +23,19 @@ const char* meaning(const std::string& treatment) {
         {"older", "an older form of a function, written by hand"},
         {"alias", "another name of a function above"},
         {"real", "the real driver in the program, or the server"},
-        {"unsupported", "returns CUDA_ERROR_NOT_SUPPORTED, counted"},
+        {"driver", "a call of the driver"},
+        {"ordered", "written by hand, once for the waiting and the asynchronous form"},
+        {"bare", "written by hand, works without a device"},
+        {"unsupported", "returns NOT_SUPPORTED, counted"},
     };
     auto found = kMeanings.find(treatment);
     return found == kMeanings.end() ? "" : found->second;
 }
 
-void print_json(const std::map<std::string, size_t>& totals) {
+void print_json(std::span<const CoverageLine> lines, const std::map<std::string, size_t>& totals) {
     fmt::print("{{\"functions\":[\n");
     const char* separator = "";
-    for (const CoverageLine& line : kCoverage) {
+    for (const CoverageLine& line : lines) {
         fmt::print(R"({}  {{"function":{},"area":{},"treatment":{}}})", separator, json_string(line.symbol),
                    json_string(line.area), json_string(line.treatment));
         separator = ",\n";
@@ -45,8 +49,8 @@ void print_json(const std::map<std::string, size_t>& totals) {
     fmt::print("}}}}\n");
 }
 
-void print_text(const std::map<std::string, size_t>& totals) {
-    for (const CoverageLine& line : kCoverage)
+void print_text(const char* what, std::span<const CoverageLine> lines, const std::map<std::string, size_t>& totals) {
+    for (const CoverageLine& line : lines)
         fmt::print("{:<48} {:<16} {}\n", line.symbol, line.area, line.treatment);
     std::string counts;
     fmt::print("\n");
@@ -55,21 +59,23 @@ void print_text(const std::map<std::string, size_t>& totals) {
         counts += fmt::format(", {} {}", count, treatment);
     }
     size_t unsupported = totals.count("unsupported") ? totals.at("unsupported") : 0;
-    fmt::print("total: {} driver functions, {} supported{}\n", std::size(kCoverage),
-               std::size(kCoverage) - unsupported, counts);
+    fmt::print("total: {} {} functions, {} supported{}\n", lines.size(), what, lines.size() - unsupported, counts);
 }
 
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json"}, {});
+    Options options = parse_options(arguments, {"--json", "--runtime"}, {});
+    bool runtime = options.has("--runtime");
+    std::span<const CoverageLine> lines = kCoverage;
+    if (runtime) lines = kRuntimeCoverage;
     std::map<std::string, size_t> totals;
-    for (const CoverageLine& line : kCoverage) ++totals[line.treatment];
-    options.has("--json") ? print_json(totals) : print_text(totals);
+    for (const CoverageLine& line : lines) ++totals[line.treatment];
+    options.has("--json") ? print_json(lines, totals) : print_text(runtime ? "runtime" : "driver", lines, totals);
     return 0;
 }
 
 }  // namespace
 
-const Command coverage_command = {"coverage", "smt coverage [--json]",
-                                  "lists every driver function and how it is treated", run};
+const Command coverage_command = {"coverage", "smt coverage [--runtime] [--json]",
+                                  "lists every driver function, or runtime function, and how it is treated", run};
 
 }  // namespace smt::tools

@@ -46,12 +46,13 @@ void check_gpu(Report& report) {
     if (!fake.empty())
         report.note("driver", "smtd will load " + fake, "unset SMT_DRIVER to use the real driver");
     if (!driver.problem.empty()) {
-        bool node = ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
+        bool node = gpu_node_exists();
         std::string advice =
             node ? "there is a GPU here: install its driver, or let LD_LIBRARY_PATH or SMT_REAL_DRIVER name "
                    "libcuda.so.1"
-                 : "there is no GPU in this machine (in a container: start it with --gpus all)";
-        if (fake.empty())
+                 : "there is no GPU in this machine (in a container: start it with --gpus all); programs run on "
+                   "the simulated device";
+        if (fake.empty() && node)
             report.bad("GPU", driver.problem, advice);
         else
             report.note("GPU", driver.problem, advice);
@@ -85,6 +86,19 @@ void check_files(Report& report) {
         report.bad("smtd", server + " cannot be executed", "chmod +x " + server);
     else
         report.good("smtd", server);
+}
+
+void check_simulated_device(Report& report) {
+    std::string runtime = find_runtime(), chosen = variable(environment::kDevice);
+    if (runtime.empty())
+        report.note("simulated", std::string(kRuntimeFile) + " is not in " + own_directory() + "/../lib/cudart",
+                    "programs built with nvcc -cudart shared need it with smt run --device sim: ./bootstrap.sh build");
+    else
+        report.good("simulated", "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
+    if (!chosen.empty() && chosen != environment::kDeviceGpu && chosen != environment::kDeviceSimulated)
+        report.bad("SMT_DEVICE", "'" + chosen + "' is no device", "set it to gpu or sim, or unset it");
+    else if (!chosen.empty())
+        report.note("SMT_DEVICE", "is " + chosen, "every server started here offers that device");
 }
 
 void check_runtime_directory(Report& report) {
@@ -176,6 +190,7 @@ int run(const Arguments& arguments) {
     Report report;
     check_gpu(report);
     check_files(report);
+    check_simulated_device(report);
     check_runtime_directory(report);
     check_servers(report);
     check_preload(report);

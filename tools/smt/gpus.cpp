@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -80,6 +81,10 @@ Driver examine_driver() {
     else
         list_gpus(library, driver);
     return driver;  // the library stays open: drivers do not like to be unloaded
+}
+
+bool gpu_node_exists() {
+    return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
 }
 
 }  // namespace smt::tools

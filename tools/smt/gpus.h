@@ -21,4 +21,7 @@ struct Driver {
 
 Driver examine_driver();
 
+// Whether the kernel shows a GPU, with or without a driver that works.
+bool gpu_node_exists();
+
 }  // namespace smt::tools

@@ -37,6 +37,10 @@ std::string find_interposer() {
     return first_existing({here + "/../lib/libsmt.so", here + "/libsmt.so"});
 }
 
+std::string find_runtime() {
+    return first_existing({own_directory() + "/../lib/cudart/" + kRuntimeFile});
+}
+
 std::string find_server() {
     std::string chosen = variable(environment::kServer);
     return chosen.empty() ? find_program("smtd") : first_existing({chosen});

@@ -14,6 +14,9 @@ std::string variable(const char* name);
 std::string own_directory();
 // libsmt.so beside this program (../lib, or the same folder); empty: not there.
 std::string find_interposer();
+// Our libcudart.so.13 for the simulated device, in lib/cudart; empty: not there.
+std::string find_runtime();
+inline constexpr const char* kRuntimeFile = "libcudart.so.13";
 // smtd: SMT_SERVER, or beside this program; empty: not there.
 std::string find_server();
 // bench_remoting and the like, beside this program; empty: not there.

@@ -1,4 +1,5 @@
 // smt run: a program with libsmt.so in front of its CUDA driver. This process becomes the program.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +10,9 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
 #include "tools/smt/command.h"
+#include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
+#include "tools/smt/program_file.h"
 #include "tools/smt/settings.h"
 
 namespace smt::tools {
@@ -29,10 +32,58 @@ std::string find_on_path(const std::string& name) {
     return "";
 }
 
-void export_settings(const Options& options, const std::string& interposer) {
-    const char* others = std::getenv(environment::kPreload);
-    std::string preload = others && *others ? interposer + ":" + others : interposer;
-    ::setenv(environment::kPreload, preload.c_str(), 1);
+void put_in_front(const char* list, const std::string& item) {
+    std::string others = variable(list);
+    ::setenv(list, (others.empty() ? item : item + ":" + others).c_str(), 1);
+}
+
+// NVIDIA's runtime wants an answer that only NVIDIA's driver has, so programs must take ours. Programs of
+// the driver API alone may hold it without calling it (nvcc links it into all), so nobody is turned away.
+void warn_of_other_runtime(const std::string& file, const ProgramFile& program) {
+    if (program.static_runtime)
+        fmt::print(stderr,
+                   "smt run: {} holds NVIDIA's CUDA runtime, whose calls fail on the simulated device. "
+                   "Unless it uses the driver API alone, rebuild it with nvcc -cudart shared.\n",
+                   file);
+    if (!program.shared_runtime.empty() && program.shared_runtime != kRuntimeFile)
+        fmt::print(stderr,
+                   "smt run: {} needs {}, whose calls fail on the simulated device, which offers {}. "
+                   "Rebuild it with CUDA 13.\n",
+                   file, program.shared_runtime, kRuntimeFile);
+}
+
+// Chosen by name, or for want of a GPU where nobody names a driver.
+bool wants_simulated_device(const Options& options) {
+    std::string chosen = variable(environment::kDevice);
+    if (const std::string* device = options.value("--device")) {
+        chosen = *device;
+        if (chosen != environment::kDeviceSimulated && chosen != environment::kDeviceGpu)
+            throw Misuse("--device wants gpu or sim");
+        ::setenv(environment::kDevice, chosen.c_str(), 1);
+    }
+    if (!chosen.empty()) return chosen == environment::kDeviceSimulated;
+    bool named = !variable(environment::kDriver).empty() || !variable(environment::kRealDriver).empty();
+    if (named || gpu_node_exists()) return false;
+    fmt::print(stderr, "smt run: there is no GPU here; this program gets the simulated device\n");
+    return true;
+}
+
+void export_simulated_device(const std::string& file) {
+    std::string runtime = find_runtime();
+    if (runtime.empty())
+        throw Failure(std::string(kRuntimeFile) + " for the simulated device is not in " + own_directory() +
+                      "/../lib/cudart: build it, ./bootstrap.sh build");
+    ProgramFile program = examine_program(file);
+    warn_of_other_runtime(file, program);
+    ::setenv(environment::kDevice, environment::kDeviceSimulated, 1);
+    ::setenv(environment::kRealDriver, "none", 1);  // it would answer for another device
+    put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
+    if (program.has_rpath) put_in_front(environment::kPreload, runtime);
+}
+
+void export_settings(const Options& options, const std::string& interposer, const std::string& file) {
+    if (wants_simulated_device(options)) export_simulated_device(file);
+    put_in_front(environment::kPreload, interposer);
     if (const std::string* tenant = options.value("--tenant")) {
         if (tenant->empty() || tenant->size() >= protocol::kTenantNameBytes)
             throw Misuse("--tenant wants a name of 1 to 63 bytes");
@@ -45,8 +96,8 @@ void export_settings(const Options& options, const std::string& interposer) {
 }
 
 int run(const Arguments& arguments) {
-    Options options =
-        parse_options(arguments, {}, {"--tenant", "--priority", "--memory"}, Operands::kCommandLine);
+    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--memory"},
+                                    Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     std::string interposer = find_interposer();
     if (interposer.empty())
@@ -59,7 +110,7 @@ int run(const Arguments& arguments) {
     const std::string& program = options.operands.front();
     std::string file = find_on_path(program);
     if (file.empty()) throw Failure("there is no program '" + program + "'");
-    export_settings(options, interposer);
+    export_settings(options, interposer, file);
     std::vector<char*> argv;
     for (std::string& argument : options.operands) argv.push_back(argument.data());
     argv.push_back(nullptr);
@@ -70,7 +121,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command run_command = {
-    "run", "smt run [--tenant NAME] [--priority P] [--memory LIMIT] -- PROGRAM [ARGUMENT]...",
+    "run",
+    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--memory LIMIT] -- PROGRAM [ARGUMENT]...",
     "runs a CUDA program so that it shares the GPU", run};
 
 }  // namespace smt::tools

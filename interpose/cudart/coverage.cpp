@@ -1,0 +1,45 @@
+#include "interpose/cudart/coverage.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
+#include <iterator>
+
+#include "cudart_coverage.gen.h"
+#include "interpose/cudart/runtime.h"
+#include "interpose/entry/runtime_table.h"
+#include "runtime/protocol/environment.h"
+
+namespace smt::cudart {
+
+namespace {
+
+constexpr uint32_t kFunctions = std::size(kRuntimeCoverage);
+constinit std::atomic<uint64_t> calls[kFunctions]{};
+
+void tell_server(uint32_t index) {
+    const void* table = nullptr;
+    if (begin_early() != cudaSuccess) return;
+    if (driver().cuGetExportTable(&table, &interpose::kRuntimeTableId) != CUDA_SUCCESS) return;
+    static_cast<const interpose::RuntimeTable*>(table)->report_unsupported(index);
+}
+
+void tell_user(uint32_t index) {
+    const char* wanted = getenv(environment::kReportUnsupported);
+    if (wanted && strcmp(wanted, "1") == 0)
+        fprintf(stderr, "smt: %s is not supported\n", kRuntimeCoverage[index].symbol);
+}
+
+}  // namespace
+
+cudaError_t unsupported(uint32_t index) {
+    if (index < kFunctions && calls[index].fetch_add(1, std::memory_order_relaxed) == 0) {
+        tell_user(index);
+        tell_server(index);
+    }
+    return cudaErrorNotSupported;
+}
+
+}  // namespace smt::cudart

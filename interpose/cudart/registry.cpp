@@ -1,0 +1,216 @@
+#include "interpose/cudart/registry.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <atomic>
+
+#include "interpose/cudart/convert.h"
+#include "interpose/cudart/fatbin.h"
+#include "interpose/cudart/runtime.h"
+
+namespace smt::cudart {
+
+struct Image {
+    const FatbinWrapper* fatbin;
+    CUlibrary library;
+    Entry* entries;
+    uint32_t generation;  // that the library belongs to; 0: not loaded
+    bool removed;
+};
+
+struct Entry {
+    enum class Kind : uint8_t { kKernel, kVariable, kManaged } kind;
+    std::atomic<uint32_t> generation;  // that what follows `image` belongs to; 0: not asked for yet
+    const void* host;                  // of a managed variable: where the program keeps its pointer
+    const char* name;
+    size_t bytes;
+    Image* image;
+    Kernel kernel;
+    CUdeviceptr address;
+    Entry* next_in_bucket;
+    Entry* next_in_image;
+};
+
+namespace {
+
+constexpr size_t kBuckets = 4096;  // a program with more kernels walks short chains
+
+// Held while an image is loaded, so that two first launches do not load it twice.
+constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+constinit Entry* buckets[kBuckets]{};
+
+struct Locked {
+    Locked() { pthread_mutex_lock(&lock); }
+    ~Locked() { pthread_mutex_unlock(&lock); }
+};
+
+Entry*& bucket_of(const void* host) {
+    uint64_t key = reinterpret_cast<uint64_t>(host) * 0x9e3779b97f4a7c15ull;
+    return buckets[key >> 52];
+}
+static_assert(kBuckets == 1 << 12);
+
+// Behind its namesakes: templates are registered by every file that uses them, and the first counts.
+void add(Image* image, Entry::Kind kind, const void* host, const char* name, size_t bytes) {
+    if (!image) return;
+    auto* entry = static_cast<Entry*>(calloc(1, sizeof(Entry)));
+    if (!entry) return;
+    entry->kind = kind;
+    entry->host = host;
+    entry->name = name;
+    entry->bytes = bytes;
+    entry->image = image;
+    Locked locked;
+    Entry** at = &bucket_of(host);
+    while (*at) at = &(*at)->next_in_bucket;
+    *at = entry;
+    entry->next_in_image = image->entries;
+    image->entries = entry;
+}
+
+Entry* find_locked(const void* host, bool kernel) {
+    for (Entry* at = bucket_of(host); at; at = at->next_in_bucket) {
+        if (at->host == host && (at->kind == Entry::Kind::kKernel) == kernel) return at;
+    }
+    return nullptr;
+}
+
+// A managed variable is known by its own address too, once it has one.
+Entry* find_managed_locked(const void* address) {
+    for (Entry* bucket : buckets) {
+        for (Entry* at = bucket; at; at = at->next_in_bucket) {
+            if (at->kind == Entry::Kind::kManaged && *static_cast<const void* const*>(at->host) == address)
+                return at;
+        }
+    }
+    return nullptr;
+}
+
+CUresult locate_variable(Entry& entry) {
+    size_t bytes = 0;
+    CUresult status =
+        entry.kind == Entry::Kind::kManaged
+            ? driver().cuLibraryGetManaged(&entry.address, &bytes, entry.image->library, entry.name)
+            : driver().cuLibraryGetGlobal(&entry.address, &bytes, entry.image->library, entry.name);
+    if (status != CUDA_SUCCESS) return status;
+    if (entry.kind == Entry::Kind::kManaged)
+        *static_cast<void**>(const_cast<void*>(entry.host)) = reinterpret_cast<void*>(entry.address);
+    if (bytes) entry.bytes = bytes;
+    entry.generation.store(generation(), std::memory_order_release);
+    return CUDA_SUCCESS;
+}
+
+cudaError_t load_locked(Image& image) {
+    if (image.removed) return cudaErrorCudartUnloading;
+    uint32_t now = generation();
+    if (image.generation == now) return cudaSuccess;
+    if (CUresult status = load_fatbin(image.fatbin, &image.library)) return from_driver(status);
+    image.generation = now;
+    for (Entry* at = image.entries; at; at = at->next_in_image) {
+        if (at->kind != Entry::Kind::kManaged) continue;
+        // The pointer stays null then, so the program should hear why. Not found: nobody uses it.
+        CUresult failed = locate_variable(*at);
+        if (failed != CUDA_SUCCESS && failed != CUDA_ERROR_NOT_FOUND) finish(from_driver(failed));
+    }
+    return cudaSuccess;
+}
+
+cudaError_t ask_for_kernel(Entry& entry) {
+    if (cudaError_t failed = load_locked(*entry.image)) return failed;
+    CUresult status = driver().cuLibraryGetKernel(&entry.kernel.kernel, entry.image->library, entry.name);
+    if (status == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
+    if (status == CUDA_SUCCESS)
+        status = driver().cuKernelGetFunction(&entry.kernel.function, entry.kernel.kernel);
+    if (status == CUDA_SUCCESS) entry.generation.store(generation(), std::memory_order_release);
+    return from_driver(status);
+}
+
+}  // namespace
+
+Image* add_image(const FatbinWrapper* fatbin) {
+    auto* image = static_cast<Image*>(calloc(1, sizeof(Image)));
+    if (image) image->fatbin = fatbin;
+    return image;
+}
+
+// Entries are taken out of reach and kept: the program's static variables still point to them.
+void remove_image(Image* image) {
+    if (!image) return;
+    Locked locked;
+    for (Entry* gone = image->entries; gone; gone = gone->next_in_image) {
+        Entry** at = &bucket_of(gone->host);
+        while (*at && *at != gone) at = &(*at)->next_in_bucket;
+        if (*at) *at = gone->next_in_bucket;
+        gone->generation.store(0, std::memory_order_release);
+    }
+    if (image->generation == generation()) driver().cuLibraryUnload(image->library);
+    image->removed = true;
+}
+
+void add_kernel(Image* image, const void* host, const char* name) {
+    add(image, Entry::Kind::kKernel, host, name, 0);
+}
+
+void add_variable(Image* image, const void* host, const char* name, size_t bytes) {
+    add(image, Entry::Kind::kVariable, host, name, bytes);
+}
+
+void add_managed(Image* image, void** host_pointer, const char* name, size_t bytes) {
+    add(image, Entry::Kind::kManaged, host_pointer, name, bytes);
+}
+
+Entry* find_entry(const void* host) {
+    Locked locked;
+    return find_locked(host, true);
+}
+
+cudaError_t resolve(Entry* entry, Kernel& kernel) {
+    if (entry->generation.load(std::memory_order_acquire) != generation()) {
+        Locked locked;
+        if (cudaError_t failed = ask_for_kernel(*entry)) return failed;
+    }
+    kernel = entry->kernel;
+    return cudaSuccess;
+}
+
+cudaError_t find_kernel(const void* host, Kernel& kernel) {
+    if (Entry* entry = find_entry(host)) return resolve(entry, kernel);
+    if (!host) return cudaErrorInvalidDeviceFunction;
+    // The driver looks at any value, and knows its own.
+    kernel.kernel = reinterpret_cast<CUkernel>(const_cast<void*>(host));
+    return from_driver(driver().cuKernelGetFunction(&kernel.function, kernel.kernel));
+}
+
+cudaError_t find_symbol(const void* host, Symbol& symbol) {
+    Locked locked;
+    Entry* entry = find_locked(host, false);
+    if (!entry && host) entry = find_managed_locked(host);
+    if (!entry) return cudaErrorInvalidSymbol;
+    if (entry->generation.load(std::memory_order_relaxed) != generation()) {
+        if (cudaError_t failed = load_locked(*entry->image)) return failed;
+        CUresult status = locate_variable(*entry);
+        if (status == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidSymbol;
+        if (status != CUDA_SUCCESS) return from_driver(status);
+    }
+    symbol = {entry->address, entry->bytes};
+    return cudaSuccess;
+}
+
+cudaError_t load(Image* image) {
+    if (!image) return cudaErrorMemoryAllocation;
+    Locked locked;
+    return load_locked(*image);
+}
+
+const void* host_side(CUfunction function) {
+    Locked locked;
+    for (Entry* bucket : buckets) {
+        for (Entry* at = bucket; at; at = at->next_in_bucket) {
+            if (at->kind == Entry::Kind::kKernel && at->kernel.function == function) return at->host;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace smt::cudart

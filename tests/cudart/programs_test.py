@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Programs that nvcc built with -cudart shared, on the simulated device under `smt run --device sim`.
+
+    programs_test.py SMT FOLDER RESULTS PROGRAM ...
+
+Each checks itself. Where it prints a checksum, that must be the one it prints on an H200 with NVIDIA's
+runtime (RESULTS, lines of tests/gpu/check.py), unless it depends on the size of the device (PROGRAM~).
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 600
+CHECKSUM = re.compile(r"^checksum ([0-9a-f]{16})$", re.M)
+
+
+def native_checksums(path):
+    known = {}
+    for line in pathlib.Path(path).read_text().splitlines():
+        entry = json.loads(line)
+        if entry.get("mode") == "native" and CHECKSUM.search(entry.get("out", "")):
+            known[entry["program"]] = CHECKSUM.search(entry["out"])[1]
+    return known
+
+
+def run(smt, folder, name, wanted):
+    begin = time.monotonic()
+    ran = subprocess.run([smt, "run", "--device", "sim", "--", str(pathlib.Path(folder) / name)], capture_output=True,
+                         text=True, timeout=PATIENCE)
+    found = CHECKSUM.search(ran.stdout)
+    right = ran.returncode == 0 and (wanted is None or (found and found[1] == wanted))
+    print(f"{'right' if right else 'WRONG'}  {name:<24} exit {ran.returncode}, {time.monotonic() - begin:.1f} s", flush=True)
+    if not right:
+        print(f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}wanted checksum {wanted}")
+    return right
+
+
+def main():
+    smt, folder, results, *programs = sys.argv[1:]
+    known = native_checksums(results)
+    with tempfile.TemporaryDirectory() as runtime:
+        os.environ["SMT_RUNTIME_DIR"] = runtime
+        try:
+            right = [run(smt, folder, p.rstrip("~"), None if p.endswith("~") else known[p]) for p in programs]
+        finally:
+            subprocess.run([smt, "server", "stop"], timeout=PATIENCE)
+    sys.exit(0 if all(right) else 1)
+
+
+if __name__ == "__main__":
+    main()
