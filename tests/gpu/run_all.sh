@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
-#   parts: check python faults bench (default: all, in this order); SECONDS_IN_ALL (default 560) is
-#   shared out among them. Writes at most eight plain files into OUT, and goes on after failures.
+#   parts: check python faults bench (default: these, in this order) and examples; SECONDS_IN_ALL (default
+#   560) is shared out among them. Writes at most eight plain files into OUT, and goes on after failures.
 set -u
 out=${1:?usage: run_all.sh OUT COMMIT [PART ...]}
 commit=${2:-unknown}
@@ -54,6 +54,7 @@ for part in $parts; do
             mv -f "$out/python.d/check.jsonl" "$out/python.jsonl" 2>/dev/null; rmdir "$out/python.d" 2>/dev/null ;;
     faults) one faults 420 python3 "$here/faults.py" --build "$build" --out "$out" --starts-budget "${STARTS_BUDGET:-200}" ;;
     bench)  one bench 300 "$build/bin/bench_remoting" --preload "$build/lib/libsmt.so" --json "$out/bench.jsonl" --budget @BUDGET@ ;;
+    examples) one examples 200 python3 "$here/examples.py" --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
     *)      echo "no part $part" ;;
     esac
 done

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Runs examples at the same time on the simulated device, each a tenant of its own.
+
+    check.py SMT CHECKSUMS PROGRAM...
+
+Every program runs at size trivial. It must leave with 0, print the checksum that CHECKSUMS has for it, and
+leave nothing behind in the server.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "preload"))
+from run import PATIENCE, wait_until_empty  # noqa: E402
+
+SIZE = "trivial"
+
+
+def read_checksums(path):
+    lines = [line.split() for line in pathlib.Path(path).read_text().splitlines() if line and not line.startswith("#")]
+    return {(name, size): checksum for name, size, checksum in lines}
+
+
+def run(smt, checksums, programs):
+    started = []
+    for index, program in enumerate(programs):
+        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", "--", program, "--size", SIZE]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    for program, process in zip(programs, started):
+        name = pathlib.Path(program).name
+        output, _ = process.communicate(timeout=PATIENCE)
+        print(output, end="")
+        assert process.returncode == 0, f"{name}: exit code {process.returncode}"
+        found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
+        assert found, f"{name} printed no checksum"
+        expected = checksums[name, SIZE]
+        assert found[1] == expected, f"{name}: checksum {found[1]}, not {expected}"
+    wait_until_empty(smt)
+
+
+def main():
+    smt, checksums, *programs = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_SIM_TENANTS=str(len(programs)))
+        try:
+            run(smt, read_checksums(checksums), programs)
+        except BaseException:
+            for log in pathlib.Path(folder).glob("*.log"):
+                print(f"-- {log.name}\n{log.read_text()}")
+            raise
+        finally:
+            subprocess.run([smt, "server", "stop"], timeout=PATIENCE)
+
+
+if __name__ == "__main__":
+    main()
