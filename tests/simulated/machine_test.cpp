@@ -231,3 +231,26 @@ TEST_CASE("the same work takes the same time to the cycle", "[machine]") {
     };
     CHECK(times() == times());
 }
+
+TEST_CASE("a grid that is cancelled ends, resident or on its way", "[machine]") {
+    Machine machine({.multiprocessors = 1});
+    auto resident = script("resident", 4, kWide, repeat(100000, {kDependent}));
+    auto waiting = script("waiting", 1, kWide, {kDependent});
+    auto late = script("late", 1, kWide, {kDependent});
+    auto other = script("other", 1, kWarp, repeat(10, {kDependent}));
+    machine.launch(resident);
+    machine.launch(other);
+    machine.at(10000, [&] {
+        machine.launch(late);
+        machine.cancel(*late);
+        machine.cancel(*resident);
+    });
+    run(machine);
+    CHECK(resident->result.end == GridResult::End::kCancelled);
+    CHECK(resident->result.ended == 10001);
+    CHECK(late->result.end == GridResult::End::kCancelled);
+    CHECK(late->begun.empty());
+    CHECK(other->result.end == GridResult::End::kDone);
+    CHECK(other->result.started == 10001);
+    machine.cancel(*waiting);   // was never launched
+}

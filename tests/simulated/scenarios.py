@@ -171,6 +171,15 @@ def device_output(smt, programs):
             assert output == "".join(f"block {block} says {number}" for block in range(4)), output
 
 
+def memory_and_graphs(smt, programs):
+    with Place(smt, programs) as place:
+        place.run("memory", "memory")
+        place.run("graph", "graph")
+        of_graphs = [entry for entry in place.launches() if entry["tenant"] == "graph" and entry["kernel"] == "add"]
+        assert len(of_graphs) == 5, "kernels of graphs are in the journal"
+        assert all(entry["sms"] == list(range(8)) for entry in of_graphs)
+
+
 def survives_a_kill(smt, programs):
     with Place(smt, programs) as place:
         victim = place.start("victim", "work", "100000", "64")

@@ -60,8 +60,10 @@ public:
     void left(Guest& guest) override;
 
     void allocated(CUdeviceptr address, uint64_t bytes) override { backend_.memory().allocated(address, bytes); }
-    void freed(CUdeviceptr address, uint64_t bytes) override { backend_.memory().freed(address, bytes); }
-    void forgotten(CUdeviceptr address, uint64_t bytes) override { backend_.memory().forget(address, bytes); }
+    void freed(CUdeviceptr address, uint64_t bytes) override { backend_.freed(address, bytes); }
+    void forgotten(CUdeviceptr address, uint64_t bytes) override {
+        backend_.quietly([&] { backend_.memory().forget(address, bytes); });
+    }
 
     bool announce(const journal::Entry& entry) override {
         backend_.announce(entry);

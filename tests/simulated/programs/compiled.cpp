@@ -69,6 +69,22 @@ void reverse(CUmodule module) {
     CHECK(cuCtxSynchronize());
 }
 
+void cooperate(CUmodule module) {
+    constexpr unsigned kBlocks = 16;
+    CUdeviceptr words = 0, sums = 0;
+    CHECK(cuMemAlloc(&words, 4 * kBlocks));
+    CHECK(cuMemAlloc(&sums, 4 * kBlocks));
+    void* parameters[] = {&words, &sums};
+    CUfunction kernel = function(module, "together");
+    CHECK(cuLaunchCooperativeKernel(kernel, kBlocks, 1, 1, 64, 1, 1, 0, nullptr, parameters));
+    unsigned seen[kBlocks] = {};
+    CHECK(cuMemcpyDtoH(seen, sums, sizeof seen));
+    for (unsigned sum : seen) REQUIRE(sum == kBlocks * (kBlocks + 1) / 2);
+    // More than can be resident could wait for ever.
+    FAILS(cuLaunchCooperativeKernel(kernel, 100'000, 1, 1, 64, 1, 1, 0, nullptr, parameters),
+          CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -84,6 +100,7 @@ int main(int count, char** arguments) {
     CHECK(cuModuleLoadData(&module, image.data()));
     reduce(module);
     reverse(module);
+    cooperate(module);
     int registers = 0;
     CHECK(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function(module, "reduce")));
     std::printf("registers %d\n", registers);

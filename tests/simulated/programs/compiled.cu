@@ -1,4 +1,6 @@
 // Kernels as nvcc compiles them: shared memory, barriers, atomics, printf, a global and dynamic shared memory.
+#include <cooperative_groups.h>
+
 #include <cstdio>
 
 __constant__ float weights[4];
@@ -25,3 +27,13 @@ extern "C" __global__ void reverse(int* data) {
 }
 
 extern "C" __global__ void greet() { printf("hello from block %d of %d\n", blockIdx.x, gridDim.x); }
+
+// Each block adds up what all blocks wrote before the grid's barrier.
+extern "C" __global__ void together(unsigned* words, unsigned* sums) {
+    if (threadIdx.x == 0) words[blockIdx.x] = blockIdx.x + 1;
+    cooperative_groups::this_grid().sync();
+    if (threadIdx.x != 0) return;
+    unsigned sum = 0;
+    for (unsigned i = 0; i < gridDim.x; ++i) sum += words[i];
+    sums[blockIdx.x] = sum;
+}

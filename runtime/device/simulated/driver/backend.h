@@ -43,7 +43,10 @@ public:
     CUresult launch_attribute(const CUlaunchAttribute& attribute, hosted::Launch* launch) override;
 
     void allocated(uint64_t address, uint64_t bytes) override { memory_.allocated(address, bytes); }
-    void freed(uint64_t address, uint64_t bytes) override { memory_.freed(address, bytes); }
+    // Afterwards no step of a kernel that saw it live is under way.
+    void freed(uint64_t address, uint64_t bytes) override {
+        quietly([&] { memory_.freed(address, bytes); });
+    }
     void quietly(const std::function<void()>& change) override { engine_.quietly(change); }
 
 private:

@@ -167,11 +167,20 @@ void Engine::start(Lock& lock, const StreamPointer& stream) {
 }
 
 void Engine::start_kernel(const StreamPointer& stream, const Node& node) {
-    auto grid = make_grid_(node.launch, stream->tenant, [this, stream](const GridResult&) {
-        done_by_machine_.push_back(stream);
-    });
+    auto grid = make_grid_(node.launch, stream->tenant, [this, stream](const GridResult&) { kernel_over(stream); });
     grid->priority = node.launch.has_priority ? node.launch.priority : stream->priority;
+    grids_.emplace_back(stream, grid);
     machine_.launch(std::move(grid));
+}
+
+// A fault ends everything that its tenant has on the machine.
+void Engine::kernel_over(const StreamPointer& stream) {
+    std::erase_if(grids_, [&](const auto& each) { return each.first == stream; });
+    done_by_machine_.push_back(stream);
+    if (!stream->tenant || !stream->tenant->fault) return;
+    for (const auto& [other, grid] : grids_) {
+        if (other->tenant == stream->tenant) machine_.cancel(*grid);
+    }
 }
 
 // Moves the bytes when the copy is over.

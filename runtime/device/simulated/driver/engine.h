@@ -50,6 +50,7 @@ public:
     // Makes a grid of a launch; `over` is called on the engine's thread when it is.
     using MakeGrid = std::function<std::shared_ptr<Grid>(const hosted::Launch&, std::shared_ptr<Tenant>,
                                                          std::function<void(const GridResult&)> over)>;
+    using StreamPointer = std::shared_ptr<SimulatedStream>;
 
     Engine(const Settings& settings, MakeGrid make_grid);
     ~Engine();
@@ -75,7 +76,6 @@ public:
     void quietly(const std::function<void()>& change);
 
 private:
-    using StreamPointer = std::shared_ptr<SimulatedStream>;
     struct Waiter {
         const std::function<bool()>* done;
         Tenant* tenant;
@@ -88,6 +88,7 @@ private:
     bool start_ready(hosted::Lock& lock);
     void start(hosted::Lock& lock, const StreamPointer& stream);
     void start_kernel(const StreamPointer& stream, const hosted::Node& node);
+    void kernel_over(const StreamPointer& stream);
     void start_copy(const StreamPointer& stream, const std::shared_ptr<hosted::Node>& node);
     void start_host_function(const StreamPointer& stream, const std::shared_ptr<hosted::Node>& node);
     void carry_out(hosted::Lock& lock, const StreamPointer& stream, const hosted::Node& node);
@@ -115,7 +116,9 @@ private:
     std::vector<StreamPointer> done_by_others_;
     std::atomic<bool> attention_{false};               // something was said since the clock was let run
 
-    std::vector<StreamPointer> done_by_machine_;       // the engine's thread only
+    // The engine's thread only.
+    std::vector<StreamPointer> done_by_machine_;
+    std::vector<std::pair<StreamPointer, std::shared_ptr<Grid>>> grids_;   // launched and not over
     std::thread thread_;
 };
 

@@ -93,7 +93,7 @@ std::unique_ptr<Block> KernelGrid::begin(Dim3 index, const Place& place) {
 void KernelGrid::ended(const GridResult& result) {
     if (launch_.grid_workspace) memory().give_back(launch_.grid_workspace);
     write_journal(result);
-    if (result.end != GridResult::End::kDone) report(result);
+    if (result.end != GridResult::End::kDone && result.end != GridResult::End::kCancelled) report(result);
     over_(result);
 }
 

@@ -38,6 +38,7 @@ public:
     // A block of it finished on a multiprocessor; true: it was the grid's last.
     bool finished(GridRun& run, uint32_t multiprocessor);
     std::unique_ptr<GridRun> take(GridRun& run);         // out of the queue, for good
+    GridRun* find(const Grid& grid) const;               // null: not in the queue
 
 private:
     bool place(GridRun& run, Cycle first);

@@ -41,7 +41,7 @@ struct Place {
 };
 
 struct GridResult {
-    enum class End : uint8_t { kDone, kFault, kStepLimit, kDeadlock };
+    enum class End : uint8_t { kDone, kFault, kStepLimit, kDeadlock, kCancelled };
     End end = End::kDone;
     Cycle started = 0;                       // its first block was placed
     Cycle ended = 0;

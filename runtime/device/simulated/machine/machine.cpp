@@ -29,10 +29,26 @@ void Machine::at(Cycle when, std::function<void()> what) {
 }
 
 void Machine::launch(std::shared_ptr<Grid> grid) {
+    on_the_way_[grid.get()] = false;
     at(now_ + kLaunchLatency, [this, grid = std::move(grid)] {
         scheduler_.add(grid, config_.step_limit);
-        give_out_at(now_);
+        if (on_the_way_.extract(grid.get()).mapped()) {
+            cancel(*grid);
+        } else {
+            give_out_at(now_);
+        }
     });
+}
+
+void Machine::cancel(const Grid& grid) {
+    if (auto found = on_the_way_.find(&grid); found != on_the_way_.end()) {
+        found->second = true;
+        return;
+    }
+    GridRun* run = scheduler_.find(grid);
+    if (!run) return;
+    run->result.end = GridResult::End::kCancelled;
+    stop(*run);
 }
 
 // Within the device a byte is read and written.
@@ -85,6 +101,10 @@ void Machine::failed(GridRun& run, GridResult::End why, const Block& block, Dim3
     run.result.where = index;
     run.result.line = line;
     if (const Fault* fault = block.fault()) run.result.fault = *fault;
+    stop(run);
+}
+
+void Machine::stop(GridRun& run) {
     for (Multiprocessor& each : multiprocessors_) each.drop(run);
     end(run, now_ + 1);
     give_out_at(now_ + 1);

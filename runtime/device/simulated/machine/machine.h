@@ -30,6 +30,8 @@ public:
     // The grid's needs are possible. It reaches the block scheduler after kLaunchLatency, and ended()
     // is called when its last block is over and the machine has drained.
     void launch(std::shared_ptr<Grid> grid);
+    // Ends a grid that was launched and is not over; not from within a block's step.
+    void cancel(const Grid& grid);
     // `done` is called when the engine has moved so many bytes, after those asked for before.
     void copy(CopyEngine engine, uint64_t bytes, std::function<void()> done);
     void at(Cycle when, std::function<void()> what);   // not before now
@@ -41,6 +43,7 @@ public:
 private:
     void finished(GridRun& run, uint32_t multiprocessor, Cycle now) override;
     void failed(GridRun& run, GridResult::End end, const Block& block, Dim3 index, int line) override;
+    void stop(GridRun& run);
     void end(GridRun& run, Cycle when);
     void give_out_at(Cycle when);
 
@@ -49,6 +52,7 @@ private:
     uint64_t asked_ = 0;
     std::map<std::pair<Cycle, uint64_t>, std::function<void()>> events_;   // by time, then order
     Cycle giving_out_ = kNever;
+    std::map<const Grid*, bool> on_the_way_;                               // to the scheduler; true: cancelled
     Cycle engines_[static_cast<size_t>(CopyEngine::kCount)] = {};          // when each is free
     MemorySystem memory_;
     std::vector<Multiprocessor> multiprocessors_;

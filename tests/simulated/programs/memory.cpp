@@ -1,0 +1,139 @@
+// Every kind of memory that a kernel can reach, and the shapes of copies and fills.
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tests/preload/program.h"
+#include "tests/simulated/programs/kernels.h"
+
+namespace {
+
+constexpr unsigned kCount = 4096;
+constexpr size_t kBytes = 4 * kCount;
+CUfunction add = nullptr;
+
+void launch_add(CUdeviceptr a, CUdeviceptr b, CUdeviceptr sum, CUstream stream) {
+    unsigned n = kCount;
+    void* parameters[] = {&a, &b, &sum, &n};
+    CHECK(cuLaunchKernel(add, kCount / 128, 1, 1, 128, 1, 1, 0, stream, parameters, nullptr));
+}
+
+CUdeviceptr filled(unsigned value) {
+    CUdeviceptr at = 0;
+    CHECK(cuMemAlloc(&at, kBytes));
+    CHECK(cuMemsetD32(at, value, kCount));
+    return at;
+}
+
+void expect(CUdeviceptr at, unsigned value) {
+    std::vector<unsigned> words(kCount);
+    CHECK(cuMemcpyDtoH(words.data(), at, kBytes));
+    for (unsigned word : words) REQUIRE(word == value);
+}
+
+// Pinned and managed memory lie in the arena; kernels read and write them where they are.
+void host_memory() {
+    void* pinned = nullptr;
+    CHECK(cuMemHostAlloc(&pinned, kBytes, CU_MEMHOSTALLOC_DEVICEMAP));
+    auto* words = static_cast<unsigned*>(pinned);
+    for (unsigned i = 0; i < kCount; ++i) words[i] = i;
+    CUdeviceptr of_pinned = 0, managed = 0;
+    CHECK(cuMemHostGetDevicePointer(&of_pinned, pinned, 0));
+    CHECK(cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL));
+    const CUdeviceptr ten = filled(10);
+    launch_add(of_pinned, ten, managed, nullptr);
+    CHECK(cuCtxSynchronize());
+    for (unsigned i = 0; i < kCount; ++i) REQUIRE(reinterpret_cast<unsigned*>(managed)[i] == i + 10);
+    CHECK(cuMemFreeHost(pinned));
+    CHECK(cuMemFree(managed));
+}
+
+void virtual_memory() {
+    CUmemAllocationProp wanted{};
+    wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    size_t grain = 0;
+    CHECK(cuMemGetAllocationGranularity(&grain, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CUdeviceptr at = 0;
+    CUmemGenericAllocationHandle memory = 0;
+    CHECK(cuMemAddressReserve(&at, grain, 0, 0, 0));
+    CHECK(cuMemCreate(&memory, grain, &wanted, 0));
+    CHECK(cuMemMap(at, grain, 0, memory, 0));
+    CUmemAccessDesc access{wanted.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CHECK(cuMemSetAccess(at, grain, &access, 1));
+    launch_add(filled(3), filled(4), at, nullptr);
+    expect(at, 7);
+    CHECK(cuMemUnmap(at, grain));
+    CHECK(cuMemRelease(memory));
+    CHECK(cuMemAddressFree(at, grain));
+}
+
+// Allocated and freed in the stream's order, the second block where the first was.
+void pools() {
+    CUstream stream = nullptr;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr one = filled(1), two = filled(2), result = filled(0);
+    CHECK(cuCtxSynchronize());
+    for (int i = 0; i < 3; ++i) {
+        CUdeviceptr scratch = 0;
+        CHECK(cuMemAllocAsync(&scratch, kBytes, stream));
+        launch_add(one, two, scratch, stream);
+        launch_add(scratch, one, result, stream);
+        CHECK(cuMemFreeAsync(scratch, stream));
+    }
+    CHECK(cuStreamSynchronize(stream));
+    expect(result, 4);
+    CHECK(cuStreamDestroy(stream));
+}
+
+void shapes() {
+    constexpr size_t kPitch = 256, kWidth = 100, kRows = 20;
+    CUdeviceptr at = 0;
+    CHECK(cuMemAlloc(&at, kPitch * kRows));
+    CHECK(cuMemsetD8(at, 0xee, kPitch * kRows));
+    CHECK(cuMemsetD2D8(at, kPitch, 0x11, kWidth, kRows));
+    unsigned char rows[kRows][kWidth];
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.srcDevice = at, copy.srcPitch = kPitch;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = rows, copy.dstPitch = kWidth;
+    copy.WidthInBytes = kWidth, copy.Height = kRows;
+    CHECK(cuMemcpy2D(&copy));
+    for (auto& row : rows) {
+        for (unsigned char byte : row) REQUIRE(byte == 0x11);
+    }
+    unsigned char between = 0;
+    CHECK(cuMemcpyDtoH(&between, at + kWidth, 1));
+    REQUIRE(between == 0xee);
+    CUarray array = nullptr;
+    const CUDA_ARRAY_DESCRIPTOR shape{32, 4, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+    CHECK(cuArrayCreate(&array, &shape));
+    unsigned from[128], to[128] = {};
+    for (unsigned i = 0; i < 128; ++i) from[i] = i * i;
+    CUDA_MEMCPY2D up{};
+    up.srcMemoryType = CU_MEMORYTYPE_HOST, up.srcHost = from, up.srcPitch = 128;
+    up.dstMemoryType = CU_MEMORYTYPE_ARRAY, up.dstArray = array;
+    up.WidthInBytes = 128, up.Height = 4;
+    CHECK(cuMemcpy2D(&up));
+    CUDA_MEMCPY2D down{};
+    down.srcMemoryType = CU_MEMORYTYPE_ARRAY, down.srcArray = array;
+    down.dstMemoryType = CU_MEMORYTYPE_HOST, down.dstHost = to, down.dstPitch = 128;
+    down.WidthInBytes = 128, down.Height = 4;
+    CHECK(cuMemcpy2D(&down));
+    REQUIRE(std::memcmp(from, to, sizeof from) == 0);
+    CHECK(cuArrayDestroy(array));
+}
+
+}  // namespace
+
+int main() {
+    preload::start();
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, kKernels));
+    CHECK(cuModuleGetFunction(&add, module, "add"));
+    launch_add(filled(20), filled(22), filled(0), nullptr);
+    host_memory();
+    virtual_memory();
+    pools();
+    shapes();
+    CHECK(cuCtxSynchronize());
+}
