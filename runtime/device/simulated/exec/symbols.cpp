@@ -40,73 +40,67 @@ Slot Decoder::resize(Slot slot, int from, int to) {
     return in.d;
 }
 
-Slot Decoder::special32(const ptx::Operand& operand) {
-    const uint32_t component = operand.component > 0 ? static_cast<uint32_t>(operand.component) : 0;
-    const auto xyz = [&](auto first, uint32_t fourth = 0) {
-        using Value = decltype(first);
-        if (component == 3) return constant(fourth, 32);
-        return slot_of(static_cast<Value>(static_cast<uint32_t>(first) + component));
+namespace {
+
+// Registers that stay as they are while a warp runs: where they lie, and whether they have .x .y .z.
+struct FixedRegister {
+    ptx::Special special;
+    Slot slot;
+    bool axes = false;
+    bool reserved = false;  // about the system's part of shared memory
+};
+
+const std::vector<FixedRegister>& fixed_registers() {
+    using S = ptx::Special;
+    using C = CtaValue;
+    using W = WarpValue;
+    static const std::vector<FixedRegister> registers = {
+        {S::kTid, slot_of(W::kTidX), true},
+        {S::kNtid, slot_of(C::kNtidX), true},
+        {S::kCtaid, slot_of(C::kCtaX), true},
+        {S::kClusterid, slot_of(C::kCtaX), true},  // a cluster has one CTA
+        {S::kNctaid, slot_of(C::kNctaX), true},
+        {S::kNclusterid, slot_of(C::kNctaX), true},
+        {S::kClusterCtaid, slot_of(C::kZero)},
+        {S::kClusterCtarank, slot_of(C::kZero)},
+        {S::kClusterNctaid, slot_of(C::kOne)},
+        {S::kClusterNctarank, slot_of(C::kOne)},
+        {S::kLaneid, slot_of(W::kLane)},
+        {S::kWarpid, slot_of(W::kWarp)},
+        {S::kNwarpid, slot_of(C::kWarps)},
+        {S::kSmid, slot_of(C::kSm)},
+        {S::kNsmid, slot_of(C::kSms)},
+        {S::kLanemaskEq, slot_of(W::kMaskEq)},
+        {S::kLanemaskLe, slot_of(W::kMaskLe)},
+        {S::kLanemaskLt, slot_of(W::kMaskLt)},
+        {S::kLanemaskGe, slot_of(W::kMaskGe)},
+        {S::kLanemaskGt, slot_of(W::kMaskGt)},
+        {S::kTotalSmemSize, slot_of(C::kSharedTotal)},
+        {S::kAggrSmemSize, slot_of(C::kSharedTotal)},
+        {S::kDynamicSmemSize, slot_of(C::kSharedDynamic)},
+        {S::kReservedSmemOffsetBegin, slot_of(C::kReserved0), false, true},
+        {S::kReservedSmemOffset0, slot_of(C::kReserved0), false, true},
+        {S::kReservedSmemOffset1, slot_of(C::kReserved1), false, true},
+        {S::kReservedSmemOffsetEnd, slot_of(C::kReservedEnd), false, true},
+        {S::kReservedSmemOffsetCap, slot_of(C::kReservedEnd), false, true},
     };
-    using ptx::Special;
-    switch (operand.special) {
-        case Special::kTid:
-            return xyz(WarpValue::kTidX);
-        case Special::kNtid:
-            return xyz(CtaValue::kNtidX);
-        case Special::kCtaid:
-        case Special::kClusterid:
-            return xyz(CtaValue::kCtaX);
-        case Special::kNctaid:
-        case Special::kNclusterid:
-            return xyz(CtaValue::kNctaX);
-        case Special::kLaneid:
-            return slot_of(WarpValue::kLane);
-        case Special::kWarpid:
-            return slot_of(WarpValue::kWarp);
-        case Special::kNwarpid:
-            return slot_of(CtaValue::kWarps);
-        case Special::kSmid:
-            return slot_of(CtaValue::kSm);
-        case Special::kNsmid:
-            return slot_of(CtaValue::kSms);
-        case Special::kClusterCtaid:
-        case Special::kClusterCtarank:
-            return slot_of(CtaValue::kZero);
-        case Special::kClusterNctaid:
-        case Special::kClusterNctarank:
-            return component == 3 ? constant(0, 32) : slot_of(CtaValue::kOne);
-        case Special::kLanemaskEq:
-            return slot_of(WarpValue::kMaskEq);
-        case Special::kLanemaskLe:
-            return slot_of(WarpValue::kMaskLe);
-        case Special::kLanemaskLt:
-            return slot_of(WarpValue::kMaskLt);
-        case Special::kLanemaskGe:
-            return slot_of(WarpValue::kMaskGe);
-        case Special::kLanemaskGt:
-            return slot_of(WarpValue::kMaskGt);
-        case Special::kTotalSmemSize:
-        case Special::kAggrSmemSize:
-            return slot_of(CtaValue::kSharedTotal);
-        case Special::kDynamicSmemSize:
-            return slot_of(CtaValue::kSharedDynamic);
-        case Special::kReservedSmemOffsetBegin:
-        case Special::kReservedSmemOffset0:
-            program_.reserved_shared = true;
-            return slot_of(CtaValue::kReserved0);
-        case Special::kReservedSmemOffset1:
-            program_.reserved_shared = true;
-            return slot_of(CtaValue::kReserved1);
-        case Special::kReservedSmemOffsetEnd:
-        case Special::kReservedSmemOffsetCap:
-            program_.reserved_shared = true;
-            return slot_of(CtaValue::kReservedEnd);
-        case Special::kEnvreg:
-            if (operand.bits == 1) return slot_of(CtaValue::kEnvironment1);
-            if (operand.bits == 2) return slot_of(CtaValue::kEnvironment2);
-            return slot_of(CtaValue::kZero);
-        default:
-            break;
+    return registers;
+}
+
+}  // namespace
+
+Slot Decoder::special32(const ptx::Operand& operand) {
+    if (operand.special == ptx::Special::kEnvreg) {
+        if (operand.bits == 1) return slot_of(CtaValue::kEnvironment1);
+        return slot_of(operand.bits == 2 ? CtaValue::kEnvironment2 : CtaValue::kZero);
+    }
+    for (const FixedRegister& fixed : fixed_registers()) {
+        if (fixed.special != operand.special) continue;
+        program_.reserved_shared |= fixed.reserved;
+        if (operand.component == 3) return constant(0, 32);  // .w
+        const bool moved = fixed.axes && operand.component > 0;
+        const uint32_t by = moved ? static_cast<uint32_t>(operand.component) * kValueBytes : 0;
+        return Slot(fixed.slot.base(), fixed.slot.offset() + by);
     }
     refuse(fmt::format("{} is not supported", ptx::name(operand.special)));
     return {};
@@ -136,7 +130,7 @@ std::optional<Symbol> Decoder::find_symbol(const std::string& name) const {
     if (variable == nullptr) return std::nullopt;
     if (variable->variable->space == ptx::Space::kShared)
         return const_cast<Decoder*>(this)->shared_symbol(*variable->variable);
-    if (variable->address == 0) return std::nullopt;   // .local at module scope
+    if (variable->address == 0) return std::nullopt;  // .local at module scope
     const bool constant = variable->variable->space == ptx::Space::kConstant;
     return Symbol{constant ? Space::kConstant : Space::kGlobal,
                   variable->address,

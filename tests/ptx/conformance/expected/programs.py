@@ -53,8 +53,8 @@ def nested(cases):
         value = 1 if a & 1 else 2
         value = value * 10 + (3 if a & 2 and a & 1 else 4 if a & 1 else 5)
         value = value * 10 + (6 if a > 20 else 7)
-        rows.append(((a,), (value, 0xffffffff)))
-    cases.case('branch.nested', 'u32', 'u32 b32', '''
+        rows.append(((a,), (value,)))
+    cases.case('branch.nested', 'u32', 'u32', '''
         and.b32 %r0, %i0, 1;
         and.b32 %r1, %i0, 2;
         setp.ne.u32 %p1, %r0, 0;
@@ -74,8 +74,7 @@ def nested(cases):
     JOIN:
         mul.lo.u32 %o0, %o0, 10;
         @%p3 add.u32 %o0, %o0, 6;
-        @!%p3 add.u32 %o0, %o0, 7;
-        activemask.b32 %o1;''', rows, about='all ways of the branches meet at JOIN')
+        @!%p3 add.u32 %o0, %o0, 7;''', rows)
     rows = []
     for limit in range(32):
         total = 0
@@ -579,18 +578,19 @@ def votes(cases):
     rows = []
     for i in range(32):
         members = 0x55555555 if i % 2 == 0 else 0xaaaaaaaa
-        rows.append(((i, int(i % 3 == 0)), (sum(1 << k for k in range(32) if members >> k & 1 and k % 3 == 0), members)))
-    cases.case('vote.halves', 'u32 pred', 'b32 b32', '''
+        rows.append(((i, int(i % 3 == 0)), (sum(1 << k for k in range(32) if members >> k & 1 and k % 3 == 0),)))
+    cases.case('vote.halves', 'u32 pred', 'b32', '''
         and.b32 %r0, %i0, 1;
         setp.eq.u32 %p1, %r0, 0;
         @%p1 bra EVEN;
         vote.sync.ballot.b32 %o0, %i1, 0xaaaaaaaa;
-        activemask.b32 %o1;
         bra JOIN;
     EVEN:
         vote.sync.ballot.b32 %o0, %i1, 0x55555555;
-        activemask.b32 %o1;
     JOIN:''', rows)
+    # What is active after a branch is the machine's business; before any, all are.
+    cases.case('activemask', '', 'b32', 'activemask.b32 %o0;', [((), (0xffffffff,))] * 32)
+    cases.case('activemask.ragged', '', 'b32', 'activemask.b32 %o0;', [((), (0xffffffff if i < 32 else 0xff,)) for i in range(40)])
 
 
 def matches(cases):

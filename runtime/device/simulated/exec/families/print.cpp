@@ -58,65 +58,56 @@ bool read_flags(const std::string& format, size_t& at, const PrintSource& source
     return true;
 }
 
-bool convert(const Conversion& c, const PrintSource& source, std::string* out) {
-    const std::string start = "%" + c.flags;
+bool print_integer(const Conversion& c, const PrintSource& source, std::string* out) {
+    const bool wide = c.length.find_first_of("ljztqL") != std::string::npos;
+    const bool is_signed = c.kind == 'd' || c.kind == 'i';
     uint64_t value = 0;
-    const bool wide = c.length == "l" || c.length == "ll" || c.length == "j" || c.length == "z" ||
-                      c.length == "t" || c.length == "q" || c.length == "L";
+    if (!source.next(wide ? 8 : 4, &value)) return false;
+    const int bits = c.length == "hh" ? 8 : c.length == "h" ? 16 : wide ? 64 : 32;
+    value <<= 64 - bits;
+    const std::string format = "%" + c.flags + "ll" + c.kind;
+    if (is_signed)
+        append(out, format, static_cast<long long>(value) >> (64 - bits));
+    else
+        append(out, format, static_cast<unsigned long long>(value >> (64 - bits)));
+    return true;
+}
+
+bool print_text(const Conversion& c, const PrintSource& source, std::string* out) {
+    uint64_t address = 0;
+    if (!source.next(8, &address)) return false;
+    std::string text;
+    if (address != 0 && !source.text_at(address, &text)) return false;
+    append(out, "%" + c.flags + "s", address == 0 ? "(null)" : text.c_str());
+    return true;
+}
+
+bool convert(const Conversion& c, const PrintSource& source, std::string* out) {
+    const std::string format = "%" + c.flags + c.kind;
+    uint64_t value = 0;
+    if (c.kind != 0 && std::string_view("diuxXo").find(c.kind) != std::string_view::npos)
+        return print_integer(c, source, out);
+    if (c.kind != 0 && std::string_view("eEfFgGaA").find(c.kind) != std::string_view::npos) {
+        if (!source.next(8, &value)) return false;
+        append(out, format, std::bit_cast<double>(value));
+        return true;
+    }
     switch (c.kind) {
-        case 'd':
-        case 'i': {
-            if (!source.next(wide ? 8 : 4, &value)) return false;
-            int64_t number = wide ? static_cast<int64_t>(value) : static_cast<int32_t>(value);
-            if (c.length == "h") number = static_cast<int16_t>(number);
-            if (c.length == "hh") number = static_cast<int8_t>(number);
-            append(out, start + "lld", static_cast<long long>(number));
-            return true;
-        }
-        case 'u':
-        case 'x':
-        case 'X':
-        case 'o': {
-            if (!source.next(wide ? 8 : 4, &value)) return false;
-            if (c.length == "h") value = static_cast<uint16_t>(value);
-            if (c.length == "hh") value = static_cast<uint8_t>(value);
-            append(out, start + "ll" + c.kind, static_cast<unsigned long long>(value));
-            return true;
-        }
         case 'c':
             if (!source.next(4, &value)) return false;
-            append(out, start + "c", static_cast<int>(value));
-            return true;
-        case 'e':
-        case 'E':
-        case 'f':
-        case 'F':
-        case 'g':
-        case 'G':
-        case 'a':
-        case 'A':
-            if (!source.next(8, &value)) return false;
-            append(out, start + c.kind, std::bit_cast<double>(value));
+            append(out, format, static_cast<int>(value));
             return true;
         case 'p':
             if (!source.next(8, &value)) return false;
-            append(out, start + "p", reinterpret_cast<void*>(value));
+            append(out, format, reinterpret_cast<void*>(value));
             return true;
-        case 's': {
-            std::string text = "(null)";
-            if (!source.next(8, &value)) return false;
-            if (value != 0) {
-                text.clear();
-                if (!source.text_at(value, &text)) return false;
-            }
-            append(out, start + "s", text.c_str());
-            return true;
-        }
+        case 's':
+            return print_text(c, source, out);
         case '%':
             *out += '%';
             return true;
         default:  // not a conversion: as it stands
-            *out += start + c.length;
+            *out += "%" + c.flags + c.length;
             if (c.kind != 0) *out += c.kind;
             return true;
     }
