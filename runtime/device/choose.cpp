@@ -15,10 +15,10 @@ std::unique_ptr<Device> open_device(const std::string& key, std::string& notice,
     const std::string_view wanted = given ? given : "";
     if (wanted == environment::kDeviceSimulated) return simulated::open(key, error);
     const char* driver = std::getenv(environment::kDriver);
-    const bool named = driver && *driver;   // a driver that was asked for by name must be there
+    const bool named = driver && *driver;  // a driver that was asked for by name must be there
     if (!wanted.empty() && wanted != environment::kDeviceGpu) {
-        error = fmt::format("{}={} is neither {} nor {}", environment::kDevice, wanted, environment::kDeviceGpu,
-                            environment::kDeviceSimulated);
+        error = fmt::format("{}={} is neither {} nor {}", environment::kDevice, wanted,
+                            environment::kDeviceGpu, environment::kDeviceSimulated);
         return nullptr;
     }
     std::unique_ptr<Device> device = open_cuda(key, error);

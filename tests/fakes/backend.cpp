@@ -11,7 +11,7 @@ namespace fake {
 namespace {
 
 constexpr uint64_t kDefaultBytes = 8ull << 30;
-constexpr uint64_t kMostGarbage = 64ull << 20;   // of one allocation that is made dirty
+constexpr uint64_t kMostGarbage = 64ull << 20;  // of one allocation that is made dirty
 
 void nap() {
     const timespec rest{0, 20'000};
@@ -59,7 +59,9 @@ public:
         static const bool strict = getenv("SMT_FAKE_STRICT") != nullptr;
         return strict;
     }
-    void soil(void* memory, uint64_t bytes) override { memset(memory, 0xa5, bytes < kMostGarbage ? bytes : kMostGarbage); }
+    void soil(void* memory, uint64_t bytes) override {
+        memset(memory, 0xa5, bytes < kMostGarbage ? bytes : kMostGarbage);
+    }
 
     std::shared_ptr<Stream> make_stream() override { return std::make_shared<Stream>(); }
     void opened(const std::shared_ptr<Stream>& stream) override { std::thread(work_off, stream).detach(); }
@@ -76,7 +78,7 @@ public:
     }
     CUresult link(CUjitInputType type, const void* data, size_t bytes, std::string* image) override {
         const char* text = static_cast<const char*>(data);
-        const size_t header = type == CU_JIT_INPUT_FATBINARY ? 16 : 0;   // a container of one text
+        const size_t header = type == CU_JIT_INPUT_FATBINARY ? 16 : 0;  // a container of one text
         if (bytes < header) return CUDA_ERROR_INVALID_IMAGE;
         image->append(text + header, strnlen(text + header, bytes - header));
         return CUDA_SUCCESS;
@@ -89,13 +91,19 @@ public:
     }
     int attribute(const Function&, CUfunction_attribute which) const override {
         switch (which) {
-            case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return 1024;
-            case CU_FUNC_ATTRIBUTE_NUM_REGS: return 32;
+            case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+                return 1024;
+            case CU_FUNC_ATTRIBUTE_NUM_REGS:
+                return 32;
             case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-            case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 90;
-            case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return 48 << 10;
-            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return -1;
-            default: return 0;
+            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+                return 90;
+            case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+                return 48 << 10;
+            case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+                return -1;
+            default:
+                return 0;
         }
     }
     int resident_blocks(const Function&, int threads, size_t) const override {

@@ -11,21 +11,34 @@ int attribute(CUdevice_attribute which) {
     switch (which) {
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: return 64;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+            return 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+            return 64;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+            return 2147483647;
         case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return 48 << 10;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return 227 << 10;
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK: return 65536;
-        case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return 4;
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return 2048;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return 9;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return 0;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+            return 65535;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+            return 48 << 10;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+            return 227 << 10;
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+            return 65536;
+        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+            return 32;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            return 4;
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+            return 2048;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            return 9;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            return 0;
         case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
-        case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT: return 512;
+        case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+            return 512;
         case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
         case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
         case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
@@ -35,8 +48,10 @@ int attribute(CUdevice_attribute which) {
         case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
         case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
-        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED: return 1;
-        default: return 0;
+        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+            return 1;
+        default:
+            return 0;
     }
 }
 
@@ -55,10 +70,11 @@ DRIVER_EXPORT CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, c
     return CUDA_SUCCESS;
 }
 // Not the real layout: the address and the rank, so that a test sees what arrived.
-DRIVER_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address,
-                                            const cuuint64_t* sizes, const cuuint64_t*, const cuuint32_t*,
-                                            const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
-                                            CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+DRIVER_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank,
+                                              void* address, const cuuint64_t* sizes, const cuuint64_t*,
+                                              const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                                              CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                              CUtensorMapFloatOOBfill) {
     if (!map) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuTensorMapEncodeTiled, "rank=%u", rank);
     if (rank == 0 || rank > 5) return CUDA_ERROR_INVALID_VALUE;

@@ -4,9 +4,8 @@
 //   scale(float* x, float by, int n)            sum(int* from, int n, long long* to)
 //   spin(uint64_t* word, uint64_t value)        until the word is at least that
 //   wait_ms(int milliseconds)                   busy for so long
-//   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends when NUMBER.open is there
-//   say(int number)                             device printf
-//   fault()                                     an illegal address: sticky
+//   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends when NUMBER.open
+//   is there say(int number)                             device printf fault() an illegal address: sticky
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,8 +96,9 @@ struct Kernel {
     std::string_view name;
     void (*run)(Arguments);
 };
-constexpr Kernel kKernels[] = {{"add", add},   {"fill", fill},       {"scale", scale}, {"sum", sum}, {"gate", gate},
-                               {"spin", spin}, {"wait_ms", wait_ms}, {"say", say},     {"fault", illegal_address}};
+constexpr Kernel kKernels[] = {{"add", add},         {"fill", fill}, {"scale", scale},
+                               {"sum", sum},         {"gate", gate}, {"spin", spin},
+                               {"wait_ms", wait_ms}, {"say", say},   {"fault", illegal_address}};
 
 }  // namespace
 

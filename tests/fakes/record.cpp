@@ -20,7 +20,7 @@ std::atomic<int> fatal{CUDA_SUCCESS};
 
 struct Failure {
     std::string name;
-    uint64_t at;      // 0: every call
+    uint64_t at;  // 0: every call
     CUresult error;
 };
 
@@ -31,7 +31,8 @@ struct Orders {
     std::map<std::string, uint64_t> calls;
 
     Orders() {
-        if (const char* path = getenv("SMT_FAKE_RECORD")) file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        if (const char* path = getenv("SMT_FAKE_RECORD"))
+            file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         const char* rest = getenv("SMT_FAKE_FAIL");
         while (rest && *rest) {
             const size_t bytes = strcspn(rest, ",");
@@ -57,7 +58,7 @@ struct Orders {
 };
 
 Orders& orders() {
-    static Orders* given = new Orders;   // never destroyed: streams' threads outlive main()
+    static Orders* given = new Orders;  // never destroyed: streams' threads outlive main()
     return *given;
 }
 

@@ -1,5 +1,5 @@
-// Thread-instructions a second of the whole simulator: the interpreter under the machine, as the driver runs them,
-// in one thread. One line a kernel; the last one is all of them together.
+// Thread-instructions a second of the whole simulator: the interpreter under the machine, as the driver runs
+// them, in one thread. One line a kernel; the last one is all of them together.
 //
 //   simulator_benchmark [SECONDS_EACH]
 #include <cstdio>
@@ -119,7 +119,6 @@ struct Count {
     double instructions = 0, warp_instructions = 0, seconds = 0, cycles = 0;
 };
 
-
 Count run(Module& module, Memory& memory, const char* name, uint64_t data, double seconds) {
     auto decoded = module.kernel(name);
     if (auto* problem = std::get_if<LoadError>(&decoded)) {
@@ -131,7 +130,7 @@ Count run(Module& module, Memory& memory, const char* name, uint64_t data, doubl
     OrderedJournal journal;
     LaunchSurroundings surroundings{memory, journal, machine};
     Count count;
-    const std::clock_t start = std::clock();   // of the processor: others may run here too
+    const std::clock_t start = std::clock();  // of the processor: others may run here too
     do {
         hosted::Launch launch;
         launch.grid[0] = kBlocks;
@@ -154,9 +153,11 @@ Count run(Module& module, Memory& memory, const char* name, uint64_t data, doubl
 }
 
 void print(const char* name, const Count& count) {
-    std::printf("%-12s %8.1f million thread-instructions/s  %6.2f million warp-instructions/s  %6.1f ms a simulated microsecond\n",
-                name, count.instructions / count.seconds / 1e6, count.warp_instructions / count.seconds / 1e6,
-                count.seconds * 1e3 / (count.cycles / 1980));
+    std::printf(
+        "%-12s %8.1f million thread-instructions/s  %6.2f million warp-instructions/s  %6.1f ms a simulated "
+        "microsecond\n",
+        name, count.instructions / count.seconds / 1e6, count.warp_instructions / count.seconds / 1e6,
+        count.seconds * 1e3 / (count.cycles / 1980));
 }
 
 }  // namespace

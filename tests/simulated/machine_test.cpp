@@ -1,7 +1,6 @@
 // The machine with scripted blocks, and the exact cycle of everything that matters.
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 #include "tests/simulated/script.h"
 
@@ -10,7 +9,7 @@ using namespace smt::tests;
 namespace {
 
 constexpr BlockNeeds kWarp{32, 32, 0, 1};
-constexpr BlockNeeds kWide{1024, 32, 0, 1};   // two of these fill a multiprocessor
+constexpr BlockNeeds kWide{1024, 32, 0, 1};  // two of these fill a multiprocessor
 
 const Instruction kDependent{.unit = Unit::kFloat, .reads = {1}, .writes = {1}};
 const Instruction kFloat{.unit = Unit::kFloat};
@@ -26,7 +25,7 @@ TEST_CASE("one warp waits for its operands", "[machine]") {
     run(machine);
     REQUIRE(grid->over);
     CHECK(grid->result.started == kLaunchLatency);
-    CHECK(busy(*grid) == kBlockStart + 9 * 4 + 1);   // nine latencies, then the last one is issued
+    CHECK(busy(*grid) == kBlockStart + 9 * 4 + 1);  // nine latencies, then the last one is issued
     CHECK(grid->result.instructions == 10);
     CHECK(grid->result.thread_instructions == 320);
     CHECK(machine.now() == grid->result.ended + kGridDrain);
@@ -48,7 +47,7 @@ TEST_CASE("independent instructions follow each other at the unit's rate", "[mac
 
 TEST_CASE("warps of one sub-partition share its issue slot, the oldest first", "[machine]") {
     Machine machine({.multiprocessors = 1});
-    auto old = script("old", 4, kWarp, repeat(100, {kFloat}));     // one warp on each sub-partition
+    auto old = script("old", 4, kWarp, repeat(100, {kFloat}));  // one warp on each sub-partition
     auto young = script("young", 4, kWarp, repeat(100, {kFloat}));
     machine.launch(old);
     machine.launch(young);
@@ -67,7 +66,7 @@ TEST_CASE("eight warps hide what one must wait for", "[machine]") {
         return busy(*grid);
     };
     CHECK(time(4) == time(1));
-    CHECK(time(16) <= time(1) + 4);     // four a sub-partition fill its slots
+    CHECK(time(16) <= time(1) + 4);  // four a sub-partition fill its slots
     CHECK(time(32) >= 2 * time(1) - kBlockStart - 8);
 }
 
@@ -120,7 +119,7 @@ TEST_CASE("a later kernel gets what the first one leaves over", "[machine]") {
     run(machine);
     CHECK(first->begun == std::vector<std::pair<uint32_t, uint32_t>>{{0, 0}, {1, 1}, {2, 0}});
     CHECK(second->begun.front() == std::pair<uint32_t, uint32_t>{0, 1});
-    CHECK(second->result.started == first->result.started);   // one block beside it, the other later
+    CHECK(second->result.started == first->result.started);  // one block beside it, the other later
     CHECK(second->result.ended > first->result.ended);
     CHECK(second->result.most_resident == std::vector<uint32_t>{1, 1});
 }
@@ -128,7 +127,8 @@ TEST_CASE("a later kernel gets what the first one leaves over", "[machine]") {
 TEST_CASE("memory is shared among the multiprocessors", "[machine]") {
     const auto time = [](uint32_t blocks, uint16_t sectors) {
         Machine machine({.multiprocessors = 4});
-        const Instruction load{.unit = Unit::kMemory, .writes = {1}, .space = Space::kGlobal, .transactions = sectors};
+        const Instruction load{
+            .unit = Unit::kMemory, .writes = {1}, .space = Space::kGlobal, .transactions = sectors};
         const Instruction use{.unit = Unit::kFloat, .reads = {1}};
         auto grid = script("memory", blocks, {256, 32, 0, 1}, repeat(50, {load, use}));
         machine.launch(grid);
@@ -136,18 +136,20 @@ TEST_CASE("memory is shared among the multiprocessors", "[machine]") {
         return busy(*grid);
     };
     CHECK(time(1, 1) > 50 * kGlobalLatency);
-    CHECK(time(4, 1) < time(1, 1) + 200);        // latency-bound: others do not matter
+    CHECK(time(4, 1) < time(1, 1) + 200);  // latency-bound: others do not matter
     // 32 sectors an access, 8 warps: the memory's own rate, whoever asks.
     const uint64_t sectors = 32 * 8 * 50;
     const double cycles_a_sector = 32 / (4.8e12 / 132 / 1.98e9) / 4;
-    CHECK(static_cast<double>(time(32, 32)) == Approx(static_cast<double>(32 * sectors) * cycles_a_sector).epsilon(0.05));
+    CHECK(static_cast<double>(time(32, 32)) ==
+          Approx(static_cast<double>(32 * sectors) * cycles_a_sector).epsilon(0.05));
     CHECK(time(32, 32) > 3 * time(8, 32));
 }
 
 TEST_CASE("bank conflicts take the shared memory's passes", "[machine]") {
     const auto time = [](uint16_t passes) {
         Machine machine({.multiprocessors = 1});
-        const Instruction load{.unit = Unit::kMemory, .writes = {1}, .space = Space::kShared, .transactions = passes};
+        const Instruction load{
+            .unit = Unit::kMemory, .writes = {1}, .space = Space::kShared, .transactions = passes};
         auto grid = script("shared", 1, {1024, 32, 0, 1}, repeat(50, {load}));
         machine.launch(grid);
         run(machine);
@@ -171,14 +173,14 @@ TEST_CASE("a barrier lets nobody through before the last has come", "[machine]")
 
 TEST_CASE("copies overlap kernels and each other's direction", "[machine]") {
     Machine machine({.multiprocessors = 1});
-    auto grid = script("kernel", 1, kWarp, repeat(30000, {kDependent}));   // about 60 us
+    auto grid = script("kernel", 1, kWarp, repeat(30000, {kDependent}));  // about 60 us
     Cycle up = 0, second_up = 0, down = 0;
     machine.launch(grid);
     machine.copy(CopyEngine::kToDevice, 1u << 20, [&] { up = machine.now(); });
     machine.copy(CopyEngine::kToDevice, 1u << 20, [&] { second_up = machine.now(); });
     machine.copy(CopyEngine::kToHost, 1u << 20, [&] { down = machine.now(); });
     run(machine);
-    CHECK(nanoseconds_of(up) == 20264);              // 1 MiB at 55 GB/s and the latency
+    CHECK(nanoseconds_of(up) == 20264);  // 1 MiB at 55 GB/s and the latency
     CHECK(up == down);
     CHECK(second_up == 2 * up);
     CHECK(second_up < grid->result.ended);
@@ -219,9 +221,11 @@ TEST_CASE("the same work takes the same time to the cycle", "[machine]") {
     const auto times = [] {
         Machine machine({.multiprocessors = 3});
         std::vector<std::shared_ptr<ScriptGrid>> grids;
-        const Instruction load{.unit = Unit::kMemory, .writes = {2}, .space = Space::kGlobal, .transactions = 4};
+        const Instruction load{
+            .unit = Unit::kMemory, .writes = {2}, .space = Space::kGlobal, .transactions = 4};
         for (uint32_t i = 0; i < 6; ++i) {
-            grids.push_back(script("g", 3 + 5 * i, {64 + 96 * i, 32 + 16 * i, 0, 1}, repeat(40, {load, kDependent})));
+            grids.push_back(
+                script("g", 3 + 5 * i, {64 + 96 * i, 32 + 16 * i, 0, 1}, repeat(40, {load, kDependent})));
             machine.launch(grids.back());
         }
         run(machine);
@@ -252,5 +256,5 @@ TEST_CASE("a grid that is cancelled ends, resident or on its way", "[machine]") 
     CHECK(late->begun.empty());
     CHECK(other->result.end == GridResult::End::kDone);
     CHECK(other->result.started == 10001);
-    machine.cancel(*waiting);   // was never launched
+    machine.cancel(*waiting);  // was never launched
 }

@@ -38,8 +38,9 @@ int reference(const BlockNeeds& needs, uint32_t static_shared) {
     function.numBlockBarriers = static_cast<int>(needs.barriers);
     cudaOccDeviceState state;
     cudaOccResult result{};
-    const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(
-        &result, &device, &function, &state, static_cast<int>(needs.threads), needs.shared_bytes - static_shared);
+    const cudaOccError error = cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state,
+                                                                       static_cast<int>(needs.threads),
+                                                                       needs.shared_bytes - static_shared);
     REQUIRE(error == CUDA_OCC_SUCCESS);
     return result.activeBlocksPerMultiprocessor;
 }
@@ -57,9 +58,12 @@ uint32_t most_resident(const BlockNeeds& needs) {
 
 TEST_CASE("residency is the occupancy calculator's", "[occupancy]") {
     int combinations = 0, different = 0;
-    for (const uint32_t threads : {1u, 32u, 33u, 64u, 96u, 128u, 160u, 192u, 256u, 288u, 384u, 512u, 640u, 768u, 1000u, 1024u}) {
-        for (const uint32_t registers : {8u, 16u, 24u, 32u, 40u, 48u, 56u, 64u, 72u, 96u, 128u, 168u, 200u, 255u}) {
-            for (const uint32_t shared : {0u, 1u, 1024u, 5000u, 16384u, 49152u, 65536u, 100000u, 115712u, 232448u}) {
+    for (const uint32_t threads :
+         {1u, 32u, 33u, 64u, 96u, 128u, 160u, 192u, 256u, 288u, 384u, 512u, 640u, 768u, 1000u, 1024u}) {
+        for (const uint32_t registers :
+             {8u, 16u, 24u, 32u, 40u, 48u, 56u, 64u, 72u, 96u, 128u, 168u, 200u, 255u}) {
+            for (const uint32_t shared :
+                 {0u, 1u, 1024u, 5000u, 16384u, 49152u, 65536u, 100000u, 115712u, 232448u}) {
                 const BlockNeeds needs{threads, registers, shared, threads % 7 == 0 ? 16u : 1u};
                 CAPTURE(threads, registers, shared);
                 const auto blocks = static_cast<int>(blocks_per_multiprocessor(needs));

@@ -91,7 +91,8 @@ private:
 
 class ScriptGrid final : public Grid {
 public:
-    ScriptGrid(std::string what, uint32_t blocks, const BlockNeeds& each, std::vector<Instruction> instructions)
+    ScriptGrid(std::string what, uint32_t blocks, const BlockNeeds& each,
+               std::vector<Instruction> instructions)
         : script_(std::move(instructions)) {
         name = std::move(what);
         size = {blocks, 1, 1};
@@ -106,7 +107,7 @@ public:
         over = true;
     }
 
-    std::vector<std::pair<uint32_t, uint32_t>> begun;   // block, multiprocessor
+    std::vector<std::pair<uint32_t, uint32_t>> begun;  // block, multiprocessor
     GridResult result;
     bool over = false;
 

@@ -1,6 +1,6 @@
-// bench_timing_shape: the time of four kernels against the blocks that are resident on a multiprocessor, from one to
-// the most. Dynamic shared memory keeps the others out. The same program runs on the simulated device (under smt run)
-// and on a GPU (by itself); timing_shape.py compares what they print.
+// bench_timing_shape: the time of four kernels against the blocks that are resident on a multiprocessor, from
+// one to the most. Dynamic shared memory keeps the others out. The same program runs on the simulated device
+// (under smt run) and on a GPU (by itself); timing_shape.py compares what they print.
 //
 //   bench_timing_shape [--rounds-scale N] [--samples N]
 //
@@ -41,7 +41,9 @@ void* driver = nullptr;
 // By the name the driver exports, which cuda.h's macros give.
 #define NAME_OF(function) #function
 #define EXPORTED(function) NAME_OF(function)
-#define CALL(function, ...) call(reinterpret_cast<decltype(&function)>(dlsym(driver, EXPORTED(function))), EXPORTED(function), __VA_ARGS__)
+#define CALL(function, ...)                                                                            \
+    call(reinterpret_cast<decltype(&function)>(dlsym(driver, EXPORTED(function))), EXPORTED(function), \
+         __VA_ARGS__)
 
 template <typename Function, typename... Arguments>
 void call(Function* function, const char* name, Arguments... arguments) {
@@ -64,7 +66,7 @@ struct Bench {
     char device[256] = {};
     CUmodule module = nullptr;
     CUdeviceptr out = 0, in = 0;
-    unsigned count = 0;            // words of `in`
+    unsigned count = 0;  // words of `in`
     CUevent start = nullptr, end = nullptr;
 
     void open();
@@ -86,14 +88,16 @@ void Bench::open() {
     CALL(cuCtxSetCurrent, context);
     std::ifstream file(beside_us("timing_shape.fatbin"), std::ios::binary);
     const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
-    if (image.empty()) std::fprintf(stderr, "bench_timing_shape: timing_shape.fatbin is not beside it\n"), std::exit(1);
+    if (image.empty())
+        std::fprintf(stderr, "bench_timing_shape: timing_shape.fatbin is not beside it\n"), std::exit(1);
     CALL(cuModuleLoadData, &module, static_cast<const void*>(image.data()));
     CALL(cuEventCreate, &start, 0u);
     CALL(cuEventCreate, &end, 0u);
     CALL(cuMemAlloc, &out, sizeof(float));
 }
 
-// One array serves all: as floats it is nonsense, as words one long list in random order, a sector an element.
+// One array serves all: as floats it is nonsense, as words one long list in random order, a sector an
+// element.
 void Bench::fill() {
     const size_t blocks = static_cast<size_t>(multiprocessors) * kBlocksEach;
     const size_t bytes = blocks * kThreads * 16 * kKernels[1].rounds * scale;
@@ -116,7 +120,8 @@ float Bench::time(CUfunction function, const Kernel& kernel, size_t shared) {
     void* parameters[] = {&out, &in, &count, &rounds, &nothing};
     const auto blocks = static_cast<unsigned>(multiprocessors) * kBlocksEach;
     CALL(cuEventRecord, start, nullptr);
-    CALL(cuLaunchKernel, function, blocks, 1u, 1u, kThreads, 1u, 1u, static_cast<unsigned>(shared), nullptr, parameters, nullptr);
+    CALL(cuLaunchKernel, function, blocks, 1u, 1u, kThreads, 1u, 1u, static_cast<unsigned>(shared), nullptr,
+         parameters, nullptr);
     CALL(cuEventRecord, end, nullptr);
     CALL(cuEventSynchronize, end);
     float milliseconds = 0;
@@ -131,19 +136,22 @@ void Bench::measure(const Kernel& kernel) {
     CALL(cuFuncGetAttribute, &own_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
     CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100);
     const size_t most = (227u << 10) - static_cast<size_t>(own_shared);
-    CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(most));
+    CALL(cuFuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+         static_cast<int>(most));
     for (int resident = 1; resident <= static_cast<int>(2048 / kThreads); ++resident) {
         const size_t share = kSharedEach / static_cast<size_t>(resident) / kUnit * kUnit - kReserved;
         const size_t shared = std::min(share - static_cast<size_t>(own_shared), most);
         int fit = 0;
         CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &fit, function, static_cast<int>(kThreads), shared);
         if (fit != resident) {
-            std::fprintf(stderr, "bench_timing_shape: %s: %d blocks fit where %d should\n", kernel.name, fit, resident);
+            std::fprintf(stderr, "bench_timing_shape: %s: %d blocks fit where %d should\n", kernel.name, fit,
+                         resident);
             std::exit(1);
         }
-        std::printf("{\"device\":\"%s\",\"sms\":%d,\"kernel\":\"%s\",\"ctas_per_sm\":%d,\"rounds\":%u,\"us\":[", device,
-                    multiprocessors, kernel.name, resident, kernel.rounds * scale);
-        if (samples > 1) time(function, kernel, shared);   // not counted: loads the code, wakes the clocks
+        std::printf(
+            "{\"device\":\"%s\",\"sms\":%d,\"kernel\":\"%s\",\"ctas_per_sm\":%d,\"rounds\":%u,\"us\":[",
+            device, multiprocessors, kernel.name, resident, kernel.rounds * scale);
+        if (samples > 1) time(function, kernel, shared);  // not counted: loads the code, wakes the clocks
         for (int i = 0; i < samples; ++i) std::printf("%s%.3f", i ? "," : "", time(function, kernel, shared));
         std::printf("]}\n");
         std::fflush(stdout);
@@ -155,7 +163,8 @@ void Bench::measure(const Kernel& kernel) {
 int main(int count, char** arguments) {
     Bench bench;
     for (int i = 1; i + 1 < count; i += 2) {
-        if (std::strcmp(arguments[i], "--rounds-scale") == 0) bench.scale = static_cast<unsigned>(std::atoi(arguments[i + 1]));
+        if (std::strcmp(arguments[i], "--rounds-scale") == 0)
+            bench.scale = static_cast<unsigned>(std::atoi(arguments[i + 1]));
         if (std::strcmp(arguments[i], "--samples") == 0) bench.samples = std::atoi(arguments[i + 1]);
     }
     if (count % 2 == 0 || bench.scale == 0 || bench.samples <= 0) {

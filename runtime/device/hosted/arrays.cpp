@@ -25,7 +25,7 @@ struct Texture {
 struct State {
     std::unordered_map<CUarray, std::unique_ptr<Array>> arrays;
     std::unordered_map<CUmipmappedArray, std::unique_ptr<Mipmapped>> mipmapped;
-    std::unordered_map<uint64_t, Texture> textures;   // and surfaces
+    std::unordered_map<uint64_t, Texture> textures;  // and surfaces
     uint64_t next_texture = 1;
 };
 
@@ -37,11 +37,14 @@ State& state() {
 unsigned element_bytes(CUarray_format format) {
     switch (format) {
         case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8: return 1;
+        case CU_AD_FORMAT_SIGNED_INT8:
+            return 1;
         case CU_AD_FORMAT_UNSIGNED_INT16:
         case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF: return 2;
-        default: return 4;
+        case CU_AD_FORMAT_HALF:
+            return 2;
+        default:
+            return 4;
     }
 }
 
@@ -53,7 +56,8 @@ CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     array->shape = shape;
     array->row_bytes = at_least_one(shape.Width) * element_bytes(shape.Format) * shape.NumChannels;
     const double bytes = 1.0 * array->row_bytes * at_least_one(shape.Height) * at_least_one(shape.Depth);
-    if (shape.Width > backend().memory_bytes() || bytes > static_cast<double>(backend().memory_bytes())) return nullptr;
+    if (shape.Width > backend().memory_bytes() || bytes > static_cast<double>(backend().memory_bytes()))
+        return nullptr;
     array->memory.resize(static_cast<size_t>(bytes));
     const auto handle = reinterpret_cast<CUarray>(array.get());
     state().arrays[handle] = std::move(array);
@@ -68,9 +72,10 @@ char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t b
     auto found = state().arrays.find(handle);
     if (found == state().arrays.end()) return nullptr;
     Array& array = *found->second;
-    const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x && y < at_least_one(array.shape.Height) &&
-                        z < at_least_one(array.shape.Depth);
-    return inside ? array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes + x : nullptr;
+    const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x &&
+                        y < at_least_one(array.shape.Height) && z < at_least_one(array.shape.Depth);
+    return inside ? array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes + x
+                  : nullptr;
 }
 
 }  // namespace smt::runtime::device::hosted
@@ -116,7 +121,7 @@ DRIVER_EXPORT CUresult cuArrayDestroy(CUarray array) {
     return state().arrays.erase(array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
-                                            unsigned levels) {
+                                              unsigned levels) {
     if (!handle || !shape || levels > 32) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMipmappedArrayCreate);
     Lock lock(world());
@@ -154,7 +159,7 @@ DRIVER_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
 }
 
 DRIVER_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
-                                       const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC*) {
+                                         const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC*) {
     if (!object || !resource || !texture) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuTexObjectCreate);
     Lock lock(world());

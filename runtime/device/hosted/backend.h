@@ -18,15 +18,15 @@ public:
     virtual const char* device_name() const = 0;
     virtual int attribute(CUdevice_attribute which) const = 0;
     virtual uint64_t memory_bytes() const = 0;
-    virtual bool doubts_memory() const { return false; }   // touchable() looks
-    virtual void soil(void*, uint64_t) {}                  // fresh device memory, mapped at a place of the driver's
+    virtual bool doubts_memory() const { return false; }  // touchable() looks
+    virtual void soil(void*, uint64_t) {}  // fresh device memory, mapped at a place of the driver's
 
     // Streams; with the lock. `submitted`: its queue has grown. The backend calls finish_front() when the
     // front is done; a stream that is closing ends when its queue is empty.
     virtual std::shared_ptr<Stream> make_stream() = 0;
     virtual void opened(const std::shared_ptr<Stream>& stream) = 0;
     virtual void submitted(Stream& stream) = 0;
-    virtual double now_ms() = 0;                           // what events are stamped with
+    virtual double now_ms() = 0;  // what events are stamped with
     // The calling thread waits until work has made it true. `done` is called with the lock.
     virtual void await(Lock& lock, const std::function<bool()>& done) = 0;
 
@@ -34,9 +34,9 @@ public:
     virtual CUresult load(const void* image, std::unique_ptr<Image>* loaded, std::string* log) = 0;
     // Appends an input of the linker to the text that will be the image.
     virtual CUresult link(CUjitInputType type, const void* data, size_t bytes, std::string* image) = 0;
-    virtual CUresult prepare(Function&) { return CUDA_SUCCESS; }   // before its parameters are read; no lock
+    virtual CUresult prepare(Function&) { return CUDA_SUCCESS; }  // before its parameters are read; no lock
     virtual int attribute(const Function& function, CUfunction_attribute which) const = 0;
-    virtual CUresult check(Launch&) { return CUDA_SUCCESS; }       // may keep what it found in `code`
+    virtual CUresult check(Launch&) { return CUDA_SUCCESS; }  // may keep what it found in `code`
     virtual int resident_blocks(const Function& function, int threads, size_t dynamic_shared) const = 0;
     virtual size_t dynamic_shared(const Function& function, int threads, int blocks) const = 0;
     virtual CUresult launch_attribute(const CUlaunchAttribute&, Launch*) { return CUDA_SUCCESS; }
@@ -49,6 +49,6 @@ public:
 };
 
 Backend& backend();
-void serve(Backend& backend);   // before the first entry point is called
+void serve(Backend& backend);  // before the first entry point is called
 
 }  // namespace smt::runtime::device::hosted

@@ -29,8 +29,9 @@ DRIVER_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureM
     if (CUresult status = cuGraphCreate(&graph, 0); status != CUDA_SUCCESS) return status;
     return begin_capture(handle, reinterpret_cast<Graph*>(graph), {});
 }
-DRIVER_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies,
-                                                 const CUgraphEdgeData*, size_t count, CUstreamCaptureMode) {
+DRIVER_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+                                                   const CUgraphNode* dependencies, const CUgraphEdgeData*,
+                                                   size_t count, CUstreamCaptureMode) {
     DRIVER_ASKED(cuStreamBeginCaptureToGraph);
     std::vector<Node*> tail;
     for (size_t i = 0; i < count; ++i) tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
@@ -62,9 +63,10 @@ DRIVER_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatu
     *status = stream->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                               CUgraph* graph, const CUgraphNode** dependencies,
-                                               const CUgraphEdgeData** edges, size_t* count) {
+DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status,
+                                                 cuuint64_t* id, CUgraph* graph,
+                                                 const CUgraphNode** dependencies,
+                                                 const CUgraphEdgeData** edges, size_t* count) {
     if (!status) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuStreamGetCaptureInfo_v3);
     static const CUgraphEdgeData* no_edges = new CUgraphEdgeData[4096]();
@@ -80,12 +82,14 @@ DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptur
     if (count) *count = stream->tail.size();
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                               CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
+DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status,
+                                                 cuuint64_t* id, CUgraph* graph,
+                                                 const CUgraphNode** dependencies, size_t* count) {
     return cuStreamGetCaptureInfo_v3(handle, status, id, graph, dependencies, nullptr, count);
 }
 DRIVER_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies,
-                                                          const CUgraphEdgeData*, size_t count, unsigned flags) {
+                                                            const CUgraphEdgeData*, size_t count,
+                                                            unsigned flags) {
     DRIVER_ASKED(cuStreamUpdateCaptureDependencies_v2);
     Lock lock(world());
     auto stream = find_stream(handle);

@@ -5,7 +5,7 @@
 
 namespace smt::runtime::device::hosted {
 
-char* array_bytes(CUarray array, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes);   // arrays.cpp
+char* array_bytes(CUarray array, uint64_t x, uint64_t y, uint64_t z, uint64_t bytes);  // arrays.cpp
 
 namespace {
 
@@ -24,7 +24,8 @@ struct End {
 };
 
 char* memory(CUmemorytype type, const void* host, CUdeviceptr device) {
-    return type == CU_MEMORYTYPE_HOST ? static_cast<char*>(const_cast<void*>(host)) : reinterpret_cast<char*>(device);
+    return type == CU_MEMORYTYPE_HOST ? static_cast<char*>(const_cast<void*>(host))
+                                      : reinterpret_cast<char*>(device);
 }
 
 CUresult linear(CUstream stream, bool wait, uint64_t to, uint64_t from, size_t bytes) {
@@ -73,19 +74,30 @@ CUresult fill(CUstream stream, CUdeviceptr to, size_t pitch, unsigned value, uns
     node->fill.width = width;
     node->fill.height = height;
     node->work = fill_work(node->fill);
-    if (width && height && !accessible(to, (height - 1) * pitch + width * element)) return CUDA_ERROR_INVALID_VALUE;
+    if (width && height && !accessible(to, (height - 1) * pitch + width * element))
+        return CUDA_ERROR_INVALID_VALUE;
     return enqueue(stream, std::move(node));
 }
 
 }  // namespace
 
 Work copy_work(const CUDA_MEMCPY3D& copy) {
-    const End from{copy.srcMemoryType, copy.srcArray,  memory(copy.srcMemoryType, copy.srcHost, copy.srcDevice),
-                   copy.srcXInBytes,   copy.srcY,      copy.srcZ,
-                   copy.srcPitch ? copy.srcPitch : copy.WidthInBytes, copy.srcHeight ? copy.srcHeight : copy.Height};
-    const End to{copy.dstMemoryType, copy.dstArray,  memory(copy.dstMemoryType, copy.dstHost, copy.dstDevice),
-                 copy.dstXInBytes,   copy.dstY,      copy.dstZ,
-                 copy.dstPitch ? copy.dstPitch : copy.WidthInBytes, copy.dstHeight ? copy.dstHeight : copy.Height};
+    const End from{copy.srcMemoryType,
+                   copy.srcArray,
+                   memory(copy.srcMemoryType, copy.srcHost, copy.srcDevice),
+                   copy.srcXInBytes,
+                   copy.srcY,
+                   copy.srcZ,
+                   copy.srcPitch ? copy.srcPitch : copy.WidthInBytes,
+                   copy.srcHeight ? copy.srcHeight : copy.Height};
+    const End to{copy.dstMemoryType,
+                 copy.dstArray,
+                 memory(copy.dstMemoryType, copy.dstHost, copy.dstDevice),
+                 copy.dstXInBytes,
+                 copy.dstY,
+                 copy.dstZ,
+                 copy.dstPitch ? copy.dstPitch : copy.WidthInBytes,
+                 copy.dstHeight ? copy.dstHeight : copy.Height};
     const uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
     return [=] {
         for (uint64_t z = 0; z < depth; ++z) {
@@ -103,8 +115,11 @@ Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
     return [fill] {
         for (size_t row = 0; row < (fill.height ? fill.height : 1); ++row) {
             char* to = reinterpret_cast<char*>(fill.dst + row * fill.pitch);
-            if (fill.width > 1ull << 40 || !touchable(fill.dst + row * fill.pitch, fill.width * fill.elementSize)) return;
-            for (size_t i = 0; i < fill.width; ++i) memcpy(to + i * fill.elementSize, &fill.value, fill.elementSize);
+            if (fill.width > 1ull << 40 ||
+                !touchable(fill.dst + row * fill.pitch, fill.width * fill.elementSize))
+                return;
+            for (size_t i = 0; i < fill.width; ++i)
+                memcpy(to + i * fill.elementSize, &fill.value, fill.elementSize);
         }
     };
 }
@@ -178,18 +193,18 @@ DRIVER_EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t c
     DRIVER_ASKED(cuMemsetD32Async);
     return fill(stream, to, 0, value, 4, count, 1);
 }
-DRIVER_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,
-                                       CUstream stream) {
+DRIVER_EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                         size_t height, CUstream stream) {
     DRIVER_ASKED(cuMemsetD2D8Async);
     return fill(stream, to, pitch, value, 1, width, height);
 }
-DRIVER_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,
-                                        CUstream stream) {
+DRIVER_EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                                          size_t height, CUstream stream) {
     DRIVER_ASKED(cuMemsetD2D16Async);
     return fill(stream, to, pitch, value, 2, width, height);
 }
-DRIVER_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
-                                        CUstream stream) {
+DRIVER_EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned value, size_t width,
+                                          size_t height, CUstream stream) {
     DRIVER_ASKED(cuMemsetD2D32Async);
     return fill(stream, to, pitch, value, 4, width, height);
 }

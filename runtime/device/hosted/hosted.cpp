@@ -20,7 +20,7 @@ CUresult asked(const char* name, const char* format, ...) {
 }
 
 std::mutex& world() {
-    static std::mutex* lock = new std::mutex;   // never destroyed: streams' threads outlive main()
+    static std::mutex* lock = new std::mutex;  // never destroyed: streams' threads outlive main()
     return *lock;
 }
 

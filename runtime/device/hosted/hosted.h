@@ -26,8 +26,8 @@ CUresult asked(const char* name, const char* format = nullptr, ...) __attribute_
 
 using Work = std::function<void()>;
 using Lock = std::unique_lock<std::mutex>;
-std::mutex& world();                     // guards everything below
-std::condition_variable& changed();      // work was done somewhere
+std::mutex& world();                 // guards everything below
+std::condition_variable& changed();  // work was done somewhere
 
 struct Graph;
 struct Image;
@@ -41,9 +41,9 @@ struct Function {
     virtual ~Function() = default;
     Image* image = nullptr;
     std::string name;
-    std::vector<Parameter> parameters;   // once it is prepared
+    std::vector<Parameter> parameters;  // once it is prepared
     size_t parameter_bytes = 0;
-    std::map<int, int> attributes;       // that were set
+    std::map<int, int> attributes;  // that were set
 };
 struct Global {
     CUdeviceptr address = 0;
@@ -54,7 +54,7 @@ struct Image {
     std::map<std::string, std::unique_ptr<Function>> functions;
     std::map<std::string, Global> globals;
 };
-Function* find_function(const void* handle);   // null: it is none
+Function* find_function(const void* handle);  // null: it is none
 
 // A kernel launch with its parameters packed.
 struct Launch {
@@ -63,10 +63,10 @@ struct Launch {
     unsigned block[3] = {1, 1, 1};
     unsigned shared_bytes = 0;
     std::vector<char> parameters = {};
-    bool has_priority = false;           // else the stream's
+    bool has_priority = false;  // else the stream's
     int priority = 0;
     bool cooperative = false;
-    std::shared_ptr<void> code = {};     // the backend's
+    std::shared_ptr<void> code = {};  // the backend's
 };
 CUresult pack(CUfunction function, void** parameters, void** extra, std::vector<char>* packed);
 
@@ -75,12 +75,12 @@ CUresult pack(CUfunction function, void** parameters, void** extra, std::vector<
 struct Node {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     Work work;
-    std::function<bool()> ready;         // called with the lock; null: at once
-    bool polled = false;                 // `ready` depends on memory that somebody else writes
+    std::function<bool()> ready;  // called with the lock; null: at once
+    bool polled = false;          // `ready` depends on memory that somebody else writes
     std::vector<Node*> after;
     bool enabled = true;
     Launch launch;
-    std::vector<void*> parameter_pointers;   // handed out by KernelNodeGetParams
+    std::vector<void*> parameter_pointers;  // handed out by KernelNodeGetParams
     CUDA_MEMCPY3D copy{};
     CUDA_MEMSET_NODE_PARAMS fill{};
     CUDA_HOST_NODE_PARAMS host{};
@@ -98,14 +98,14 @@ struct Stream {
     uint64_t id = 0;
     unsigned flags = 0;
     int priority = 0;
-    std::deque<std::shared_ptr<Node>> queue;   // the front is under way
+    std::deque<std::shared_ptr<Node>> queue;  // the front is under way
     uint64_t enqueued = 0;
     uint64_t done = 0;
     bool closing = false;
-    Graph* capture = nullptr;            // under way
+    Graph* capture = nullptr;  // under way
     bool began_capture = false;
     uint64_t capture_id = 0;
-    std::vector<Node*> tail;             // what the next captured node depends on
+    std::vector<Node*> tail;  // what the next captured node depends on
 };
 
 // The stream behind a handle (0, legacy and per-thread are one default stream), or null.
@@ -116,9 +116,9 @@ CUresult enqueue(CUstream stream, std::unique_ptr<Node> node);
 CUresult enqueue(CUstream stream, CUgraphNodeType type, Work work);
 // The same, and waits unless it was captured.
 CUresult perform(CUstream stream, std::unique_ptr<Node> node);
-void append(Stream& stream, std::shared_ptr<Node> node);   // with the lock
-void finish_front(Stream& stream);                         // with the lock: what a backend calls when it is done
-size_t limit(CUlimit which);                               // 0: there is no such limit
+void append(Stream& stream, std::shared_ptr<Node> node);  // with the lock
+void finish_front(Stream& stream);  // with the lock: what a backend calls when it is done
+size_t limit(CUlimit which);        // 0: there is no such limit
 void wait_idle(Lock& lock, const Stream& stream);
 
 Work copy_work(const CUDA_MEMCPY3D& copy);
@@ -128,10 +128,10 @@ bool accessible(uint64_t address, uint64_t bytes);
 // Whether work may touch it when it runs. Only a backend that doubts asks: then it must be memory that
 // the driver knows (mapped, allocated, registered), and work on anything else does nothing.
 bool touchable(uint64_t address, uint64_t bytes);
-bool known(uint64_t address, uint64_t bytes);         // the same, with the lock
-bool on_device(uint64_t address);                     // with the lock: mapped or allocated device memory
-void know_global(uint64_t address, uint64_t bytes);   // with the lock. 0 bytes: it is gone
-bool take_memory(uint64_t bytes);        // false: out of memory. Locks for itself
+bool known(uint64_t address, uint64_t bytes);        // the same, with the lock
+bool on_device(uint64_t address);                    // with the lock: mapped or allocated device memory
+void know_global(uint64_t address, uint64_t bytes);  // with the lock. 0 bytes: it is gone
+bool take_memory(uint64_t bytes);                    // false: out of memory. Locks for itself
 void give_memory(uint64_t bytes);
 
 }  // namespace smt::runtime::device::hosted

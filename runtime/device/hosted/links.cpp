@@ -50,8 +50,8 @@ DRIVER_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkSt
     state().links[*handle] = std::move(link);
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes, const char* name,
-                                      unsigned, CUjit_option*, void**) {
+DRIVER_EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes,
+                                        const char* name, unsigned, CUjit_option*, void**) {
     DRIVER_ASKED(cuLinkAddData_v2, "%s bytes=%zu", name ? name : "", bytes);
     Lock lock(world());
     auto found = state().links.find(handle);
@@ -74,8 +74,8 @@ DRIVER_EXPORT CUresult cuLinkDestroy(CUlinkState handle) {
     return state().links.erase(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy, unsigned references,
-                                        unsigned) {
+DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUhostFn destroy,
+                                          unsigned references, unsigned) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuUserObjectCreate, "references=%u", references);
     Lock lock(world());

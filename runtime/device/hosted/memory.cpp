@@ -17,12 +17,12 @@ namespace smt::runtime::device::hosted {
 namespace {
 
 constexpr uint64_t kGranularity = 2ull << 20;
-constexpr uint64_t kMostAddresses = 1ull << 44;   // of one reservation
+constexpr uint64_t kMostAddresses = 1ull << 44;  // of one reservation
 
 struct Physical {
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    uint64_t references = 1;   // handles and mappings
+    uint64_t references = 1;  // handles and mappings
 };
 struct Mapping {
     uint64_t bytes;
@@ -42,7 +42,7 @@ struct State {
     std::unordered_map<CUmemGenericAllocationHandle, Physical> physical;
     std::map<CUdeviceptr, uint64_t> reservations;
     std::map<CUdeviceptr, Mapping> mappings;
-    std::map<CUdeviceptr, uint64_t> allocations;   // cuMemAlloc
+    std::map<CUdeviceptr, uint64_t> allocations;  // cuMemAlloc
     std::map<uint64_t, Registered> registered;
     std::map<uint64_t, uint64_t> globals;
 };
@@ -53,7 +53,8 @@ State& state() {
 }
 
 template <typename Map>
-typename Map::iterator containing(Map& map, uint64_t address, uint64_t (*bytes)(const typename Map::mapped_type&)) {
+typename Map::iterator containing(Map& map, uint64_t address,
+                                  uint64_t (*bytes)(const typename Map::mapped_type&)) {
     auto after = map.upper_bound(address);
     if (after == map.begin()) return map.end();
     auto found = std::prev(after);
@@ -67,7 +68,8 @@ uint64_t of_mapping(const Mapping& mapping) { return mapping.bytes; }
 void drop(CUmemGenericAllocationHandle handle) {
     auto found = state().physical.find(handle);
     if (found == state().physical.end() || --found->second.references != 0) return;
-    fallocate(state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset, found->second.bytes);
+    fallocate(state().file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, found->second.offset,
+              found->second.bytes);
     state().used -= found->second.bytes;
     state().physical.erase(found);
 }
@@ -89,7 +91,8 @@ bool grow_file(uint64_t bytes) {
 }
 
 void soil(const Physical& physical) {
-    void* view = mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
+    void* view =
+        mmap(nullptr, physical.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state().file, physical.offset);
     if (view == MAP_FAILED) return;
     backend().soil(view, physical.bytes);
     munmap(view, physical.bytes);
@@ -102,8 +105,10 @@ bool accessible(uint64_t address, uint64_t bytes) {
     if (bytes == 0) return true;
     char first = 0, last = 0;
     const iovec to[] = {{&first, 1}, {&last, 1}};
-    const iovec from[] = {{reinterpret_cast<void*>(address), 1}, {reinterpret_cast<void*>(address + bytes - 1), 1}};
-    return address + bytes >= address && (process_vm_readv(getpid(), to, 2, from, 2, 0) == 2 || errno == EPERM);
+    const iovec from[] = {{reinterpret_cast<void*>(address), 1},
+                          {reinterpret_cast<void*>(address + bytes - 1), 1}};
+    return address + bytes >= address &&
+           (process_vm_readv(getpid(), to, 2, from, 2, 0) == 2 || errno == EPERM);
 }
 
 bool known(uint64_t address, uint64_t bytes) {
@@ -113,10 +118,11 @@ bool known(uint64_t address, uint64_t bytes) {
         auto found = containing(map, address, size_of);
         return found != map.end() && bytes <= size_of(found->second) - (address - found->first);
     };
-    if (within(state().registered, of_registered) || within(state().allocations, plain) || within(state().globals, plain)) {
+    if (within(state().registered, of_registered) || within(state().allocations, plain) ||
+        within(state().globals, plain)) {
         return true;
     }
-    for (uint64_t end = address + bytes; address < end;) {   // mappings side by side are one
+    for (uint64_t end = address + bytes; address < end;) {  // mappings side by side are one
         auto found = containing(state().mappings, address, of_mapping);
         if (found == state().mappings.end() || !found->second.writable) return false;
         address = found->first + found->second.bytes;
@@ -168,21 +174,22 @@ DRIVER_EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*,
-                                                   CUmemAllocationGranularity_flags) {
+                                                     CUmemAllocationGranularity_flags) {
     if (!granularity) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemGetAllocationGranularity);
     *granularity = kGranularity;
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
-                                         unsigned long long) {
+DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment,
+                                           CUdeviceptr hint, unsigned long long) {
     if (!address) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemAddressReserve, "bytes=%zx hint=%llx", bytes, hint);
     if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0 || alignment > kMostAddresses) return CUDA_ERROR_INVALID_VALUE;
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void* place = MAP_FAILED;
-    if (hint) place = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
+    if (hint)
+        place = mmap(reinterpret_cast<void*>(hint), bytes, PROT_NONE, kFlags | MAP_FIXED_NOREPLACE, -1, 0);
     if (place == MAP_FAILED) {
         if (alignment < kGranularity) alignment = kGranularity;
         void* wide = mmap(nullptr, bytes + alignment, PROT_NONE, kFlags, -1, 0);
@@ -190,7 +197,8 @@ DRIVER_EXPORT CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, s
         const uint64_t start = reinterpret_cast<uint64_t>(wide);
         const uint64_t aligned = (start + alignment - 1) / alignment * alignment;
         if (aligned > start) munmap(wide, aligned - start);
-        if (start + alignment > aligned) munmap(reinterpret_cast<void*>(aligned + bytes), start + alignment - aligned);
+        if (start + alignment > aligned)
+            munmap(reinterpret_cast<void*>(aligned + bytes), start + alignment - aligned);
         place = reinterpret_cast<void*>(aligned);
     }
     *address = reinterpret_cast<CUdeviceptr>(place);
@@ -212,8 +220,8 @@ DRIVER_EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     });
     return status;
 }
-DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* wanted,
-                                 unsigned long long) {
+DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                                   const CUmemAllocationProp* wanted, unsigned long long) {
     if (!handle || !wanted) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemCreate, "bytes=%zx", bytes);
     if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -245,7 +253,7 @@ DRIVER_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle*
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
-                                                            CUmemGenericAllocationHandle handle) {
+                                                              CUmemGenericAllocationHandle handle) {
     if (!properties) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMemGetAllocationPropertiesFromHandle);
     Lock lock(world());
@@ -255,8 +263,8 @@ DRIVER_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationPro
     properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                              unsigned long long) {
+DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                                CUmemGenericAllocationHandle handle, unsigned long long) {
     DRIVER_ASKED(cuMemMap, "%llx bytes=%zx", address, bytes);
     Lock lock(world());
     auto physical = state().physical.find(handle);
@@ -268,9 +276,10 @@ DRIVER_EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset
     if (reserved == state().reservations.end() || address + bytes > reserved->first + reserved->second) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (containing(state().mappings, address, of_mapping) != state().mappings.end()) return CUDA_ERROR_ALREADY_MAPPED;
-    void* place = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, state().file,
-                       static_cast<off_t>(physical->second.offset + offset));
+    if (containing(state().mappings, address, of_mapping) != state().mappings.end())
+        return CUDA_ERROR_ALREADY_MAPPED;
+    void* place = mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                       state().file, static_cast<off_t>(physical->second.offset + offset));
     if (place == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     ++physical->second.references;
     state().mappings[address] = {bytes, handle};
@@ -287,7 +296,8 @@ DRIVER_EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     });
     return status;
 }
-DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access, size_t count) {
+DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* access,
+                                      size_t count) {
     DRIVER_ASKED(cuMemSetAccess, "%llx bytes=%zx", address, bytes);
     if (count == 0) return CUDA_ERROR_INVALID_VALUE;
     const int protection = access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
@@ -298,7 +308,8 @@ DRIVER_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const C
     if (reserved == state().reservations.end()) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > reserved->first + reserved->second - address) return CUDA_ERROR_INVALID_VALUE;
     if (mprotect(reinterpret_cast<void*>(address), bytes, protection) != 0) return CUDA_ERROR_INVALID_VALUE;
-    for (auto it = state().mappings.lower_bound(address); it != state().mappings.end() && it->first < address + bytes; ++it) {
+    for (auto it = state().mappings.lower_bound(address);
+         it != state().mappings.end() && it->first < address + bytes; ++it) {
         it->second.writable = protection == (PROT_READ | PROT_WRITE);
     }
     return CUDA_SUCCESS;
@@ -337,8 +348,9 @@ DRIVER_EXPORT CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigne
     Lock lock(world());
     const uint64_t address = reinterpret_cast<uint64_t>(pointer);
     auto next = state().registered.lower_bound(address);
-    const bool overlaps = containing(state().registered, address, of_registered) != state().registered.end() ||
-                          (next != state().registered.end() && next->first < address + bytes);
+    const bool overlaps =
+        containing(state().registered, address, of_registered) != state().registered.end() ||
+        (next != state().registered.end() && next->first < address + bytes);
     if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     state().registered[address] = {bytes, flags};
     lock.unlock();
@@ -361,6 +373,7 @@ DRIVER_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* 
     DRIVER_ASKED(cuMemHostGetDevicePointer_v2);
     Lock lock(world());
     *address = reinterpret_cast<CUdeviceptr>(pointer);
-    return containing(state().registered, *address, of_registered) == state().registered.end() ? CUDA_ERROR_INVALID_VALUE
-                                                                                              : CUDA_SUCCESS;
+    return containing(state().registered, *address, of_registered) == state().registered.end()
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
 }

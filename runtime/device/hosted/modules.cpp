@@ -10,8 +10,8 @@ namespace smt::runtime::device::hosted {
 namespace {
 
 struct State {
-    std::unordered_map<void*, std::unique_ptr<Image>> images;      // by CUmodule or CUlibrary
-    std::unordered_map<const void*, Function*> functions;          // by CUfunction or CUkernel
+    std::unordered_map<void*, std::unique_ptr<Image>> images;  // by CUmodule or CUlibrary
+    std::unordered_map<const void*, Function*> functions;      // by CUfunction or CUkernel
 };
 
 State& state() {
@@ -33,8 +33,8 @@ CUresult prepared(const void* handle, Function** function) {
 
 // Where the caller of the driver's compiler wants its words.
 struct Logs {
-    char* text[2] = {};           // what it says, what is wrong
-    void** bytes[2] = {};         // in: the room; out: how much of it is used
+    char* text[2] = {};    // what it says, what is wrong
+    void** bytes[2] = {};  // in: the room; out: how much of it is used
     void write(int which, const std::string& words) const {
         if (!text[which] || !bytes[which]) return;
         const auto room = reinterpret_cast<uintptr_t>(*bytes[which]);
@@ -49,11 +49,20 @@ Logs find_logs(unsigned count, CUjit_option* options, void** values) {
     Logs logs;
     for (unsigned i = 0; i < count; ++i) {
         switch (options[i]) {
-            case CU_JIT_INFO_LOG_BUFFER: logs.text[0] = static_cast<char*>(values[i]); break;
-            case CU_JIT_ERROR_LOG_BUFFER: logs.text[1] = static_cast<char*>(values[i]); break;
-            case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: logs.bytes[0] = &values[i]; break;
-            case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: logs.bytes[1] = &values[i]; break;
-            default: break;
+            case CU_JIT_INFO_LOG_BUFFER:
+                logs.text[0] = static_cast<char*>(values[i]);
+                break;
+            case CU_JIT_ERROR_LOG_BUFFER:
+                logs.text[1] = static_cast<char*>(values[i]);
+                break;
+            case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+                logs.bytes[0] = &values[i];
+                break;
+            case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+                logs.bytes[1] = &values[i];
+                break;
+            default:
+                break;
         }
     }
     return logs;
@@ -191,7 +200,8 @@ CUresult pack(CUfunction handle, void** parameters, void** extra, std::vector<ch
     packed->assign(function->parameter_bytes, 0);
     if (parameters) {
         for (size_t i = 0; i < function->parameters.size(); ++i) {
-            memcpy(packed->data() + function->parameters[i].offset, parameters[i], function->parameters[i].bytes);
+            memcpy(packed->data() + function->parameters[i].offset, parameters[i],
+                   function->parameters[i].bytes);
         }
         return CUDA_SUCCESS;
     }
@@ -214,8 +224,8 @@ DRIVER_EXPORT CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     DRIVER_ASKED(cuModuleLoadData);
     return load(image, 0, nullptr, nullptr, reinterpret_cast<void**>(module));
 }
-DRIVER_EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
-                                          void** values) {
+DRIVER_EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
+                                          CUjit_option* options, void** values) {
     DRIVER_ASKED(cuModuleLoadDataEx);
     return load(image, count, options, values, reinterpret_cast<void**>(module));
 }
@@ -235,12 +245,13 @@ DRIVER_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigne
     DRIVER_ASKED(cuModuleEnumerateFunctions);
     return enumerate(functions, count, module);
 }
-DRIVER_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+DRIVER_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module,
+                                            const char* name) {
     DRIVER_ASKED(cuModuleGetGlobal_v2, "%s", name);
     return get_global(address, bytes, module, name);
 }
-DRIVER_EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* options, void** values,
-                                         unsigned count, CUlibraryOption*, void**, unsigned) {
+DRIVER_EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* options,
+                                         void** values, unsigned count, CUlibraryOption*, void**, unsigned) {
     DRIVER_ASKED(cuLibraryLoadData);
     return load(image, count, options, values, reinterpret_cast<void**>(library));
 }
@@ -266,12 +277,14 @@ DRIVER_EXPORT CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
     *module = reinterpret_cast<CUmodule>(library);
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+DRIVER_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library,
+                                          const char* name) {
     DRIVER_ASKED(cuLibraryGetGlobal, "%s", name);
     return get_global(address, bytes, library, name);
 }
 // Managed variables are like the others.
-DRIVER_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+DRIVER_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library,
+                                           const char* name) {
     DRIVER_ASKED(cuLibraryGetManaged, "%s", name);
     return get_global(address, bytes, library, name);
 }
@@ -281,23 +294,31 @@ DRIVER_EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel
     *function = reinterpret_cast<CUfunction>(kernel);
     return CUDA_SUCCESS;
 }
-DRIVER_EXPORT CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) { return owner(library, kernel); }
-DRIVER_EXPORT CUresult cuFuncGetModule(CUmodule* module, CUfunction function) { return owner(module, function); }
+DRIVER_EXPORT CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
+    return owner(library, kernel);
+}
+DRIVER_EXPORT CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
+    return owner(module, function);
+}
 DRIVER_EXPORT CUresult cuKernelGetName(const char** name, CUkernel kernel) { return get_name(name, kernel); }
-DRIVER_EXPORT CUresult cuFuncGetName(const char** name, CUfunction function) { return get_name(name, function); }
+DRIVER_EXPORT CUresult cuFuncGetName(const char** name, CUfunction function) {
+    return get_name(name, function);
+}
 DRIVER_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* bytes) {
     return parameter(kernel, index, offset, bytes);
 }
 DRIVER_EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* bytes) {
     return parameter(function, index, offset, bytes);
 }
-DRIVER_EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
+DRIVER_EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel,
+                                            CUdevice) {
     return get_attribute(value, attribute, kernel);
 }
 DRIVER_EXPORT CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
     return get_attribute(value, attribute, function);
 }
-DRIVER_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
+DRIVER_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel,
+                                            CUdevice) {
     DRIVER_ASKED(cuKernelSetAttribute, "%d=%d", attribute, value);
     return set_attribute(kernel, attribute, value);
 }

@@ -13,10 +13,10 @@ namespace {
 
 struct Event {
     unsigned flags = 0;
-    uint64_t recorded = 0;               // records so far
-    uint64_t completed = 0;              // of which so many are complete
+    uint64_t recorded = 0;   // records so far
+    uint64_t completed = 0;  // of which so many are complete
     double time_ms = 0;
-    Graph* capture = nullptr;            // its last record was captured
+    Graph* capture = nullptr;  // its last record was captured
     uint64_t capture_id = 0;
     std::vector<Node*> nodes;
 };
@@ -193,14 +193,16 @@ DRIVER_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     return CUDA_SUCCESS;
 }
 
-DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                               unsigned) {
     DRIVER_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
         if (!touchable(address, 8)) return;
         reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value, std::memory_order_release);
     });
 }
-DRIVER_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+DRIVER_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                               unsigned) {
     DRIVER_ASKED(cuStreamWriteValue32_v2);
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
         if (!touchable(address, 4)) return;
@@ -213,10 +215,14 @@ namespace {
 template <typename Word>
 bool satisfied(Word now, Word value, unsigned flags) {
     switch (flags & 3) {
-        case CU_STREAM_WAIT_VALUE_EQ: return now == value;
-        case CU_STREAM_WAIT_VALUE_AND: return (now & value) != 0;
-        case CU_STREAM_WAIT_VALUE_NOR: return static_cast<Word>(~(now | value)) != 0;
-        default: return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
+        case CU_STREAM_WAIT_VALUE_EQ:
+            return now == value;
+        case CU_STREAM_WAIT_VALUE_AND:
+            return (now & value) != 0;
+        case CU_STREAM_WAIT_VALUE_NOR:
+            return static_cast<Word>(~(now | value)) != 0;
+        default:
+            return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
     }
 }
 
@@ -227,23 +233,26 @@ CUresult wait_value(CUstream stream, CUdeviceptr address, Word value, unsigned f
     node->polled = true;
     node->ready = [=] {
         if (!known(address, sizeof value)) return true;
-        return satisfied(reinterpret_cast<std::atomic<Word>*>(address)->load(std::memory_order_acquire), value, flags);
+        return satisfied(reinterpret_cast<std::atomic<Word>*>(address)->load(std::memory_order_acquire),
+                         value, flags);
     };
     return enqueue(stream, std::move(node));
 }
 
 }  // namespace
 
-DRIVER_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+DRIVER_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                              unsigned flags) {
     DRIVER_ASKED(cuStreamWaitValue64_v2, "%llx>=%llu", address, static_cast<unsigned long long>(value));
     return wait_value<uint64_t>(stream, address, value, flags);
 }
-DRIVER_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+DRIVER_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                              unsigned flags) {
     DRIVER_ASKED(cuStreamWaitValue32_v2);
     return wait_value<uint32_t>(stream, address, value, flags);
 }
-DRIVER_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
-                                           unsigned) {
+DRIVER_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count,
+                                             CUstreamBatchMemOpParams* operations, unsigned) {
     DRIVER_ASKED(cuStreamBatchMemOp_v2, "count=%u", count);
     for (unsigned i = 0; i < count; ++i) {
         const auto& write = operations[i].writeValue;
@@ -262,7 +271,8 @@ DRIVER_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CU
             case CU_STREAM_MEM_OP_WAIT_VALUE_64:
                 status = cuStreamWaitValue64_v2(stream, wait.address, wait.value64, wait.flags);
                 break;
-            default: break;
+            default:
+                break;
         }
         if (status != CUDA_SUCCESS) return status;
     }
@@ -314,7 +324,9 @@ DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_ha
         changed().notify_all();
     });
 }
-DRIVER_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWithFlags(event, stream, 0); }
+DRIVER_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
+    return cuEventRecordWithFlags(event, stream, 0);
+}
 DRIVER_EXPORT CUresult cuEventQuery(CUevent handle) {
     DRIVER_ASKED(cuEventQuery);
     Lock lock(world());
@@ -355,7 +367,7 @@ DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle,
     auto event = find_event(handle);
     auto stream = find_stream(stream_handle);
     if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (event->capture) {                // joins the capture
+    if (event->capture) {  // joins the capture
         if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
         if (!stream->capture) stream->tail.clear();
         stream->capture = event->capture;

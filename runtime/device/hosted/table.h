@@ -4,6 +4,6 @@
 
 namespace smt::runtime::device::hosted {
 
-void fill(DriverApi& api);   // with the functions of this folder; the rest stays null
+void fill(DriverApi& api);  // with the functions of this folder; the rest stays null
 
 }  // namespace smt::runtime::device::hosted

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 30s;   // for the other sessions that SMT_SIM_TENANTS wants
+constexpr auto kPatience = 30s;  // for the other sessions that SMT_SIM_TENANTS wants
 
 class SimulatedDevice final : public Device {
 public:
@@ -31,7 +31,8 @@ public:
     bool open(const std::string& key, std::string& error) {
         key_ = key;
         CUcontext context = nullptr;
-        if (driver_.cuInit(0) != CUDA_SUCCESS || driver_.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) {
+        if (driver_.cuInit(0) != CUDA_SUCCESS ||
+            driver_.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) {
             error = "the simulated device does not begin";
             return false;
         }
@@ -59,7 +60,9 @@ public:
     void leaving(Guest& guest) override;
     void left(Guest& guest) override;
 
-    void allocated(CUdeviceptr address, uint64_t bytes) override { backend_.memory().allocated(address, bytes); }
+    void allocated(CUdeviceptr address, uint64_t bytes) override {
+        backend_.memory().allocated(address, bytes);
+    }
     void freed(CUdeviceptr address, uint64_t bytes) override { backend_.freed(address, bytes); }
     void forgotten(CUdeviceptr address, uint64_t bytes) override {
         backend_.quietly([&] { backend_.memory().forget(address, bytes); });
@@ -107,7 +110,8 @@ uint32_t SimulatedDevice::admit(const std::string& tenant) {
     waiting_.emplace_back(tenant, &number);
     const auto let_in = [&] {
         open_ = true;
-        std::stable_sort(waiting_.begin(), waiting_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::stable_sort(waiting_.begin(), waiting_.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
         for (auto& [name, where] : waiting_) *where = next_number_++;
         waiting_.clear();
         admitted_.notify_all();

@@ -36,7 +36,8 @@ void reduce(CUmodule module) {
     CHECK(cuMemsetD32(to, 0, 1));
     int count = kCount;
     void* parameters[] = {&from, &to, &count};
-    CHECK(cuLaunchKernel(function(module, "reduce"), (kCount + 255) / 256, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
+    CHECK(cuLaunchKernel(function(module, "reduce"), (kCount + 255) / 256, 1, 1, 256, 1, 1, 0, nullptr,
+                         parameters, nullptr));
     float sum = 0;
     unsigned seen = 0;
     CHECK(cuMemcpyDtoH(&sum, to, sizeof sum));
@@ -59,13 +60,15 @@ void reverse(CUmodule module) {
     CHECK(cuMemcpyDtoH(data, at, sizeof data));
     for (unsigned i = 0; i < kThreads; ++i) REQUIRE(data[i] == static_cast<int>(kThreads - 1 - i));
     // Beyond the default of 48 KiB only who asks for it.
-    FAILS(cuLaunchKernel(kernel, 1, 1, 1, kThreads, 1, 1, 100 << 10, nullptr, parameters, nullptr), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(kernel, 1, 1, 1, kThreads, 1, 1, 100 << 10, nullptr, parameters, nullptr),
+          CUDA_ERROR_INVALID_VALUE);
     CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 << 10));
     CHECK(cuLaunchKernel(kernel, 1, 1, 1, kThreads, 1, 1, 100 << 10, nullptr, parameters, nullptr));
     int blocks = 0;
     CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, 100 << 10));
     REQUIRE(blocks == 2);
-    FAILS(cuLaunchKernel(kernel, 1, 1, 1, 1025, 1, 1, 0, nullptr, parameters, nullptr), CUDA_ERROR_INVALID_VALUE);
+    FAILS(cuLaunchKernel(kernel, 1, 1, 1, 1025, 1, 1, 0, nullptr, parameters, nullptr),
+          CUDA_ERROR_INVALID_VALUE);
     CHECK(cuCtxSynchronize());
 }
 

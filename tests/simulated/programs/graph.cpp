@@ -48,8 +48,10 @@ void link() {
     void* image = nullptr;
     size_t bytes = 0;
     CHECK(cuLinkCreate(0, nullptr, nullptr, &state));
-    CHECK(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(kCaller), sizeof kCaller, "caller", 0, nullptr, nullptr));
-    CHECK(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(kCallee), sizeof kCallee, "callee", 0, nullptr, nullptr));
+    CHECK(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(kCaller), sizeof kCaller, "caller", 0,
+                        nullptr, nullptr));
+    CHECK(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(kCallee), sizeof kCallee, "callee", 0,
+                        nullptr, nullptr));
     CHECK(cuLinkComplete(state, &image, &bytes));
     CUmodule module = nullptr;
     CUfunction function = nullptr;

@@ -1,5 +1,5 @@
-// line large|small: head-of-line blocking between two programs. The large one launches a kernel of many blocks, the
-// small one a single warp; each waits and prints nothing. `small urgent` asks with priority.
+// line large|small: head-of-line blocking between two programs. The large one launches a kernel of many
+// blocks, the small one a single warp; each waits and prints nothing. `small urgent` asks with priority.
 #include <cstring>
 
 #include "tests/preload/program.h"
@@ -19,6 +19,7 @@ int main(int count, char** arguments) {
     CHECK(cuMemAlloc(&counter, 4));
     unsigned spins = large ? 100 : 10;
     void* parameters[] = {&spins, &counter};
-    CHECK(cuLaunchKernel(spin, large ? 64 : 1, 1, 1, large ? 1024 : 32, 1, 1, 0, stream, parameters, nullptr));
+    CHECK(
+        cuLaunchKernel(spin, large ? 64 : 1, 1, 1, large ? 1024 : 32, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuStreamSynchronize(stream));
 }

@@ -7,10 +7,14 @@
 
 namespace {
 
-constexpr char kMalformed[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry broken()\n{\n  add.s32 %r1, ;\n}\n";
-constexpr char kUnknown[] = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry strange()\n{\n  frobnicate.b32;\n  ret;\n}\n";
+constexpr char kMalformed[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry broken()\n{\n  add.s32 %r1, ;\n}\n";
+constexpr char kUnknown[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry strange()\n{\n  frobnicate.b32;\n  "
+    "ret;\n}\n";
 constexpr char kMissing[] =
-    ".version 8.0\n.target sm_90\n.address_size 64\n.extern .global .u32 nowhere;\n.visible .entry lost()\n{\n  .reg .u32 %r;\n"
+    ".version 8.0\n.target sm_90\n.address_size 64\n.extern .global .u32 nowhere;\n.visible .entry "
+    "lost()\n{\n  .reg .u32 %r;\n"
     "  ld.global.u32 %r, [nowhere];\n  ret;\n}\n";
 
 const char* name_of(CUresult status) {
@@ -27,7 +31,7 @@ int load(const char* image) {
     const CUresult status = cuModuleLoadDataEx(&module, image, 2, options, values);
     std::printf("%s\n%s\n", name_of(status), log);
     CUdeviceptr memory = 0;
-    CHECK(cuMemAlloc(&memory, 64));   // no harm was done
+    CHECK(cuMemAlloc(&memory, 64));  // no harm was done
     return 0;
 }
 
@@ -60,7 +64,7 @@ int main(int, char** arguments) {
         CUdeviceptr address = 0x1234560;
         void* parameters[] = {&address};
         status = launch("wild", 1, parameters);
-    } else if (way == "beyond") {   // one word behind an allocation
+    } else if (way == "beyond") {  // one word behind an allocation
         CUdeviceptr address = 0;
         CHECK(cuMemAlloc(&address, 64));
         address += 64;
@@ -83,6 +87,6 @@ int main(int, char** arguments) {
     }
     std::printf("%s\n", name_of(status));
     CUdeviceptr memory = 0;
-    REQUIRE(cuMemAlloc(&memory, 64) == status);   // for good
+    REQUIRE(cuMemAlloc(&memory, 64) == status);  // for good
     REQUIRE(cuCtxSynchronize() == status);
 }

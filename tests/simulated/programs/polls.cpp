@@ -20,7 +20,8 @@ int main() {
     void* parameters[] = {&spins, &counter};
     int called = 0;
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
-    CHECK(cuLaunchHostFunc(stream, [](void* data) { ++*static_cast<int*>(data); }, &called));
+    CHECK(cuLaunchHostFunc(
+        stream, [](void* data) { ++*static_cast<int*>(data); }, &called));
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuEventRecord(event, stream));
     while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) {

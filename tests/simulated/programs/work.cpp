@@ -1,5 +1,5 @@
-// work ROUNDS BLOCKS [PAUSE_MS]: ROUNDS times an addition through pageable memory and a kernel that spins on two
-// streams, with events between them; all results are checked. Between rounds it computes for so long.
+// work ROUNDS BLOCKS [PAUSE_MS]: ROUNDS times an addition through pageable memory and a kernel that spins on
+// two streams, with events between them; all results are checked. Between rounds it computes for so long.
 #include <time.h>
 
 #include <cstdlib>

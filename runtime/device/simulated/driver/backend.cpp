@@ -15,7 +15,8 @@ thread_local std::optional<journal::Entry> announced;
 
 // What a session that a fault has ended may still do: clean up.
 bool cleans_up(const char* name) {
-    for (const char* word : {"Destroy", "Free", "Release", "Unmap", "Unload", "Unregister", "EndCapture", "SetCurrent", "IsCapturing"}) {
+    for (const char* word : {"Destroy", "Free", "Release", "Unmap", "Unload", "Unregister", "EndCapture",
+                             "SetCurrent", "IsCapturing"}) {
         if (std::strstr(name, word)) return true;
     }
     return false;
@@ -55,14 +56,17 @@ CUresult SimulatedBackend::asked(const char* name, const char*, va_list) {
 }
 
 int SimulatedBackend::attribute(CUdevice_attribute which) const {
-    return device_attribute(which, const_cast<SimulatedBackend*>(this)->engine_.machine().config().multiprocessors);
+    return device_attribute(which,
+                            const_cast<SimulatedBackend*>(this)->engine_.machine().config().multiprocessors);
 }
 
 void SimulatedBackend::opened(const std::shared_ptr<hosted::Stream>& stream) {
     engine_.opened(std::static_pointer_cast<SimulatedStream>(stream));
 }
 
-void SimulatedBackend::submitted(hosted::Stream& stream) { engine_.submitted(static_cast<SimulatedStream&>(stream)); }
+void SimulatedBackend::submitted(hosted::Stream& stream) {
+    engine_.submitted(static_cast<SimulatedStream&>(stream));
+}
 
 CUresult SimulatedBackend::load(const void* image, std::unique_ptr<hosted::Image>* loaded, std::string* log) {
     const CUresult status = load_image(image, memory_, loaded, log);
@@ -92,18 +96,22 @@ int SimulatedBackend::attribute(const hosted::Function& function, CUfunction_att
 }
 
 CUresult SimulatedBackend::check(hosted::Launch& launch) {
-    const CUresult status = check_launch(launch, static_cast<uint32_t>(engine_.machine().config().multiprocessors));
+    const CUresult status =
+        check_launch(launch, static_cast<uint32_t>(engine_.machine().config().multiprocessors));
     if (status == CUDA_SUCCESS) static_cast<LaunchCode*>(launch.code.get())->entry = announced;
     announced.reset();
     return status;
 }
 
-int SimulatedBackend::resident_blocks(const hosted::Function& function, int threads, size_t dynamic_shared) const {
-    return static_cast<int>(blocks_per_multiprocessor(ptx(function).needs(static_cast<uint32_t>(threads), dynamic_shared)));
+int SimulatedBackend::resident_blocks(const hosted::Function& function, int threads,
+                                      size_t dynamic_shared) const {
+    return static_cast<int>(
+        blocks_per_multiprocessor(ptx(function).needs(static_cast<uint32_t>(threads), dynamic_shared)));
 }
 
 size_t SimulatedBackend::dynamic_shared(const hosted::Function& function, int threads, int blocks) const {
-    return dynamic_shared_for(ptx(function).needs(static_cast<uint32_t>(threads), 0), static_cast<uint32_t>(blocks));
+    return dynamic_shared_for(ptx(function).needs(static_cast<uint32_t>(threads), 0),
+                              static_cast<uint32_t>(blocks));
 }
 
 // Hints are taken as such; what would change the meaning of a launch is refused.
@@ -124,9 +132,12 @@ CUresult SimulatedBackend::launch_attribute(const CUlaunchAttribute& attribute, 
         case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
         case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
         case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return CUDA_SUCCESS;
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: return CUDA_SUCCESS;   // it allows, it does not demand
-        default: return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return CUDA_SUCCESS;
+        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+            return CUDA_SUCCESS;  // it allows, it does not demand
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
     }
 }
 

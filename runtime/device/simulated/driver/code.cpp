@@ -19,7 +19,8 @@ std::string located(int line, const std::string& message) {
 
 }  // namespace
 
-CUresult load_image(const void* bytes, Memory& memory, std::unique_ptr<hosted::Image>* loaded, std::string* log) {
+CUresult load_image(const void* bytes, Memory& memory, std::unique_ptr<hosted::Image>* loaded,
+                    std::string* log) {
     auto found = find_ptx(bytes);
     if (auto* refusal = std::get_if<Refusal>(&found)) {
         *log = refusal->why;
@@ -69,7 +70,8 @@ CUresult prepare(PtxFunction& function, std::string* log) {
     }
     const Kernel* kernel = std::get<const Kernel*>(decoded);
     function.parameters.clear();
-    for (const Kernel::Parameter& each : kernel->parameters) function.parameters.push_back({each.offset, each.bytes});
+    for (const Kernel::Parameter& each : kernel->parameters)
+        function.parameters.push_back({each.offset, each.bytes});
     function.parameter_bytes = kernel->parameter_bytes;
     auto known = code.registers.find(function.name);
     function.registers = known != code.registers.end() ? known->second : kernel->registers;
@@ -78,14 +80,17 @@ CUresult prepare(PtxFunction& function, std::string* log) {
 }
 
 BlockNeeds PtxFunction::needs(uint32_t threads, size_t dynamic_shared) const {
-    return {threads, registers, static_cast<uint32_t>(std::min<size_t>(kernel->static_shared + dynamic_shared, ~0u)),
+    return {threads, registers,
+            static_cast<uint32_t>(std::min<size_t>(kernel->static_shared + dynamic_shared, ~0u)),
             kernel->barriers};
 }
 
 uint32_t PtxFunction::most_dynamic_shared() const {
     auto set = attributes.find(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     if (set != attributes.end()) return static_cast<uint32_t>(std::max(set->second, 0));
-    return kernel->static_shared >= kDefaultBlockSharedBytes ? 0 : kDefaultBlockSharedBytes - kernel->static_shared;
+    return kernel->static_shared >= kDefaultBlockSharedBytes
+               ? 0
+               : kDefaultBlockSharedBytes - kernel->static_shared;
 }
 
 CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
@@ -94,8 +99,10 @@ CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
     const Kernel& kernel = *function->kernel;
     const unsigned* block = launch.block;
     const uint64_t threads = static_cast<uint64_t>(block[0]) * block[1] * block[2];
-    if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > kMostBlockThreads) return CUDA_ERROR_INVALID_VALUE;
-    if (launch.grid[0] > 0x7fffffffu || launch.grid[1] > 65535 || launch.grid[2] > 65535) return CUDA_ERROR_INVALID_VALUE;
+    if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > kMostBlockThreads)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (launch.grid[0] > 0x7fffffffu || launch.grid[1] > 65535 || launch.grid[2] > 65535)
+        return CUDA_ERROR_INVALID_VALUE;
     const Dim3& required = kernel.required_block;
     if (required.x && !(required == Dim3{block[0], block[1], block[2]})) return CUDA_ERROR_INVALID_VALUE;
     if (threads > kernel.max_threads) return CUDA_ERROR_INVALID_VALUE;
@@ -117,17 +124,25 @@ int function_attribute(const PtxFunction& function, CUfunction_attribute which) 
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: {
             // No more than its registers allow.
             uint32_t threads = kernel.max_threads;
-            while (threads > kWarpThreads && blocks_per_multiprocessor(function.needs(threads, 0)) == 0) threads -= kWarpThreads;
+            while (threads > kWarpThreads && blocks_per_multiprocessor(function.needs(threads, 0)) == 0)
+                threads -= kWarpThreads;
             return static_cast<int>(threads);
         }
-        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(kernel.static_shared);
-        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(kernel.local_bytes);
-        case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(function.registers);
+        case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+            return static_cast<int>(kernel.static_shared);
+        case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+            return static_cast<int>(kernel.local_bytes);
+        case CU_FUNC_ATTRIBUTE_NUM_REGS:
+            return static_cast<int>(function.registers);
         case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return kPtxVersion;
-        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return static_cast<int>(function.most_dynamic_shared());
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return -1;
-        default: return 0;
+        case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+            return kPtxVersion;
+        case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            return static_cast<int>(function.most_dynamic_shared());
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            return -1;
+        default:
+            return 0;
     }
 }
 

@@ -17,8 +17,8 @@ namespace smt::runtime::device::simulated {
 
 // What an image holds, found or refused.
 struct PtxTexts {
-    std::vector<std::string> parts;                    // each a module of its own
-    std::map<std::string, uint32_t> registers;         // per thread, by kernel, where machine code beside it says so
+    std::vector<std::string> parts;             // each a module of its own
+    std::map<std::string, uint32_t> registers;  // per thread, by kernel, where machine code beside it says so
 };
 struct Refusal {
     CUresult error = CUDA_ERROR_INVALID_IMAGE;
@@ -36,11 +36,11 @@ struct LoadedModule {
 
 struct PtxFunction final : hosted::Function {
     std::shared_ptr<LoadedModule> code;
-    const Kernel* kernel = nullptr;                    // once it is prepared
+    const Kernel* kernel = nullptr;  // once it is prepared
     uint32_t registers = 0;
 
     BlockNeeds needs(uint32_t threads, size_t dynamic_shared) const;
-    uint32_t most_dynamic_shared() const;              // what its attribute allows
+    uint32_t most_dynamic_shared() const;  // what its attribute allows
 };
 
 struct PtxImage final : hosted::Image {
@@ -52,10 +52,11 @@ struct LaunchCode {
     std::shared_ptr<LoadedModule> module;
     const Kernel* kernel = nullptr;
     uint32_t registers = 0;
-    std::optional<journal::Entry> entry;               // what the server said about the launch
+    std::optional<journal::Entry> entry;  // what the server said about the launch
 };
 
-CUresult load_image(const void* image, Memory& memory, std::unique_ptr<hosted::Image>* loaded, std::string* log);
+CUresult load_image(const void* image, Memory& memory, std::unique_ptr<hosted::Image>* loaded,
+                    std::string* log);
 // Decodes it; the reason goes to `log` when it cannot be run.
 CUresult prepare(PtxFunction& function, std::string* log);
 CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors);

@@ -11,10 +11,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int kStepsAtATime = 4096;              // of the machine, between looks at what is new
-constexpr auto kPoll = 100us;                    // how a word that others write is looked at
+constexpr int kStepsAtATime = 4096;  // of the machine, between looks at what is new
+constexpr auto kPoll = 100us;        // how a word that others write is looked at
 constexpr auto kLongestRest = 50ms;
-constexpr auto kJournalRest = 1s;                // entries of a moment that goes on are shown after it
+constexpr auto kJournalRest = 1s;  // entries of a moment that goes on are shown after it
 
 }  // namespace
 
@@ -79,7 +79,8 @@ void Engine::opened(const StreamPointer& stream) {
 
 void Engine::submitted(SimulatedStream& stream) {
     Caller& by = caller();
-    while (stream.turns.size() < stream.queue.size()) stream.turns.push_back({by.tenant, by.lane, ++by.sequence});
+    while (stream.turns.size() < stream.queue.size())
+        stream.turns.push_back({by.tenant, by.lane, ++by.sequence});
     if (by.tenant) by.tenant->active = RealTime::now();
     attention_ = true;
     wake_.notify_all();
@@ -106,7 +107,8 @@ void Engine::run() {
     while (!stopping_) {
         finish_completed();
         tell_waiters();
-        std::erase_if(streams_, [](const StreamPointer& each) { return each->closing && each->queue.empty(); });
+        std::erase_if(streams_,
+                      [](const StreamPointer& each) { return each->closing && each->queue.empty(); });
         if (!clock_may_run()) {
             rest(lock);
         } else if (!start_ready(lock)) {
@@ -118,12 +120,13 @@ void Engine::run() {
 bool Engine::clock_may_run() {
     attention_ = false;
     if (ever_arrived_ < settings_.sessions) return false;
-    return std::none_of(tenants_.begin(), tenants_.end(), [this](const auto& tenant) { return holds(*tenant); });
+    return std::none_of(tenants_.begin(), tenants_.end(),
+                        [this](const auto& tenant) { return holds(*tenant); });
 }
 
 bool Engine::holds(const Tenant& tenant) const {
-    bool busy = false;                           // work of it is under way or to come
-    bool blocked = tenant.callbacks > 0;         // and the program must do something first
+    bool busy = false;                    // work of it is under way or to come
+    bool blocked = tenant.callbacks > 0;  // and the program must do something first
     for (const StreamPointer& each : streams_) {
         if (each->tenant.get() != &tenant || each->queue.empty()) continue;
         const hosted::Node& front = *each->queue.front();
@@ -158,16 +161,21 @@ void Engine::start(Lock& lock, const StreamPointer& stream) {
         return finish(*stream);
     }
     switch (node->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL: return start_kernel(stream, *node);
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return start_kernel(stream, *node);
         case CU_GRAPH_NODE_TYPE_MEMCPY:
-        case CU_GRAPH_NODE_TYPE_MEMSET: return start_copy(stream, node);
-        case CU_GRAPH_NODE_TYPE_HOST: return start_host_function(stream, node);
-        default: return carry_out(lock, stream, *node);
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            return start_copy(stream, node);
+        case CU_GRAPH_NODE_TYPE_HOST:
+            return start_host_function(stream, node);
+        default:
+            return carry_out(lock, stream, *node);
     }
 }
 
 void Engine::start_kernel(const StreamPointer& stream, const Node& node) {
-    auto grid = make_grid_(node.launch, stream->tenant, [this, stream](const GridResult&) { kernel_over(stream); });
+    auto grid =
+        make_grid_(node.launch, stream->tenant, [this, stream](const GridResult&) { kernel_over(stream); });
     grid->priority = node.launch.has_priority ? node.launch.priority : stream->priority;
     grids_.emplace_back(stream, grid);
     machine_.launch(std::move(grid));
@@ -195,7 +203,8 @@ void Engine::start_copy(const StreamPointer& stream, const std::shared_ptr<Node>
             if (type == CU_MEMORYTYPE_HOST) return false;
             return type == CU_MEMORYTYPE_ARRAY || hosted::on_device(address);
         };
-        const bool from = device(copy.srcMemoryType, copy.srcDevice), to = device(copy.dstMemoryType, copy.dstDevice);
+        const bool from = device(copy.srcMemoryType, copy.srcDevice),
+                   to = device(copy.dstMemoryType, copy.dstDevice);
         if (!from || !to) engine = to ? CopyEngine::kToDevice : CopyEngine::kToHost;
         bytes = copy.WidthInBytes * copy.Height * copy.Depth;
     }
@@ -232,7 +241,8 @@ void Engine::carry_out(Lock& lock, const StreamPointer& stream, const Node& node
         quietly(node.work);
         lock.lock();
         // A program may look at the word that was written.
-        if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && stream->tenant) stream->tenant->active = RealTime::now();
+        if (node.type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && stream->tenant)
+            stream->tenant->active = RealTime::now();
     }
     finish(*stream);
 }
@@ -272,7 +282,9 @@ void Engine::advance(Lock& lock) {
     if (!journal_.empty()) journal_.flush();
     {
         std::lock_guard step(step_);
-        for (int i = 0; i < kStepsAtATime && done_by_machine_.empty() && !attention_.load(std::memory_order_relaxed); ++i) {
+        for (int i = 0;
+             i < kStepsAtATime && done_by_machine_.empty() && !attention_.load(std::memory_order_relaxed);
+             ++i) {
             if (!machine_.advance()) break;
         }
         now_ns_.store(nanoseconds_of(machine_.now()), std::memory_order_release);
@@ -290,9 +302,9 @@ bool Engine::polls() const {
 void Engine::rest(Lock& lock) {
     if (attention_) return;
     RealTime::duration longest = kLongestRest;
-    const bool pending = !machine_.idle() || std::any_of(streams_.begin(), streams_.end(), [](const StreamPointer& each) {
-        return !each->queue.empty();
-    });
+    const bool pending =
+        !machine_.idle() || std::any_of(streams_.begin(), streams_.end(),
+                                        [](const StreamPointer& each) { return !each->queue.empty(); });
     if (polls()) {
         longest = kPoll;
     } else if (pending) {

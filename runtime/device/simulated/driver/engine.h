@@ -36,8 +36,8 @@ namespace smt::runtime::device::simulated {
 
 struct SimulatedStream final : hosted::Stream {
     std::shared_ptr<Tenant> tenant;
-    std::deque<Turn> turns;          // of `queue`
-    bool under_way = false;          // the front was started
+    std::deque<Turn> turns;  // of `queue`
+    bool under_way = false;  // the front was started
 };
 
 class Engine {
@@ -54,11 +54,11 @@ public:
 
     Engine(const Settings& settings, MakeGrid make_grid);
     ~Engine();
-    void stop();   // for good; before what grids need goes away
+    void stop();  // for good; before what grids need goes away
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    Machine& machine() { return machine_; }            // the engine's thread only, but for its config
+    Machine& machine() { return machine_; }  // the engine's thread only, but for its config
     uint64_t now_ns() const { return now_ns_.load(std::memory_order_acquire); }
     OrderedJournal& journal() { return journal_; }
 
@@ -66,7 +66,7 @@ public:
     void arrived(const std::shared_ptr<Tenant>& tenant);
     void leaving(Tenant& tenant);
     void left(const std::shared_ptr<Tenant>& tenant);
-    void touch(Tenant& tenant);                        // a sign of life
+    void touch(Tenant& tenant);  // a sign of life
 
     // With hosted::world().
     void opened(const std::shared_ptr<SimulatedStream>& stream);
@@ -97,7 +97,7 @@ private:
     void tell_waiters();
     void advance(hosted::Lock& lock);
     void rest(hosted::Lock& lock);
-    bool polls() const;                                // a stream waits for memory that others write
+    bool polls() const;  // a stream waits for memory that others write
 
     const Settings settings_;
     const MakeGrid make_grid_;
@@ -114,11 +114,11 @@ private:
     std::vector<StreamPointer> streams_;
     std::vector<Waiter*> waiters_;
     std::vector<StreamPointer> done_by_others_;
-    std::atomic<bool> attention_{false};               // something was said since the clock was let run
+    std::atomic<bool> attention_{false};  // something was said since the clock was let run
 
     // The engine's thread only.
     std::vector<StreamPointer> done_by_machine_;
-    std::vector<std::pair<StreamPointer, std::shared_ptr<Grid>>> grids_;   // launched and not over
+    std::vector<std::pair<StreamPointer, std::shared_ptr<Grid>>> grids_;  // launched and not over
     std::thread thread_;
 };
 

@@ -20,7 +20,7 @@ struct FatbinHeader {
     uint32_t magic;
     uint16_t version;
     uint16_t header_bytes;
-    uint64_t bytes;   // behind the header
+    uint64_t bytes;  // behind the header
 };
 
 bool begins_line(std::string_view text, size_t at) {
@@ -41,14 +41,16 @@ std::vector<std::string> split(std::string_view text) {
     }
     begins.front() = 0;
     for (size_t i = 0; i < begins.size(); ++i) {
-        parts.emplace_back(text.substr(begins[i], i + 1 < begins.size() ? begins[i + 1] - begins[i] : std::string_view::npos));
+        parts.emplace_back(text.substr(
+            begins[i], i + 1 < begins.size() ? begins[i + 1] - begins[i] : std::string_view::npos));
     }
     return parts;
 }
 
 Refusal no_ptx() {
     return {CUDA_ERROR_NO_BINARY_FOR_GPU,
-            "the image holds no PTX that an sm_90 device can take, and the simulated device runs PTX only: build with PTX "
+            "the image holds no PTX that an sm_90 device can take, and the simulated device runs PTX only: "
+            "build with PTX "
             "in the image (nvcc -gencode arch=compute_90,code=compute_90, or nvcc's default)"};
 }
 
@@ -82,12 +84,14 @@ std::variant<PtxTexts, Refusal> find_ptx(const void* image) {
 
 std::variant<PtxTexts, Refusal> find_ptx(const void* input, size_t bytes) {
     auto read = image::read({static_cast<const char*>(input), bytes});
-    if (auto* problem = std::get_if<image::Problem>(&read)) return Refusal{CUDA_ERROR_INVALID_IMAGE, problem->text};
+    if (auto* problem = std::get_if<image::Problem>(&read))
+        return Refusal{CUDA_ERROR_INVALID_IMAGE, problem->text};
     const auto& entries = std::get<std::vector<image::Entry>>(read);
     const image::Entry* best = image::best_ptx(entries, kArchitecture);
     if (!best) return no_ptx();
     auto text = image::expand(*best);
-    if (auto* problem = std::get_if<image::Problem>(&text)) return Refusal{CUDA_ERROR_INVALID_IMAGE, problem->text};
+    if (auto* problem = std::get_if<image::Problem>(&text))
+        return Refusal{CUDA_ERROR_INVALID_IMAGE, problem->text};
     PtxTexts texts;
     texts.parts = split(std::get<std::string>(text));
     texts.registers = registers_of(entries);

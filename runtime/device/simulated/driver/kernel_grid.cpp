@@ -10,7 +10,7 @@ namespace smt::runtime::device::simulated {
 namespace {
 
 constexpr uint64_t kHeapAlignment = 16;
-constexpr uint64_t kGridWorkspace = 4096;   // of a cooperative launch: its barrier's words
+constexpr uint64_t kGridWorkspace = 4096;  // of a cooperative launch: its barrier's words
 
 Dim3 dimensions(const unsigned (&size)[3]) { return {size[0], size[1], size[2]}; }
 
@@ -153,13 +153,15 @@ void KernelGrid::report(const GridResult& result) {
             what = result.fault ? result.fault->message : "a fault";
             break;
         case GridResult::End::kStepLimit:
-            what = fmt::format("kernel {} did not end within {} warp-instructions (SMT_SIM_STEP_LIMIT); block ({}, {}, {}) "
-                               "is at PTX line {}",
-                               name, surroundings_.step_limit, block.x, block.y, block.z, result.line);
+            what = fmt::format(
+                "kernel {} did not end within {} warp-instructions (SMT_SIM_STEP_LIMIT); block ({}, {}, {}) "
+                "is at PTX line {}",
+                name, surroundings_.step_limit, block.x, block.y, block.z, result.line);
             break;
         default:
-            what = fmt::format("kernel {} waits for ever: no warp of block ({}, {}, {}) can go on, one is at PTX line {}", name,
-                               block.x, block.y, block.z, result.line);
+            what = fmt::format(
+                "kernel {} waits for ever: no warp of block ({}, {}, {}) can go on, one is at PTX line {}",
+                name, block.x, block.y, block.z, result.line);
             break;
     }
     if (!tenant_) return;

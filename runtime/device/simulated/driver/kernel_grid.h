@@ -16,14 +16,14 @@ struct LaunchSurroundings {
     Memory& memory;
     OrderedJournal& journal;
     const Clock& clock;
-    journal::Writer* names = nullptr;   // once there is a journal
+    journal::Writer* names = nullptr;  // once there is a journal
     uint64_t step_limit = 0;
-    uint64_t launches = 0;              // %gridid
+    uint64_t launches = 0;  // %gridid
 };
 
 std::shared_ptr<Grid> make_kernel_grid(LaunchSurroundings& surroundings, const hosted::Launch& launch,
                                        std::shared_ptr<Tenant> tenant,
                                        std::function<void(const GridResult&)> over);
-void free_heap(Memory& memory, Tenant& tenant);   // what its kernels took with malloc and did not free
+void free_heap(Memory& memory, Tenant& tenant);  // what its kernels took with malloc and did not free
 
 }  // namespace smt::runtime::device::simulated

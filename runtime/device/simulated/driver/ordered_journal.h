@@ -17,7 +17,7 @@ public:
     void attach(journal::Writer& writer);
     // The order within a moment: by tenant, session, then as they came.
     void add(const journal::Entry& entry, const std::string& tenant, uint32_t session);
-    void flush();   // the moment is over
+    void flush();  // the moment is over
     bool empty() const { return held_count_.load(std::memory_order_acquire) == 0; }
 
 private:

@@ -18,13 +18,13 @@ struct Tenant {
     uint32_t number = 0;
     std::string name;
     bool leaving = false;
-    int waiting = 0;                 // threads in a call that waits for work
-    int callbacks = 0;               // host functions that have not returned
-    RealTime::time_point active{};   // its last sign of life
-    std::map<uint64_t, uint64_t> heap;   // device malloc: address -> bytes
+    int waiting = 0;                    // threads in a call that waits for work
+    int callbacks = 0;                  // host functions that have not returned
+    RealTime::time_point active{};      // its last sign of life
+    std::map<uint64_t, uint64_t> heap;  // device malloc: address -> bytes
     uint64_t heap_bytes = 0;
 
-    std::atomic<int> fault{CUDA_SUCCESS};   // its kernel's; nothing of it runs any more
+    std::atomic<int> fault{CUDA_SUCCESS};  // its kernel's; nothing of it runs any more
 
     // What is told to the session. It goes away under this lock.
     std::mutex guest_mutex;
@@ -41,11 +41,11 @@ struct Tenant {
 
 // Whose calls the thread makes, and from which lane.
 struct Caller {
-    std::shared_ptr<Tenant> tenant;   // null: the server's own
+    std::shared_ptr<Tenant> tenant;  // null: the server's own
     uint32_t lane = kNoLane;
     uint64_t sequence = 0;
 };
-Caller& caller();   // of this thread
+Caller& caller();  // of this thread
 
 // Where a piece of work stands among others of the same virtual time: never in the order of real time.
 struct Turn {

@@ -59,12 +59,14 @@ bool BlockScheduler::finished(GridRun& run, uint32_t multiprocessor) {
 }
 
 GridRun* BlockScheduler::find(const Grid& grid) const {
-    auto found = std::find_if(queue_.begin(), queue_.end(), [&](const auto& each) { return each->grid.get() == &grid; });
+    auto found = std::find_if(queue_.begin(), queue_.end(),
+                              [&](const auto& each) { return each->grid.get() == &grid; });
     return found == queue_.end() ? nullptr : found->get();
 }
 
 std::unique_ptr<GridRun> BlockScheduler::take(GridRun& run) {
-    auto found = std::find_if(queue_.begin(), queue_.end(), [&](const auto& each) { return each.get() == &run; });
+    auto found =
+        std::find_if(queue_.begin(), queue_.end(), [&](const auto& each) { return each.get() == &run; });
     std::unique_ptr<GridRun> taken = std::move(*found);
     queue_.erase(found);
     return taken;

@@ -20,9 +20,9 @@ namespace smt::runtime::device::simulated {
 struct GridRun {
     std::shared_ptr<Grid> grid;
     uint64_t step_limit = 0;
-    uint64_t given = 0;              // blocks given out
+    uint64_t given = 0;  // blocks given out
     uint64_t resident = 0;
-    std::vector<uint32_t> resident_on;   // multiprocessor
+    std::vector<uint32_t> resident_on;  // multiprocessor
     GridResult result;
 
     uint64_t left() const { return grid->size.count() - given; }
@@ -34,18 +34,18 @@ public:
         : clock_(clock), multiprocessors_(multiprocessors) {}
 
     void add(std::shared_ptr<Grid> grid, uint64_t step_limit);
-    void give_out();                                     // what fits now
+    void give_out();  // what fits now
     // A block of it finished on a multiprocessor; true: it was the grid's last.
     bool finished(GridRun& run, uint32_t multiprocessor);
-    std::unique_ptr<GridRun> take(GridRun& run);         // out of the queue, for good
-    GridRun* find(const Grid& grid) const;               // null: not in the queue
+    std::unique_ptr<GridRun> take(GridRun& run);  // out of the queue, for good
+    GridRun* find(const Grid& grid) const;        // null: not in the queue
 
 private:
     bool place(GridRun& run, Cycle first);
 
     const Clock& clock_;
     std::vector<Multiprocessor>& multiprocessors_;
-    std::list<std::unique_ptr<GridRun>> queue_;          // until their last block has ended
+    std::list<std::unique_ptr<GridRun>> queue_;  // until their last block has ended
 };
 
 }  // namespace smt::runtime::device::simulated

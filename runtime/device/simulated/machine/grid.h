@@ -24,7 +24,7 @@ public:
     virtual bool finished() const = 0;
     virtual bool deadlocked() const = 0;
     virtual const Fault* fault() const = 0;
-    virtual int line(int warp) const = 0;   // of the PTX text, for messages
+    virtual int line(int warp) const = 0;  // of the PTX text, for messages
 };
 
 class Clock {
@@ -43,27 +43,27 @@ struct Place {
 struct GridResult {
     enum class End : uint8_t { kDone, kFault, kStepLimit, kDeadlock, kCancelled };
     End end = End::kDone;
-    Cycle started = 0;                       // its first block was placed
+    Cycle started = 0;  // its first block was placed
     Cycle ended = 0;
-    uint64_t instructions = 0;               // of warps
+    uint64_t instructions = 0;  // of warps
     uint64_t thread_instructions = 0;
-    std::vector<uint32_t> blocks;            // run on each multiprocessor
-    std::vector<uint32_t> most_resident;     // at one time on each
-    std::optional<Fault> fault;              // kFault
-    Dim3 where;                              // kStepLimit, kDeadlock: a block it was seen in,
-    int line = 0;                            // and the PTX line that one of its warps would execute next
+    std::vector<uint32_t> blocks;         // run on each multiprocessor
+    std::vector<uint32_t> most_resident;  // at one time on each
+    std::optional<Fault> fault;           // kFault
+    Dim3 where;                           // kStepLimit, kDeadlock: a block it was seen in,
+    int line = 0;                         // and the PTX line that one of its warps would execute next
 };
 
 class Grid {
 public:
     virtual ~Grid() = default;
     virtual std::unique_ptr<Block> begin(Dim3 index, const Place& place) = 0;
-    virtual void ended(const GridResult& result) = 0;   // may submit more work
+    virtual void ended(const GridResult& result) = 0;  // may submit more work
 
     std::string name;
     Dim3 size;
     BlockNeeds needs;
-    int priority = 0;                        // lower is more urgent, as in the driver
+    int priority = 0;  // lower is more urgent, as in the driver
 };
 
 }  // namespace smt::runtime::device::simulated

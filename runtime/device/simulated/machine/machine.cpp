@@ -18,7 +18,8 @@ Machine::Machine(const MachineConfig& config)
     : config_(config), memory_(config.multiprocessors), scheduler_(*this, multiprocessors_) {
     multiprocessors_.reserve(static_cast<size_t>(config.multiprocessors));
     for (int i = 0; i < config.multiprocessors; ++i) {
-        multiprocessors_.emplace_back(static_cast<uint32_t>(i), memory_, static_cast<Multiprocessor::Listener&>(*this));
+        multiprocessors_.emplace_back(static_cast<uint32_t>(i), memory_,
+                                      static_cast<Multiprocessor::Listener&>(*this));
     }
 }
 
@@ -54,7 +55,8 @@ void Machine::cancel(const Grid& grid) {
 // Within the device a byte is read and written.
 void Machine::copy(CopyEngine engine, uint64_t bytes, std::function<void()> done) {
     Cycle& free = engines_[static_cast<size_t>(engine)];
-    const uint64_t memory = kMemoryBytesPerSecond / kWholeDevice * static_cast<uint64_t>(config_.multiprocessors);
+    const uint64_t memory =
+        kMemoryBytesPerSecond / kWholeDevice * static_cast<uint64_t>(config_.multiprocessors);
     const uint64_t rate = engine == CopyEngine::kWithin ? memory / 2 : kLinkBytesPerSecond;
     free = std::max(free, now_) + kCopyLatency + transfer(bytes, rate);
     at(free, std::move(done));

@@ -34,11 +34,11 @@ public:
     void cancel(const Grid& grid);
     // `done` is called when the engine has moved so many bytes, after those asked for before.
     void copy(CopyEngine engine, uint64_t bytes, std::function<void()> done);
-    void at(Cycle when, std::function<void()> what);   // not before now
+    void at(Cycle when, std::function<void()> what);  // not before now
 
     bool idle() const { return next() == kNever; }
-    Cycle next() const;                                // when something happens; kNever: nothing will
-    bool advance();                                    // false: nothing will
+    Cycle next() const;  // when something happens; kNever: nothing will
+    bool advance();      // false: nothing will
 
 private:
     void finished(GridRun& run, uint32_t multiprocessor, Cycle now) override;
@@ -50,10 +50,10 @@ private:
     const MachineConfig config_;
     Cycle now_ = 0;
     uint64_t asked_ = 0;
-    std::map<std::pair<Cycle, uint64_t>, std::function<void()>> events_;   // by time, then order
+    std::map<std::pair<Cycle, uint64_t>, std::function<void()>> events_;  // by time, then order
     Cycle giving_out_ = kNever;
-    std::map<const Grid*, bool> on_the_way_;                               // to the scheduler; true: cancelled
-    Cycle engines_[static_cast<size_t>(CopyEngine::kCount)] = {};          // when each is free
+    std::map<const Grid*, bool> on_the_way_;                       // to the scheduler; true: cancelled
+    Cycle engines_[static_cast<size_t>(CopyEngine::kCount)] = {};  // when each is free
     MemorySystem memory_;
     std::vector<Multiprocessor> multiprocessors_;
     BlockScheduler scheduler_;

@@ -14,16 +14,16 @@ public:
     explicit MemorySystem(int multiprocessors);
 
     struct Trip {
-        Cycle served;   // the last sector has been through the queue
-        Cycle back;     // the data is in the registers
+        Cycle served;  // the last sector has been through the queue
+        Cycle back;    // the data is in the registers
     };
     Trip access(Cycle now, uint32_t multiprocessor, uint32_t sectors, bool atomic);
 
 private:
-    static constexpr uint64_t kTick = 1024;   // of a cycle
-    uint64_t sector_ticks_;                   // in the shared queue
-    uint64_t queue_ = 0;                      // ticks at which it is empty
-    std::vector<uint64_t> ports_;             // the same of each port
+    static constexpr uint64_t kTick = 1024;  // of a cycle
+    uint64_t sector_ticks_;                  // in the shared queue
+    uint64_t queue_ = 0;                     // ticks at which it is empty
+    std::vector<uint64_t> ports_;            // the same of each port
 };
 
 }  // namespace smt::runtime::device::simulated

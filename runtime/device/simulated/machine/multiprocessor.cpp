@@ -29,7 +29,8 @@ int Multiprocessor::room(const Partition& partition, uint32_t warp_registers) co
 bool Multiprocessor::fits(const BlockNeeds& needs) const {
     if (!needs.possible() || blocks_ == kMostBlocks) return false;
     if (needs.warps() > kMostWarps - warps_) return false;
-    if (needs.shared_allocated() > kSharedBytes - shared_ || needs.barriers > kMostBarriers - barriers_) return false;
+    if (needs.shared_allocated() > kSharedBytes - shared_ || needs.barriers > kMostBarriers - barriers_)
+        return false;
     int free = 0;
     for (const Partition& partition : partitions_) free += room(partition, needs.warp_registers());
     return free >= static_cast<int>(needs.warps());
@@ -47,7 +48,12 @@ void Multiprocessor::admit(GridRun& run, Dim3 index, std::unique_ptr<Block> bloc
             if (!best || each.warps.size() < best->warps.size()) best = &each;
         }
         auto warp = std::make_unique<Warp>();
-        *warp = {resident.get(), static_cast<int>(i), static_cast<uint32_t>(best - partitions_.data()), first, nullptr, {}};
+        *warp = {resident.get(),
+                 static_cast<int>(i),
+                 static_cast<uint32_t>(best - partitions_.data()),
+                 first,
+                 nullptr,
+                 {}};
         look_ahead(*warp, first);
         resident->warps.push_back(warp.get());
         best->registers += needs.warp_registers();
@@ -122,7 +128,8 @@ void Multiprocessor::issue(Partition& partition, Warp& warp, Cycle now) {
     if (step.unit == Unit::kBranch) earliest = now + times(Unit::kBranch).latency;
     if (step.nanoseconds) earliest = now + cycles_of(step.nanoseconds);
     look_ahead(warp, earliest);
-    if (step.unit == Unit::kBarrier || step.result != Step::Result::kRan) wake_block(resident, now + kBarrierRelease);
+    if (step.unit == Unit::kBarrier || step.result != Step::Result::kRan)
+        wake_block(resident, now + kBarrierRelease);
 
     const uint64_t limit = run.step_limit;
     if (step.result == Step::Result::kFault) {
@@ -152,10 +159,14 @@ Cycle Multiprocessor::memory_completion(Partition& partition, const Step& step, 
             unit = std::max(unit, begin);
             return shared_free_ - 1 + kSharedLatency + (step.atomic ? kSharedLatency : 0);
         }
-        case Space::kLocal: return now + kLocalLatency + (step.transactions + 3u) / 4;
-        case Space::kConstant: return now + kConstantLatency;
-        case Space::kParameter: return now + kParameterLatency;
-        default: break;
+        case Space::kLocal:
+            return now + kLocalLatency + (step.transactions + 3u) / 4;
+        case Space::kConstant:
+            return now + kConstantLatency;
+        case Space::kParameter:
+            return now + kParameterLatency;
+        default:
+            break;
     }
     const MemorySystem::Trip trip = memory_.access(now, index_, step.transactions, step.atomic);
     if (trip.served > now + kDeepestQueue) unit = std::max(unit, trip.served - kDeepestQueue);

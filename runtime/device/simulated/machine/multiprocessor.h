@@ -15,7 +15,7 @@
 
 namespace smt::runtime::device::simulated {
 
-struct GridRun;   // block_scheduler.h
+struct GridRun;  // block_scheduler.h
 
 class Multiprocessor {
 public:
@@ -32,25 +32,25 @@ public:
     Multiprocessor(Multiprocessor&&) noexcept;
 
     bool fits(const BlockNeeds& needs) const;
-    uint32_t warps() const { return warps_; }                   // resident ones
+    uint32_t warps() const { return warps_; }  // resident ones
     void admit(GridRun& run, Dim3 index, std::unique_ptr<Block> block, Cycle first);
-    void drop(const GridRun& run);                              // every block of it, at once
+    void drop(const GridRun& run);  // every block of it, at once
 
-    Cycle next() const { return next_; }                        // when run() has something to do
+    Cycle next() const { return next_; }  // when run() has something to do
     void run(Cycle now);
 
 private:
     struct Resident;
     struct Warp {
         Resident* resident;
-        int index;                       // in its block
+        int index;  // in its block
         uint32_t partition;
-        Cycle ready;                     // operands are there
-        const StaticFacts* facts;        // null: exited, or waits at a barrier
-        std::vector<Cycle> scoreboard;   // by register slot
+        Cycle ready;                    // operands are there
+        const StaticFacts* facts;       // null: exited, or waits at a barrier
+        std::vector<Cycle> scoreboard;  // by register slot
     };
     struct Partition {
-        std::vector<std::unique_ptr<Warp>> warps;   // oldest first
+        std::vector<std::unique_ptr<Warp>> warps;  // oldest first
         uint32_t registers = 0;
         std::array<Cycle, std::size(kUnitTimes)> free{};
         Cycle next = kNever;
@@ -82,7 +82,7 @@ private:
     uint32_t threads_ = 0;
     uint32_t shared_ = 0;
     uint32_t barriers_ = 0;
-    Cycle shared_free_ = 0;                  // of the shared-memory pipe
+    Cycle shared_free_ = 0;  // of the shared-memory pipe
     Cycle next_ = kNever;
 };
 

@@ -12,7 +12,9 @@ constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + uni
 
 uint32_t BlockNeeds::warp_registers() const { return round_up(registers * kWarpThreads, kRegisterUnit); }
 
-uint32_t BlockNeeds::shared_allocated() const { return round_up(shared_bytes + kReservedSharedBytes, kSharedUnit); }
+uint32_t BlockNeeds::shared_allocated() const {
+    return round_up(shared_bytes + kReservedSharedBytes, kSharedUnit);
+}
 
 bool BlockNeeds::possible() const {
     if (threads == 0 || threads > kMostBlockThreads || registers > kMostThreadRegisters) return false;

@@ -10,8 +10,8 @@ namespace smt::runtime::device::simulated {
 // What a block occupies.
 struct BlockNeeds {
     uint32_t threads = 0;
-    uint32_t registers = 0;      // per thread
-    uint32_t shared_bytes = 0;   // static and dynamic
+    uint32_t registers = 0;     // per thread
+    uint32_t shared_bytes = 0;  // static and dynamic
     uint32_t barriers = 0;
 
     uint32_t warps() const { return (threads + kWarpThreads - 1) / kWarpThreads; }

@@ -1,0 +1,185 @@
+// The nodes of graphs: made, asked about, changed.
+#include "runtime/device/hosted/graph_nodes.h"
+
+#include "runtime/device/hosted/backend.h"
+
+using namespace smt::runtime::device::hosted;
+
+namespace {
+
+Work work_of(const Node& node) {
+    switch (node.type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return nullptr;  // the backend runs it
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return copy_work(node.copy);
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            return fill_work(node.fill);
+        case CU_GRAPH_NODE_TYPE_HOST:
+            return [host = node.host] { host.fn(host.userData); };
+        default:
+            return node.work;
+    }
+}
+
+std::unique_ptr<Node> make(CUgraphNodeType type) {
+    auto node = std::make_unique<Node>();
+    node->type = type;
+    return node;
+}
+
+CUresult add(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
+             std::unique_ptr<Node> node) {
+    for (size_t i = 0; i < count; ++i) node->after.push_back(node_of(dependencies[i]));
+    node->work = work_of(*node);
+    Lock lock(world());
+    *handle = handle_of(graph_of(graph)->add(std::move(node)));
+    return CUDA_SUCCESS;
+}
+
+CUresult set_kernel(Node* node, const CUDA_KERNEL_NODE_PARAMS& parameters) {
+    const CUfunction function =
+        parameters.func ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern);
+    Launch launch{function,
+                  {parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ},
+                  {parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ},
+                  parameters.sharedMemBytes};
+    CUresult status = pack(function, parameters.kernelParams, parameters.extra, &launch.parameters);
+    if (status == CUDA_SUCCESS) status = backend().check(launch);
+    if (status != CUDA_SUCCESS) return status;
+    node->launch = std::move(launch);
+    node->work = work_of(*node);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                           size_t count) {
+    DRIVER_ASKED(cuGraphAddEmptyNode);
+    return add(node, graph, dependencies, count, make(CU_GRAPH_NODE_TYPE_EMPTY));
+}
+DRIVER_EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode* handle, CUgraph graph,
+                                               const CUgraphNode* dependencies, size_t count,
+                                               const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphAddKernelNode_v2);
+    auto node = make(CU_GRAPH_NODE_TYPE_KERNEL);
+    if (CUresult status = set_kernel(node.get(), *parameters); status != CUDA_SUCCESS) return status;
+    return add(handle, graph, dependencies, count, std::move(node));
+}
+DRIVER_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
+                                                     const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphKernelNodeSetParams_v2);
+    return set_kernel(node_of(node), *parameters);
+}
+DRIVER_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle,
+                                                     CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphKernelNodeGetParams_v2);
+    Node& node = *node_of(handle);
+    *parameters = {};
+    parameters->func = node.launch.function;
+    parameters->gridDimX = node.launch.grid[0];
+    parameters->gridDimY = node.launch.grid[1];
+    parameters->gridDimZ = node.launch.grid[2];
+    parameters->blockDimX = node.launch.block[0];
+    parameters->blockDimY = node.launch.block[1];
+    parameters->blockDimZ = node.launch.block[2];
+    parameters->sharedMemBytes = node.launch.shared_bytes;
+    node.parameter_pointers.clear();
+    size_t offset = 0;
+    for (size_t i = 0; cuFuncGetParamInfo(node.launch.function, i, &offset, nullptr) == CUDA_SUCCESS; ++i) {
+        node.parameter_pointers.push_back(node.launch.parameters.data() + offset);
+    }
+    parameters->kernelParams = node.parameter_pointers.data();
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode handle,
+                                                         const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphExecKernelNodeSetParams_v2);
+    Node* node = in_exec(exec, handle);
+    return node ? set_kernel(node, *parameters) : CUDA_ERROR_INVALID_VALUE;
+}
+DRIVER_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph,
+                                            const CUgraphNode* dependencies, size_t count,
+                                            const CUDA_MEMCPY3D* copy, CUcontext) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphAddMemcpyNode);
+    auto node = make(CU_GRAPH_NODE_TYPE_MEMCPY);
+    node->copy = *copy;
+    return add(handle, graph, dependencies, count, std::move(node));
+}
+DRIVER_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* copy) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
+    *copy = node_of(node)->copy;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode handle, const CUDA_MEMCPY3D* copy) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphMemcpyNodeSetParams);
+    node_of(handle)->copy = *copy;
+    node_of(handle)->work = work_of(*node_of(handle));
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode handle,
+                                                      const CUDA_MEMCPY3D* copy, CUcontext) {
+    DRIVER_ASKED(cuGraphExecMemcpyNodeSetParams);
+    Node* node = in_exec(exec, handle);
+    return node ? cuGraphMemcpyNodeSetParams(handle_of(node), copy) : CUDA_ERROR_INVALID_VALUE;
+}
+DRIVER_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode* handle, CUgraph graph,
+                                            const CUgraphNode* dependencies, size_t count,
+                                            const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext) {
+    if (!fill) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphAddMemsetNode);
+    auto node = make(CU_GRAPH_NODE_TYPE_MEMSET);
+    node->fill = *fill;
+    return add(handle, graph, dependencies, count, std::move(node));
+}
+DRIVER_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* fill) {
+    if (!fill) return CUDA_ERROR_INVALID_VALUE;
+    *fill = node_of(node)->fill;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphAddHostNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
+                                          size_t count, const CUDA_HOST_NODE_PARAMS* host) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphAddHostNode);
+    auto node = make(CU_GRAPH_NODE_TYPE_HOST);
+    node->host = *host;
+    return add(handle, graph, dependencies, count, std::move(node));
+}
+DRIVER_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* host) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
+    *host = node_of(node)->host;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode handle, const CUDA_HOST_NODE_PARAMS* host) {
+    if (!host) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphHostNodeSetParams);
+    node_of(handle)->host = *host;
+    node_of(handle)->work = work_of(*node_of(handle));
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode handle,
+                                                    const CUDA_HOST_NODE_PARAMS* host) {
+    DRIVER_ASKED(cuGraphExecHostNodeSetParams);
+    Node* node = in_exec(exec, handle);
+    return node ? cuGraphHostNodeSetParams(handle_of(node), host) : CUDA_ERROR_INVALID_VALUE;
+}
+DRIVER_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* handle, CUgraph graph,
+                                                const CUgraphNode* dependencies, size_t count,
+                                                CUgraph child) {
+    DRIVER_ASKED(cuGraphAddChildGraphNode);
+    auto node = make(CU_GRAPH_NODE_TYPE_GRAPH);
+    std::unordered_map<const Node*, Node*> of;
+    node->child = clone(*graph_of(child), &of);
+    return add(handle, graph, dependencies, count, std::move(node));
+}
+DRIVER_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
+    *graph = reinterpret_cast<CUgraph>(node_of(node)->child.get());
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,19 @@
+// What graphs.cpp and graph_nodes.cpp share: handles are the objects' addresses.
+#pragma once
+
+#include <unordered_map>
+
+#include "runtime/device/hosted/hosted.h"
+
+namespace smt::runtime::device::hosted {
+
+// Child graphs are in no list, and are used by handle only.
+inline Graph* graph_of(CUgraph handle) { return reinterpret_cast<Graph*>(handle); }
+inline Node* node_of(CUgraphNode handle) { return reinterpret_cast<Node*>(handle); }
+inline CUgraphNode handle_of(Node* node) { return reinterpret_cast<CUgraphNode>(node); }
+
+// `of`: the graph's node -> the copy's.
+std::unique_ptr<Graph> clone(const Graph& graph, std::unordered_map<const Node*, Node*>* of);
+Node* in_exec(CUgraphExec handle, CUgraphNode node);  // an executable graph's own; null: it has none
+
+}  // namespace smt::runtime::device::hosted
