@@ -89,13 +89,21 @@ uint64_t memory_limit() {
     }
 }
 
+int32_t priority_of(const char* text) {
+    if (!text || strcmp(text, "normal") == 0) return 0;
+    if (strcmp(text, "high") == 0) return 1;
+    if (strcmp(text, "low") == 0) return -1;
+    return static_cast<int32_t>(strtol(text, nullptr, 10));
+}
+
 Hello hello() {
     Hello message;
     message.table_hash = kTableHash;
     message.pid = getpid();
     message.memory_limit = memory_limit();
-    const char* priority = getenv(environment::kPriority);
-    if (priority) message.priority = static_cast<int32_t>(strtol(priority, nullptr, 10));
+    message.priority = priority_of(getenv(environment::kPriority));
+    const char* stress = getenv(environment::kStress);
+    if (stress) message.stress = static_cast<uint32_t>(strtoul(stress, nullptr, 10));
     const char* name = getenv(environment::kTenant);
     if (!name || !*name) name = program_invocation_short_name;
     strncpy(message.tenant, name, sizeof message.tenant - 1);

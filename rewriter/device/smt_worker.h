@@ -8,6 +8,8 @@
 //         while (worker.next()) body(worker.block(), worker.grid(), a, n);
 //     }
 //
+// A ticket stands for `chunk` blocks in a row: one, unless blocks are so short that taking them costs.
+//
 // A ticket is one atomicAdd on `Control::word`. Its low half counts tickets, its high half is 0 until the
 // host writes it; so one access both takes a block and sees that something changed, and nobody polls.
 // All accesses to the word are ordered: tickets taken before the host's write are run, those after it are
@@ -20,7 +22,7 @@
 // Two ways to use a control block:
 //
 //   flow   Many launches in a row share it, in the order of their stream. Each takes an exact number of
-//          tickets: `total` for its blocks and one more for each worker that finds none left (kSingle: one
+//          tickets: those for its blocks and one more for each worker that finds none left (kSingle: one
 //          for each worker, no more). So the host knows where the next launch starts without asking.
 //          Only the stop is understood.
 //   held   One launch at a time, with kHeld, and more workers of the same launch later (growth). Workers
@@ -28,8 +30,9 @@
 //          high half (to a value never used before), each worker looks at its next ticket: one whose rank
 //          is no longer below the quota runs the block that it holds, and leaves.
 //
-// Shared memory: one variable of 64 bytes. Registers across the body: one. Barriers: one for each block
-// (Worker), or two where functions other than the body read the block's index (SharedWorker).
+// Shared memory: about 120 bytes. Registers across the body: five. Barriers: one for each block (Worker), one
+// for each ticket where nothing is shared within a block (FreeWorker), two for each block where functions
+// other than the body read the block's index (SharedWorker).
 //
 // In a kernel where some threads return early while others go on to a barrier or a warp-wide operation,
 // the hardware no longer counts the threads that returned. Such a kernel says `smt::depart()` in place of
@@ -48,7 +51,7 @@ enum Mode : unsigned { kGo = 0, kStop = 1, kQuotas = 2 };
 
 enum LaunchFlags : unsigned {
     kHeld = 1,     // keep to the quotas
-    kSingle = 2,   // a worker runs at most one block
+    kSingle = 2,   // a worker takes one ticket
     kMapped = 4,   // each worker writes down where it ran
 };
 
@@ -57,7 +60,7 @@ struct Mapping {
     unsigned launch;             // Launch::id
     unsigned sm;
     unsigned blocks;
-    unsigned first;              // the first block it ran, counted from Launch::first
+    unsigned first;              // the first ticket it ran, counted from Launch::start
     unsigned long long began;    // ns, the GPU's global timer
     unsigned long long ended;
 };
@@ -84,20 +87,22 @@ struct Launch {
     unsigned grid[3];            // the program's grid
     unsigned flags;              // LaunchFlags
     unsigned id;                 // for the mapping
+    unsigned chunk;              // blocks that one ticket stands for, 1 or more
+    unsigned tickets;            // that the blocks make
     unsigned unused;
 };
 
-static_assert(sizeof(Mapping) == 32 && sizeof(Launch) == 48 && sizeof(Control) == 32 + 5 * kMaxSms,
+static_assert(sizeof(Mapping) == 32 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
               "host and device must agree");
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
 namespace device {
 
-// One per CTA. `block` is double: a fast warp may ask for the next block while a slow one reads this one's.
+// One per CTA. `block` is double: a fast warp may take the next ticket while a slow one reads this one's.
 struct Shared {
     uint3 block[2];
-    bool more[2];                // whether the slot holds a block
+    unsigned count[2];           // blocks from there on; 0: no more
     // The rest is the leader's, and only kept with kHeld or kMapped.
     bool joined, last;           // counted in resident; must leave after the block that it holds
     unsigned sm, rank, seen, blocks, first;
@@ -175,8 +180,8 @@ __device__ __noinline__ void leave() {
 }
 
 // Row after row, as the hardware does.
-__device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned ticket) {
-    const unsigned long long linear = launch.first + ticket;
+__device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned block) {
+    const unsigned long long linear = launch.first + block;
     const unsigned width = launch.grid[0], height = launch.grid[1];
     if (linear < width) return {static_cast<unsigned>(linear), 0, 0};
     if (high(linear)) {
@@ -188,21 +193,26 @@ __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned ticket)
     return {low - row * width, row % height, row / height};
 }
 
-// The leader takes the next block into a slot.
-__device__ __forceinline__ bool take(const Launch& launch, unsigned slot, bool first_time) {
+// The leader takes a ticket into a slot. Returns its blocks.
+__device__ __forceinline__ unsigned take(const Launch& launch, unsigned slot, bool first_time) {
     Shared& mine = shared();
     if (accounts(launch)) {
         if (first_time) mine.launch = launch;
-        if (first_time ? !join() : mine.last) return false;
+        if (first_time ? !join() : mine.last) return 0;
     }
     const unsigned long long old = atomicAdd(&launch.control->word, 1ull);
     const unsigned ticket = static_cast<unsigned>(old) - launch.start;
     const unsigned known = (launch.flags & kHeld) ? mine.seen : 0u;
-    if (high(old) != known && !obey(*launch.control, launch.flags, high(old))) return false;
-    if (ticket >= launch.total) return false;
-    if (accounts(launch) && mine.blocks++ == 0) mine.first = ticket;
-    mine.block[slot] = index_of(launch, ticket);
-    return true;
+    if (high(old) != known && !obey(*launch.control, launch.flags, high(old))) return 0;
+    if (ticket >= launch.tickets) return 0;
+    const unsigned from = ticket * launch.chunk;
+    const unsigned count = min(launch.chunk, launch.total - from);
+    if (accounts(launch)) {
+        if (mine.blocks == 0) mine.first = ticket;
+        mine.blocks += count;
+    }
+    mine.block[slot] = index_of(launch, from);
+    return count;
 }
 
 __device__ __noinline__ void count_departed() {
@@ -237,22 +247,33 @@ __device__ __forceinline__ dim3 grid() {
     return dim3(size.x, size.y, size.z);
 }
 
-// A CTA that takes blocks one after the other. All threads call next() together.
-class Worker {
+namespace device {
+
+// A CTA that runs blocks one after the other. All threads call next() together. kApart: threads of one
+// block must all have left it before the next block begins.
+template <bool kApart>
+class Loop {
 public:
-    __device__ __forceinline__ explicit Worker(const Launch& launch) : launch_(launch) {}
+    __device__ __forceinline__ explicit Loop(const Launch& launch) : launch_(launch) {}
 
     __device__ __forceinline__ bool next() {
-        const unsigned slot = turn_ & 1;
-        if (turn_ && (launch_.flags & kSingle)) depart(launch_);
-        if (device::leader()) device::shared().more[slot] = device::take(launch_, slot, turn_ == 0);
-        __syncthreads();   // all have left the last block, and see this one
-        turn_ = 2 - (slot ^ 1);
-        if (device::shared().more[slot]) {
-            block_ = device::shared().block[slot];
+        if (left_ != 0) {
+            --left_;
+            if (kApart) __syncthreads();
+            step();
             return true;
         }
-        if (device::leader() && device::accounts(launch_)) device::leave();
+        const unsigned slot = turn_ & 1;
+        if (turn_ && (launch_.flags & kSingle)) depart(launch_);
+        if (leader()) shared().count[slot] = take(launch_, slot, turn_ == 0);
+        __syncthreads();   // all have left the last block, and see this one
+        turn_ = 2 - (slot ^ 1);
+        left_ = shared().count[slot] - 1;
+        if (left_ != ~0u) {
+            block_ = shared().block[slot];
+            return true;
+        }
+        if (leader() && accounts(launch_)) leave();
         return false;
     }
 
@@ -260,12 +281,28 @@ public:
     __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
 
 protected:
+    __device__ __forceinline__ void step() {
+        if (++block_.x < launch_.grid[0]) return;
+        block_.x = 0;
+        if (++block_.y < launch_.grid[1]) return;
+        block_.y = 0;
+        ++block_.z;
+    }
+
     const Launch& launch_;
     uint3 block_;
+    unsigned left_ = 0;   // blocks of this ticket
     unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its last bit is the slot
 };
 
-// The same, for kernels with functions that call block() or grid().
+}  // namespace device
+
+// For kernels with shared memory or barriers.
+using Worker = device::Loop<true>;
+// For kernels without.
+using FreeWorker = device::Loop<false>;
+
+// For kernels with functions that call block() or grid().
 class SharedWorker : public Worker {
 public:
     __device__ __forceinline__ explicit SharedWorker(const Launch& launch) : Worker(launch) {}

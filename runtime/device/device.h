@@ -73,6 +73,8 @@ public:
     virtual bool announce(const journal::Entry&) { return false; }
     virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) { journal.write(entry); }
     virtual void attach(journal::Writer&) {}   // before the first session
+    // The calling thread begins or ceases to wait for something that only other threads' work brings about.
+    virtual void waits_for_others(bool) {}
 
 protected:
     Device() = default;

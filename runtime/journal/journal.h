@@ -22,6 +22,9 @@ enum class Kind : uint32_t {
     kSessionClosed = 3,  // name = tenant, text = how it ended, value = pid
     kUnsupported = 4,    // name = driver function, value = how often so far in this session
     kNote = 5,           // text: one clear line (a refused handshake, a fault, ...)
+    kDecision = 6,       // name = tenant, text = what was decided about its kernels, and why
+    kMapping = 7,        // name = tenant, text = kernel, value = blocks that its workers ran, multiprocessors,
+                         // blocks_together = workers; start_ns and end_ns by the GPU's global timer
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock (`virtual_time`);

@@ -58,9 +58,22 @@ inline constexpr const char* kTenant = "SMT_TENANT";
 // Default: 0. Client; the server enforces it.
 inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
 
-// The tenant's priority. Whole number, 0 is normal and more is more urgent; the scheduler's to use.
+// The tenant's priority. Whole number, 0 is normal and more is more urgent; or high (1), normal (0), low (-1).
 // Default: 0. Client.
 inline constexpr const char* kPriority = "SMT_PRIORITY";
+
+// A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
+// results do not depend on it. 0 or unset: they are not. Client.
+inline constexpr const char* kStress = "SMT_STRESS";
+
+// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does) or
+// fifo. Server.
+inline constexpr const char* kPolicy = "SMT_POLICY";
+inline constexpr const char* kPolicyDefault = "priority";
+
+// Whether the workers of managed kernels write down where they ran, for `smt log --mapping`. 0 or 1.
+// Default: 0. Server.
+inline constexpr const char* kMapping = "SMT_MAPPING";
 
 // Seconds without a session after which the server leaves. 0 to 86400; 0: it never leaves.
 // Default: 60. Server.

@@ -33,10 +33,10 @@ struct Hello {
     ControlKind kind = ControlKind::kHello;
     uint32_t magic = kMagic;
     uint32_t version = kProtocolVersion;
-    uint32_t reserved = 0;
+    uint32_t stress = 0;                   // not 0: what is done to its launches at random (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;                  // reserved for scheduling; 0 is normal
+    int32_t priority = 0;                  // 0 is normal, more is more urgent
     uint64_t memory_limit = 0;             // bytes; 0: the device's
     char tenant[kTenantNameBytes] = {};    // NUL-terminated
     char program[kTenantNameBytes] = {};   // NUL-terminated, for the log

@@ -6,16 +6,22 @@
 
 namespace smt::runtime::server {
 
+CUresult Call::launch_stream(uint32_t reference, StreamPointer* stream) {
+    CUresult status = session.streams().find(reference, lane, stream);
+    if (status != CUDA_SUCCESS) return status;
+    lane.hold(*stream);
+    status = session.streams().prepare_launch(**stream);
+    if (status != CUDA_SUCCESS) return status;
+    lane.uses(**stream);
+    return CUDA_SUCCESS;
+}
+
 CUresult Call::stream(uint32_t reference, CUstream* stream) {
     StreamPointer found;
-    CUresult status = session.streams().find(reference, lane, &found);
-    if (status != CUDA_SUCCESS) return status;
-    lane.hold(found);
-    status = session.streams().prepare(*found);
-    if (status != CUDA_SUCCESS) return status;
-    lane.uses(*found);
-    *stream = found->handle;
-    return CUDA_SUCCESS;
+    CUresult status = launch_stream(reference, &found);
+    if (status == CUDA_SUCCESS) status = found->guard();
+    if (status == CUDA_SUCCESS) *stream = found->handle;
+    return status;
 }
 
 CUresult Call::plain_stream(uint32_t reference, CUstream* stream) {

@@ -13,6 +13,7 @@
 #include "driver_api.gen.h"
 #include "runtime/protocol/codec.h"
 #include "runtime/protocol/record.h"
+#include "runtime/server/streams.h"
 
 namespace smt::runtime::server {
 
@@ -36,6 +37,8 @@ struct Call {
     // The driver's stream for a reference, ready for work: the tenant's legacy-stream ordering is
     // in place and the stream counts as used. INVALID_HANDLE if the session has no such stream.
     CUresult stream(uint32_t reference, CUstream* stream);
+    // The same for a launch that the stream's dispatcher takes: what is in front of it need not be over.
+    CUresult launch_stream(uint32_t reference, StreamPointer* stream);
     // The same without ordering and without counting as work (queries, attributes).
     CUresult plain_stream(uint32_t reference, CUstream* stream);
     CUresult event(uint32_t index, CUevent* event);

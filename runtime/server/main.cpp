@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 #include "runtime/device/device.h"
 #include "runtime/journal/journal.h"
+#include "runtime/protocol/environment.h"
 #include "runtime/server/files.h"
 #include "runtime/server/listener.h"
 #include "runtime/server/log.h"
@@ -96,7 +98,15 @@ int serve(const Options& options, const Files& files) {
     if (!notice.empty()) log_line(notice);
     std::unique_ptr<Server> server;
     if (device) {
-        server = std::make_unique<Server>(*device, journal, device_printf);
+        const char* wanted = std::getenv(environment::kPolicy);
+        std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted && *wanted ? wanted : environment::kPolicyDefault);
+        if (!policy) {
+            log_line(fmt::format("{} names no policy: '{}'. There are {}; going on with {}", environment::kPolicy, wanted,
+                                 fmt::join(schedule::policy_names(), ", "), environment::kPolicyDefault));
+            policy = schedule::make_policy(environment::kPolicyDefault);
+        }
+        const char* mapping = std::getenv(environment::kMapping);
+        server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), mapping && *mapping == '1');
         log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
     } else {
         log_line("no device: " + error);

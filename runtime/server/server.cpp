@@ -12,8 +12,13 @@
 
 namespace smt::runtime::server {
 
-Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf)
-    : device_(device), journal_(journal), device_printf_(device_printf), started_(journal::now_ns()) {
+Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
+               std::unique_ptr<schedule::Policy> policy, bool maps)
+    : device_(device),
+      journal_(journal),
+      device_printf_(device_printf),
+      dispatcher_(device, journal, std::move(policy), maps),
+      started_(journal::now_ns()) {
     device_.attach(journal_);
     device_.driver().cuStreamCreateWithPriority(&probe_, CU_STREAM_NON_BLOCKING, 0);
 }

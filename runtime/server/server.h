@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/dispatch/dispatcher.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
@@ -24,7 +25,8 @@ class Session;
 
 class Server {
 public:
-    Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf);
+    Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
+           std::unique_ptr<schedule::Policy> policy, bool maps);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
@@ -33,6 +35,7 @@ public:
     journal::Writer& journal() { return journal_; }
     DevicePrintf& device_printf() { return device_printf_; }
     AddressPlan& addresses() { return addresses_; }
+    dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
     void note(const std::string& line, const Session* of = nullptr);
@@ -59,6 +62,7 @@ private:
     device::Device& device_;
     journal::Writer& journal_;
     DevicePrintf& device_printf_;
+    dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
     CUstream probe_ = nullptr;
     const uint64_t started_;

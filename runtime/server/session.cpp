@@ -24,6 +24,16 @@ std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return std::string(field, strnlen(field, sizeof field));
 }
 
+std::shared_ptr<dispatch::Tenant> tenant_of(uint32_t session, uint32_t journal_name, const protocol::Hello& hello) {
+    auto tenant = std::make_shared<dispatch::Tenant>();
+    tenant->session = session;
+    tenant->name = text_of(hello.tenant);
+    tenant->priority = hello.priority;
+    tenant->stress = hello.stress;
+    tenant->journal_name = journal_name;
+    return tenant;
+}
+
 }  // namespace
 
 Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello& hello)
@@ -35,11 +45,13 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       program_(text_of(hello.program)),
       pid_(hello.pid),
       memory_limit_(hello.memory_limit),
+      journal_name_(server.journal().name(tenant_)),
+      dispatched_(tenant_of(id, journal_name_, hello)),
       arena_(device_.driver()),
       streams_(device_.driver(), arena_),
       events_(device_.driver()),
       callbacks_(device_.driver(), arena_) {
-    journal_name_ = server_.journal().name(tenant_);
+    streams_.serve(server.dispatcher(), dispatched_);
 }
 
 Session::~Session() = default;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/dispatch/dispatcher.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
@@ -83,6 +84,7 @@ public:
     handlers::TenantMemory& memory() { return *memory_; }
     handlers::CodeTable& code() { return *code_; }
     uint32_t journal_name() const { return journal_name_; }   // the tenant's
+    const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
     void count_launch();                       // for `smt server status`
     void note(const std::string& line);        // to the journal and the log
@@ -121,7 +123,8 @@ private:
     const std::string program_;
     const int32_t pid_;
     const uint64_t memory_limit_;
-    uint32_t journal_name_ = 0;
+    const uint32_t journal_name_;
+    const std::shared_ptr<dispatch::Tenant> dispatched_;
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> stuck_{false};

@@ -113,6 +113,7 @@ bool Session::handshake() {
         if (!mapped.ok) continue;
         set_timeout(socket_, 0);
         open_status_ = open();
+        server_.dispatcher().enter(dispatched_);
         return true;
     }
     return refuse("the program can map none of the address ranges the server offers");
@@ -186,6 +187,8 @@ void Session::teardown() {
     closing_.store(true);
     device_.leaving(*this);
     callbacks_.release();
+    streams_.abandon();
+    server_.dispatcher().exit(dispatched_);
     stop_lanes();
     // The context is lost: the driver frees nothing any more, and the process is about to leave.
     if (server_.fatal() != CUDA_SUCCESS) return device_printf().leave(*this);
@@ -222,6 +225,7 @@ void Session::stop_lanes() {
             if (lane->ended()) break;
             std::this_thread::sleep_for(kPoll);
             callbacks_.release();
+            streams_.abandon();
             if (!stuck() && std::chrono::steady_clock::now() - started > kPatience) {
                 stuck_.store(true);
                 note("its program is gone, but a call of it does not return");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/dispatch/dispatcher.h"
 #include "runtime/server/lane.h"
 
 namespace smt::runtime::server {
@@ -24,6 +25,7 @@ void remove(std::vector<StreamPointer>& list, const Stream* stream) {
 }  // namespace
 
 Stream::~Stream() {
+    delete managed.load();
     if (join) driver.cuEventDestroy_v2(join);
     if (handle) driver.cuStreamDestroy_v2(handle);
     arena.give_word(callback);
@@ -117,7 +119,28 @@ CUresult Streams::find(uint32_t reference, Lane& lane, StreamPointer* stream) {
     return CUDA_SUCCESS;
 }
 
+void Streams::serve(dispatch::Dispatcher& dispatcher, std::shared_ptr<dispatch::Tenant> tenant) {
+    dispatcher_ = &dispatcher;
+    tenant_ = std::move(tenant);
+}
+
+CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
+    *managed = stream.managed.load(std::memory_order_acquire);
+    if (*managed) return CUDA_SUCCESS;
+    std::lock_guard lock(mutex_);
+    if ((*managed = stream.managed.load())) return CUDA_SUCCESS;
+    auto made = std::make_unique<dispatch::ManagedStream>(*dispatcher_, tenant_, stream.handle);
+    CUresult status = made->open();
+    if (status == CUDA_SUCCESS) stream.managed.store(*managed = made.release(), std::memory_order_release);
+    return status;
+}
+
 CUresult Streams::prepare(Stream& stream) {
+    CUresult status = prepare_launch(stream);
+    return status == CUDA_SUCCESS ? stream.guard() : status;
+}
+
+CUresult Streams::prepare_launch(Stream& stream) {
     CUresult status = order(stream);
     return status == CUDA_SUCCESS ? wait_function(stream) : status;
 }
@@ -159,6 +182,7 @@ CUresult Streams::join_blocking(Stream& legacy) {
         stream->unjoined.exchange(false);
         CUresult status = CUDA_SUCCESS;
         if (!stream->join) status = driver_.cuEventCreate(&stream->join, CU_EVENT_DISABLE_TIMING);
+        if (status == CUDA_SUCCESS) status = stream->guard();
         if (status == CUDA_SUCCESS) status = wait_function(*stream);
         if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(stream->join, stream->handle);
         if (status == CUDA_SUCCESS) status = driver_.cuStreamWaitEvent(legacy.handle, stream->join, 0);
@@ -175,6 +199,7 @@ CUresult Streams::wait_legacy(Stream& stream) {
     CUresult status = CUDA_SUCCESS;
     if (legacy_recorded_ != generation) {
         if (!legacy_event_) status = driver_.cuEventCreate(&legacy_event_, CU_EVENT_DISABLE_TIMING);
+        if (status == CUDA_SUCCESS) status = legacy_->guard();
         if (status == CUDA_SUCCESS) status = wait_function(*legacy_);
         if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(legacy_event_, legacy_->handle);
         if (status != CUDA_SUCCESS) return status;
@@ -202,7 +227,8 @@ void Streams::note_use(Stream& stream) {
 
 CUresult Streams::synchronize(Stream& stream) {
     uint64_t uses = stream.uses.load();
-    CUresult status = driver_.cuStreamSynchronize(stream.handle);
+    CUresult status = stream.guard();
+    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(stream.handle);
     if (status != CUDA_SUCCESS) return status;
     for (long nap = kShortestNap; stream.function_runs(); nap += nap < kLongestNap ? nap / 4 : 0) {
         timespec rest{0, nap};
@@ -215,6 +241,7 @@ CUresult Streams::synchronize(Stream& stream) {
 }
 
 CUresult Streams::query(const Stream& stream) const {
+    if (stream.held_back()) return CUDA_ERROR_NOT_READY;
     CUresult status = driver_.cuStreamQuery(stream.handle);
     return status == CUDA_SUCCESS && stream.function_runs() ? CUDA_ERROR_NOT_READY : status;
 }
@@ -263,6 +290,12 @@ void Streams::end_captures() {
         if (graph) driver_.cuGraphDestroy(graph);
     }
     captures_.store(0);
+}
+
+void Streams::abandon() {
+    for (const StreamPointer& stream : all()) {
+        if (dispatch::ManagedStream* managed = stream->managed.load()) managed->abandon();
+    }
 }
 
 void Streams::clear() {

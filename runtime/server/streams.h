@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/arena.h"
 
@@ -56,6 +57,17 @@ struct Stream : std::enable_shared_from_this<Stream> {
     Arena::Word callback;                    // guarded by callback_mutex; the index never changes again
     std::atomic<uint64_t> awaited_by_nobody{0};   // the word's value when the last host function has
                                                   // returned; 0: the stream's work waits for it, or none
+    std::atomic<dispatch::ManagedStream*> managed{nullptr};   // once a managed kernel is launched; owned
+
+    // Before anything but a managed launch is enqueued, or the stream's end is waited for.
+    CUresult guard() {
+        dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
+        return stream ? stream->guard() : CUDA_SUCCESS;
+    }
+    bool held_back() const {
+        dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
+        return stream && stream->held_back();
+    }
 
     bool busy() const { return uses.load() != synchronized.load(); }
     bool function_runs() const {
@@ -72,15 +84,21 @@ public:
     Streams(const Streams&) = delete;
     Streams& operator=(const Streams&) = delete;
 
+    // Before open(): who dispatches managed launches, and whose they are.
+    void serve(dispatch::Dispatcher& dispatcher, std::shared_ptr<dispatch::Tenant> tenant);
     CUresult open();   // the legacy stream
+    // The stream's dispatch::ManagedStream, made the first time.
+    CUresult manage(Stream& stream, dispatch::ManagedStream** managed);
 
     CUresult create(uint32_t flags, int32_t priority, StreamPointer* stream);
     CUresult destroy(uint32_t reference);
     CUresult find(uint32_t reference, Lane& lane, StreamPointer* stream);   // makes the lane's own one
 
-    // Before work is enqueued: the legacy ordering, and the wait for a host function. After it was:
-    // the note. order() is the first half, for those who only ask.
+    // Before work is enqueued: the legacy ordering, the wait for a host function, and that managed launches
+    // in front are not overtaken. After it was: the note. order() is the first part, for those who only ask;
+    // prepare_launch() leaves the last one out, for launches that the stream's dispatcher takes.
     CUresult prepare(Stream& stream);
+    CUresult prepare_launch(Stream& stream);
     CUresult order(Stream& stream);
     CUresult wait_function(Stream& stream);
     void note_use(Stream& stream);
@@ -103,6 +121,7 @@ public:
     // Destroys every created stream, whose work is over; the legacy and the lanes' streams stay.
     void clear();
     void close();   // destroys those too; the session's last use of this object
+    void abandon();   // the client is gone: managed launches that wait will not run
 
 private:
     CUresult make(bool blocking, int32_t priority, StreamPointer* stream);
@@ -115,6 +134,8 @@ private:
     Arena& arena_;
     StreamPointer legacy_;
     std::atomic<int> captures_{0};
+    dispatch::Dispatcher* dispatcher_ = nullptr;
+    std::shared_ptr<dispatch::Tenant> tenant_;
 
     mutable std::mutex mutex_;               // the lists; never held over a call that waits for the GPU
     std::unordered_map<uint32_t, StreamPointer> created_;

@@ -34,11 +34,11 @@ ino_t identity(const std::string& path) {
 }
 
 // Shows the journal from its start; with `follow`, until another file takes its place.
-void show(const std::string& path, bool json, const std::string& tenant, bool follow) {
+void show(const std::string& path, bool json, bool mapping, const std::string& tenant, bool follow) {
     ino_t file = identity(path);
     Reader reader(path);
     if (!reader.error().empty()) throw Failure(reader.error());
-    LogView view(reader, json, tenant);
+    LogView view(reader, json, mapping, tenant);
     auto show_entry = [&](const Entry& entry) { view.show(entry); };
     uint64_t next = reader.read(0, show_entry);
     while (follow && identity(path) == file) {
@@ -56,10 +56,10 @@ void show(const std::string& path, bool json, const std::string& tenant, bool fo
 }
 
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json", "--follow"}, {"--tenant"});
+    Options options = parse_options(arguments, {"--json", "--follow", "--mapping"}, {"--tenant"});
     const std::string* tenant = options.value("--tenant");
     auto show_it = [&](bool follow) {
-        show(choose_journal(), options.has("--json"), tenant ? *tenant : "", follow);
+        show(choose_journal(), options.has("--json"), options.has("--mapping"), tenant ? *tenant : "", follow);
     };
     show_it(options.has("--follow"));
     while (options.has("--follow")) {  // the server started again: its journal may be half made
@@ -74,7 +74,7 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command log_command = {"log", "smt log [--json] [--follow] [--tenant NAME]",
+const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--tenant NAME]",
                              "shows what the server did: launches by tenant, unsupported calls", run};
 
 }  // namespace smt::tools

@@ -160,6 +160,12 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
             fmt::print("{:<16} {:<16} -- called {}, which is not supported\n", time, tenant,
                        text(entry.name));
             return;
+        case Kind::kMapping:
+            if (!mapping_) return;
+            fmt::print("{:<16} {:<16} -- {} ran {} blocks in {} workers on SMs {}, {} us\n", time, tenant, kernel(entry.text),
+                       entry.value, entry.blocks_together, multiprocessors(entry), microseconds(entry));
+            return;
+        case Kind::kDecision:
         case Kind::kNote:
             break;
     }
@@ -167,7 +173,7 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
 }
 
 void LogView::show_json(const Entry& entry, const std::string& tenant) {
-    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note"};
+    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note", "decision", "mapping"};
     auto kind = static_cast<uint32_t>(entry.kind);
     fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
                kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
@@ -182,8 +188,12 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
                                                     fmt::join(placed_on(entry), ","), entry.blocks_together)
                                       : "");
     } else {
-        fmt::print(R"(,"name":{},"text":{},"value":{}}})", json_string(text(entry.name)),
-                   json_string(text(entry.text)), entry.value);
+        fmt::print(R"(,"name":{},"text":{},"value":{}{}}})", json_string(text(entry.name)), json_string(text(entry.text)),
+                   entry.value,
+                   entry.kind == Kind::kMapping ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})",
+                                                              entry.blocks_together, fmt::join(placed_on(entry), ","),
+                                                              entry.start_ns, entry.end_ns)
+                                                : "");
     }
     fmt::print("\n");
 }

@@ -18,9 +18,9 @@ std::string multiprocessors(const runtime::journal::Entry& entry);
 
 class LogView {
 public:
-    // `tenant`: only this one's entries; empty: everybody's.
-    LogView(const runtime::journal::Reader& reader, bool json, std::string tenant)
-        : reader_(reader), json_(json), only_(std::move(tenant)) {}
+    // `tenant`: only this one's entries; empty: everybody's. `mapping`: where managed kernels ran, too.
+    LogView(const runtime::journal::Reader& reader, bool json, bool mapping, std::string tenant)
+        : reader_(reader), json_(json), mapping_(mapping), only_(std::move(tenant)) {}
 
     void show(const runtime::journal::Entry& entry);
     // Totals by tenant, then functions that programs called and smt does not support.
@@ -45,6 +45,7 @@ private:
 
     const runtime::journal::Reader& reader_;
     const bool json_;
+    const bool mapping_;
     const std::string only_;
     uint64_t shown_ = 0;
     bool headed_ = false;

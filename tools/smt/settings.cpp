@@ -27,14 +27,26 @@ uint64_t parse_bytes(const std::string& text) {
     return value << (10 * power);
 }
 
+uint32_t parse_seed(const std::string& text) {
+    char* end = nullptr;
+    errno = 0;
+    unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+    if (text.empty() || text.front() == '-' || *end || errno || value == 0 || value > std::numeric_limits<uint32_t>::max())
+        throw Misuse("--stress wants a seed, a whole number from 1 to 4294967295, not '" + text + "'");
+    return static_cast<uint32_t>(value);
+}
+
 int parse_priority(const std::string& text) {
+    if (text == "high") return 1;
+    if (text == "normal") return 0;
+    if (text == "low") return -1;
     char* end = nullptr;
     errno = 0;
     long value = std::strtol(text.c_str(), &end, 10);
     if (text.empty() || *end || errno || value < std::numeric_limits<int>::min() ||
         value > std::numeric_limits<int>::max())
-        throw Misuse("--priority wants a whole number (0 is normal, more is more urgent), not '" + text +
-                     "'");
+        throw Misuse("--priority wants high, normal, low or a whole number (0 is normal, more is more urgent), not '" +
+                     text + "'");
     return static_cast<int>(value);
 }
 

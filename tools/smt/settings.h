@@ -8,6 +8,7 @@ namespace smt::tools {
 
 // "512M" -> bytes. K, M, G and T are powers of 1024; without one it is bytes. Zero makes no sense.
 uint64_t parse_bytes(const std::string& text);
+uint32_t parse_seed(const std::string& text);      // of --stress
 int parse_priority(const std::string& text);
 
 }  // namespace smt::tools

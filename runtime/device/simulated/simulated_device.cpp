@@ -68,6 +68,7 @@ public:
         backend_.quietly([&] { backend_.memory().forget(address, bytes); });
     }
 
+    void waits_for_others(bool waits) override { backend_.engine().waits_for_others(waits); }
     bool announce(const journal::Entry& entry) override {
         backend_.announce(entry);
         return true;

@@ -40,7 +40,9 @@ CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     if (CUresult status = streams.find(reference, call.lane, &found)) return status;
     call.lane.hold(found);
     *stream = found->handle;
-    return streams.capturing(found->handle) ? CUDA_SUCCESS : streams.wait_function(*found);
+    if (streams.capturing(found->handle)) return CUDA_SUCCESS;
+    CUresult status = found->guard();
+    return status == CUDA_SUCCESS ? streams.wait_function(*found) : status;
 }
 
 bool has_capture(Call& call, CUstream stream) {

@@ -3,6 +3,9 @@
 
 #include <thread>
 
+#include "rewriter/device/smt_worker.h"
+#include "runtime/dispatch/symbols.h"
+
 namespace smt::runtime::server::handlers {
 
 using protocol::ImageOwner;
@@ -130,6 +133,10 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     entry->parameter_bytes = fresh.parameter_bytes;
     entry->registers = fresh.registers;
     entry->static_shared = fresh.static_shared;
+    entry->managed.function = fresh.managed.function;
+    entry->managed.launch_offset = fresh.managed.launch_offset;
+    entry->managed.single = fresh.managed.single;
+    entry->managed.forget();
     entry->journal_name = journal.name(name);
     entry->live.store(true);
     by_handle_[entry->function] = entry;
@@ -162,7 +169,24 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) con
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
         CUDA_SUCCESS)
         kernel.static_shared = static_cast<uint32_t>(value);
+    find_managed(image, name, kernel);
     return CUDA_SUCCESS;
+}
+
+// The kernel's managed form, if its image has one: its parameters and smt::Launch behind them.
+void CodeTable::find_managed(Image& image, const char* name, Kernel& kernel) const {
+    for (bool single : {false, true}) {
+        const std::string symbol = dispatch::managed_symbol(name, single);
+        CUfunction function = nullptr;
+        if (symbol.empty() || driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS) continue;
+        size_t offset = 0, bytes = 0;
+        if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS) return;
+        if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return;
+        kernel.managed.function = function;
+        kernel.managed.launch_offset = static_cast<uint32_t>(offset);
+        kernel.managed.single = single;
+        return;
+    }
 }
 
 Kernel* CodeTable::find(CUfunction function, CUkernel kernel) const {

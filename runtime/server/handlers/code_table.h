@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/dispatch/work.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/handlers/launch_times.h"
@@ -39,6 +40,7 @@ struct Kernel {
     uint32_t journal_name = 0;
     uint32_t registers = 0;
     uint32_t static_shared = 0;
+    mutable dispatch::ManagedFunction managed;
     // What the rest reads.
     CUkernel kernel = nullptr;  // null for a module's function
     uint32_t image = 0;
@@ -103,6 +105,7 @@ private:
     Kernel* new_kernel();
     CUresult load(Image& image) const;   // with image.mutex held
     CUresult describe(Image& image, const char* name, Kernel& kernel) const;
+    void find_managed(Image& image, const char* name, Kernel& kernel) const;
     CUresult unload(Image& image);
 
     const DriverApi& driver_;

@@ -90,10 +90,15 @@ CUresult handle_enumerate_functions(Call& call) {
 CUresult handle_function_attribute(Call& call) {
     protocol::FunctionAttribute request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    CUfunction function = nullptr;
-    if (CUresult status = call.function(request.function, &function)) return status;
-    return call.driver.cuFuncSetAttribute(function, static_cast<CUfunction_attribute>(request.attribute),
-                                          request.value);
+    KernelUse kernel(call.session.code(), request.function);
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
+    CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
+    if (status == CUDA_SUCCESS && kernel->managed.function) {
+        call.driver.cuFuncSetAttribute(kernel->managed.function, attribute, request.value);
+        kernel->managed.forget();   // what fits may have changed
+    }
+    return status;
 }
 
 CUresult handle_get_global(Call& call) {

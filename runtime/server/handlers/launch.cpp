@@ -4,6 +4,8 @@
 #include <mutex>
 #include <vector>
 
+#include "rewriter/device/smt_worker.h"
+#include "runtime/dispatch/dispatcher.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/launch_attributes.h"
@@ -115,6 +117,39 @@ journal::Entry journal_entry(Call& call, const Kernel& kernel, const protocol::L
     return entry;
 }
 
+// What prints is launched as it is: the server must know when it is over. So is what has attributes.
+bool manageable(const Kernel& kernel, const Request& request) {
+    return kernel.managed.function && !kernel.prints && request.launch.attribute_count == 0 && request.launch.flags == 0;
+}
+
+CUresult launch_managed(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    const protocol::Launch& launch = request.launch;
+    dispatch::ManagedStream* managed = nullptr;
+    if (CUresult status = call.session.streams().manage(stream, &managed)) return status;
+    dispatch::Work work;
+    work.function = &kernel.managed;
+    work.entry = journal_entry(call, kernel, launch);
+    std::copy_n(launch.grid, 3, work.grid);
+    std::copy_n(launch.block, 3, work.block);
+    work.shared_bytes = launch.shared_bytes;
+    work.total = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+    work.parameters.reserve(kernel.managed.launch_offset + sizeof(smt::Launch));
+    work.parameters.assign(request.parameters, request.parameters + kernel.parameter_bytes);
+    const journal::Entry entry = work.entry;
+    CUresult status = managed->launch(std::move(work));
+    if (status != CUDA_SUCCESS) return status;
+    if (!call.session.device().properties().keeps_sessions_apart) call.session.journal().write(entry);
+    call.session.count_launch();
+    return CUDA_SUCCESS;
+}
+
+// Somebody less urgent waits for the end of this: it is marked.
+CUresult tell_dispatcher(Call& call, Stream& stream) {
+    dispatch::ManagedStream* managed = nullptr;
+    CUresult status = call.session.streams().manage(stream, &managed);
+    return status == CUDA_SUCCESS ? managed->note_other() : status;
+}
+
 }  // namespace
 
 CUresult handle_launch(Call& call) {
@@ -123,15 +158,20 @@ CUresult handle_launch(Call& call) {
     KernelUse kernel(call.session.code(), request.launch.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (request.launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
-    CUstream stream = nullptr;
-    if (CUresult status = call.stream(request.launch.stream, &stream)) return status;
-    if (call.session.streams().capturing(stream)) [[unlikely]]
+    StreamPointer target;
+    if (CUresult status = call.launch_stream(request.launch.stream, &target)) return status;
+    CUstream stream = target->handle;
+    const bool captures = call.session.streams().capturing(stream);
+    if (manageable(*kernel, request) && !captures) return launch_managed(call, *kernel, request, *target);
+    if (CUresult status = target->guard()) return status;
+    if (captures) [[unlikely]]
         return launch_into_graph(call, *kernel, request, stream);
 
     const journal::Entry entry = journal_entry(call, *kernel, request.launch);
     if (call.session.device().announce(entry)) {
         CUresult status = launch_now(call.driver, *kernel, request, stream);
         if (status == CUDA_SUCCESS) call.session.count_launch();
+        if (status == CUDA_SUCCESS && call.session.dispatched().watched.load()) return tell_dispatcher(call, *target);
         return status;
     }
     std::unique_lock<std::mutex> printing;
@@ -146,6 +186,8 @@ CUresult handle_launch(Call& call) {
     if (start) [[unlikely]]
         times.after(start, stream, call.session.journal(), sequence);
     if (status == CUDA_SUCCESS) call.session.count_launch();
+    if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) [[unlikely]]
+        status = tell_dispatcher(call, *target);
     // Before another tenant's kernel may print: it waits for the work that is known.
     if (kernel->prints) [[unlikely]]
         call.lane.note_uses();

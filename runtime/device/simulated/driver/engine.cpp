@@ -66,6 +66,16 @@ void Engine::left(const std::shared_ptr<Tenant>& tenant) {
     if (tenants_.empty()) journal_.flush();
 }
 
+void Engine::waits_for_others(bool waits) {
+    hosted::Lock lock(hosted::world());
+    Tenant* tenant = caller().tenant.get();
+    if (!tenant) return;
+    tenant->waiting += waits ? 1 : -1;
+    tenant->active = RealTime::now();
+    attention_ = true;
+    wake_.notify_all();
+}
+
 void Engine::touch(Tenant& tenant) {
     Lock lock(world());
     tenant.active = RealTime::now();

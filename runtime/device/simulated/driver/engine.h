@@ -73,6 +73,9 @@ public:
     void submitted(SimulatedStream& stream);
     void await(hosted::Lock& lock, const std::function<bool()>& done);
 
+    // The calling thread waits for other threads, or no longer: like a wait for work, it lets the clock run.
+    void waits_for_others(bool waits);
+
     void quietly(const std::function<void()>& change);
 
 private:

@@ -1,0 +1,106 @@
+#include "runtime/dispatch/control_block.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+constexpr size_t kHighHalf = offsetof(smt::Control, word) + 4;
+constexpr size_t kMode = offsetof(smt::Control, mode);
+constexpr size_t kRefusedAndMode = offsetof(smt::Control, refused);
+static_assert(kMode == kRefusedAndMode + 4 && kRefusedAndMode % 8 == 0);
+
+CUstreamBatchMemOpParams write32(CUdeviceptr address, uint32_t value) {
+    CUstreamBatchMemOpParams operation{};
+    operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    operation.writeValue.address = address;
+    operation.writeValue.value = value;
+    return operation;
+}
+
+CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
+    CUstreamBatchMemOpParams operation{};
+    operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    operation.writeValue.address = address;
+    operation.writeValue.value64 = value;
+    return operation;
+}
+
+}  // namespace
+
+ControlBlock::~ControlBlock() {
+    if (memory_) driver_.cuMemFree_v2(memory_);
+    if (map_) driver_.cuMemFree_v2(map_);
+}
+
+CUresult ControlBlock::open(uint32_t map_entries) {
+    smt::Control fresh{};
+    CUresult status = driver_.cuMemAlloc_v2(&memory_, sizeof fresh);
+    if (status == CUDA_SUCCESS && map_entries) {
+        status = driver_.cuMemAlloc_v2(&map_, uint64_t{map_entries} * sizeof(smt::Mapping));
+        map_entries_ = map_entries;
+        fresh.map_mask = map_entries - 1;
+        fresh.map = reinterpret_cast<smt::Mapping*>(map_);
+    }
+    if (status == CUDA_SUCCESS) status = driver_.cuMemcpyHtoD_v2(memory_, &fresh, sizeof fresh);
+    return status;
+}
+
+CUresult ControlBlock::reset(CUstream stream) {
+    change_ = 0;
+    std::array operations{write64(at(kRefusedAndMode), 0), write64(at(offsetof(smt::Control, word)), 0)};
+    return driver_.cuStreamBatchMemOp_v2(stream, operations.size(), operations.data(), 0);
+}
+
+CUresult ControlBlock::set_quotas(CUstream stream, const QuotaTable& quotas) {
+    std::array<uint8_t, smt::kMaxSms> table{};
+    std::copy_n(quotas.begin(), std::min(quotas.size(), table.size()), table.begin());
+    // From pageable memory: the driver has taken its copy when the call returns.
+    return driver_.cuMemcpyHtoDAsync_v2(at(offsetof(smt::Control, quota)), table.data(), table.size(), stream);
+}
+
+// The mode before the number: who sees the number then sees the mode.
+CUresult ControlBlock::say(CUstream control, smt::Mode mode) {
+    std::array operations{write32(at(kMode), mode), write32(at(kHighHalf), ++change_)};
+    return driver_.cuStreamBatchMemOp_v2(control, operations.size(), operations.data(), 0);
+}
+
+CUresult ControlBlock::stop(CUstream control) { return say(control, smt::kStop); }
+
+CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas) {
+    CUresult status = set_quotas(control, quotas);
+    return status == CUDA_SUCCESS ? say(control, smt::kQuotas) : status;
+}
+
+CUresult ControlBlock::read(CUstream control, State* state) {
+    struct {
+        uint64_t word;
+        uint32_t refused;
+    } head{};
+    static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8);
+    CUresult status = driver_.cuMemcpyDtoHAsync_v2(&head, memory_, 12, control);
+    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
+    *state = {static_cast<uint32_t>(head.word), head.refused};
+    return status;
+}
+
+CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings) {
+    mappings->clear();
+    if (!map_) return CUDA_SUCCESS;
+    uint32_t written = 0;
+    CUresult status = driver_.cuMemcpyDtoHAsync_v2(&written, at(offsetof(smt::Control, mapped)), 4, control);
+    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
+    if (status != CUDA_SUCCESS || written == mapped_) return status;
+    std::vector<smt::Mapping> ring(map_entries_);
+    status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), map_, ring.size() * sizeof ring[0], control);
+    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
+    if (status != CUDA_SUCCESS) return status;
+    if (written - mapped_ > map_entries_) mapped_ = written - map_entries_;
+    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (map_entries_ - 1)]);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::dispatch

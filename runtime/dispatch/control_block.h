@@ -1,0 +1,59 @@
+// The host's side of smt::Control (rewriter/device/smt_worker.h): a piece of device memory, and the stream
+// operations that write it while workers read it.
+//
+// Whoever calls sees to it that nobody else does; `control` is a stream on which nothing ever waits.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "rewriter/device/smt_worker.h"
+
+namespace smt::runtime::dispatch {
+
+using QuotaTable = std::vector<uint8_t>;   // by multiprocessor; kNoQuota: as many as fit
+
+class ControlBlock {
+public:
+    explicit ControlBlock(const DriverApi& driver) : driver_(driver) {}
+    ~ControlBlock();
+    ControlBlock(const ControlBlock&) = delete;
+    ControlBlock& operator=(const ControlBlock&) = delete;
+
+    CUresult open(uint32_t map_entries);   // 0: no mapping ring; else a power of two
+    smt::Control* address() const { return reinterpret_cast<smt::Control*>(memory_); }
+    bool maps() const { return map_ != 0; }
+
+    // As if never used, but for what the ring holds; in the order of `stream`.
+    CUresult reset(CUstream stream);
+    CUresult set_quotas(CUstream stream, const QuotaTable& quotas);   // no worker is running
+
+    CUresult stop(CUstream control);
+    CUresult change_quotas(CUstream control, const QuotaTable& quotas);   // workers are running
+
+    // What the workers have left behind; waits for `control`.
+    struct State {
+        uint32_t taken = 0;     // tickets
+        uint32_t refused = 0;
+        uint32_t run() const { return taken - refused; }
+    };
+    CUresult read(CUstream control, State* state);
+    // What was written to the ring since the last call, oldest first; what was overwritten is lost.
+    CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings);
+
+private:
+    CUdeviceptr at(size_t offset) const { return memory_ + offset; }
+    CUresult say(CUstream control, smt::Mode mode);
+
+    const DriverApi& driver_;
+    CUdeviceptr memory_ = 0;
+    CUdeviceptr map_ = 0;
+    uint32_t map_entries_ = 0;
+    uint32_t mapped_ = 0;    // entries read
+    uint32_t change_ = 0;    // of the word's high half
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,214 @@
+#include "runtime/dispatch/dispatcher.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint32_t kWordPairs = 4096;
+constexpr size_t kPairBytes = 64;       // a line each: the GPU writes them
+constexpr auto kRest = 100ms;           // between looks when no news is due
+
+}  // namespace
+
+Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
+    : device_(device), journal_(journal), maps_(maps), policy_(std::move(policy)) {
+    int least = 0, greatest = 0;
+    driver().cuCtxGetStreamPriorityRange(&least, &greatest);
+    driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest);
+    driver().cuStreamCreateWithPriority(&reader_, CU_STREAM_NON_BLOCKING, greatest);
+    snapshot_.device.multiprocessors = device.properties().multiprocessors;
+    thread_ = std::thread([this] { run(); });
+}
+
+Dispatcher::~Dispatcher() {
+    {
+        std::lock_guard lock(mutex_);
+        ending_ = true;
+        wake_.notify_all();
+    }
+    thread_.join();
+    if (control_) driver().cuStreamDestroy_v2(control_);
+    if (reader_) driver().cuStreamDestroy_v2(reader_);
+    if (words_) driver().cuMemFreeHost(words_);
+}
+
+// ---- For sessions and streams
+
+void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
+    std::lock_guard lock(mutex_);
+    tenants_.push_back(tenant);
+    weigh_tenants();
+}
+
+void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
+    std::lock_guard lock(mutex_);
+    std::erase(tenants_, tenant);
+    weigh_tenants();
+    decide();
+}
+
+// A tenant may be stopped when somebody more urgent is there, and is watched when somebody less urgent is.
+void Dispatcher::weigh_tenants() {
+    for (const auto& tenant : tenants_) {
+        const auto concerned = [&](bool by_more) {
+            return policy_->preempts() && std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& other) {
+                       return by_more ? other->priority > tenant->priority : other->priority < tenant->priority;
+                   });
+        };
+        tenant->stoppable.store(tenant->stress != 0 || concerned(true));
+        tenant->watched.store(concerned(false));
+    }
+}
+
+void Dispatcher::join(ManagedStream& stream) {
+    std::lock_guard lock(mutex_);
+    Member member{&stream, false, nullptr};
+    const uint64_t seed = stream.tenant().stress;
+    if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors);
+    members_.push_back(std::move(member));
+}
+
+void Dispatcher::leave(ManagedStream& stream) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
+}
+
+void Dispatcher::arrived(ManagedStream&) {
+    std::lock_guard lock(mutex_);
+    decide();
+    wake_.notify_one();
+}
+
+bool Dispatcher::open_words() {
+    if (words_) return true;
+    void* memory = nullptr;
+    if (driver().cuMemHostAlloc(&memory, kWordPairs * kPairBytes, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return false;
+    if (driver().cuMemHostGetDevicePointer_v2(&words_address_, memory, 0) != CUDA_SUCCESS) {
+        driver().cuMemFreeHost(memory);
+        return false;
+    }
+    words_ = static_cast<char*>(memory);
+    for (uint32_t i = kWordPairs; i > 0; --i) free_words_.push_back(i - 1);
+    return true;
+}
+
+bool Dispatcher::take_words(std::atomic<uint64_t>** words, CUdeviceptr* address) {
+    std::lock_guard lock(words_mutex_);
+    if (!open_words() || free_words_.empty()) return false;
+    const uint32_t index = free_words_.back();
+    free_words_.pop_back();
+    *words = reinterpret_cast<std::atomic<uint64_t>*>(words_ + index * kPairBytes);
+    *address = words_address_ + index * kPairBytes;
+    return true;
+}
+
+void Dispatcher::give_words(std::atomic<uint64_t>* words) {
+    std::lock_guard lock(words_mutex_);
+    free_words_.push_back(static_cast<uint32_t>((reinterpret_cast<char*>(words) - words_) / kPairBytes));
+}
+
+// ---- The dispatcher's thread
+
+void Dispatcher::run() {
+    device_.enter_thread();
+    std::unique_lock lock(mutex_);
+    while (!ending_) {
+        if (look()) decide();
+        if (pending()) {
+            lock.unlock();
+            sched_yield();
+            lock.lock();
+        } else {
+            wake_.wait_for(lock, kRest);
+            if (maps_) {
+                for (const Member& member : members_) member.stream->show_mappings();
+            }
+        }
+    }
+}
+
+bool Dispatcher::look() {
+    bool changed = false;
+    for (Member& member : members_) {
+        if (member.wants_stop && member.stream->stop()) member.wants_stop = false;
+        changed |= member.stream->poll();
+        schedule::Kernel kernel;
+        if (member.stress && member.stream->describe(&kernel) && kernel.managed) member.stress->step(*member.stream, kernel);
+    }
+    // Opaque work ends without a word to anybody but its marker.
+    size_t busy = 0;
+    for (const Member& member : members_) {
+        schedule::Kernel kernel;
+        busy += member.stream->describe(&kernel);
+    }
+    changed |= busy < snapshot_.kernels.size();
+    return changed;
+}
+
+bool Dispatcher::pending() {
+    for (const Member& member : members_) {
+        const Tenant& tenant = member.stream->tenant();
+        if (!tenant.stoppable.load() && !tenant.watched.load()) continue;
+        schedule::Kernel kernel;
+        if (member.stream->describe(&kernel)) return true;
+    }
+    return false;
+}
+
+void Dispatcher::decide() {
+    snapshot_.kernels.clear();
+    for (const Member& member : members_) {
+        schedule::Kernel kernel;
+        if (!member.stress && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
+    }
+    const schedule::Decision decision = policy_->decide(snapshot_, schedule::Clock::now());
+    for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);
+}
+
+void Dispatcher::carry_out(const schedule::Assignment& assignment) {
+    using Action = schedule::Assignment::Action;
+    auto member = std::find_if(members_.begin(), members_.end(),
+                               [&](const Member& each) { return each.stream->id() == assignment.kernel; });
+    if (member == members_.end()) return;
+    if (assignment.action == Action::kWait) {
+        member->wants_stop = !member->stream->stop();
+    } else {
+        member->wants_stop = false;
+        member->stream->flow();
+    }
+    if (member->said == assignment.action) return;
+    member->said = assignment.action;
+    journal::Entry entry;
+    entry.kind = journal::Kind::kDecision;
+    entry.session = member->stream->tenant().session;
+    entry.name = member->stream->tenant().journal_name;
+    entry.text = journal_.name(assignment.reason);
+    device_.write(journal_, entry, nullptr);
+}
+
+void Dispatcher::report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kMapping;
+    entry.session = tenant.session;
+    entry.name = tenant.journal_name;
+    entry.text = kernel_name;
+    for (const smt::Mapping& each : mappings) {
+        entry.multiprocessors[each.sm / 64 % journal::kPlaceWords] |= 1ull << each.sm % 64;
+        entry.value += each.blocks;
+        entry.blocks_together += 1;
+        if (entry.start_ns == 0 || each.began < entry.start_ns) entry.start_ns = each.began;
+        entry.end_ns = std::max<uint64_t>(entry.end_ns, each.ended);
+    }
+    if (!mappings.empty()) device_.write(journal_, entry, nullptr);
+}
+
+}  // namespace smt::runtime::dispatch

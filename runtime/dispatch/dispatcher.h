@@ -1,0 +1,100 @@
+// Decides, with a policy, which tenants' streams run; carries the decisions out; says so in the journal.
+//
+// A decision is made on the thread that brings news: a program's, when a launch arrives that a policy might
+// care about, so that nothing has to be woken first, or the dispatcher's own, when the GPU has done
+// something. While no policy has a reason to stop anybody (contended() is false for every tenant), launches
+// pass without a look and this thread sleeps.
+//
+// Locks: mutex_ here, then a stream's. A program's thread holds no stream's lock when it calls.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/stress.h"
+#include "runtime/schedule/policy.h"
+
+namespace smt::runtime::dispatch {
+
+// A session, as the dispatcher sees it.
+struct Tenant {
+    uint32_t session = 0;
+    std::string name;
+    int priority = 0;
+    uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
+    uint32_t journal_name = 0;
+    std::atomic<bool> stoppable{false};   // somebody may want its launches stopped
+    std::atomic<bool> watched{false};     // somebody waits for its launches to end
+};
+
+class Dispatcher {
+public:
+    // `maps`: every worker writes down where it ran, and the journal says so.
+    Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps);
+    ~Dispatcher();
+    Dispatcher(const Dispatcher&) = delete;
+    Dispatcher& operator=(const Dispatcher&) = delete;
+
+    // A session, from its first launch on; and at its end.
+    void enter(const std::shared_ptr<Tenant>& tenant);
+    void exit(const std::shared_ptr<Tenant>& tenant);
+
+    // For streams.
+    device::Device& device() { return device_; }
+    const DriverApi& driver() const { return device_.driver(); }
+    bool maps() const { return maps_; }
+    CUstream control() const { return control_; }   // on which nothing ever waits
+    CUstream reader() const { return reader_; }     // who reads from the device waits here
+    void join(ManagedStream& stream);
+    void leave(ManagedStream& stream);
+    void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
+    // A pair of words that the GPU can write.
+    bool take_words(std::atomic<uint64_t>** words, CUdeviceptr* address);
+    void give_words(std::atomic<uint64_t>* words);
+    void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
+
+private:
+    struct Member {
+        ManagedStream* stream;
+        bool wants_stop = false;              // it could not be stopped yet
+        std::unique_ptr<Stress> stress;
+        schedule::Assignment::Action said = schedule::Assignment::Action::kRun;
+    };
+    void run();
+    bool look();             // what has the GPU done? True: something has changed
+    bool pending();          // the GPU will bring news
+    void decide();
+    void carry_out(const schedule::Assignment& assignment);
+    void weigh_tenants();    // who may be stopped, who is watched
+    bool open_words();
+
+    device::Device& device_;
+    journal::Writer& journal_;
+    const bool maps_;
+    CUstream control_ = nullptr;
+    CUstream reader_ = nullptr;
+
+    std::mutex words_mutex_;
+    char* words_ = nullptr;
+    CUdeviceptr words_address_ = 0;
+    std::vector<uint32_t> free_words_;
+
+    std::mutex mutex_;          // the rest
+    std::condition_variable wake_;
+    std::unique_ptr<schedule::Policy> policy_;
+    std::vector<std::shared_ptr<Tenant>> tenants_;
+    std::vector<Member> members_;
+    schedule::Snapshot snapshot_;       // the last one; kept for its memory
+    bool ending_ = false;
+    std::thread thread_;
+};
+
+}  // namespace smt::runtime::dispatch

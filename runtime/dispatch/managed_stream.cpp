@@ -1,0 +1,393 @@
+#include "runtime/dispatch/managed_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "runtime/dispatch/dispatcher.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// So many launches without a marker, and one is set: what is complete is forgotten then.
+constexpr uint32_t kLaunchesBetweenMarkers = 32;
+// A launch has at least so many tickets for each worker, or its end would be ragged.
+constexpr uint64_t kTicketsEach = 8;
+constexpr uint32_t kMapEntries = 1u << 14;
+// Before the count of tickets reaches the word's high half.
+constexpr uint32_t kMostTickets = 1u << 31;
+
+uint64_t next_id() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1) + 1;
+}
+
+}  // namespace
+
+ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.driver()) {}
+
+ManagedStream::~ManagedStream() {
+    dispatcher_.leave(*this);
+    const DriverApi& driver = dispatcher_.driver();
+    if (growth_) driver.cuStreamDestroy_v2(growth_);
+    if (begun_) driver.cuEventDestroy_v2(begun_);
+    if (words_) dispatcher_.give_words(words_);
+}
+
+CUresult ManagedStream::open() {
+    if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
+    words_[0].store(0);
+    words_[1].store(0);
+    if (CUresult status = control_.open(dispatcher_.maps() || tenant_->stress ? kMapEntries : 0)) return status;
+    if (tenant_->stress) state_ = State::kStopped;
+    dispatcher_.join(*this);
+    return CUDA_SUCCESS;
+}
+
+// ---- The program's threads
+
+CUresult ManagedStream::launch(Work&& work) {
+    Lock lock(mutex_);
+    if (gone_) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    prune();
+    const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
+    if (!asks || (state_ == State::kFlowing && !in_flight_.empty())) {
+        const bool news = tenant_->watched.load(std::memory_order_relaxed) && in_flight_.empty();
+        CUresult status = issue(std::move(work));
+        lock.unlock();
+        if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
+        return status;
+    }
+    if (state_ == State::kFlowing) state_ = State::kStopped, since_ = schedule::Clock::now();
+    waiting_.push_back(std::move(work));
+    lock.unlock();
+    dispatcher_.arrived(*this);
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::guard() {
+    Lock lock(mutex_);
+    prune();
+    if (!unfinished()) return CUDA_SUCCESS;
+    if (state_ == State::kFlowing) {
+        if (!tenant_->stoppable.load()) {
+            unguarded_ = true;
+            return CUDA_SUCCESS;
+        }
+        if (CUresult status = wait_in_flight(lock)) return status;
+    }
+    return unfinished() ? wait_dispatched(lock) : CUDA_SUCCESS;
+}
+
+bool ManagedStream::held_back() {
+    std::lock_guard lock(mutex_);
+    return !gone_ && state_ != State::kFlowing && unfinished();
+}
+
+CUresult ManagedStream::note_other() {
+    Lock lock(mutex_);
+    if (!tenant_->watched.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    const bool news = reached() == marked_;
+    CUresult status = mark();
+    lock.unlock();
+    if (news) dispatcher_.arrived(*this);
+    return status;
+}
+
+void ManagedStream::abandon() {
+    std::lock_guard lock(mutex_);
+    gone_ = true;
+    if (state_ != State::kRunning) {
+        waiting_.clear();
+    } else if (waiting_.size() > 1) {
+        waiting_.erase(waiting_.begin() + 1, waiting_.end());
+    }
+    changed_.notify_all();
+}
+
+// The stream's launches are in the driver's hands and may be stopped meanwhile.
+CUresult ManagedStream::wait_in_flight(Lock& lock) {
+    if (unmarked_) {
+        if (CUresult status = mark()) return status;
+    }
+    while (state_ == State::kFlowing && !in_flight_.empty() && !gone_) {
+        lock.unlock();
+        CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
+        lock.lock();
+        if (status != CUDA_SUCCESS) return status;
+        prune();
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::wait_dispatched(Lock& lock) {
+    device::Device& device = dispatcher_.device();
+    device.waits_for_others(true);
+    // An error that ends the context shows when the driver is asked, not by a marker.
+    CUresult status = CUDA_SUCCESS;
+    while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
+        if (changed_.wait_for(lock, 100ms) == std::cv_status::timeout) {
+            status = dispatcher_.driver().cuStreamQuery(stream_);
+            if (status == CUDA_ERROR_NOT_READY) status = CUDA_SUCCESS;
+        }
+        prune();
+    }
+    device.waits_for_others(false);
+    return gone_ ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
+}
+
+// ---- Launching; with mutex_ held
+
+CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
+    *ctas = work.function->fitting(work.threads(), work.shared_bytes);
+    if (*ctas) return CUDA_SUCCESS;
+    int fits = 0;
+    CUresult status = dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &fits, work.function->function, static_cast<int>(work.threads()), work.shared_bytes);
+    if (status != CUDA_SUCCESS) return status;
+    if (fits <= 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    *ctas = static_cast<uint32_t>(fits);
+    work.function->set_fitting(work.threads(), work.shared_bytes, *ctas);
+    return CUDA_SUCCESS;
+}
+
+// What a launch of the next `blocks` (0: all that are left) looks like, its tickets from 0.
+CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
+    uint32_t fits = 0;
+    if (CUresult status = fitting(work, &fits)) return status;
+    const uint64_t capacity = uint64_t{fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+    work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
+    const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
+    work.chunk = work.function->single ? 1 : static_cast<uint32_t>(std::min<uint64_t>(work.function->chunk.load(), longest));
+    work.tickets = (work.covered + work.chunk - 1) / work.chunk;
+    const bool single = work.function->single || work.tickets <= capacity;
+    *workers = single ? work.tickets : static_cast<uint32_t>(capacity);
+    *launch = {};
+    launch->control = control_.address();
+    launch->first = work.done;
+    launch->total = work.covered;
+    std::copy_n(work.grid, 3, launch->grid);
+    launch->flags = (single ? smt::kSingle : 0u) | (control_.maps() ? smt::kMapped : 0u);
+    launch->id = launches_++;
+    names_[launch->id % names_.size()] = work.entry.name;
+    launch->chunk = work.chunk;
+    launch->tickets = work.tickets;
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers) {
+    work.parameters.resize(work.function->launch_offset + sizeof launch);
+    std::memcpy(work.parameters.data() + work.function->launch_offset, &launch, sizeof launch);
+    size_t bytes = work.parameters.size();
+    void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    dispatcher_.device().announce(work.entry);
+    return dispatcher_.driver().cuLaunchKernel(work.function->function, workers, 1, 1, work.block[0], work.block[1],
+                                               work.block[2], work.shared_bytes, stream, nullptr, whole);
+}
+
+CUresult ManagedStream::issue(Work&& work) {
+    smt::Launch launch;
+    uint32_t workers = 0;
+    CUresult status = prepare(work, 0, &launch, &workers);
+    if (status != CUDA_SUCCESS) return status;
+    const uint32_t takes = work.tickets + (launch.flags & smt::kSingle ? 0 : workers);
+    if (next_ticket_ > kMostTickets - takes) {   // begins again, in the stream's order
+        if ((status = dispatcher_.driver().cuStreamSynchronize(stream_))) return status;
+        in_flight_.clear();
+        if ((status = control_.reset(stream_))) return status;
+        next_ticket_ = 0;
+    }
+    work.ticket = launch.start = next_ticket_;
+    status = launch_workers(work, stream_, launch, workers);
+    if (status != CUDA_SUCCESS) return status;
+    next_ticket_ += takes;
+    work.marker = 0;
+    if (in_flight_.empty()) since_ = schedule::Clock::now();
+    in_flight_.push_back(std::move(work));
+    ++unmarked_;
+    if (tenant_->watched.load(std::memory_order_relaxed) || unmarked_ >= kLaunchesBetweenMarkers) return mark();
+    return CUDA_SUCCESS;
+}
+
+// When the GPU gets here, everything before is over.
+CUresult ManagedStream::mark() {
+    CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, word_address_, ++marked_, 0);
+    for (auto work = in_flight_.rbegin(); work != in_flight_.rend() && work->marker == 0; ++work) work->marker = marked_;
+    unmarked_ = 0;
+    return status;
+}
+
+void ManagedStream::prune() {
+    if (state_ != State::kFlowing) return;
+    const uint64_t over = reached();
+    while (!in_flight_.empty() && in_flight_.front().marker && in_flight_.front().marker <= over) in_flight_.pop_front();
+}
+
+// ---- The dispatcher
+
+bool ManagedStream::describe(schedule::Kernel* kernel) {
+    std::lock_guard lock(mutex_);
+    prune();
+    kernel->id = id_;
+    kernel->tenant = tenant_->name;
+    kernel->session = tenant_->session;
+    kernel->priority = tenant_->priority;
+    kernel->since = since_;
+    kernel->managed = true;
+    using Seen = schedule::Kernel::State;
+    kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
+    const Work* work = !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr;
+    if (work) {
+        kernel->blocks = work->total;
+        kernel->blocks_done = work->done;
+        kernel->ctas_per_sm = static_cast<int>(work->function->fitting(work->threads(), work->shared_bytes));
+        return true;
+    }
+    kernel->managed = false;
+    kernel->state = Seen::kRunning;
+    return reached() < marked_ && !gone_;
+}
+
+bool ManagedStream::flowing() {
+    std::lock_guard lock(mutex_);
+    return state_ == State::kFlowing;
+}
+
+bool ManagedStream::stop() {
+    std::lock_guard lock(mutex_);
+    prune();
+    if (state_ != State::kFlowing) return true;
+    if (in_flight_.empty()) {
+        state_ = State::kStopped;
+        return true;
+    }
+    if (unguarded_) {
+        unguarded_ = false;
+        if (mark() != CUDA_SUCCESS) return false;
+        unstoppable_ = marked_;
+    }
+    if (reached() < unstoppable_) return false;
+    if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
+    mark();   // behind the last of them: when it is reached, all workers have left
+    state_ = State::kStopping;
+    since_ = schedule::Clock::now();
+    return true;
+}
+
+// The workers have left: how far did they get?
+CUresult ManagedStream::settle() {
+    ControlBlock::State found;
+    CUresult status = control_.read(dispatcher_.reader(), &found);
+    if (status == CUDA_SUCCESS) status = control_.reset(stream_);
+    if (status != CUDA_SUCCESS) return status;
+    next_ticket_ = 0;
+    if (state_ == State::kRunning) {
+        waiting_.front().settle(found.run());
+        if (waiting_.front().left() == 0) waiting_.pop_front();
+    }
+    for (auto work = in_flight_.rbegin(); work != in_flight_.rend(); ++work) {
+        work->settle(found.run());
+        if (work->left()) waiting_.push_front(std::move(*work));
+    }
+    in_flight_.clear();
+    if (gone_) waiting_.clear();
+    report_mappings();
+    state_ = State::kStopped;
+    since_ = schedule::Clock::now();
+    changed_.notify_all();
+    return CUDA_SUCCESS;
+}
+
+bool ManagedStream::poll() {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::kFlowing) {
+        const bool had = !in_flight_.empty();
+        prune();
+        return had && in_flight_.empty();
+    }
+    const bool ends = state_ == State::kStopping || state_ == State::kRunning;
+    if (!ends || reached() < marked_ || words_[1].load(std::memory_order_acquire) < grown_) return false;
+    return settle() == CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::flow() {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kStopped) return CUDA_SUCCESS;
+    state_ = State::kFlowing;
+    since_ = schedule::Clock::now();
+    CUresult result = CUDA_SUCCESS;
+    while (!waiting_.empty()) {
+        Work work = std::move(waiting_.front());
+        waiting_.pop_front();
+        if (CUresult status = issue(std::move(work)); status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
+    }
+    if (result == CUDA_SUCCESS && unmarked_) result = mark();
+    changed_.notify_all();
+    return result;
+}
+
+CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kStopped || waiting_.empty()) return CUDA_SUCCESS;
+    Work& work = waiting_.front();
+    smt::Launch launch;
+    CUresult status = prepare(work, blocks, &launch, &run_workers_);
+    if (status != CUDA_SUCCESS) return status;
+    const DriverApi& driver = dispatcher_.driver();
+    launch.flags |= smt::kHeld;
+    work.ticket = 0;
+    if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
+    if ((status = control_.set_quotas(stream_, quotas))) return status;
+    if ((status = driver.cuEventRecord(begun_, stream_))) return status;
+    if ((status = launch_workers(work, stream_, launch, run_workers_))) return status;
+    if ((status = mark())) return status;
+    state_ = State::kRunning;
+    since_ = schedule::Clock::now();
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::change(const QuotaTable& quotas) {
+    std::lock_guard lock(mutex_);
+    return state_ == State::kRunning ? control_.change_quotas(dispatcher_.control(), quotas) : CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::halt() {
+    std::lock_guard lock(mutex_);
+    return state_ == State::kRunning ? control_.stop(dispatcher_.control()) : CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::grow(uint32_t workers) {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kRunning) return CUDA_SUCCESS;
+    const DriverApi& driver = dispatcher_.driver();
+    CUresult status = CUDA_SUCCESS;
+    if (!growth_ && (status = driver.cuStreamCreateWithPriority(&growth_, CU_STREAM_NON_BLOCKING, 0))) return status;
+    Work& work = waiting_.front();
+    smt::Launch launch;
+    std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);
+    if ((status = driver.cuStreamWaitEvent(growth_, begun_, 0))) return status;
+    if ((status = launch_workers(work, growth_, launch, workers))) return status;
+    return driver.cuStreamWriteValue64_v2(growth_, word_address_ + 8, ++grown_, 0);
+}
+
+void ManagedStream::report_mappings() {
+    if (!control_.maps() || !dispatcher_.maps()) return;
+    std::vector<smt::Mapping> mappings;
+    if (control_.read_mappings(dispatcher_.reader(), &mappings) != CUDA_SUCCESS) return;
+    std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
+    for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
+    for (const auto& [launch, workers] : by_launch) dispatcher_.report(*tenant_, names_[launch % names_.size()], workers);
+}
+
+void ManagedStream::show_mappings() {
+    std::lock_guard lock(mutex_);
+    report_mappings();
+}
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,114 @@
+// A tenant's stream that managed kernels are launched on: it sees to it that they can be stopped and gone
+// on with, and that nobody else notices.
+//
+//   flowing    launches go to the driver at once, one behind the other; they share one control block, on
+//              which each has its own tickets, so nothing waits for anything (smt_worker.h: flow)
+//   stopping   the word was written; workers leave; later launches are kept here
+//   stopped    the GPU has nothing of this stream to do. Launches wait here, the first one perhaps half
+//              done, until the dispatcher lets them flow again or runs one of them with quotas (held)
+//
+// What cannot look at a control block (copies, events, other kernels) must not overtake a launch that may be
+// stopped. So whoever enqueues such a thing calls guard() first: it waits until the launches are over where
+// they may be stopped (Dispatcher::contended), and else lets it go ahead and remembers that what is in
+// flight cannot be stopped any more. Nothing ever waits on the GPU: a waiting stream would hold up others.
+//
+// Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/work.h"
+#include "runtime/schedule/snapshot.h"
+
+namespace smt::runtime::dispatch {
+
+class Dispatcher;
+struct Tenant;
+
+class ManagedStream {
+public:
+    ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream);
+    ~ManagedStream();   // settled, or its client is gone and its stream is idle
+    ManagedStream(const ManagedStream&) = delete;
+    ManagedStream& operator=(const ManagedStream&) = delete;
+
+    CUresult open();
+
+    // The program's threads.
+    CUresult launch(Work&& work);
+    CUresult guard();        // before anything else is enqueued on the stream, or waited for
+    bool held_back();        // launches are unfinished that the driver knows nothing of
+    CUresult note_other();   // something else was enqueued that a policy should know about
+    void abandon();          // the client is gone: what does not run now never will
+
+    // The dispatcher.
+    uint64_t id() const { return id_; }
+    const Tenant& tenant() const { return *tenant_; }
+    bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
+    bool flowing();
+    bool stop();             // false: what is in flight cannot be stopped yet; ask again
+    CUresult flow();         // stopped: everything goes on
+    // Stopped: the first launch runs with these quotas, `blocks` of it at most.
+    CUresult run(const QuotaTable& quotas, uint64_t blocks);
+    CUresult change(const QuotaTable& quotas);   // while it runs
+    CUresult grow(uint32_t workers);             // while it runs: so many more
+    CUresult halt();                             // while it runs: it ends soon
+    void show_mappings();    // to the journal, those of launches that flow
+    bool poll();             // looks what the GPU has done; true: the state has changed
+
+private:
+    // kRunning: stopped, but for waiting_.front(), which runs with quotas.
+    enum class State { kFlowing, kStopping, kStopped, kRunning };
+    using Lock = std::unique_lock<std::mutex>;
+
+    CUresult issue(Work&& work);
+    CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
+    CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
+    CUresult fitting(const Work& work, uint32_t* ctas);
+    CUresult mark();
+    uint64_t reached() const { return words_[0].load(std::memory_order_acquire); }
+    void prune();
+    bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
+    CUresult wait_in_flight(Lock& lock);
+    CUresult wait_dispatched(Lock& lock);
+    CUresult settle();
+    void report_mappings();   // mutex_ held
+
+    Dispatcher& dispatcher_;
+    const std::shared_ptr<Tenant> tenant_;
+    const CUstream stream_;
+    const uint64_t id_;
+
+    std::mutex mutex_;                 // the rest
+    std::condition_variable changed_;
+    State state_ = State::kFlowing;
+    schedule::TimePoint since_{};
+    ControlBlock control_;
+    std::deque<Work> in_flight_;       // issued, oldest first
+    std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
+    uint32_t next_ticket_ = 0;
+    uint32_t launches_ = 0;            // smt::Launch::id of the next one
+    std::array<uint32_t, 1024> names_{};   // of the last ones, for the mapping
+    bool gone_ = false;
+
+    // The GPU writes how far it is: [0] the stream, [1] the growth stream.
+    std::atomic<uint64_t>* words_ = nullptr;
+    CUdeviceptr word_address_ = 0;
+    uint64_t marked_ = 0;              // the last marker
+    uint32_t unmarked_ = 0;            // launches behind it
+    bool unguarded_ = false;           // something that cannot look was enqueued behind launches in flight
+    uint64_t unstoppable_ = 0;         // until this marker is reached
+
+    CUstream growth_ = nullptr;        // further workers; made when it is needed
+    CUevent begun_ = nullptr;          // the run's control block is ready
+    uint64_t grown_ = 0;               // the growth stream's last marker
+    uint32_t run_workers_ = 0;         // of the run under way
+};
+
+}  // namespace smt::runtime::dispatch

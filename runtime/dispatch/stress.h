@@ -1,0 +1,34 @@
+// What is done to the launches of a stream under stress: at random it runs with random quotas, in slices, is
+// stopped, moved, shrunk and grown, so that results which depend on any of this show. One seed, one series
+// of choices; when they take effect depends on the device.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+
+#include "runtime/dispatch/managed_stream.h"
+
+namespace smt::runtime::dispatch {
+
+class Stress {
+public:
+    Stress(uint64_t seed, int multiprocessors) : random_(seed), multiprocessors_(multiprocessors) {}
+
+    // Called again and again while the stream has launches that wait; says what was done through the stream.
+    void step(ManagedStream& stream, const schedule::Kernel& kernel);
+    uint64_t schedules() const { return schedules_; }   // runs begun
+
+private:
+    QuotaTable quotas(int most);
+    uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
+    bool one_in(uint64_t n) { return below(n) == 0; }
+    void plan();
+
+    std::mt19937_64 random_;
+    const int multiprocessors_;
+    uint64_t schedules_ = 0;
+    schedule::TimePoint next_{};      // when something is done to what runs
+};
+
+}  // namespace smt::runtime::dispatch

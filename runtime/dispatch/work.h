@@ -1,0 +1,72 @@
+// A launch of a kernel that has a managed form, from the moment the program asked for it until its last
+// block has run: what to launch, and how far it is.
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/journal/journal.h"
+
+namespace smt::runtime::dispatch {
+
+// The managed form of a kernel. Belongs to the image that holds it, which is not unloaded before the work
+// of its session is settled.
+struct ManagedFunction {
+    CUfunction function = nullptr;   // null: there is none
+    uint32_t launch_offset = 0;      // of smt::Launch among its parameters
+    bool single = false;             // a worker may run one block only
+
+    // CTAs that fit on a multiprocessor, for the shape that was asked for last: they are asked for often.
+    uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
+        const uint64_t known = fitting_.load(std::memory_order_relaxed);
+        return known >> 16 == shape(threads, shared_bytes) ? static_cast<uint32_t>(known & 0xffff) : 0;
+    }
+    void set_fitting(uint32_t threads, uint32_t shared_bytes, uint32_t ctas) {
+        fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
+    }
+
+    void forget() { fitting_.store(0), chunk.store(1); }
+
+    // Blocks that a ticket stands for; learnt from how long a block takes.
+    std::atomic<uint32_t> chunk{1};
+
+private:
+    static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }
+    std::atomic<uint64_t> fitting_{0};
+};
+
+// One smt::Launch covers at most so many blocks: tickets and counts are 32 bits wide.
+inline constexpr uint64_t kMostBlocks = 1u << 30;
+
+struct Work {
+    ManagedFunction* function = nullptr;
+    journal::Entry entry;              // what the journal says about it
+    uint32_t grid[3] = {1, 1, 1};
+    uint32_t block[3] = {1, 1, 1};
+    uint32_t shared_bytes = 0;         // dynamic
+    std::vector<char> parameters;      // the program's
+    uint64_t total = 0;                // blocks
+    uint64_t done = 0;                 // of those, in their order
+
+    // Of its launch under way: tickets [ticket, ticket + tickets) are for blocks [done, done + covered).
+    uint32_t ticket = 0;
+    uint32_t tickets = 0;
+    uint32_t chunk = 1;
+    uint32_t covered = 0;
+    uint64_t marker = 0;               // when the stream's word says so much, the launch is over
+
+    uint32_t threads() const { return block[0] * block[1] * block[2]; }
+    uint64_t left() const { return total - done; }
+    // What is known when a launch has ended in which `run` tickets of the stream's count were run.
+    void settle(uint32_t run) {
+        const uint32_t mine = std::min(run > ticket ? run - ticket : 0, tickets);
+        done += std::min<uint64_t>(uint64_t{mine} * chunk, covered);
+        tickets = covered = 0;
+    }
+};
+
+}  // namespace smt::runtime::dispatch

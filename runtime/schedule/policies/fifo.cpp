@@ -1,0 +1,26 @@
+// First come, first served: what the hardware does by itself.
+#include "runtime/schedule/policies/policies.h"
+
+namespace smt::runtime::schedule {
+
+namespace {
+
+class Fifo final : public Policy {
+public:
+    std::string_view name() const override { return "fifo"; }
+    bool preempts() const override { return false; }
+    Decision decide(const Snapshot& snapshot, TimePoint) override {
+        Decision decision;
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.state == Kernel::State::kWaiting)
+                decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "first come, first served"});
+        }
+        return decision;
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_fifo() { return std::make_unique<Fifo>(); }
+
+}  // namespace smt::runtime::schedule

@@ -1,0 +1,43 @@
+// A policy: who may run now, on which multiprocessors, and why.
+//
+// decide() is a pure function of the snapshot, the time, and what the policy keeps from earlier decisions:
+// no clock, lock, input, output or CUDA in here. It is asked when a kernel arrives, ends, or has stopped.
+// Kernels that the decision does not name stay as they are.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/schedule/snapshot.h"
+
+namespace smt::runtime::schedule {
+
+struct Assignment {
+    uint64_t kernel = 0;
+    enum class Action {
+        kRun,    // everything of its stream, as the hardware likes
+        kWait,   // stops between two blocks, and waits
+    } action = Action::kRun;
+    std::string reason;   // for the journal; said when the action changes
+};
+
+struct Decision {
+    std::vector<Assignment> assignments;
+};
+
+class Policy {
+public:
+    virtual ~Policy() = default;
+    virtual std::string_view name() const = 0;
+    // Whether it ever stops anybody; if not, launches need no bookkeeping.
+    virtual bool preempts() const = 0;
+    virtual Decision decide(const Snapshot& snapshot, TimePoint now) = 0;
+};
+
+// Null: there is none of that name. names(): all there are, for people.
+std::unique_ptr<Policy> make_policy(std::string_view name);
+std::vector<std::string> policy_names();
+
+}  // namespace smt::runtime::schedule

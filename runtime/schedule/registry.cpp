@@ -1,0 +1,31 @@
+#include "runtime/schedule/policies/policies.h"
+
+namespace smt::runtime::schedule {
+
+namespace {
+
+struct Entry {
+    std::string_view name;
+    std::unique_ptr<Policy> (*make)();
+};
+constexpr Entry kPolicies[] = {
+    {"fifo", make_fifo},
+    {"priority", make_priority},
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_policy(std::string_view name) {
+    for (const Entry& each : kPolicies) {
+        if (each.name == name) return each.make();
+    }
+    return nullptr;
+}
+
+std::vector<std::string> policy_names() {
+    std::vector<std::string> names;
+    for (const Entry& each : kPolicies) names.emplace_back(each.name);
+    return names;
+}
+
+}  // namespace smt::runtime::schedule

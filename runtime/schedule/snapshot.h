@@ -1,0 +1,37 @@
+// What a policy sees: the kernels that have something left to do, and the device. Plain data; no CUDA.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace smt::runtime::schedule {
+
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+
+// A stream's first unfinished kernel. A stream runs one at a time, so it stands for the stream.
+struct Kernel {
+    uint64_t id = 0;            // of the stream, the same in every snapshot
+    std::string tenant;
+    uint32_t session = 0;
+    int priority = 0;           // more is more urgent
+    bool managed = true;        // false: opaque work, which can be held back at its end only
+    enum class State { kRunning, kStopping, kWaiting } state = State::kRunning;
+    uint64_t blocks = 0;        // 0: not known
+    uint64_t blocks_done = 0;
+    int ctas_per_sm = 0;        // that fit
+    TimePoint since{};          // in this state
+};
+
+struct Device {
+    int multiprocessors = 0;
+};
+
+struct Snapshot {
+    Device device;
+    std::vector<Kernel> kernels;
+};
+
+}  // namespace smt::runtime::schedule
