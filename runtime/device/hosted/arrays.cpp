@@ -50,6 +50,24 @@ unsigned element_bytes(CUarray_format format) {
 
 uint64_t at_least_one(uint64_t extent) { return extent ? extent : 1; }
 
+// A device that names no limit has none.
+bool within(uint64_t extent, CUdevice_attribute which) {
+    const int most = backend().attribute(which);
+    return most == 0 || extent <= static_cast<uint64_t>(most);
+}
+
+bool addressable(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+    const bool layers = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+    if (shape.Depth && !layers)
+        return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH) &&
+               within(shape.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT) &&
+               within(shape.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH);
+    if (shape.Height)
+        return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH) &&
+               within(shape.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT);
+    return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH);
+}
+
 // Null: the device is not that large.
 CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     auto array = std::make_unique<Array>();
@@ -85,6 +103,7 @@ using namespace smt::runtime::device::hosted;
 DRIVER_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
     if (!array || !shape) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
+    if (!addressable(*shape)) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(world());
     *array = make_array(*shape);
     if (!*array) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -124,6 +143,7 @@ DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CU
                                               unsigned levels) {
     if (!handle || !shape || levels > 32) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMipmappedArrayCreate);
+    if (!addressable(*shape)) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(world());
     auto mipmapped = std::make_unique<Mipmapped>();
     for (unsigned level = 0; level < levels; ++level) {

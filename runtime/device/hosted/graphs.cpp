@@ -249,9 +249,7 @@ DRIVER_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
         node->type = CU_GRAPH_NODE_TYPE_GRAPH;
         std::unordered_map<const Node*, Node*> of;
         node->child = clone(*exec->second->graph, &of);
-        node->after = stream->tail;
-        stream->tail = {stream->capture->add(std::move(node))};
-        return CUDA_SUCCESS;
+        return add_captured(*stream, std::move(node));
     }
     std::vector<std::shared_ptr<Node>> pieces;
     flatten(*exec->second->graph, pieces);

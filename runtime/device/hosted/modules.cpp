@@ -164,8 +164,13 @@ CUresult get_attribute(int* value, CUfunction_attribute attribute, void* handle)
 }
 
 CUresult set_attribute(void* handle, int attribute, int value) {
-    Function* function = find_function(handle);
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    Function* function = nullptr;
+    if (CUresult status = prepared(handle, &function); status != CUDA_SUCCESS) return status;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        const int most = backend().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        const int fixed = backend().attribute(*function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+        if (value < 0 || value > most - fixed) return CUDA_ERROR_INVALID_VALUE;
+    }
     Lock lock(world());
     function->attributes[attribute] = value;
     return CUDA_SUCCESS;
