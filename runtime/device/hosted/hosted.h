@@ -48,6 +48,7 @@ struct Function {
 struct Global {
     CUdeviceptr address = 0;
     size_t bytes = 0;
+    bool lent = false;  // its memory is not the image's
 };
 struct Image {
     virtual ~Image() = default;

@@ -79,7 +79,8 @@ CUresult load(const void* bytes, unsigned count, CUjit_option* options, void** v
     if (status != CUDA_SUCCESS) return status;
     Lock lock(world());
     for (auto& [name, function] : image->functions) state().functions[function.get()] = function.get();
-    for (auto& [name, global] : image->globals) know_global(global.address, global.bytes);
+    for (auto& [name, global] : image->globals)
+        if (!global.lent) know_global(global.address, global.bytes);
     *handle = image.get();
     state().images[*handle] = std::move(image);
     return CUDA_SUCCESS;

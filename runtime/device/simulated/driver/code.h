@@ -55,8 +55,8 @@ struct LaunchCode {
     std::optional<journal::Entry> entry;  // what the server said about the launch
 };
 
-CUresult load_image(const void* image, Memory& memory, std::unique_ptr<hosted::Image>* loaded,
-                    std::string* log);
+CUresult load_image(const void* image, Memory& memory, const ManagedMemory& managed,
+                    std::unique_ptr<hosted::Image>* loaded, std::string* log);
 // Decodes it; the reason goes to `log` when it cannot be run.
 CUresult prepare(PtxFunction& function, std::string* log);
 CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors);
