@@ -68,6 +68,21 @@ bool addressable(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH);
 }
 
+// The memory goes when no copy is in it.
+void destroy(std::vector<CUarray> handles) {
+    std::vector<std::unique_ptr<Array>> gone;
+    {
+        Lock lock(world());
+        for (CUarray handle : handles) {
+            auto found = state().arrays.find(handle);
+            if (found == state().arrays.end()) continue;
+            gone.push_back(std::move(found->second));
+            state().arrays.erase(found);
+        }
+    }
+    backend().quietly([&] { gone.clear(); });
+}
+
 // Null: the device is not that large.
 CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     auto array = std::make_unique<Array>();
@@ -137,7 +152,10 @@ DRIVER_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUa
 DRIVER_EXPORT CUresult cuArrayDestroy(CUarray array) {
     DRIVER_ASKED(cuArrayDestroy);
     Lock lock(world());
-    return state().arrays.erase(array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!state().arrays.contains(array)) return CUDA_ERROR_INVALID_HANDLE;
+    lock.unlock();
+    destroy({array});
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                               unsigned levels) {
@@ -173,8 +191,10 @@ DRIVER_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
     Lock lock(world());
     auto found = state().mipmapped.find(handle);
     if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
-    for (CUarray level : found->second->levels) state().arrays.erase(level);
+    std::vector<CUarray> levels = std::move(found->second->levels);
     state().mipmapped.erase(found);
+    lock.unlock();
+    destroy(std::move(levels));
     return CUDA_SUCCESS;
 }
 

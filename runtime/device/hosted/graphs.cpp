@@ -222,6 +222,7 @@ DRIVER_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph,
 }
 DRIVER_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned enabled) {
     DRIVER_ASKED(cuGraphNodeSetEnabled);
+    Lock lock(world());
     Node* node = in_exec(exec, handle);
     if (!node) return CUDA_ERROR_INVALID_VALUE;
     node->enabled = enabled != 0;

@@ -106,7 +106,9 @@ CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
     const Dim3& required = kernel.required_block;
     if (required.x && !(required == Dim3{block[0], block[1], block[2]})) return CUDA_ERROR_INVALID_VALUE;
     if (threads > kernel.max_threads) return CUDA_ERROR_INVALID_VALUE;
+    hosted::Lock lock(hosted::world());
     if (launch.shared_bytes > function->most_dynamic_shared()) return CUDA_ERROR_INVALID_VALUE;
+    lock.unlock();
     const BlockNeeds needs = function->needs(static_cast<uint32_t>(threads), launch.shared_bytes);
     const uint32_t resident = blocks_per_multiprocessor(needs);
     if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;

@@ -40,7 +40,7 @@ struct PtxFunction final : hosted::Function {
     uint32_t registers = 0;
 
     BlockNeeds needs(uint32_t threads, size_t dynamic_shared) const;
-    uint32_t most_dynamic_shared() const;  // what its attribute allows
+    uint32_t most_dynamic_shared() const;  // what its attribute allows; with hosted::world()
 };
 
 struct PtxImage final : hosted::Image {
