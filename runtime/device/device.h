@@ -8,6 +8,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -71,6 +72,10 @@ public:
     virtual void forgotten(CUdeviceptr, uint64_t) {}
     // True: the device writes this entry when the calling thread's next launch is over.
     virtual bool announce(const journal::Entry&) { return false; }
+    // Where the __managed__ variables of images go that the calling thread loads from now on: memory (zeroed; 0:
+    // there is none) that the program reaches too. False: the device cannot, and the images are changed instead.
+    using ManagedMemory = std::function<uint64_t(uint64_t bytes)>;
+    virtual bool place_managed(const ManagedMemory&) { return false; }
     virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) { journal.write(entry); }
     virtual void attach(journal::Writer&) {}   // before the first session
     // The calling thread begins or ceases to wait for something that only other threads' work brings about.

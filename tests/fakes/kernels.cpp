@@ -4,8 +4,9 @@
 //   scale(float* x, float by, int n)            sum(int* from, int n, long long* to)
 //   spin(uint64_t* word, uint64_t value)        until the word is at least that
 //   wait_ms(int milliseconds)                   busy for so long
-//   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends when NUMBER.open
-//   is there say(int number)                             device printf fault() an illegal address: sticky
+//   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends with NUMBER.open
+//   say(int number)                             device printf
+//   fault()                                     an illegal address: sticky
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>

@@ -101,7 +101,12 @@ void Bench::open() {
 void Bench::fill() {
     const size_t blocks = static_cast<size_t>(multiprocessors) * kBlocksEach;
     const size_t bytes = blocks * kThreads * 16 * kKernels[1].rounds * scale;
-    count = static_cast<unsigned>(std::min<size_t>(bytes / 4, 1u << 30));
+    if (bytes / 4 > 1u << 30) {  // what the kernels' indices reach
+        std::fprintf(stderr, "bench_timing_shape: --rounds-scale %u is too much for %d multiprocessors\n",
+                     scale, multiprocessors);
+        std::exit(2);
+    }
+    count = static_cast<unsigned>(bytes / 4);
     constexpr unsigned kSectorWords = 8;
     std::vector<unsigned> order(count / kSectorWords), list(count);
     std::iota(order.begin(), order.end(), 0u);

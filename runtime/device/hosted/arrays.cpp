@@ -50,6 +50,39 @@ unsigned element_bytes(CUarray_format format) {
 
 uint64_t at_least_one(uint64_t extent) { return extent ? extent : 1; }
 
+// A device that names no limit has none.
+bool within(uint64_t extent, CUdevice_attribute which) {
+    const int most = backend().attribute(which);
+    return most == 0 || extent <= static_cast<uint64_t>(most);
+}
+
+bool addressable(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+    const bool layers = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+    if (shape.Depth && !layers)
+        return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH) &&
+               within(shape.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT) &&
+               within(shape.Depth, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH);
+    if (shape.Height)
+        return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH) &&
+               within(shape.Height, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT);
+    return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH);
+}
+
+// The memory goes when no copy is in it.
+void destroy(std::vector<CUarray> handles) {
+    std::vector<std::unique_ptr<Array>> gone;
+    {
+        Lock lock(world());
+        for (CUarray handle : handles) {
+            auto found = state().arrays.find(handle);
+            if (found == state().arrays.end()) continue;
+            gone.push_back(std::move(found->second));
+            state().arrays.erase(found);
+        }
+    }
+    backend().quietly([&] { gone.clear(); });
+}
+
 // Null: the device is not that large.
 CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     auto array = std::make_unique<Array>();
@@ -85,6 +118,7 @@ using namespace smt::runtime::device::hosted;
 DRIVER_EXPORT CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
     if (!array || !shape) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuArray3DCreate_v2, "%zux%zux%zu", shape->Width, shape->Height, shape->Depth);
+    if (!addressable(*shape)) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(world());
     *array = make_array(*shape);
     if (!*array) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -118,12 +152,16 @@ DRIVER_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* shape, CUa
 DRIVER_EXPORT CUresult cuArrayDestroy(CUarray array) {
     DRIVER_ASKED(cuArrayDestroy);
     Lock lock(world());
-    return state().arrays.erase(array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!state().arrays.contains(array)) return CUDA_ERROR_INVALID_HANDLE;
+    lock.unlock();
+    destroy({array});
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                               unsigned levels) {
     if (!handle || !shape || levels > 32) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuMipmappedArrayCreate);
+    if (!addressable(*shape)) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(world());
     auto mipmapped = std::make_unique<Mipmapped>();
     for (unsigned level = 0; level < levels; ++level) {
@@ -153,8 +191,10 @@ DRIVER_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
     Lock lock(world());
     auto found = state().mipmapped.find(handle);
     if (found == state().mipmapped.end()) return CUDA_ERROR_INVALID_HANDLE;
-    for (CUarray level : found->second->levels) state().arrays.erase(level);
+    std::vector<CUarray> levels = std::move(found->second->levels);
     state().mipmapped.erase(found);
+    lock.unlock();
+    destroy(std::move(levels));
     return CUDA_SUCCESS;
 }
 

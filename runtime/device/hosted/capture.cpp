@@ -5,20 +5,42 @@
 
 using namespace smt::runtime::device::hosted;
 
+namespace smt::runtime::device::hosted {
+
+CUresult break_capture(Capture& capture, CUresult mistake) {
+    if (!capture.graph) return mistake;
+    if (capture.broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    capture.broken = true;
+    return mistake;
+}
+
+CUresult add_captured(Stream& stream, std::unique_ptr<Node> node) {
+    if (stream.capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    node->after = stream.tail;
+    stream.tail = {stream.capture->graph->add(std::move(node))};
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::device::hosted
+
 namespace {
 
-uint64_t next_capture = 1;
-
-CUresult begin_capture(CUstream handle, Graph* graph, std::vector<Node*> tail) {
+CUresult begin_capture(CUstream handle, Capture capture, std::vector<Node*> tail) {
+    static uint64_t captures = 0;
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
-    stream->capture = graph;
+    capture.id = ++captures;
+    stream->capture = std::make_shared<Capture>(capture);
     stream->began_capture = true;
-    stream->capture_id = next_capture++;
     stream->tail = std::move(tail);
     return CUDA_SUCCESS;
+}
+
+CUstreamCaptureStatus status_of(const Stream& stream) {
+    if (!stream.capture) return CU_STREAM_CAPTURE_STATUS_NONE;
+    return stream.capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 }  // namespace
@@ -27,7 +49,9 @@ DRIVER_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureM
     DRIVER_ASKED(cuStreamBeginCapture_v2, "mode=%d", mode);
     CUgraph graph = nullptr;
     if (CUresult status = cuGraphCreate(&graph, 0); status != CUDA_SUCCESS) return status;
-    return begin_capture(handle, reinterpret_cast<Graph*>(graph), {});
+    const CUresult status = begin_capture(handle, {.graph = reinterpret_cast<Graph*>(graph)}, {});
+    if (status != CUDA_SUCCESS) cuGraphDestroy(graph);
+    return status;
 }
 DRIVER_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
                                                    const CUgraphNode* dependencies, const CUgraphEdgeData*,
@@ -35,7 +59,8 @@ DRIVER_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph grap
     DRIVER_ASKED(cuStreamBeginCaptureToGraph);
     std::vector<Node*> tail;
     for (size_t i = 0; i < count; ++i) tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
-    return begin_capture(handle, reinterpret_cast<Graph*>(graph), std::move(tail));
+    return begin_capture(handle, {.graph = reinterpret_cast<Graph*>(graph), .own_graph = false},
+                         std::move(tail));
 }
 DRIVER_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
@@ -44,15 +69,20 @@ DRIVER_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!stream->capture || !stream->began_capture) return CUDA_ERROR_ILLEGAL_STATE;
-    Graph* captured = stream->capture;
-    *graph = reinterpret_cast<CUgraph>(captured);
+    const std::shared_ptr<Capture> captured = stream->capture;
+    *graph = reinterpret_cast<CUgraph>(captured->graph);
     stream->began_capture = false;
     for (auto& each : all_streams()) {
         if (each->capture != captured) continue;
-        each->capture = nullptr;
+        each->capture.reset();
         each->tail.clear();
     }
-    return CUDA_SUCCESS;
+    captured->graph = nullptr;
+    if (!captured->broken) return CUDA_SUCCESS;
+    lock.unlock();
+    if (captured->own_graph) cuGraphDestroy(*graph);
+    *graph = nullptr;
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 DRIVER_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
     if (!status) return CUDA_ERROR_INVALID_VALUE;
@@ -60,7 +90,7 @@ DRIVER_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatu
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    *status = stream->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = status_of(*stream);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* status,
@@ -73,10 +103,10 @@ DRIVER_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptur
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    *status = stream->capture ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!stream->capture) return CUDA_SUCCESS;
-    if (id) *id = stream->capture_id;
-    if (graph) *graph = reinterpret_cast<CUgraph>(stream->capture);
+    *status = status_of(*stream);
+    if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+    if (id) *id = stream->capture->id;
+    if (graph) *graph = reinterpret_cast<CUgraph>(stream->capture->graph);
     if (dependencies) *dependencies = reinterpret_cast<const CUgraphNode*>(stream->tail.data());
     if (edges) *edges = no_edges;
     if (count) *count = stream->tail.size();
@@ -95,6 +125,7 @@ DRIVER_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUg
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (stream->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->tail.clear();
     for (size_t i = 0; i < count; ++i) stream->tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
     return CUDA_SUCCESS;

@@ -134,6 +134,7 @@ DRIVER_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 DRIVER_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuDeviceGetAttribute, "%d", which);
+    if (which <= 0 || which >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
     *value = backend().attribute(which);
     return valid(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

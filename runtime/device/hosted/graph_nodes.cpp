@@ -37,6 +37,12 @@ CUresult add(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies
     return CUDA_SUCCESS;
 }
 
+// The table of executable graphs is everybody's.
+Node* find_in_exec(CUgraphExec exec, CUgraphNode node) {
+    Lock lock(world());
+    return in_exec(exec, node);
+}
+
 CUresult set_kernel(Node* node, const CUDA_KERNEL_NODE_PARAMS& parameters) {
     const CUfunction function =
         parameters.func ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern);
@@ -47,6 +53,7 @@ CUresult set_kernel(Node* node, const CUDA_KERNEL_NODE_PARAMS& parameters) {
     CUresult status = pack(function, parameters.kernelParams, parameters.extra, &launch.parameters);
     if (status == CUDA_SUCCESS) status = backend().check(launch);
     if (status != CUDA_SUCCESS) return status;
+    Lock lock(world());
     node->launch = std::move(launch);
     node->work = work_of(*node);
     return CUDA_SUCCESS;
@@ -100,7 +107,7 @@ DRIVER_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgra
                                                          const CUDA_KERNEL_NODE_PARAMS* parameters) {
     if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphExecKernelNodeSetParams_v2);
-    Node* node = in_exec(exec, handle);
+    Node* node = find_in_exec(exec, handle);
     return node ? set_kernel(node, *parameters) : CUDA_ERROR_INVALID_VALUE;
 }
 DRIVER_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* handle, CUgraph graph,
@@ -120,6 +127,7 @@ DRIVER_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3
 DRIVER_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode handle, const CUDA_MEMCPY3D* copy) {
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphMemcpyNodeSetParams);
+    Lock lock(world());
     node_of(handle)->copy = *copy;
     node_of(handle)->work = work_of(*node_of(handle));
     return CUDA_SUCCESS;
@@ -127,7 +135,7 @@ DRIVER_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode handle, const CUDA
 DRIVER_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode handle,
                                                       const CUDA_MEMCPY3D* copy, CUcontext) {
     DRIVER_ASKED(cuGraphExecMemcpyNodeSetParams);
-    Node* node = in_exec(exec, handle);
+    Node* node = find_in_exec(exec, handle);
     return node ? cuGraphMemcpyNodeSetParams(handle_of(node), copy) : CUDA_ERROR_INVALID_VALUE;
 }
 DRIVER_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode* handle, CUgraph graph,
@@ -160,6 +168,7 @@ DRIVER_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE
 DRIVER_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode handle, const CUDA_HOST_NODE_PARAMS* host) {
     if (!host) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphHostNodeSetParams);
+    Lock lock(world());
     node_of(handle)->host = *host;
     node_of(handle)->work = work_of(*node_of(handle));
     return CUDA_SUCCESS;
@@ -167,7 +176,7 @@ DRIVER_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode handle, const CUDA_H
 DRIVER_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode handle,
                                                     const CUDA_HOST_NODE_PARAMS* host) {
     DRIVER_ASKED(cuGraphExecHostNodeSetParams);
-    Node* node = in_exec(exec, handle);
+    Node* node = find_in_exec(exec, handle);
     return node ? cuGraphHostNodeSetParams(handle_of(node), host) : CUDA_ERROR_INVALID_VALUE;
 }
 DRIVER_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* handle, CUgraph graph,
@@ -176,7 +185,9 @@ DRIVER_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* handle, CUgraph gra
     DRIVER_ASKED(cuGraphAddChildGraphNode);
     auto node = make(CU_GRAPH_NODE_TYPE_GRAPH);
     std::unordered_map<const Node*, Node*> of;
+    Lock lock(world());
     node->child = clone(*graph_of(child), &of);
+    lock.unlock();
     return add(handle, graph, dependencies, count, std::move(node));
 }
 DRIVER_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {

@@ -14,6 +14,7 @@ inline CUgraphNode handle_of(Node* node) { return reinterpret_cast<CUgraphNode>(
 
 // `of`: the graph's node -> the copy's.
 std::unique_ptr<Graph> clone(const Graph& graph, std::unordered_map<const Node*, Node*>* of);
-Node* in_exec(CUgraphExec handle, CUgraphNode node);  // an executable graph's own; null: it has none
+Node* in_exec(CUgraphExec handle,
+              CUgraphNode node);  // an executable graph's own; null: it has none. With the lock
 
 }  // namespace smt::runtime::device::hosted

@@ -222,6 +222,7 @@ DRIVER_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph,
 }
 DRIVER_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned enabled) {
     DRIVER_ASKED(cuGraphNodeSetEnabled);
+    Lock lock(world());
     Node* node = in_exec(exec, handle);
     if (!node) return CUDA_ERROR_INVALID_VALUE;
     node->enabled = enabled != 0;
@@ -249,9 +250,7 @@ DRIVER_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
         node->type = CU_GRAPH_NODE_TYPE_GRAPH;
         std::unordered_map<const Node*, Node*> of;
         node->child = clone(*exec->second->graph, &of);
-        node->after = stream->tail;
-        stream->tail = {stream->capture->add(std::move(node))};
-        return CUDA_SUCCESS;
+        return add_captured(*stream, std::move(node));
     }
     std::vector<std::shared_ptr<Node>> pieces;
     flatten(*exec->second->graph, pieces);

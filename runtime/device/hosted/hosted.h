@@ -48,6 +48,7 @@ struct Function {
 struct Global {
     CUdeviceptr address = 0;
     size_t bytes = 0;
+    bool lent = false;  // its memory is not the image's
 };
 struct Image {
     virtual ~Image() = default;
@@ -93,6 +94,14 @@ struct Graph {
     Node* add(std::unique_ptr<Node> node);
 };
 
+// A capture under way: of the stream that began it and of those that joined it.
+struct Capture {
+    Graph* graph = nullptr;  // null: it has ended
+    uint64_t id = 0;
+    bool own_graph = true;  // made for it; else the program's
+    bool broken = false;    // by what may not be done in one: only its end is left
+};
+
 struct Stream {
     virtual ~Stream() = default;
     uint64_t id = 0;
@@ -102,15 +111,18 @@ struct Stream {
     uint64_t enqueued = 0;
     uint64_t done = 0;
     bool closing = false;
-    Graph* capture = nullptr;  // under way
+    std::shared_ptr<Capture> capture;  // under way
     bool began_capture = false;
-    uint64_t capture_id = 0;
     std::vector<Node*> tail;  // what the next captured node depends on
 };
 
 // The stream behind a handle (0, legacy and per-thread are one default stream), or null.
 std::shared_ptr<Stream> find_stream(CUstream handle);
 std::vector<std::shared_ptr<Stream>> all_streams();
+// The node goes into the graph that the stream captures; with the lock.
+CUresult add_captured(Stream& stream, std::unique_ptr<Node> node);
+// With the lock: the mistake ends what is captured, and the caller answers with it.
+CUresult break_capture(Capture& capture, CUresult mistake);
 // Puts the node's work on the stream, or the node into the graph that the stream captures.
 CUresult enqueue(CUstream stream, std::unique_ptr<Node> node);
 CUresult enqueue(CUstream stream, CUgraphNodeType type, Work work);

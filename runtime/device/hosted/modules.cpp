@@ -79,7 +79,8 @@ CUresult load(const void* bytes, unsigned count, CUjit_option* options, void** v
     if (status != CUDA_SUCCESS) return status;
     Lock lock(world());
     for (auto& [name, function] : image->functions) state().functions[function.get()] = function.get();
-    for (auto& [name, global] : image->globals) know_global(global.address, global.bytes);
+    for (auto& [name, global] : image->globals)
+        if (!global.lent) know_global(global.address, global.bytes);
     *handle = image.get();
     state().images[*handle] = std::move(image);
     return CUDA_SUCCESS;
@@ -164,8 +165,13 @@ CUresult get_attribute(int* value, CUfunction_attribute attribute, void* handle)
 }
 
 CUresult set_attribute(void* handle, int attribute, int value) {
-    Function* function = find_function(handle);
-    if (!function) return CUDA_ERROR_INVALID_HANDLE;
+    Function* function = nullptr;
+    if (CUresult status = prepared(handle, &function); status != CUDA_SUCCESS) return status;
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        const int most = backend().attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+        const int fixed = backend().attribute(*function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+        if (value < 0 || value > most - fixed) return CUDA_ERROR_INVALID_VALUE;
+    }
     Lock lock(world());
     function->attributes[attribute] = value;
     return CUDA_SUCCESS;

@@ -16,8 +16,7 @@ struct Event {
     uint64_t recorded = 0;   // records so far
     uint64_t completed = 0;  // of which so many are complete
     double time_ms = 0;
-    Graph* capture = nullptr;  // its last record was captured
-    uint64_t capture_id = 0;
+    std::shared_ptr<Capture> capture;  // of its last record
     std::vector<Node*> nodes;
 };
 
@@ -81,11 +80,7 @@ CUresult enqueue(CUstream handle, std::unique_ptr<Node> node) {
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->capture) {
-        node->after = stream->tail;
-        stream->tail = {stream->capture->add(std::move(node))};
-        return CUDA_SUCCESS;
-    }
+    if (stream->capture) return add_captured(*stream, std::move(node));
     append(*stream, std::move(node));
     return CUDA_SUCCESS;
 }
@@ -144,7 +139,7 @@ DRIVER_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture) return break_capture(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     wait_idle(lock, *stream);
     lock.unlock();
     DRIVER_ASKED(synchronized);
@@ -155,6 +150,7 @@ DRIVER_EXPORT CUresult cuStreamQuery(CUstream handle) {
     Lock lock(world());
     auto stream = find_stream(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture) return break_capture(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return stream->done == stream->enqueued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 DRIVER_EXPORT CUresult cuCtxSynchronize() {
@@ -309,12 +305,12 @@ DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_ha
     auto stream = find_stream(stream_handle);
     if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture && flags != CU_EVENT_RECORD_EXTERNAL) {
+        if (stream->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         event->capture = stream->capture;
-        event->capture_id = stream->capture_id;
         event->nodes = stream->tail;
         return CUDA_SUCCESS;
     }
-    event->capture = nullptr;
+    event->capture.reset();
     const uint64_t ticket = ++event->recorded;
     lock.unlock();
     return enqueue(stream_handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event, ticket] {
@@ -332,7 +328,7 @@ DRIVER_EXPORT CUresult cuEventQuery(CUevent handle) {
     Lock lock(world());
     auto event = find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (event->capture) return CUDA_ERROR_CAPTURED_EVENT;
+    if (event->capture) return break_capture(*event->capture, CUDA_ERROR_CAPTURED_EVENT);
     return event->completed >= event->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 DRIVER_EXPORT CUresult cuEventSynchronize(CUevent handle) {
@@ -340,7 +336,7 @@ DRIVER_EXPORT CUresult cuEventSynchronize(CUevent handle) {
     Lock lock(world());
     auto event = find_event(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (event->capture) return CUDA_ERROR_CAPTURED_EVENT;
+    if (event->capture) return break_capture(*event->capture, CUDA_ERROR_CAPTURED_EVENT);
     const uint64_t ticket = event->recorded;
     backend().await(lock, [&] { return event->completed >= ticket; });
     lock.unlock();
@@ -368,14 +364,18 @@ DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle,
     auto stream = find_stream(stream_handle);
     if (!event || !stream) return CUDA_ERROR_INVALID_HANDLE;
     if (event->capture) {  // joins the capture
-        if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        if (!event->capture->graph) return CUDA_ERROR_CAPTURED_EVENT;
+        if (event->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        if (stream->capture && stream->capture != event->capture) {
+            break_capture(*event->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+            return break_capture(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_MERGE);
+        }
         if (!stream->capture) stream->tail.clear();
         stream->capture = event->capture;
-        stream->capture_id = event->capture_id;
         stream->tail.insert(stream->tail.end(), event->nodes.begin(), event->nodes.end());
         return CUDA_SUCCESS;
     }
-    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    if (stream->capture) return break_capture(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     const uint64_t ticket = event->recorded;
     lock.unlock();
     auto node = std::make_unique<Node>();

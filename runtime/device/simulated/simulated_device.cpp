@@ -73,6 +73,10 @@ public:
         backend_.announce(entry);
         return true;
     }
+    bool place_managed(const ManagedMemory& memory) override {
+        backend_.place_managed(memory);
+        return true;
+    }
     void write(journal::Writer&, const journal::Entry& entry, const Guest* guest) override {
         journal::Entry stamped = entry;
         stamped.virtual_time = 1;

@@ -125,7 +125,7 @@ CUresult handle_get_global(Call& call) {
 }
 
 // A variable that is the driver's still is memory that only this process can touch: the program must
-// not get its address.
+// not get its address. The simulated device's lie in the arena.
 CUresult handle_get_managed(Call& call) {
     auto request = call.in.scalar<protocol::ObjectRef>();
     const char* name = call.in.string();
@@ -141,7 +141,10 @@ CUresult handle_get_managed(Call& call) {
     CUdeviceptr address = 0;
     size_t bytes = 0;
     CUresult status = call.driver.cuLibraryGetManaged(&address, &bytes, image->library, name);
-    return status == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : status;
+    if (status) return status;
+    if (!call.session.arena().contains(address, bytes)) return CUDA_ERROR_NOT_SUPPORTED;
+    call.out.scalar(protocol::MemAllocated{address, bytes});
+    return CUDA_SUCCESS;
 }
 
 }  // namespace smt::runtime::server::handlers

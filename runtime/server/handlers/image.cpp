@@ -1,6 +1,7 @@
 // Images: their way from the client into a buffer of the lane, and into the driver.
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "runtime/protocol/layout.h"
 #include "runtime/server/handlers/code_table.h"
@@ -83,14 +84,26 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     bool prints = !call.session.device().properties().keeps_sessions_apart && may_print(bytes);
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed;
-    if (CUresult status = place_variables(call, image, &managed)) return status;
-    uint64_t variables = managed.memory();
+    uint64_t variables = 0;
+    const bool placed = call.session.device().place_managed([&](uint64_t bytes) {
+        if (variables) call.session.arena().free_host(std::exchange(variables, 0));  // of a load that failed
+        call.session.arena().allocate_host(bytes, true, &variables);
+        return variables;
+    });
+    if (!placed) {
+        if (CUresult status = place_variables(call, image, &managed)) return status;
+        variables = managed.memory();
+    }
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
     CUresult status = load(call.driver, request.owner, image.data(), jit, &module, &library);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
         TenantRanges::trim_all();
         status = load(call.driver, request.owner, image.data(), jit, &module, &library);
+    }
+    if (placed) {
+        call.session.device().place_managed(nullptr);
+        managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
         *object = call.session.code().add(request.owner, module, library, prints, std::move(managed));

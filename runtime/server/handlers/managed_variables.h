@@ -30,6 +30,9 @@ public:
     // `image` is the one that find() saw.
     void place(std::vector<char>& image, uint64_t address);
 
+    // The device has placed the variables of its own accord: what is kept here is the memory.
+    void keep(uint64_t memory) { memory_ = memory; }
+
     uint64_t memory() const { return memory_; }   // 0: not placed
     bool look_up(const char* name, uint64_t* address, uint64_t* bytes) const;
 

@@ -67,6 +67,21 @@ void link() {
     REQUIRE(answer == 42);
 }
 
+// What may not be done in a capture breaks it: it takes no more work and ends without a graph.
+void broken_capture(CUstream stream, CUdeviceptr memory) {
+    CUgraph graph = nullptr;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    CHECK(cuMemsetD32Async(memory, 1, 1, stream));
+    REQUIRE(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CHECK(cuStreamIsCapturing(stream, &status));
+    REQUIRE(status == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    REQUIRE(cuStreamEndCapture(stream, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    REQUIRE(!graph);
+    CHECK(cuMemsetD32Async(memory, 0, 1, stream));
+    CHECK(cuStreamSynchronize(stream));
+}
+
 }  // namespace
 
 int main() {
@@ -115,4 +130,5 @@ int main() {
     CHECK(cuMemcpyDtoH(words.data(), total, 4 * kCount));
     for (unsigned word : words) REQUIRE(word == 25);
     link();
+    broken_capture(stream, step);
 }

@@ -48,6 +48,52 @@ void host_memory() {
     CHECK(cuMemFree(managed));
 }
 
+// .managed variables of PTX text lie in the arena too, as text or linked, and go with their image.
+constexpr char kManaged[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+
+.visible .global .attribute(.managed) .align 4 .u32 counter = 7;
+.visible .global .attribute(.managed) .align 8 .u64 pointer = generic(counter);
+.visible .global .align 4 .u32 plain = 1;
+
+.visible .entry count()
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.global.u64 %rd0, [pointer];
+    atom.add.u32 %r0, [%rd0], 1;
+    ret;
+}
+)";
+
+void managed_variables() {
+    for (int i = 0; i < 2; ++i) {
+        CUlibrary library = nullptr;
+        CUkernel count = nullptr;
+        CUdeviceptr at = 0, again = 0;
+        size_t bytes = 0;
+        CHECK(cuLibraryLoadData(&library, kManaged, nullptr, nullptr, 0, nullptr, nullptr, 0));
+        CHECK(cuLibraryGetManaged(&at, &bytes, library, "counter"));
+        CHECK(cuLibraryGetGlobal(&again, nullptr, library, "counter"));
+        REQUIRE(bytes == 4 && at == again);
+        REQUIRE(cuLibraryGetManaged(&again, &bytes, library, "plain") == CUDA_ERROR_NOT_SUPPORTED);
+        int managed = 0;
+        CHECK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at));
+        REQUIRE(managed);
+        auto& counter = *reinterpret_cast<volatile unsigned*>(at);
+        REQUIRE(counter == 7);
+        counter = 20;
+        CHECK(cuLibraryGetKernel(&count, library, "count"));
+        CHECK(cuLaunchKernel(reinterpret_cast<CUfunction>(count), 2, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
+                             nullptr));
+        CHECK(cuCtxSynchronize());
+        REQUIRE(counter == 84);
+        CHECK(cuLibraryUnload(library));
+    }
+}
+
 void virtual_memory() {
     CUmemAllocationProp wanted{};
     wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -132,6 +178,7 @@ int main() {
     CHECK(cuModuleGetFunction(&add, module, "add"));
     launch_add(filled(20), filled(22), filled(0), nullptr);
     host_memory();
+    managed_variables();
     virtual_memory();
     pools();
     shapes();

@@ -12,6 +12,7 @@ namespace smt::runtime::device::simulated {
 namespace {
 
 thread_local std::optional<journal::Entry> announced;
+thread_local ManagedMemory managed_memory;
 
 // What a session that a fault has ended may still do: clean up.
 bool cleans_up(const char* name) {
@@ -47,6 +48,8 @@ void SimulatedBackend::announce(const journal::Entry& entry) {
     announced->time_ns = engine_.now_ns();
 }
 
+void SimulatedBackend::place_managed(const ManagedMemory& memory) { managed_memory = memory; }
+
 CUresult SimulatedBackend::asked(const char* name, const char*, va_list) {
     Tenant* tenant = caller().tenant.get();
     if (!tenant) return CUDA_SUCCESS;
@@ -69,7 +72,7 @@ void SimulatedBackend::submitted(hosted::Stream& stream) {
 }
 
 CUresult SimulatedBackend::load(const void* image, std::unique_ptr<hosted::Image>* loaded, std::string* log) {
-    const CUresult status = load_image(image, memory_, loaded, log);
+    const CUresult status = load_image(image, memory_, managed_memory, loaded, log);
     if (status != CUDA_SUCCESS) tell("an image cannot be loaded: " + *log);
     return status;
 }

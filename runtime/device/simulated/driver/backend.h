@@ -21,6 +21,8 @@ public:
     LaunchSurroundings& surroundings() { return surroundings_; }
     // Of the calling thread's next launch.
     void announce(const journal::Entry& entry);
+    // For .managed variables of the images that the calling thread loads.
+    void place_managed(const ManagedMemory& memory);
 
     CUresult asked(const char* name, const char* format, va_list arguments) override;
     const char* device_name() const override { return name_.c_str(); }

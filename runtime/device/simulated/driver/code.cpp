@@ -19,8 +19,8 @@ std::string located(int line, const std::string& message) {
 
 }  // namespace
 
-CUresult load_image(const void* bytes, Memory& memory, std::unique_ptr<hosted::Image>* loaded,
-                    std::string* log) {
+CUresult load_image(const void* bytes, Memory& memory, const ManagedMemory& managed,
+                    std::unique_ptr<hosted::Image>* loaded, std::string* log) {
     auto found = find_ptx(bytes);
     if (auto* refusal = std::get_if<Refusal>(&found)) {
         *log = refusal->why;
@@ -36,7 +36,7 @@ CUresult load_image(const void* bytes, Memory& memory, std::unique_ptr<hosted::I
         }
         parts.push_back(std::move(std::get<ptx::Module>(parsed)));
     }
-    auto linked = Module::load(std::move(parts), memory);
+    auto linked = Module::load(std::move(parts), memory, managed);
     if (auto* problem = std::get_if<LoadError>(&linked)) {
         *log = located(problem->line, problem->message);
         return CUDA_ERROR_INVALID_PTX;
@@ -53,7 +53,7 @@ CUresult load_image(const void* bytes, Memory& memory, std::unique_ptr<hosted::I
         image->functions[name] = std::move(function);
     }
     for (const Global& global : image->code->module->globals()) {
-        image->globals[global.name] = {global.address, global.bytes};
+        image->globals[global.name] = {global.address, global.bytes, global.managed && managed};
     }
     *loaded = std::move(image);
     return CUDA_SUCCESS;
@@ -106,7 +106,9 @@ CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
     const Dim3& required = kernel.required_block;
     if (required.x && !(required == Dim3{block[0], block[1], block[2]})) return CUDA_ERROR_INVALID_VALUE;
     if (threads > kernel.max_threads) return CUDA_ERROR_INVALID_VALUE;
+    hosted::Lock lock(hosted::world());
     if (launch.shared_bytes > function->most_dynamic_shared()) return CUDA_ERROR_INVALID_VALUE;
+    lock.unlock();
     const BlockNeeds needs = function->needs(static_cast<uint32_t>(threads), launch.shared_bytes);
     const uint32_t resident = blocks_per_multiprocessor(needs);
     if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;

@@ -40,7 +40,7 @@ struct PtxFunction final : hosted::Function {
     uint32_t registers = 0;
 
     BlockNeeds needs(uint32_t threads, size_t dynamic_shared) const;
-    uint32_t most_dynamic_shared() const;  // what its attribute allows
+    uint32_t most_dynamic_shared() const;  // what its attribute allows; with hosted::world()
 };
 
 struct PtxImage final : hosted::Image {
@@ -55,8 +55,8 @@ struct LaunchCode {
     std::optional<journal::Entry> entry;  // what the server said about the launch
 };
 
-CUresult load_image(const void* image, Memory& memory, std::unique_ptr<hosted::Image>* loaded,
-                    std::string* log);
+CUresult load_image(const void* image, Memory& memory, const ManagedMemory& managed,
+                    std::unique_ptr<hosted::Image>* loaded, std::string* log);
 // Decodes it; the reason goes to `log` when it cannot be run.
 CUresult prepare(PtxFunction& function, std::string* log);
 CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors);

@@ -14,7 +14,8 @@ namespace smt::runtime::device::simulated {
 using RealTime = std::chrono::steady_clock;
 
 struct Tenant {
-    // Guarded by the driver's one lock (hosted::world()).
+    // Guarded by the driver's one lock (hosted::world()); the heap by the engine's step lock, which kernels
+    // run under.
     uint32_t number = 0;
     std::string name;
     bool leaving = false;

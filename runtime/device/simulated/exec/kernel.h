@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,13 +65,17 @@ struct LoadError {
     std::string message;
 };
 
+// Zeroed memory for all .managed variables of a module, which stays its giver's; 0: there is none.
+using ManagedMemory = std::function<uint64_t(uint64_t bytes)>;
+
 // One or several parsed modules, linked into device memory: variables are placed and initialised at
 // load, functions are decoded at first use, so that one exotic kernel does not spoil a library. One
 // thread at a time uses a Module; its Kernels are constant.
 class Module {
 public:
     static std::variant<std::unique_ptr<Module>, LoadError> load(std::vector<ptx::Module> parts,
-                                                                 Memory& memory);
+                                                                 Memory& memory,
+                                                                 const ManagedMemory& managed = {});
     ~Module();
     Module(const Module&) = delete;
     Module& operator=(const Module&) = delete;

@@ -41,7 +41,7 @@ struct Module::Linked {
         std::optional<LoadError> error;
     };
 
-    std::optional<LoadError> link();
+    std::optional<LoadError> link(const ManagedMemory& managed);
     std::optional<uint32_t> find_function(uint32_t part, const std::string& name) const;
     const Variable* find_variable(uint32_t part, const std::string& name) const;
     const Loaded& load(const std::string& name, uint32_t number);
@@ -59,6 +59,7 @@ private:
     std::optional<LoadError> add_names(uint32_t part);
     std::optional<LoadError> add(uint32_t part, const ptx::Function& function);
     std::optional<LoadError> add(uint32_t part, const ptx::Variable& variable);
+    std::optional<LoadError> place_managed(const ManagedMemory& managed);
     std::optional<LoadError> place(Variable& variable);
     std::optional<LoadError> initialise(const Variable& variable);
     void note_addresses();
