@@ -20,7 +20,7 @@ int main() {
     CHECK(cuCtxSynchronize());
     unsigned spins = 100;
     void* parameters[] = {&spins, &counter};
-    std::atomic<int> called{0};   // what orders the two threads across the server no sanitizer sees
+    std::atomic<int> called{0};  // what orders the two threads across the server no sanitizer sees
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuLaunchHostFunc(
         stream, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, &called));
