@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include <atomic>
-#include <cstring>
 
 #include "interpose/driver/mappings.h"
 
@@ -25,13 +24,18 @@ void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// What else lies in the page is copied too, heap and its red zones alike.
-__attribute__((no_sanitize("address"))) void take_page_back(uint64_t page) {
+// What else lies in the pages is copied too, the heap's bookkeeping and red zones alike: not by memcpy,
+// which the sanitizers replace by one that checks.
+void copy_pages(void* to, const void* from, uint64_t bytes) {
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+void take_page_back(uint64_t page) {
     char kept[kPage];
-    std::memcpy(kept, at(page), kPage);
+    copy_pages(kept, at(page), kPage);
     void* fresh =
         mmap(at(page), kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    if (fresh != MAP_FAILED) std::memcpy(fresh, kept, kPage);
+    if (fresh != MAP_FAILED) copy_pages(fresh, kept, kPage);
 }
 
 // In the child of a fork: one thread, nobody else looks. An edge that shows the arena no more was
@@ -84,7 +88,7 @@ Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     for (uint64_t done = from; done < to;) {
         uint64_t bytes = done == from || to - done == kPage ? kPage : least(to - done - kPage, kMoveIn);
         char* source = arena + (done - from);
-        std::memcpy(source, at(done), bytes);
+        copy_pages(source, at(done), bytes);
         void* view = mremap(source, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(done));
         if (view == MAP_FAILED) return move_from_arena(from, done, arena) ? Moved::kNothing : Moved::kStuck;
         madvise(view, bytes, MADV_DOFORK);
@@ -98,7 +102,7 @@ bool move_from_arena(uint64_t from, uint64_t to, const char* arena) {
         uint64_t bytes = least(to - done, kMoveOut);
         void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (fresh == MAP_FAILED) return false;
-        std::memcpy(fresh, arena + (done - from), bytes);
+        copy_pages(fresh, arena + (done - from), bytes);
         if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at(done)) == MAP_FAILED) {
             munmap(fresh, bytes);
             return false;

@@ -33,7 +33,9 @@ class Place:
         if error[0]:
             print(self.log())
         subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE, capture_output=True)
+        log = self.wait_until_ended()
         self.folder.cleanup()
+        assert error[0] or not re.search(r"Sanitizer|runtime error:", log), log
 
     def start(self, tenant, program, *arguments):
         return subprocess.Popen([self.smt, "run", "--tenant", tenant, "--", self.programs / f"sim_{program}", *arguments],
@@ -44,6 +46,14 @@ class Place:
 
     def log(self):
         return "".join(path.read_text() for path in pathlib.Path(self.folder.name).glob("*.log"))
+
+    def wait_until_ended(self):
+        """The log of the server that is gone: what a sanitizer has to say at the very end too."""
+        deadline = time.monotonic() + PATIENCE
+        while any(map(runs, re.findall(r"smtd\[(\d+)\]", self.log()))):
+            assert time.monotonic() < deadline, "the server did not end:\n" + self.log()
+            time.sleep(0.02)
+        return self.log()
 
     def journal(self):
         self.wait_until_empty()
@@ -64,6 +74,13 @@ class Place:
                 return
             assert time.monotonic() < deadline, "the server still holds something:\n" + status
             time.sleep(0.02)
+
+
+def runs(pid):
+    try:   # a zombie has ended: nobody may be there to bury it
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def finish(process, code=0):

@@ -218,7 +218,8 @@ CUresult pack(CUfunction handle, void** parameters, void** extra, std::vector<ch
         if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<size_t*>(extra[1]);
     }
     if (!buffer && !function->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
-    if (buffer) memcpy(packed->data(), buffer, bytes < packed->size() ? bytes : packed->size());
+    if (buffer && !packed->empty())
+        memcpy(packed->data(), buffer, bytes < packed->size() ? bytes : packed->size());
     return CUDA_SUCCESS;
 }
 

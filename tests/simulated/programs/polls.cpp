@@ -1,4 +1,6 @@
 // Never waits: asks for the end of its work again and again. And a host function between kernels.
+#include <atomic>
+
 #include "tests/preload/program.h"
 #include "tests/simulated/programs/kernels.h"
 
@@ -18,10 +20,10 @@ int main() {
     CHECK(cuCtxSynchronize());
     unsigned spins = 100;
     void* parameters[] = {&spins, &counter};
-    int called = 0;
+    std::atomic<int> called{0};  // what orders the two threads across the server no sanitizer sees
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuLaunchHostFunc(
-        stream, [](void* data) { ++*static_cast<int*>(data); }, &called));
+        stream, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, &called));
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuEventRecord(event, stream));
     while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) {

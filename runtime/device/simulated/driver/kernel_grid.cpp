@@ -27,7 +27,8 @@ public:
         launch_.block = dimensions(launch.block);
         launch_.dynamic_shared = launch.shared_bytes;
         launch_.parameters.resize(launch.parameters.size());
-        std::memcpy(launch_.parameters.data(), launch.parameters.data(), launch.parameters.size());
+        if (!launch.parameters.empty())
+            std::memcpy(launch_.parameters.data(), launch.parameters.data(), launch.parameters.size());
         launch_.id = ++surroundings.launches;
         if (launch.cooperative) launch_.grid_workspace = surroundings.memory.obtain(kGridWorkspace);
         name = code_->kernel->name;

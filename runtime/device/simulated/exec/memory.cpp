@@ -10,7 +10,11 @@ namespace {
 
 // Address space for memory of our own; pages come when they are touched.
 constexpr uint64_t kReserved = 64ull << 30;
+#ifdef __SANITIZE_THREAD__  // beside the sessions' slots, in what it leaves to a program
+constexpr uint64_t kPlaces[] = {0x5600'0000'0000, 0x5620'0000'0000, 0x5640'0000'0000, 0x7f90'0000'0000};
+#else
 constexpr uint64_t kPlaces[] = {0x6e00'0000'0000, 0x6d00'0000'0000, 0x6c00'0000'0000, 0x5a00'0000'0000};
+#endif
 constexpr uint64_t kGuard = 4096;  // never live: what runs off an end is not in the next range
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
