@@ -51,7 +51,9 @@ TEST_CASE("sizes", "[command]") {
 TEST_CASE("priorities", "[command]") {
     CHECK(parse_priority("0") == 0);
     CHECK(parse_priority("-3") == -3);
-    for (const char* bad : {"", "high", "1x", "99999999999"}) CHECK_THROWS_AS(parse_priority(bad), Misuse);
+    CHECK(parse_priority("high") > parse_priority("normal"));
+    CHECK(parse_priority("low") < parse_priority("normal"));
+    for (const char* bad : {"", "higher", "1x", "99999999999"}) CHECK_THROWS_AS(parse_priority(bad), Misuse);
 }
 
 TEST_CASE("options", "[command]") {

@@ -55,7 +55,7 @@ TEST_CASE("an image, a launch and a copy, record by record", "[lane]") {
     CHECK(client.session().device_bytes() >= kNumbers * sizeof(int));
 
     struct {
-        Launch launch{};
+        protocol::Launch launch{};
         uint64_t to;
         int value = 42, count = kNumbers;
     } launch;
