@@ -138,11 +138,11 @@ def head_of_line(smt, programs):
     # 64 blocks of which 4 are resident. The warp comes when some are done, and waits until the last is given out.
     large, small = times("small")
     seen = (large["start_ns"], small["time_ns"], small["start_ns"], small["end_ns"], large["end_ns"])
-    assert seen == (31035, 60070, 92587, 93793, 94534), seen
+    assert seen == (32289, 62578, 93841, 95047, 95788), seen
     # With priority it gets the first place that becomes free.
     large, urgent = times("small", "urgent")
     seen = (large["start_ns"], urgent["time_ns"], urgent["start_ns"], urgent["end_ns"], large["end_ns"])
-    assert seen == (31035, 60070, 62985, 64330, 94466), seen
+    assert seen == (32289, 62578, 64239, 65584, 95720), seen
 
 
 def polling(smt, programs):

@@ -15,7 +15,7 @@
 // Sources. [ds] NVIDIA H200 data sheet and H100 white paper. [pg] CUDA C++ Programming Guide, technical
 // specifications and arithmetic throughput of compute capability 9.0. [occ] cuda_occupancy.h of the
 // toolkit. [hop] Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture"
-// (arXiv 2402.13499). [est] an estimate of ours; the order of magnitude is common knowledge.
+// (arXiv 2402.13499). [h200] measured by us on an H200, docs/results/*-timing-shape. [est] an estimate of ours; the order of magnitude is common knowledge.
 #pragma once
 
 #include <cstdint>
@@ -80,10 +80,10 @@ inline constexpr Cycle kLocalLatency = 41;     // an L1 hit [hop]
 inline constexpr Cycle kConstantLatency = 30;  // [est]
 inline constexpr Cycle kParameterLatency =
     6;  // from the constant bank, mostly folded into the instruction [est]
-inline constexpr Cycle kGlobalLatency = 479;  // without load [hop]
+inline constexpr Cycle kGlobalLatency = 700;  // without load, past L2 [h200]
 inline constexpr Cycle kAtomicExtra = 40;     // an atomic's work at L2 [est]
 inline constexpr uint32_t kSectorBytes = 32;
-inline constexpr uint64_t kMemoryBytesPerSecond = 4'800'000'000'000;  // of the whole device [ds]
+inline constexpr uint64_t kMemoryBytesPerSecond = 4'600'000'000'000;  // of the whole device, reached [h200]
 inline constexpr uint32_t kPortSectors = 2;   // a cycle and multiprocessor: 64 bytes between L2 and L1 [hop]
 inline constexpr Cycle kDeepestQueue = 2048;  // a backlog beyond it stalls the load/store units [est]
 
