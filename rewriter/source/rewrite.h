@@ -36,7 +36,7 @@ struct Kernel {
     std::string managed;    // mangled name of the managed form; empty: refused
     std::string reason;     // why it was refused
     bool single = false;    // a worker may run one block only (kSingle)
-    int line = 0;
+    int line = 0;           // 0: it is in a header
 };
 
 struct Output {

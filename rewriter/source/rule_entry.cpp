@@ -1,0 +1,132 @@
+// A kernel's definition becomes three functions: its body, the managed kernel, and the kernel itself.
+//
+//     template <class T> __global__ void k(T* a, int n = 1) { BODY }
+//
+//     template <class T> __device__ __forceinline__ void smt_body_k(const uint3 blockIdx, const dim3 gridDim,
+//                                                  const ::smt::Launch& smt_launch, T* a, int n) { BODY }
+//     template <class T> __global__ void smt_k(T* a, int n, ::smt::Launch smt_launch) {
+//         ::smt::Worker smt_worker(smt_launch);
+//         while (smt_worker.next())
+//             smt_body_k<T>(smt_worker.block(), smt_worker.grid(), smt_launch, a, n);
+//     }
+//     template <class T> __global__ void k(T* a, int n = 1) {
+//         (void)&smt_k<T>;
+//         smt_body_k<T>(blockIdx, gridDim, ::smt::Launch{}, a, n);
+//     }
+//
+// The text is copied, not printed from the tree, so attributes, macros and comments stay. Naming the managed
+// form in a template makes a compiler instantiate it wherever it instantiates the kernel, and keeps one with
+// internal linkage from being thrown away. Line numbers of everything else stay, by #line.
+#include <clang/AST/Attr.h>
+#include <clang/AST/DeclTemplate.h>
+#include <clang/AST/TypeLoc.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rewriter/source/entry.h"
+#include "rewriter/source/rules.h"
+
+namespace smt::rewriter::source {
+
+using namespace clang;
+
+namespace {
+
+std::string refuse_place(SourceLocation place, const char* what, const Text& text) {
+    if (!text.here(place)) return "is defined in " + text.file(place) + ", and only the text itself is rewritten";
+    if (!text.spelled(place)) return fmt::format("its {} comes out of the macro {}", what, text.macro(place));
+    return "";
+}
+
+bool takes_launch(const FunctionDecl* kernel) {
+    if (kernel->getNumParams() == 0) return false;
+    const auto* record = kernel->getParamDecl(kernel->getNumParams() - 1)->getType()->getAsCXXRecordDecl();
+    return record && record->getQualifiedNameAsString() == "smt::Launch";
+}
+
+unsigned lines_in(const std::string& text) { return static_cast<unsigned>(std::count(text.begin(), text.end(), '\n')); }
+
+// The body's head in place of the kernel's, on as many lines.
+std::string body_head(const Managed& managed, const Entry& entry, const Text& text) {
+    const std::string parameters = entry.parameters(Parameters::kBody);
+    std::string head = entry.template_head() +
+                       fmt::format("__device__ __forceinline__ void {}{}(const uint3 blockIdx, const dim3 gridDim, "
+                                   "const ::smt::Launch& smt_launch{}{}){}",
+                                   entry.qualifier(), managed.body, parameters.empty() ? "" : ", ", parameters,
+                                   entry.tail());
+    const unsigned before = lines_in(text.piece(entry.begin, entry.open)), after = lines_in(head);
+    if (after < before) return head + std::string(before - after, '\n');
+    if (after > before) return head + fmt::format("\n#line {}\n", text.line(entry.open));
+    return head;
+}
+
+std::string managed_kernel(const Managed& managed, const Entry& entry) {
+    const std::string parameters = entry.parameters(Parameters::kManaged);
+    return entry.head("smt_" + entry.name()) +
+           fmt::format("({}{}::smt::Launch smt_launch){}{{\n"
+                       "    ::smt::{} smt_worker(smt_launch);\n"
+                       "    while (smt_worker.next())\n"
+                       "        {}{}(smt_worker.block(), smt_worker.grid(), smt_launch{});\n"
+                       "}}\n",
+                       parameters, parameters.empty() ? "" : ", ", entry.tail(),
+                       managed.shared ? "SharedWorker" : "Worker", managed.body, entry.template_arguments(),
+                       entry.arguments());
+}
+
+std::string own_kernel(const Managed& managed, const Entry& entry) {
+    std::string keep;
+    if (entry.is_template() || entry.is_internal()) {
+        const std::string name = "&smt_" + entry.name() + entry.template_arguments();
+        const std::string parameters = entry.parameters(Parameters::kManaged);
+        keep = managed.overloaded ? fmt::format("    (void)static_cast<void (*)({}{}::smt::Launch)>({});\n", parameters,
+                                                parameters.empty() ? "" : ", ", name)
+                                  : fmt::format("    (void){};\n", name);
+    }
+    return entry.head(entry.name()) +
+           fmt::format("({}){}{{\n{}{}    {}{}(blockIdx, gridDim, ::smt::Launch{{}}{});\n}}\n",
+                       entry.parameters(Parameters::kOwn), entry.tail(), keep,
+                       managed.shared ? "    ::smt::Original smt_original;\n" : "", managed.body,
+                       entry.template_arguments(), entry.arguments());
+}
+
+}  // namespace
+
+std::string refuse_entry(const KernelFacts& kernel, const Text& text) {
+    const FunctionDecl* definition = kernel.function->definition;
+    std::string reason = refuse_place(definition->getLocation(), "name", text);
+    if (!reason.empty()) return reason;
+    const auto* body = dyn_cast_or_null<CompoundStmt>(definition->getBody());
+    if (!body) return "its body is a try block";
+    reason = refuse_place(body->getLBracLoc(), "body", text);
+    if (reason.empty()) reason = refuse_place(body->getRBracLoc(), "body's end", text);
+    const FunctionTypeLoc type = definition->getFunctionTypeLoc();
+    if (reason.empty() && !type) reason = "is declared through a typedef";
+    if (reason.empty()) reason = refuse_place(type.getLParenLoc(), "parameter list", text);
+    if (reason.empty()) reason = refuse_place(type.getRParenLoc(), "parameter list", text);
+    if (!reason.empty()) return reason;
+    if (definition->getLexicalDeclContext()->isRecord()) return "is defined inside a class";
+    if (takes_launch(definition)) return "is in persistent form already";
+    for (const FunctionDecl* declaration : definition->redecls())
+        if (declaration->hasAttr<CUDAClusterDimsAttr>()) return "is launched in thread-block clusters (__cluster_dims__)";
+    return "";
+}
+
+void edit_entry(const Managed& managed, const Text& text, Edits& edits) {
+    const Entry entry(managed.facts->function->definition, text);
+    edits.replace(entry.begin, entry.open, body_head(managed, entry, text));
+    // What follows on the line of the closing brace keeps its line number.
+    unsigned after = entry.close + 1;
+    const std::string& all = text.all();
+    const unsigned end = static_cast<unsigned>(std::min(all.find('\n', after), all.size()));
+    int line = text.line(entry.close);
+    std::string gap = "\n";
+    if (all.find_first_not_of(" \t\r", after) >= end && end < all.size()) {
+        after = end + 1;
+        line += 1;
+        gap = "";
+    }
+    edits.insert(after, gap + managed_kernel(managed, entry) + own_kernel(managed, entry) + fmt::format("#line {}\n", line));
+}
+
+}  // namespace smt::rewriter::source
