@@ -71,7 +71,7 @@ void Service::submit(Source source, std::string image) {
     job->image = std::move(image);
     const uint64_t bytes = job->source.text.size() + job->image.size();
     std::unique_lock lock(mutex_);
-    if (leaving_ || jobs_.contains(job->identity)) return;
+    if (leaving_ || !worth_doing(job->identity)) return;
     if (queued_bytes_ + bytes > kMostQueuedBytes) {
         lock.unlock();
         return say_(fmt::format("source captured: {}: not compiled, too many sources wait", job->source.name));
@@ -81,6 +81,12 @@ void Service::submit(Source source, std::string image) {
     queue_.push_back(job);
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     work_.notify_one();
+}
+
+// With mutex_ held. What went wrong with the worker may go right the next time.
+bool Service::worth_doing(const std::string& identity) const {
+    auto known = jobs_.find(identity);
+    return known == jobs_.end() || (known->second->result && !known->second->result->lasting);
 }
 
 Service::Answer Service::wait(std::string_view image, std::chrono::milliseconds patience) {
@@ -166,13 +172,14 @@ void Service::finish(const JobPointer& job, Result result) {
     job->source = {};
     job->image = {};
     job->result = std::make_shared<const Result>(std::move(result));
-    finished_.push_back(job->identity);
+    finished_.push_back(job);
     finished_bytes_ += size_of(*job->result);
     while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes)) {
-        auto oldest = jobs_.find(finished_.front());
+        JobPointer oldest = finished_.front();
         finished_.pop_front();
-        finished_bytes_ -= size_of(*oldest->second->result);
-        jobs_.erase(oldest);
+        finished_bytes_ -= size_of(*oldest->result);
+        auto known = jobs_.find(oldest->identity);   // another one, where it was done again
+        if (known != jobs_.end() && known->second == oldest) jobs_.erase(known);
     }
 }
 

@@ -41,7 +41,7 @@ public:
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
-    // An image that was submitted already is not compiled again.
+    // An image that was submitted already is not compiled again, unless the worker failed.
     void submit(Source source, std::string image);
 
     enum class State { kUnknown, kPending, kDone };
@@ -64,6 +64,7 @@ private:
     };
     using JobPointer = std::shared_ptr<Job>;
 
+    bool worth_doing(const std::string& identity) const;
     void run();
     Result result_of(const Job& job, bool& from_cache);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
@@ -80,7 +81,7 @@ private:
     std::condition_variable work_, done_;
     std::unordered_map<std::string, JobPointer> jobs_;   // by identity
     std::deque<JobPointer> queue_;
-    std::deque<std::string> finished_;   // identities, oldest first
+    std::deque<JobPointer> finished_;   // oldest first
     uint64_t queued_bytes_ = 0;
     uint64_t finished_bytes_ = 0;
     bool leaving_ = false;

@@ -13,7 +13,8 @@
 namespace smt::runtime::server {
 
 Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf)
-    : device_(device), journal_(journal), device_printf_(device_printf), started_(journal::now_ns()) {
+    : device_(device), journal_(journal), device_printf_(device_printf), started_(journal::now_ns()),
+      compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }) {
     device_.attach(journal_);
     device_.driver().cuStreamCreateWithPriority(&probe_, CU_STREAM_NON_BLOCKING, 0);
 }

@@ -50,7 +50,7 @@ bool Session::live() {
     }
     server_.add(*this);
     write_journal(journal::Kind::kSessionOpened, program_);
-    answer_lanes();
+    answer_control();
     teardown();
     {
         std::lock_guard lock(mutex_);
@@ -184,6 +184,7 @@ CUresult Session::open() {
 
 void Session::teardown() {
     closing_.store(true);
+    captured_.notify_all();
     device_.leaving(*this);
     callbacks_.release();
     stop_lanes();

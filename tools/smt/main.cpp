@@ -10,7 +10,8 @@ namespace smt::tools {
 namespace {
 
 const Command* const kCommands[] = {&run_command,      &server_command, &log_command,
-                                    &coverage_command, &doctor_command, &bench_command};
+                                    &coverage_command, &doctor_command, &bench_command,
+                                    &cache_command};
 
 constexpr int kMisuseExit = 2;
 

@@ -60,13 +60,14 @@ CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                        ManagedVariables managed) {
+                        ManagedVariables managed, jit::ResultPointer compiled) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
     image->library = library;
     image->prints = prints;
     image->managed = std::move(managed);
+    image->compiled = std::move(compiled);
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
@@ -130,6 +131,8 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     entry->parameter_bytes = fresh.parameter_bytes;
     entry->registers = fresh.registers;
     entry->static_shared = fresh.static_shared;
+    entry->managed = fresh.managed;
+    entry->single = fresh.single;
     entry->journal_name = journal.name(name);
     entry->live.store(true);
     by_handle_[entry->function] = entry;
@@ -139,17 +142,29 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     return CUDA_SUCCESS;
 }
 
+CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const {
+    if (!image.library) return driver_.cuModuleGetFunction(function, image.module, name);
+    CUresult status = driver_.cuLibraryGetKernel(kernel, image.library, name);
+    return status == CUDA_SUCCESS ? driver_.cuKernelGetFunction(function, *kernel) : status;
+}
+
+void CodeTable::find_managed(const Image& image, const char* name, Kernel& kernel) const {
+    if (!image.compiled) return;
+    for (const jit::Kernel& form : image.compiled->kernels) {
+        if (form.symbol != name || form.managed.empty()) continue;
+        CUkernel unused = nullptr;
+        if (look_up(image, form.managed.c_str(), &kernel.managed, &unused) != CUDA_SUCCESS) kernel.managed = nullptr;
+        kernel.single = form.single;
+        return;
+    }
+}
+
 // Asks the driver about a kernel, loading it.
 CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) const {
     CUresult status = load(image);
+    if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
     if (status) return status;
-    if (image.library) {
-        status = driver_.cuLibraryGetKernel(&kernel.kernel, image.library, name);
-        if (status == CUDA_SUCCESS) status = driver_.cuKernelGetFunction(&kernel.function, kernel.kernel);
-    } else {
-        status = driver_.cuModuleGetFunction(&kernel.function, image.module, name);
-    }
-    if (status) return status;
+    find_managed(image, name, kernel);
     size_t offset = 0, bytes = 0;
     for (size_t i = 0; i < kMaxParameters; ++i) {
         if (driver_.cuFuncGetParamInfo(kernel.function, i, &offset, &bytes) != CUDA_SUCCESS) break;

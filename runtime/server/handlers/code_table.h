@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/jit/source.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/handlers/launch_times.h"
@@ -39,6 +40,8 @@ struct Kernel {
     uint32_t journal_name = 0;
     uint32_t registers = 0;
     uint32_t static_shared = 0;
+    CUfunction managed = nullptr;   // its managed form, in the same module; null: there is none
+    bool single = false;            // that form's workers run one block each (smt::kSingle)
     // What the rest reads.
     CUkernel kernel = nullptr;  // null for a module's function
     uint32_t image = 0;
@@ -52,6 +55,7 @@ struct Image {
     CUlibrary library = nullptr;
     bool prints = false;
     ManagedVariables managed;
+    jit::ResultPointer compiled;  // what this is the managed form of an image by; null: it is the program's own
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
@@ -72,7 +76,7 @@ public:
     CUresult library(uint32_t id, CUlibrary* library) const;
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                 ManagedVariables managed);
+                 ManagedVariables managed, jit::ResultPointer compiled = nullptr);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
@@ -103,6 +107,8 @@ private:
     Kernel* new_kernel();
     CUresult load(Image& image) const;   // with image.mutex held
     CUresult describe(Image& image, const char* name, Kernel& kernel) const;
+    CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
+    void find_managed(const Image& image, const char* name, Kernel& kernel) const;
     CUresult unload(Image& image);
 
     const DriverApi& driver_;
