@@ -4,6 +4,9 @@ import hashlib
 
 from table import resolvable
 
+# What libsmt.so exports beside the driver: interpose/capture/.
+CAPTURE = ["dlsym", "nvrtcAddNameExpression", "nvrtcCompileProgram", "nvrtcCreateProgram", "nvrtcDestroyProgram",
+           "nvrtcGetCUBIN", "nvrtcGetPTX"]
 BANNER = "// Generated from interpose/api/ by generate.py. Do not edit.\n"
 
 
@@ -98,7 +101,7 @@ def resolve(entries):
 
 
 def exports_map(entries):
-    symbols = sorted(s for e in entries for s in e.exports())
+    symbols = sorted(CAPTURE + [s for e in entries for s in e.exports()])
     return ("/* Generated from interpose/api/ by generate.py. Do not edit. */\n{\n    global:\n"
             + "".join(f"        {s};\n" for s in symbols) + "    local:\n        *;\n};\n")
 

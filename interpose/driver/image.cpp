@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interpose/capture/message.h"
 #include "interpose/driver/insist.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
@@ -74,7 +75,8 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
     uint64_t options_bytes = (uint64_t(jit.count()) + library_option_count) * sizeof(JitOption);
     RemoteCall call(Op::kModuleLoad, sizeof(ModuleLoad) + options_bytes);
     if (!call.open()) return call.status();
-    call.in(ModuleLoad{owner, jit.count(), library_option_count, jit.log_bytes(), jit.error_log_bytes(), 0});
+    call.in(ModuleLoad{owner, jit.count(), library_option_count, jit.log_bytes(), jit.error_log_bytes(),
+                       capture::shown()});
     call.in_bytes(jit.scalars(), jit.count() * sizeof(JitOption));
     call.in_bytes(library_options, library_option_count * sizeof(JitOption));
     CUresult status = call.wait();

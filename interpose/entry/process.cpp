@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "interpose/capture/message.h"
+#include "interpose/capture/programs.h"
 #include "interpose/entry/real_driver.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/lane.h"
@@ -51,6 +53,8 @@ void say(const char* why, bool goes_native) {
 
 void in_forked_child() {
     state_lock = PTHREAD_MUTEX_INITIALIZER;
+    capture::forget_programs_in_child();
+    capture::forget_messages_in_child();
     State was = state();
     if (was == State::kFresh || was == State::kNative) return;
     process_state.store(State::kForked, std::memory_order_relaxed);
@@ -105,6 +109,7 @@ CUresult connect_locked(CUdevice device) {
         session_header.store(reinterpret_cast<protocol::SessionHeader*>(opened.arena),
                              std::memory_order_release);
         process_state.store(State::kRemote, std::memory_order_release);
+        capture::show_waiting();
         return CUDA_SUCCESS;
     }
     bool goes_native = wants_native();

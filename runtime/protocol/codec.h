@@ -104,6 +104,9 @@ public:
         return from;
     }
 
+    // What was read makes no sense to the caller.
+    void reject() { good_ = false; }
+
     bool good() const { return good_; }
     size_t left() const { return size_ - used_; }
 

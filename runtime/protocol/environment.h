@@ -88,10 +88,44 @@ inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 // Default: 0 (`smt log` lists them). Client.
 inline constexpr const char* kReportUnsupported = "SMT_REPORT_UNSUPPORTED";
 
+// Whether the source that a program gives to NVRTC is shown to the server. 0 or 1. Default: 1. Client.
+inline constexpr const char* kCapture = "SMT_CAPTURE";
+
+// The compile worker's program. Path. Default: smt-compile beside smtd. Server.
+inline constexpr const char* kCompiler = "SMT_COMPILER";
+
+// Seconds that the worker may take for one source. 1 to 3600. Default: 60. Server.
+inline constexpr const char* kCompileSeconds = "SMT_COMPILE_SECONDS";
+inline constexpr long kCompileSecondsDefault = 60;
+inline constexpr long kCompileSecondsMax = 3600;
+
+// Its address space. Bytes, with an optional K, M, G or T; 0: no limit. Default: 4G. Server.
+inline constexpr const char* kCompileMemory = "SMT_COMPILE_MEMORY";
+inline constexpr unsigned long kCompileMemoryDefault = 4ul << 30;
+
+// Seconds that the load of an image waits for its source's compile, which began when the program took the image
+// out of NVRTC. 0 to 600. Default: 10. Server.
+inline constexpr const char* kCompileWait = "SMT_COMPILE_WAIT";
+inline constexpr long kCompileWaitDefault = 10;
+inline constexpr long kCompileWaitMax = 600;
+
+// The NVRTC that the worker loads. Path. Default: libnvrtc.so.13 in $CUDA_HOME, in the toolkit that smt was built
+// with, in /usr/local/cuda, or as the loader finds it. Worker.
+inline constexpr const char* kNvrtc = "SMT_NVRTC";
+
+// Where what the worker made is kept. Path. Default: $XDG_CACHE_HOME/smt, else $HOME/.cache/smt. Server, tools.
+inline constexpr const char* kCacheDir = "SMT_CACHE_DIR";
+
+// How much of it. Bytes, with an optional K, M, G or T; 0: nothing. Default: 1G. Server.
+inline constexpr const char* kCacheSize = "SMT_CACHE_SIZE";
+inline constexpr unsigned long kCacheSizeDefault = 1ul << 30;
+
 // Not ours, read for the defaults above.
 inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
+inline constexpr const char* kXdgCacheHome = "XDG_CACHE_HOME";
+inline constexpr const char* kHome = "HOME";
 
-// Not ours: what the command `smt` reads or sets for the programs it starts or examines.
+// Not ours: what the command `smt` and the server read, or set for the programs they start or examine.
 inline constexpr const char* kPreload = "LD_PRELOAD";
 inline constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 inline constexpr const char* kPath = "PATH";

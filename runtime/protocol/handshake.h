@@ -1,11 +1,22 @@
 // Messages on the control socket (SOCK_SEQPACKET, one struct a packet).
 //
-//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened }
+//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened | Captured }
 //
 // The socket stays open for as long as the client lives: its end of file is how the server learns
 // that a client died, and how a client learns that the server did. Welcome carries the arena's
 // file descriptor (SCM_RIGHTS). If the client cannot map the proposed addresses it answers
 // Mapped{ok = 0} and the server proposes others, kMappingAttempts times.
+//
+// Captured says that the program took an image out of NVRTC, and is not answered. It carries a file
+// descriptor too, of a memory file with what the image was made of:
+//
+//   captured := string directory, string name, string text, list headers (name, text, name, text ...),
+//               list options, list name_expressions, array image
+//   list     := u64 count, { string }
+//
+// Strings and arrays are those of codec.h; `directory` is the one that relative paths in the options
+// are meant from. The server may be slower to read these than the program is to load the image, so
+// ModuleLoad says how many were sent.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +38,7 @@ enum class ControlKind : uint32_t {
     kStatus = 6,       // from `smt server status`: answered with StatusReply, then closed
     kStop = 7,         // from `smt server stop`: answered with StatusReply, then the server leaves
     kStatusReply = 8,
+    kCaptured = 9,
 };
 
 struct Hello {
@@ -79,6 +91,14 @@ struct LaneOpened {
     uint64_t offset = 0;                   // of the LaneHeader in the arena
 };
 static_assert(sizeof(LaneOpened) == 24);
+
+struct Captured {
+    ControlKind kind = ControlKind::kCaptured;
+    uint32_t reserved = 0;
+    uint64_t bytes = 0;                    // of the file; more than kMostCapturedBytes is not read
+};
+static_assert(sizeof(Captured) == 16);
+inline constexpr uint64_t kMostCapturedBytes = 64ull << 20;
 
 struct StatusRequest {
     ControlKind kind = ControlKind::kStatus;

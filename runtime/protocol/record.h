@@ -187,7 +187,7 @@ struct ModuleLoad {             // the image is what was uploaded last on this l
     uint32_t library_option_count;  // then that many again
     uint32_t log_bytes;         // capacity wanted for the info log, then the error log
     uint32_t error_log_bytes;
-    uint32_t reserved;
+    uint32_t captures;          // Captured messages that the program sent before
 };
 struct JitOption { uint32_t option; uint32_t reserved; uint64_t value; };
 struct Loaded { uint32_t object; uint32_t log_bytes; uint32_t error_log_bytes; float wall_time_ms; };

@@ -18,7 +18,8 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
       journal_(journal),
       device_printf_(device_printf),
       dispatcher_(device, journal, std::move(policy), maps),
-      started_(journal::now_ns()) {
+      started_(journal::now_ns()),
+      compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }) {
     device_.attach(journal_);
     device_.driver().cuStreamCreateWithPriority(&probe_, CU_STREAM_NON_BLOCKING, 0);
 }

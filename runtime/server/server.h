@@ -1,5 +1,5 @@
-// What the sessions of one server share: the device, the journal, the plan of addresses, the
-// fault that ended the context, and the figures `smt server status` prints.
+// What the sessions of one server share: the device, the journal, the plan of addresses, the compile
+// service, the fault that ended the context, and the figures `smt server status` prints.
 //
 // Any thread. mutex_ guards the list of sessions; nothing that can block is called under it.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/dispatcher.h"
+#include "runtime/jit/service.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
@@ -36,6 +37,7 @@ public:
     DevicePrintf& device_printf() { return device_printf_; }
     AddressPlan& addresses() { return addresses_; }
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
+    jit::Service& compiler() { return compiler_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
     void note(const std::string& line, const Session* of = nullptr);
@@ -75,6 +77,8 @@ private:
     mutable std::mutex mutex_;
     std::vector<Session*> sessions_;
     std::vector<std::unique_ptr<Session>> kept_;
+
+    jit::Service compiler_;   // says what it does with note(), so it goes first
 };
 
 }  // namespace smt::runtime::server

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
@@ -96,7 +97,7 @@ void Session::stop(const std::string& why) {
         std::lock_guard lock(mutex_);
         if (end_.empty()) end_ = why;
     }
-    shutdown(socket_, SHUT_RDWR);   // answer_lanes() sees the end of the socket
+    shutdown(socket_, SHUT_RDWR);   // answer_control() sees the end of the socket
 }
 
 void Session::end_because(const std::string& why) {
@@ -130,18 +131,37 @@ std::shared_ptr<Lane> Session::lane(uint32_t index) const {
     return index < lanes_.size() ? lanes_[index] : nullptr;
 }
 
-void Session::answer_lanes() {
-    protocol::OpenLane request;
-    while (true) {
-        ssize_t got = recv(socket_, &request, sizeof request, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return;
-        if (got != sizeof request || request.kind != protocol::ControlKind::kOpenLane) {
+void Session::answer_control() {
+    ControlMessage message;
+    while (message.receive(socket_)) {
+        if (message.as<protocol::OpenLane>(protocol::ControlKind::kOpenLane)) {
+            if (!answer_open_lane()) return;
+        } else if (auto captured = message.as<protocol::Captured>(protocol::ControlKind::kCaptured)) {
+            take_captured(message.file(), captured->bytes);
+        } else {
             return end_because("it sent a control message that is not one");
         }
-        protocol::LaneOpened answer = open_lane();
-        if (send(socket_, &answer, sizeof answer, MSG_NOSIGNAL) != sizeof answer) return;
     }
+}
+
+bool Session::answer_open_lane() {
+    protocol::LaneOpened answer = open_lane();
+    return send(socket_, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
+}
+
+void Session::take_captured(int file, uint64_t bytes) {
+    const std::string problem = submit_captured(server_.compiler(), file, bytes);
+    if (!problem.empty()) note("what it compiled cannot be used: " + problem);
+    {
+        std::lock_guard lock(mutex_);
+        ++captures_;
+    }
+    captured_.notify_all();
+}
+
+void Session::await_captures(uint32_t count, std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    captured_.wait_for(lock, patience, [&] { return captures_ >= count || closing(); });
 }
 
 protocol::LaneOpened Session::open_lane() {

@@ -1,7 +1,7 @@
 // One client: its arena, its device range, its objects and its lanes.
 //
-// serve() is the life of a session, on a thread of its own: handshake, lanes on request, and, when
-// the control socket ends, however the client went, teardown:
+// serve() is the life of a session, on a thread of its own: handshake, lanes and captured sources as they
+// come, and, when the control socket ends, however the client went, teardown:
 //
 //   lanes stop -> host functions released -> work synchronised -> handles, in HandleKind's order
 //   -> events, streams -> code -> device memory -> arena
@@ -10,6 +10,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -90,6 +92,8 @@ public:
     void note(const std::string& line);        // to the journal and the log
     void count_unsupported(const char* function);
     std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
+    // Waits until that many images of NVRTC were shown (protocol::Captured), for `patience` at most.
+    void await_captures(uint32_t count, std::chrono::milliseconds patience);
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
 
@@ -107,7 +111,9 @@ private:
     void leave_place();
     CUresult open();                                 // after the client mapped both
     bool send_welcome(protocol::WelcomeStatus status, const std::string& why);
-    void answer_lanes();
+    void answer_control();
+    bool answer_open_lane();                         // false: the client is gone
+    void take_captured(int file, uint64_t bytes);
     protocol::LaneOpened open_lane();
     void teardown();
     void stop_lanes();
@@ -152,6 +158,8 @@ private:
     std::unordered_map<std::string, uint64_t> unsupported_;
     std::string end_;                          // how it ended, for the journal
     bool memory_open_ = false;                 // device_bytes() may ask memory_
+    uint32_t captures_ = 0;
+    std::condition_variable captured_;         // captures_
 };
 
 }  // namespace smt::runtime::server

@@ -50,7 +50,7 @@ bool Session::live() {
     }
     server_.add(*this);
     write_journal(journal::Kind::kSessionOpened, program_);
-    answer_lanes();
+    answer_control();
     teardown();
     {
         std::lock_guard lock(mutex_);
@@ -185,6 +185,7 @@ CUresult Session::open() {
 
 void Session::teardown() {
     closing_.store(true);
+    captured_.notify_all();
     device_.leaving(*this);
     callbacks_.release();
     streams_.abandon();

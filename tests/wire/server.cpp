@@ -34,6 +34,8 @@ TestServer& TestServer::get() {
 
 TestServer::TestServer() {
     setenv(environment::kDriver, SMT_TEST_DRIVER, 1);
+    setenv(environment::kCacheSize, "0", 1);
+    setenv(environment::kCompiler, "/nowhere/smt-compile", 1);
     setenv("SMT_FAKE_MEMORY", "67108864", 0);
     setenv("SMT_FAKE_STRICT", "1", 1);
     std::string error;
@@ -132,6 +134,24 @@ TestLane TestSession::open_lane() {
         give_up("a lane is opened");
     }
     return TestLane(base_ + opened.offset, opened.lane);
+}
+
+void TestSession::send_control(const void* packet, size_t bytes, int file) {
+    iovec part{const_cast<void*>(packet), bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (file >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        cmsghdr* header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(header), &file, sizeof file);
+    }
+    if (sendmsg(socket_, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes)) give_up("the server listens");
 }
 
 bool TestSession::hung_up() const {

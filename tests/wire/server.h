@@ -87,6 +87,7 @@ public:
     ~TestSession();
     runtime::server::Session& session() { return *session_; }
     TestLane open_lane();
+    void send_control(const void* packet, size_t bytes, int file);   // file -1: none goes with it
     bool hung_up() const;       // the server ended it
     void await_end() const;     // until it does
     void leave();               // the client dies; returns when the server has freed everything

@@ -63,13 +63,14 @@ CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                        ManagedVariables managed) {
+                        ManagedVariables managed, jit::ResultPointer compiled) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
     image->library = library;
     image->prints = prints;
     image->managed = std::move(managed);
+    image->compiled = std::move(compiled);
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
@@ -146,16 +147,16 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     return CUDA_SUCCESS;
 }
 
+CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const {
+    if (!image.library) return driver_.cuModuleGetFunction(function, image.module, name);
+    CUresult status = driver_.cuLibraryGetKernel(kernel, image.library, name);
+    return status == CUDA_SUCCESS ? driver_.cuKernelGetFunction(function, *kernel) : status;
+}
+
 // Asks the driver about a kernel, loading it.
 CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) const {
     CUresult status = load(image);
-    if (status) return status;
-    if (image.library) {
-        status = driver_.cuLibraryGetKernel(&kernel.kernel, image.library, name);
-        if (status == CUDA_SUCCESS) status = driver_.cuKernelGetFunction(&kernel.function, kernel.kernel);
-    } else {
-        status = driver_.cuModuleGetFunction(&kernel.function, image.module, name);
-    }
+    if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
     if (status) return status;
     size_t offset = 0, bytes = 0;
     for (size_t i = 0; i < kMaxParameters; ++i) {
@@ -173,20 +174,31 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) con
     return CUDA_SUCCESS;
 }
 
-// The kernel's managed form, if its image has one: its parameters and smt::Launch behind them.
-void CodeTable::find_managed(Image& image, const char* name, Kernel& kernel) const {
-    for (bool single : {false, true}) {
-        const std::string symbol = dispatch::managed_symbol(name, single);
-        CUfunction function = nullptr;
-        if (symbol.empty() || driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS) continue;
-        size_t offset = 0, bytes = 0;
-        if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS) return;
-        if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return;
-        kernel.managed.function = function;
-        kernel.managed.launch_offset = static_cast<uint32_t>(offset);
-        kernel.managed.single = single;
+// The kernel's managed form, if its image has one. Where we made the image its report names it; a program
+// that was built with managed forms tells by their names.
+void CodeTable::find_managed(const Image& image, const char* name, Kernel& kernel) const {
+    if (!image.compiled) {
+        for (bool single : {false, true}) {
+            if (take_managed(image, dispatch::managed_symbol(name, single), single, kernel)) return;
+        }
         return;
     }
+    for (const jit::Kernel& form : image.compiled->kernels) {
+        if (form.symbol == name) take_managed(image, form.managed, form.single, kernel);
+    }
+}
+
+// Its parameters are the kernel's own, and smt::Launch behind them.
+bool CodeTable::take_managed(const Image& image, const std::string& symbol, bool single, Kernel& kernel) const {
+    CUfunction function = nullptr;
+    size_t offset = 0, bytes = 0;
+    if (symbol.empty() || driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS) return false;
+    if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS) return false;
+    if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return false;
+    kernel.managed.function = function;
+    kernel.managed.launch_offset = static_cast<uint32_t>(offset);
+    kernel.managed.single = single;
+    return true;
 }
 
 Kernel* CodeTable::find(CUfunction function, CUkernel kernel) const {

@@ -20,6 +20,7 @@
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/work.h"
+#include "runtime/jit/source.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/handlers/launch_times.h"
@@ -54,6 +55,7 @@ struct Image {
     CUlibrary library = nullptr;
     bool prints = false;
     ManagedVariables managed;
+    jit::ResultPointer compiled;  // what this is the managed form of an image by; null: it is the program's own
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
@@ -74,7 +76,7 @@ public:
     CUresult library(uint32_t id, CUlibrary* library) const;
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                 ManagedVariables managed);
+                 ManagedVariables managed, jit::ResultPointer compiled = nullptr);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
@@ -105,7 +107,9 @@ private:
     Kernel* new_kernel();
     CUresult load(Image& image) const;   // with image.mutex held
     CUresult describe(Image& image, const char* name, Kernel& kernel) const;
-    void find_managed(Image& image, const char* name, Kernel& kernel) const;
+    CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
+    void find_managed(const Image& image, const char* name, Kernel& kernel) const;
+    bool take_managed(const Image& image, const std::string& symbol, bool single, Kernel& kernel) const;
     CUresult unload(Image& image);
 
     const DriverApi& driver_;

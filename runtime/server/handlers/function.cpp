@@ -1,4 +1,5 @@
 // Kernels and variables of images: finding them and telling about them.
+#include <algorithm>
 #include <vector>
 
 #include "runtime/server/handlers/code_table.h"
@@ -45,6 +46,15 @@ CUresult library_names(const DriverApi& driver, CUlibrary library, std::vector<c
     return CUDA_SUCCESS;
 }
 
+// The program did not write the managed forms.
+void drop_managed(const Image& image, std::vector<const char*>& names) {
+    if (!image.compiled) return;
+    std::erase_if(names, [&](const char* name) {
+        return std::any_of(image.compiled->kernels.begin(), image.compiled->kernels.end(),
+                           [&](const jit::Kernel& kernel) { return kernel.managed == name; });
+    });
+}
+
 }  // namespace
 
 CUresult handle_get_function(Call& call) {
@@ -76,6 +86,7 @@ CUresult handle_enumerate_functions(Call& call) {
     CUresult status = image->library ? library_names(call.driver, image->library, names)
                                      : module_names(call.driver, image->module, names);
     if (status) return status;
+    drop_managed(*image, names);
     std::string text;
     for (const char* name : names) {
         size_t bytes = std::char_traits<char>::length(name) + 1;

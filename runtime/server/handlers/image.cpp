@@ -1,4 +1,7 @@
 // Images: their way from the client into a buffer of the lane, and into the driver.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -7,6 +10,7 @@
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/jit_options.h"
+#include "runtime/server/handlers/managed_image.h"
 #include "runtime/server/handlers/tenant_ranges.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/session.h"
@@ -75,13 +79,12 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
     return CUDA_SUCCESS;
 }
 
-CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
-    std::vector<char> image = std::move(call.lane.upload());
-    call.lane.upload().clear();
-    std::string_view bytes(image.data(), image.size());
-    if (!complete(bytes)) return CUDA_ERROR_INVALID_IMAGE;
+// `compiled`: what the image is the managed form of; null: it is the program's own.
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOptions& jit,
+                    jit::ResultPointer compiled, uint32_t* object) {
     // A device that knows whose kernel prints needs no turns.
-    bool prints = !call.session.device().properties().keeps_sessions_apart && may_print(bytes);
+    bool prints = !call.session.device().properties().keeps_sessions_apart &&
+                  may_print(std::string_view(image.data(), image.size()));
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed;
     uint64_t variables = 0;
@@ -96,23 +99,43 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     }
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
-    CUresult status = load(call.driver, request.owner, image.data(), jit, &module, &library);
+    CUresult status = load(call.driver, owner, image.data(), jit, &module, &library);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
         TenantRanges::trim_all();
-        status = load(call.driver, request.owner, image.data(), jit, &module, &library);
+        status = load(call.driver, owner, image.data(), jit, &module, &library);
     }
     if (placed) {
         call.session.device().place_managed(nullptr);
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(request.owner, module, library, prints, std::move(managed));
+        *object = call.session.code().add(owner, module, library, prints, std::move(managed), std::move(compiled));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (variables) call.session.arena().free_host(variables);
     return status;
+}
+
+// In managed form where there is one. It has all that the image has, so it stands in its place.
+CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
+    std::vector<char> image = std::move(call.lane.upload());
+    call.lane.upload().clear();
+    std::string_view bytes(image.data(), image.size());
+    if (!complete(bytes)) return CUDA_ERROR_INVALID_IMAGE;
+    if (jit::ResultPointer compiled = find_managed(call, bytes, request.captures)) {
+        std::vector<char> form(compiled->image.begin(), compiled->image.end());
+        CUresult status = load_bytes(call, request.owner, std::move(form), jit, compiled, object);
+        call.session.note(status == CUDA_SUCCESS
+                              ? fmt::format("an image is loaded in managed form ({} kernels)",
+                                            std::count_if(compiled->kernels.begin(), compiled->kernels.end(),
+                                                          [](const jit::Kernel& kernel) { return !kernel.managed.empty(); }))
+                              : fmt::format("an image is loaded as the program made it: its managed form is error {} of the driver",
+                                            static_cast<int>(status)));
+        if (status == CUDA_SUCCESS) return status;
+    }
+    return load_bytes(call, request.owner, std::move(image), jit, nullptr, object);
 }
 
 }  // namespace

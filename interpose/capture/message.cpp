@@ -1,0 +1,100 @@
+#include "interpose/capture/message.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "interpose/entry/process.h"
+
+namespace smt::interpose::capture {
+
+using protocol::Captured;
+
+namespace {
+
+constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+constinit Bytes waiting[kMostWaiting]{};
+constinit int waiting_count = 0;
+constinit uint64_t waiting_bytes = 0;
+constinit std::atomic<uint32_t> sent{0};
+
+bool write_all(int file, const char* data, uint64_t bytes) {
+    while (bytes) {
+        ssize_t written = write(file, data, bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        data += written;
+        bytes -= static_cast<uint64_t>(written);
+    }
+    return true;
+}
+
+bool send_with_file(int file, uint64_t bytes) {
+    Captured packet;
+    packet.bytes = bytes;
+    iovec part{&packet, sizeof packet};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &file, sizeof file);
+    ssize_t done;
+    do done = sendmsg(control_socket(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (done < 0 && errno == EINTR);
+    return done == static_cast<ssize_t>(sizeof packet);
+}
+
+// A server that is too busy to take it is not told.
+void send_locked(Bytes& message) {
+    int file = memfd_create("smt-captured", MFD_CLOEXEC);
+    if (file >= 0 && write_all(file, message.data, message.size) && send_with_file(file, message.size)) {
+        sent.fetch_add(1, std::memory_order_release);
+    }
+    if (file >= 0) close(file);
+    message.release();
+}
+
+}  // namespace
+
+void show(Bytes& message) {
+    pthread_mutex_lock(&lock);
+    const State now = state();
+    if (now == State::kRemote) {
+        send_locked(message);
+    } else if ((now == State::kFresh || now == State::kLocal) && waiting_count < kMostWaiting &&
+               message.size <= protocol::kMostCapturedBytes - waiting_bytes) {
+        waiting_bytes += message.size;
+        waiting[waiting_count++] = message;
+    } else {
+        message.release();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void show_waiting() {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < waiting_count; ++i) send_locked(waiting[i]);
+    waiting_count = 0;
+    waiting_bytes = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+uint32_t shown() { return sent.load(std::memory_order_acquire); }
+
+void forget_messages_in_child() {
+    lock = PTHREAD_MUTEX_INITIALIZER;
+    waiting_count = 0;
+    waiting_bytes = 0;
+}
+
+}  // namespace smt::interpose::capture

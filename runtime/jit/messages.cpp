@@ -1,0 +1,201 @@
+#include "runtime/jit/messages.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace smt::runtime::jit {
+
+using protocol::Reader;
+
+namespace {
+
+// What protocol::Writer writes, into a string that grows.
+class Packer {
+public:
+    template <typename T>
+    void scalar(T value) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        raw(&value, sizeof value);
+    }
+    void array(std::string_view bytes) {
+        scalar<uint64_t>(bytes.size());
+        raw(bytes.data(), bytes.size());
+    }
+    void string(const std::string& text) {
+        scalar<uint64_t>(text.size() + 1);
+        raw(text.c_str(), text.size() + 1);
+    }
+    void list(const std::vector<std::string>& texts) {
+        scalar<uint64_t>(texts.size());
+        for (const std::string& text : texts) string(text);
+    }
+    std::string take() { return std::move(bytes_); }
+
+private:
+    void raw(const void* from, size_t count) {
+        bytes_.append(static_cast<const char*>(from), count);
+        bytes_.append((8 - count % 8) % 8, '\0');
+    }
+    std::string bytes_;
+};
+
+void pack(Packer& to, const Source& source) {
+    to.string(source.name);
+    to.string(source.text);
+    to.scalar<uint64_t>(2 * source.headers.size());
+    for (const auto& [name, text] : source.headers) to.string(name), to.string(text);
+    to.list(source.options);
+    to.list(source.name_expressions);
+}
+
+template <typename T>
+std::optional<T> if_whole(const Reader& reader, T value) {
+    if (!reader.good() || reader.left() != 0) return std::nullopt;
+    return value;
+}
+
+bool send_all(int descriptor, const void* data, size_t bytes) {
+    const char* at = static_cast<const char*>(data);
+    while (bytes) {
+        ssize_t sent = send(descriptor, at, bytes, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) return false;
+        at += sent;
+        bytes -= static_cast<size_t>(sent);
+    }
+    return true;
+}
+
+bool receive_all(int descriptor, void* data, size_t bytes) {
+    char* at = static_cast<char*>(data);
+    while (bytes) {
+        ssize_t got = recv(descriptor, at, bytes, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        at += got;
+        bytes -= static_cast<size_t>(got);
+    }
+    return true;
+}
+
+}  // namespace
+
+std::string read_string(Reader& reader) {
+    const char* text = reader.string();
+    return text ? text : "";
+}
+
+std::vector<std::string> read_list(Reader& reader) {
+    std::vector<std::string> texts;
+    uint64_t count = reader.scalar<uint64_t>();
+    if (count > kMostItems) reader.reject();
+    for (uint64_t i = 0; i < count && reader.good(); ++i) texts.push_back(read_string(reader));
+    return texts;
+}
+
+Source read_source(Reader& reader) {
+    Source source;
+    source.name = read_string(reader);
+    source.text = read_string(reader);
+    std::vector<std::string> headers = read_list(reader);
+    if (headers.size() % 2 != 0) reader.reject();
+    for (size_t i = 0; i + 1 < headers.size(); i += 2) {
+        source.headers.emplace_back(std::move(headers[i]), std::move(headers[i + 1]));
+    }
+    source.options = read_list(reader);
+    source.name_expressions = read_list(reader);
+    return source;
+}
+
+std::string encode(const Ready& ready) {
+    Packer to;
+    to.string(ready.nvrtc);
+    to.string(ready.problem);
+    return to.take();
+}
+
+std::string encode(const Order& order) {
+    Packer to;
+    to.scalar(order.form);
+    to.string(order.architecture);
+    pack(to, order.source);
+    return to.take();
+}
+
+std::string encode(const Result& result) {
+    Packer to;
+    to.array(result.image);
+    to.scalar<uint64_t>(result.kernels.size());
+    for (const Kernel& kernel : result.kernels) {
+        to.string(kernel.name);
+        to.string(kernel.symbol);
+        to.string(kernel.managed);
+        to.string(kernel.reason);
+        to.scalar<uint32_t>(kernel.single);
+    }
+    to.string(result.reason);
+    to.string(result.log);
+    to.scalar<uint32_t>(result.lasting);
+    return to.take();
+}
+
+std::optional<Ready> decode_ready(std::string_view bytes) {
+    Reader reader(bytes.data(), bytes.size());
+    Ready ready;
+    ready.nvrtc = read_string(reader);
+    ready.problem = read_string(reader);
+    return if_whole(reader, std::move(ready));
+}
+
+std::optional<Order> decode_order(std::string_view bytes) {
+    Reader reader(bytes.data(), bytes.size());
+    Order order;
+    order.form = reader.scalar<Form>();
+    if (order.form != Form::kPtx && order.form != Form::kCubin) return std::nullopt;
+    order.architecture = read_string(reader);
+    order.source = read_source(reader);
+    return if_whole(reader, std::move(order));
+}
+
+std::optional<Result> decode_result(std::string_view bytes) {
+    Reader reader(bytes.data(), bytes.size());
+    Result result;
+    uint64_t count = 0;
+    if (const char* image = reader.array<char>(count)) result.image.assign(image, count);
+    count = reader.scalar<uint64_t>();
+    if (count > kMostItems) return std::nullopt;
+    for (uint64_t i = 0; i < count && reader.good(); ++i) {
+        Kernel kernel;
+        kernel.name = read_string(reader);
+        kernel.symbol = read_string(reader);
+        kernel.managed = read_string(reader);
+        kernel.reason = read_string(reader);
+        kernel.single = reader.scalar<uint32_t>() != 0;
+        result.kernels.push_back(std::move(kernel));
+    }
+    result.reason = read_string(reader);
+    result.log = read_string(reader);
+    result.lasting = reader.scalar<uint32_t>() != 0;
+    return if_whole(reader, std::move(result));
+}
+
+bool write_message(int descriptor, Message message, std::string_view bytes) {
+    Head head;
+    head.message = message;
+    head.bytes = bytes.size();
+    return send_all(descriptor, &head, sizeof head) && send_all(descriptor, bytes.data(), bytes.size());
+}
+
+std::optional<std::string> read_message(int descriptor, Message expected) {
+    Head head;
+    if (!receive_all(descriptor, &head, sizeof head)) return std::nullopt;
+    if (head.magic != Head::kMagic || head.message != expected || head.bytes > kMostBytes) return std::nullopt;
+    std::string bytes(head.bytes, '\0');
+    if (!receive_all(descriptor, bytes.data(), bytes.size())) return std::nullopt;
+    return bytes;
+}
+
+}  // namespace smt::runtime::jit

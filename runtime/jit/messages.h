@@ -1,0 +1,61 @@
+// Bytes between smtd and its compile worker, and in the cache.
+//
+//   worker -> smtd   Head{kReady},  ready  := string nvrtc, string problem
+//   smtd -> worker   Head{kOrder},  order  := u32 form, string architecture, source
+//   worker -> smtd   Head{kResult}, result := array image, u64 count, { kernel }, string reason, string log,
+//                                             u32 lasting
+//   kernel := string name, string symbol, string managed, string reason, u32 single
+//   source := string name, string text, list headers (name, text, name, text ...), list options,
+//             list name_expressions
+//   list   := u64 count, { string }
+//
+// Scalars, strings and arrays are those of runtime/protocol/codec.h. A reader trusts nothing: sizes are
+// checked against what is there, and the bytes of a Head against kMostBytes before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/jit/source.h"
+#include "runtime/protocol/codec.h"
+
+namespace smt::runtime::jit {
+
+enum class Message : uint32_t { kReady = 1, kOrder = 2, kResult = 3 };
+
+struct Head {
+    uint64_t magic = kMagic;
+    Message message = Message::kReady;
+    uint32_t reserved = 0;
+    uint64_t bytes = 0;   // that follow
+    static constexpr uint64_t kMagic = 0x31544a2d544d53;   // "SMT-JT1"
+};
+static_assert(sizeof(Head) == 24);
+
+inline constexpr uint64_t kMostBytes = 256ull << 20;
+inline constexpr uint64_t kMostItems = 1u << 16;   // of any list
+
+struct Ready {
+    std::string nvrtc;     // its version, "13.0"
+    std::string problem;   // why there is none
+};
+
+std::string encode(const Ready& ready);
+std::string encode(const Order& order);
+std::string encode(const Result& result);
+std::optional<Ready> decode_ready(std::string_view bytes);
+std::optional<Order> decode_order(std::string_view bytes);
+std::optional<Result> decode_result(std::string_view bytes);
+
+// A source inside another message; reader.good() tells whether it was one.
+Source read_source(protocol::Reader& reader);
+std::string read_string(protocol::Reader& reader);
+std::vector<std::string> read_list(protocol::Reader& reader);
+
+// One whole message, on a blocking descriptor. False: the other end is gone.
+bool write_message(int descriptor, Message message, std::string_view bytes);
+std::optional<std::string> read_message(int descriptor, Message expected);
+
+}  // namespace smt::runtime::jit

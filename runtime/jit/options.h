@@ -1,0 +1,21 @@
+// A program's NVRTC options, as the compile worker may use them: folders absolute, since it runs elsewhere,
+// and without those that write files or change what is made.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace smt::runtime::jit {
+
+struct Options {
+    std::vector<std::string> kept;
+    std::string refusal;   // why this source cannot be compiled as a whole; empty: it can
+};
+
+// `directory`: the one that the program compiled in.
+Options prepare_options(const std::vector<std::string>& options, const std::string& directory);
+
+// Whether it says for which architecture to compile.
+bool is_architecture(const std::string& option);
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,200 @@
+#include "runtime/jit/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/jit/digest.h"
+#include "runtime/jit/exports.h"
+#include "runtime/jit/form.gen.h"
+#include "runtime/jit/messages.h"
+
+namespace smt::runtime::jit {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::string_view kElf = "\177ELF";
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+constexpr uint64_t kMostImageBytes = 64ull << 20;     // of an image that is looked up
+constexpr uint64_t kMostQueuedBytes = 256ull << 20;   // beyond, sources are turned away
+constexpr uint64_t kMostFinishedBytes = 256ull << 20; // beyond, the oldest results are on disk only
+constexpr size_t kMostFinished = 4096;
+
+Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
+
+// A text's final NULs are no part of it: callers differ in whether they count them.
+std::string_view content(std::string_view image) {
+    if (form_of(image) == Form::kPtx) {
+        while (!image.empty() && image.back() == '\0') image.remove_suffix(1);
+    }
+    return image;
+}
+
+std::string identity_of(std::string_view image) { return digest({"image", content(image)}); }
+std::string index_key(const std::string& identity) { return digest({"index", kFormVersion, identity}); }
+
+uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
+
+}  // namespace
+
+Service::Service(Settings settings, Say say)
+    : settings_(std::move(settings)),
+      say_(std::move(say)),
+      cache_(settings_.cache_folder, settings_.cache_bytes, say_),
+      compiler_(settings_) {}
+
+Service::~Service() {
+    {
+        std::lock_guard lock(mutex_);
+        leaving_ = true;
+    }
+    compiler_.interrupt();
+    work_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+bool Service::may_be_known(std::string_view image) {
+    uint32_t magic = 0;
+    if (image.size() > kMostImageBytes || image.size() < sizeof magic) return false;
+    std::copy_n(image.data(), sizeof magic, reinterpret_cast<char*>(&magic));
+    return magic != kFatbinMagic;
+}
+
+void Service::submit(Source source, std::string image) {
+    if (!may_be_known(image)) return;
+    auto job = std::make_shared<Job>();
+    job->identity = identity_of(image);
+    job->source = std::move(source);
+    job->image = std::move(image);
+    const uint64_t bytes = job->source.text.size() + job->image.size();
+    std::unique_lock lock(mutex_);
+    if (leaving_ || !worth_doing(job->identity)) return;
+    if (queued_bytes_ + bytes > kMostQueuedBytes) {
+        lock.unlock();
+        return say_(fmt::format("source captured: {}: not compiled, too many sources wait", job->source.name));
+    }
+    queued_bytes_ += bytes;
+    jobs_[job->identity] = job;
+    queue_.push_back(job);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    work_.notify_one();
+}
+
+// With mutex_ held. What went wrong with the worker may go right the next time.
+bool Service::worth_doing(const std::string& identity) const {
+    auto known = jobs_.find(identity);
+    return known == jobs_.end() || (known->second->result && !known->second->result->lasting);
+}
+
+Service::Answer Service::wait(std::string_view image, std::chrono::milliseconds patience) {
+    if (!may_be_known(image)) return {};
+    const std::string identity = identity_of(image);
+    {
+        std::unique_lock lock(mutex_);
+        if (auto known = jobs_.find(identity); known != jobs_.end()) {
+            JobPointer job = known->second;
+            done_.wait_for(lock, patience, [&] { return job->result || leaving_; });
+            return {job->result ? State::kDone : State::kPending, job->result};
+        }
+    }
+    ResultPointer kept = from_index(identity);
+    return {kept ? State::kDone : State::kUnknown, kept};
+}
+
+ResultPointer Service::from_index(const std::string& identity) {
+    std::optional<std::string> key = cache_.load(index_key(identity));
+    std::optional<std::string> bytes = key ? cache_.load(*key) : std::nullopt;
+    std::optional<Result> result = bytes ? decode_result(*bytes) : std::nullopt;
+    if (!result) return nullptr;
+    auto job = std::make_shared<Job>();
+    job->identity = identity;
+    std::lock_guard lock(mutex_);
+    if (auto known = jobs_.find(identity); known != jobs_.end()) return known->second->result;   // meanwhile
+    jobs_[identity] = job;
+    finish(job, std::move(*result));
+    return job->result;
+}
+
+void Service::run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        work_.wait(lock, [this] { return leaving_ || !queue_.empty(); });
+        if (leaving_) return;
+        JobPointer job = queue_.front();
+        queue_.pop_front();
+        lock.unlock();
+        const auto began = Clock::now();
+        bool from_cache = false;
+        Result result = result_of(*job, from_cache);
+        const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+        report(job->source, result, from_cache, took);   // before anybody loads it
+        lock.lock();
+        queued_bytes_ -= job->source.text.size() + job->image.size();
+        finish(job, std::move(result));
+        done_.notify_all();
+    }
+}
+
+// The thread's: may take long.
+Result Service::result_of(const Job& job, bool& from_cache) {
+    std::string problem;
+    const std::string nvrtc = compiler_.nvrtc(problem);
+    if (!problem.empty()) {
+        Result result;
+        return result.reason = problem, result;
+    }
+    const std::string key = key_of(job, nvrtc);
+    if (std::optional<std::string> bytes = cache_.load(key)) {
+        if (std::optional<Result> kept = decode_result(*bytes)) return from_cache = true, *kept;
+    }
+    Result result = compiler_.compile({job.source, form_of(job.image), ""});
+    if (!result.image.empty()) {
+        // An image that lacks anything is never loaded in place of the program's own.
+        result.reason = missing_from(content(job.image), content(result.image));
+        if (!result.reason.empty()) result.image.clear();
+    }
+    if (result.lasting) {
+        cache_.store(key, encode(result));
+        cache_.store(index_key(job.identity), key);
+    }
+    return result;
+}
+
+std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
+    Order order{job.source, form_of(job.image), ""};
+    return digest({"result", kFormVersion, nvrtc, job.identity, encode(order)});
+}
+
+void Service::finish(const JobPointer& job, Result result) {
+    job->source = {};
+    job->image = {};
+    job->result = std::make_shared<const Result>(std::move(result));
+    finished_.push_back(job);
+    finished_bytes_ += size_of(*job->result);
+    while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes)) {
+        JobPointer oldest = finished_.front();
+        finished_.pop_front();
+        finished_bytes_ -= size_of(*oldest->result);
+        auto known = jobs_.find(oldest->identity);   // another one, where it was done again
+        if (known != jobs_.end() && known->second == oldest) jobs_.erase(known);
+    }
+}
+
+void Service::report(const Source& source, const Result& result, bool from_cache, std::chrono::milliseconds took) {
+    size_t managed = 0;
+    std::string refused;
+    for (const Kernel& kernel : result.kernels) {
+        if (!kernel.managed.empty()) ++managed;
+        else if (refused.empty()) refused = fmt::format(" ({}: {})", kernel.name, kernel.reason);
+    }
+    std::string line = fmt::format("source captured: {}, {} bytes: {} kernels managed, {} refused{}", source.name,
+                                   source.text.size(), result.image.empty() ? 0 : managed,
+                                   result.kernels.size() - managed, refused);
+    if (!result.reason.empty()) line += "; " + result.reason;
+    say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
+}
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,25 @@
+// What the environment says about compiling and keeping (runtime/protocol/environment.h).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace smt::runtime::jit {
+
+struct Settings {
+    std::string compiler;                 // the worker's program; empty: there is none, nothing is compiled
+    std::chrono::milliseconds time{60'000};
+    uint64_t memory_bytes = 4ull << 30;   // of the worker's addresses; 0: no limit
+    std::chrono::milliseconds wait{10'000};   // how long a load waits for a compile
+    std::string cache_folder;
+    uint64_t cache_bytes = 1ull << 30;
+};
+
+// A value that makes no sense counts as its default. `own_folder`: where the worker is looked for.
+Settings read_settings(const std::string& own_folder);
+// The folder of the running program.
+std::string own_folder();
+std::string cache_folder();
+
+}  // namespace smt::runtime::jit

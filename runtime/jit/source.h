@@ -1,0 +1,49 @@
+// What the compile worker is given, and what it gives back. Plain values; messages.h makes bytes of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace smt::runtime::jit {
+
+// One translation unit as a program handed it to NVRTC.
+struct Source {
+    std::string name;                                           // of the file, for messages
+    std::string text;
+    std::vector<std::pair<std::string, std::string>> headers;   // name and text
+    std::vector<std::string> options;
+    std::vector<std::string> name_expressions;
+};
+
+// What kind of image is wanted: the kind that the program itself took.
+enum class Form : uint32_t { kPtx = 1, kCubin = 2 };
+
+struct Order {
+    Source source;
+    Form form = Form::kPtx;
+    std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says
+};
+
+struct Kernel {
+    std::string name;      // as written
+    std::string symbol;    // mangled
+    std::string managed;   // symbol of the managed form; empty: refused
+    std::string reason;    // why it was refused
+    bool single = false;   // its workers run one block each (smt::kSingle)
+};
+
+// Either an image, which holds all that the program's own does and the managed forms besides, or a reason
+// why there is none. `kernels` is there in both cases, as far as the text could be read.
+struct Result {
+    std::string image;
+    std::vector<Kernel> kernels;
+    std::string reason;
+    std::string log;       // NVRTC's
+    bool lasting = false;  // the same order would give the same: worth keeping. A crash or a time limit is not
+};
+using ResultPointer = std::shared_ptr<const Result>;
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,127 @@
+#include "runtime/jit/worker/worker.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include "runtime/jit/form.gen.h"
+#include "runtime/jit/messages.h"
+#include "runtime/jit/options.h"
+
+namespace smt::runtime::jit {
+
+namespace {
+
+struct Arguments {
+    int descriptor = -1;
+    uint64_t memory = 0;
+};
+
+bool parse(int count, char** arguments, Arguments& result) {
+    for (int i = 1; i + 1 < count; i += 2) {
+        const std::string_view name = arguments[i];
+        if (name == "--descriptor") result.descriptor = std::atoi(arguments[i + 1]);
+        else if (name == "--memory") result.memory = std::strtoull(arguments[i + 1], nullptr, 10);
+        else return false;
+    }
+    return result.descriptor >= 0;
+}
+
+// What is compiled here was written by somebody else.
+void restrict_process(uint64_t memory) {
+    const rlimit nothing{0, 0};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &nothing);   // no files
+    setrlimit(RLIMIT_CORE, &nothing);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)   // their shadow is larger than any limit
+    const rlimit addresses{memory, memory};
+    if (memory) setrlimit(RLIMIT_AS, &addresses);
+#else
+    static_cast<void>(memory);
+#endif
+}
+
+rewriter::source::Input input_of(const Order& order) {
+    rewriter::source::Input input;
+    input.name = order.source.name;
+    input.text = order.source.text;
+    input.dialect = rewriter::source::Dialect::kNvrtc;
+    input.headers = order.source.headers;
+    input.options = order.source.options;
+    input.name_expressions = order.source.name_expressions;
+    input.toolkit = find_toolkit();
+    return input;
+}
+
+Source rewritten(const Order& order, rewriter::source::Output& output) {
+    Source source = order.source;
+    source.text = std::move(output.text);
+    source.headers.emplace_back("smt_worker.h", kWorkerHeader);
+    for (std::string& name : output.name_expressions) source.name_expressions.push_back(std::move(name));
+    return source;
+}
+
+Order with_architecture(Order order) {
+    if (order.architecture.empty()) return order;
+    std::erase_if(order.source.options, is_architecture);
+    order.source.options.push_back("--gpu-architecture=" + order.architecture);
+    return order;
+}
+
+Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
+    try {
+        return work(order, nvrtc, rewrite);
+    } catch (const std::exception& failure) {   // memory
+        Result result;
+        result.reason = fmt::format("the compile worker failed: {}", failure.what());
+        return result;
+    }
+}
+
+}  // namespace
+
+Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
+    const Order order = with_architecture(given);
+    rewriter::source::Output output = rewrite(input_of(order));
+    Result result;
+    size_t managed = 0;
+    for (const rewriter::source::Kernel& kernel : output.kernels) {
+        result.kernels.push_back({kernel.name, kernel.symbol, kernel.managed, kernel.reason, kernel.single});
+        managed += !kernel.managed.empty();
+    }
+    result.lasting = has_source_rewriter || rewrite != rewrite_source;
+    if (!output.error.empty()) return result.reason = output.error, result;
+    if (managed == 0) return result.reason = "no kernel of it can be managed", result;
+    Result compiled = nvrtc.compile(rewritten(order, output), order.form);
+    compiled.kernels = std::move(result.kernels);
+    return compiled;
+}
+
+int worker_main(int count, char** arguments, Rewrite rewrite) {
+    Arguments settings;
+    if (!parse(count, arguments, settings)) {
+        std::fprintf(stderr, "usage: smt-compile --descriptor N --memory BYTES (smtd starts it)\n");
+        return 2;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    restrict_process(settings.memory);
+    const Nvrtc nvrtc;
+    if (!write_message(settings.descriptor, Message::kReady, encode(Ready{nvrtc.version(), nvrtc.problem()}))) return 1;
+    while (std::optional<std::string> bytes = read_message(settings.descriptor, Message::kOrder)) {
+        std::optional<Order> order = decode_order(*bytes);
+        if (!order) return 1;
+        Result result = guarded_work(*order, nvrtc, rewrite);
+        if (!write_message(settings.descriptor, Message::kResult, encode(result))) return 1;
+    }
+    return 0;
+}
+
+}  // namespace smt::runtime::jit

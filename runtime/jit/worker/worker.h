@@ -1,0 +1,20 @@
+// The compile worker's work: orders come on a descriptor, results go back on it.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/jit/source.h"
+#include "runtime/jit/worker/nvrtc.h"
+#include "runtime/jit/worker/rewriter.h"
+
+namespace smt::runtime::jit {
+
+// Rewrites the source and compiles what came out.
+Result work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite);
+
+// main() of the worker, with the rewriter or, in tests, something in its place:
+//   smt-compile --descriptor N --memory BYTES
+// Ends when the other end of the descriptor is closed, or its parent dies.
+int worker_main(int count, char** arguments, Rewrite rewrite);
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,77 @@
+#include "runtime/server/control_message.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "runtime/jit/messages.h"
+#include "runtime/jit/options.h"
+#include "runtime/jit/service.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+// A private copy; the client may change the file, or cut it, at any time. Empty: it cannot be read.
+std::string contents(int file, uint64_t bytes) {
+    struct stat facts;
+    if (file < 0 || fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return "";
+    std::string copy(bytes, '\0');
+    for (size_t at = 0; at < copy.size();) {
+        ssize_t got = pread(file, copy.data() + at, copy.size() - at, static_cast<off_t>(at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return "";
+        at += static_cast<size_t>(got);
+    }
+    return copy;
+}
+
+}  // namespace
+
+void ControlMessage::close_file() {
+    if (file_ >= 0) close(file_);
+    file_ = -1;
+}
+
+bool ControlMessage::receive(int socket) {
+    close_file();
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    iovec part{packet_, sizeof packet_};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t got;
+    do got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0) return false;
+    bytes_ = static_cast<size_t>(got);
+    // There is room for one descriptor; the kernel keeps back what does not fit.
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        std::memcpy(&file_, CMSG_DATA(header), sizeof file_);
+    }
+    return true;
+}
+
+std::string submit_captured(jit::Service& compiler, int file, uint64_t bytes) {
+    if (bytes > protocol::kMostCapturedBytes) return fmt::format("{} bytes are too many", bytes);
+    const std::string copy = contents(file, bytes);
+    protocol::Reader reader(copy.data(), copy.size());
+    const std::string directory = jit::read_string(reader);
+    jit::Source source = jit::read_source(reader);
+    uint64_t image_bytes = 0;
+    const char* image = reader.array<char>(image_bytes);
+    if (!reader.good() || reader.left() != 0 || !image) return "its message cannot be read";
+    jit::Options options = jit::prepare_options(source.options, directory);
+    if (!options.refusal.empty()) return fmt::format("{}: {}", source.name, options.refusal);
+    source.options = std::move(options.kept);
+    compiler.submit(std::move(source), std::string(image, image_bytes));
+    return "";
+}
+
+}  // namespace smt::runtime::server

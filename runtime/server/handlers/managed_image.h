@@ -1,0 +1,16 @@
+// The managed form of an image that a program loads, where its source was captured (runtime/jit/).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/jit/source.h"
+#include "runtime/server/call.h"
+
+namespace smt::runtime::server::handlers {
+
+// To be loaded in place of `image`; null: load that one. Waits while it is compiled, SMT_COMPILE_WAIT at most.
+// The journal has a line, unless nobody ever saw a source of it. `captures` is ModuleLoad's.
+jit::ResultPointer find_managed(Call& call, std::string_view image, uint32_t captures);
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,13 @@
+// libnvrtc.so among the libraries of a plugin that is opened for itself alone, as Python does with extensions.
+#include <dlfcn.h>
+
+#include "tests/capture/calls.h"
+#include "tests/preload/program.h"
+
+Calls find_calls() {
+    void* plugin = dlopen(SMT_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(plugin);
+    auto calls = reinterpret_cast<Calls (*)()>(dlsym(plugin, "linked_calls"));
+    REQUIRE(calls);
+    return calls();
+}

@@ -1,0 +1,191 @@
+// The worker and the server's end of it: good orders, and workers that crash, hang, end, fill their memory or
+// talk nonsense.
+#include "runtime/jit/compiler.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "runtime/jit/exports.h"
+#include "tests/jit/sources.h"
+#include "tests/unit/temporary_folder.h"
+
+using namespace smt::runtime::jit;
+using namespace smt::tests;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+Order order(const std::string& toy) { return {source(toy), Form::kPtx, ""}; }
+
+void check_works(Compiler& compiler) {
+    Result result = compiler.compile({managed_scale(), Form::kPtx, ""});
+    INFO(result.reason << result.log);
+    CHECK_THAT(result.image, Contains(".entry smt_scale"));
+}
+
+}  // namespace
+
+TEST_CASE("the worker makes PTX and cubins with the managed kernels in them") {
+    Compiler compiler(toy_settings());
+    std::string problem;
+    CHECK_THAT(compiler.nvrtc(problem), Contains("13."));
+    CHECK(problem.empty());
+    Source twice = source("//toy managed scale smt_scale single\n//toy refused other it is not there");
+    Result ptx = compiler.compile({twice, Form::kPtx, ""});
+    INFO(ptx.reason << ptx.log);
+    REQUIRE(ptx.kernels.size() == 2);
+    CHECK(ptx.kernels[0].symbol == "scale");
+    CHECK(ptx.kernels[0].managed == "smt_scale");
+    CHECK(ptx.kernels[0].single);
+    CHECK(ptx.kernels[1].managed.empty());
+    CHECK(ptx.kernels[1].reason == "it is not there");
+    CHECK_THAT(ptx.image, Contains(".entry scale") && Contains(".entry smt_scale") && Contains(".target sm_90"));
+    CHECK(ptx.lasting);
+    const pid_t process = compiler.process();
+    Result cubin = compiler.compile({twice, Form::kCubin, "sm_90"});
+    INFO(cubin.reason << cubin.log);
+    CHECK(cubin.image.substr(0, 4) == "\177ELF");
+    CHECK(missing_from(cubin.image, cubin.image).empty());
+    CHECK(compiler.process() == process);
+    // A compute architecture makes no machine code.
+    CHECK_THAT(compiler.compile({twice, Form::kCubin, ""}).reason, Contains("no cubin"));
+}
+
+TEST_CASE("headers, options and name expressions reach the worker's NVRTC") {
+    Compiler compiler(toy_settings());
+    TemporaryFolder folder;
+    std::FILE* file = std::fopen(folder.file("from_file.h").c_str(), "w");
+    REQUIRE(file);
+    std::fputs("#define FROM_FILE 7\n", file);
+    std::fclose(file);
+    Source given = source("//toy managed scale smt_scale", R"(
+#include "named.h"
+#include "from_file.h"
+template <typename T> __global__ void typed(T* a) { a[blockIdx.x] = NAMED + FROM_FILE + OPTION; }
+)" + std::string(kScale));
+    given.headers = {{"named.h", "#define NAMED 3\n"}};
+    given.options.push_back("-DOPTION=5");
+    given.options.push_back("-I" + folder.path());
+    given.name_expressions = {"typed<int>"};
+    Result result = compiler.compile({given, Form::kPtx, ""});
+    INFO(result.reason << result.log);
+    CHECK_THAT(result.image, Contains(".entry _Z5typedIiEvPT_") && Contains("15;"));
+}
+
+TEST_CASE("a text that does not compile is a lasting result with a reason") {
+    Compiler compiler(toy_settings());
+    Result broken = compiler.compile(order("//toy managed scale smt_scale\n__device__ int x = nonsense;"));
+    CHECK(broken.image.empty());
+    CHECK_THAT(broken.reason, Contains("nonsense") && Contains("undefined"));
+    CHECK(broken.lasting);
+    CHECK(broken.kernels.size() == 1);
+    Result refused = compiler.compile(order("//toy refused scale it launches kernels"));
+    CHECK_THAT(refused.reason, Contains("no kernel"));
+    CHECK(refused.lasting);
+    Result unread = compiler.compile(order("//toy error test.cu:3: what is this"));
+    CHECK(unread.reason == "test.cu:3: what is this");
+    CHECK(unread.lasting);
+    check_works(compiler);
+}
+
+TEST_CASE("a worker that goes wrong costs one order") {
+    Settings settings = toy_settings();
+    settings.time = 1s;
+    settings.memory_bytes = 2ull << 30;
+    Compiler compiler(settings);
+    const std::pair<const char*, const char*> ways[] = {
+        {"crash", "Segmentation"}, {"hang", "longer than 1 s"}, {"exit", "exit code 7"}, {"garbage", "nonsense"}, {"lie", "nonsense"}};
+    for (const auto& [way, reason] : ways) {
+        Result result = compiler.compile(order(std::string("//toy ") + way));
+        CHECK_THAT(result.reason, Contains(reason));
+        CHECK(!result.lasting);
+        CHECK(result.image.empty());
+        check_works(compiler);
+    }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("the worker's memory has a limit") {
+    Settings settings = toy_settings();
+    settings.memory_bytes = 2ull << 30;
+    Compiler compiler(settings);
+    Result result = compiler.compile(order("//toy memory"));
+    CHECK_THAT(result.reason, Contains("bad_alloc"));
+    CHECK(!result.lasting);
+    check_works(compiler);
+}
+#endif
+
+TEST_CASE("the worker writes no files") {
+    Compiler compiler(toy_settings());
+    TemporaryFolder folder;
+    compiler.compile(order("//toy write " + folder.file("written")));
+    struct stat facts;
+    const bool there = stat(folder.file("written").c_str(), &facts) == 0;
+    CHECK((!there || facts.st_size == 0));
+    check_works(compiler);
+}
+
+TEST_CASE("a worker that died between two orders is replaced") {
+    Compiler compiler(toy_settings());
+    check_works(compiler);
+    const pid_t first = compiler.process();
+    kill(first, SIGKILL);
+    while (kill(first, 0) == 0) {   // it is ours, and a zombie until the compiler looks
+        char state = 0;
+        std::FILE* file = std::fopen(("/proc/" + std::to_string(first) + "/stat").c_str(), "r");
+        if (!file || std::fscanf(file, "%*d %*s %c", &state) != 1) state = 'Z';
+        if (file) std::fclose(file);
+        if (state == 'Z') break;
+    }
+    check_works(compiler);
+    CHECK(compiler.process() != first);
+}
+
+TEST_CASE("no worker, no NVRTC and a worker that is none are reasons") {
+    std::string problem;
+    Settings settings = toy_settings();
+    settings.compiler = "";
+    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("no compile worker"));
+    settings.compiler = "/bin/true";
+    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("exit code 0"));
+    settings.compiler = "/nowhere/smt-compile";
+    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("does not start"));
+    setenv("SMT_NVRTC", "/nowhere/libnvrtc.so.13", 1);
+    Compiler compiler(toy_settings());
+    CHECK(compiler.nvrtc(problem).empty());
+    CHECK_THAT(problem, Contains("/nowhere/libnvrtc.so.13"));
+    CHECK_THAT(compiler.compile({managed_scale(), Form::kPtx, ""}).reason, Contains("/nowhere/libnvrtc.so.13"));
+    unsetenv("SMT_NVRTC");
+}
+
+TEST_CASE("a compile can be interrupted") {
+    Compiler compiler(toy_settings());
+    std::thread other([&] {
+        std::this_thread::sleep_for(100ms);
+        compiler.interrupt();
+    });
+    CHECK_THAT(compiler.compile(order("//toy hang")).reason, Contains("leaving"));
+    other.join();
+}
+
+TEST_CASE("messages survive their way, and nonsense is refused") {
+    Order given{managed_scale(), Form::kCubin, "sm_90"};
+    given.source.headers = {{"a.h", "A"}, {"b.h", ""}};
+    given.source.name_expressions = {"f<int>"};
+    std::optional<Order> back = decode_order(encode(given));
+    REQUIRE(back);
+    CHECK(encode(*back) == encode(given));
+    CHECK(back->source.headers == given.source.headers);
+    const std::string bytes = encode(given);
+    for (size_t cut = 0; cut < bytes.size(); ++cut) CHECK(!decode_order(std::string_view(bytes).substr(0, cut)));
+    CHECK(!decode_order(bytes + "trailing"));
+    const std::string many(8, '\xff');
+    CHECK(!decode_result(many + many + many));
+    CHECK(!decode_ready(many));
+}

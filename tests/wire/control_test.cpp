@@ -1,0 +1,140 @@
+// The control socket of a session: captured sources, good and bad, and what its kernels know of their managed form.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+
+#include "runtime/jit/messages.h"
+#include "runtime/server/handlers/code_table.h"
+#include "tests/wire/server.h"
+
+namespace smt::tests {
+namespace {
+
+using namespace protocol;
+using namespace std::chrono_literals;
+
+// A memory file; the caller closes it.
+int file_of(const std::string& bytes) {
+    int file = memfd_create("test", MFD_CLOEXEC);
+    REQUIRE(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+    return file;
+}
+
+void put(std::string& to, uint64_t value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); }
+void put(std::string& to, const std::string& text) {
+    put(to, text.size() + 1);
+    to += text + std::string(8 - text.size() % 8, '\0');
+}
+
+std::string captured(const std::string& image) {
+    std::string bytes;
+    for (const char* text : {"/folder", "name.cu", "text"}) put(bytes, text);
+    for (int list = 0; list < 3; ++list) put(bytes, 0);
+    put(bytes, image.size());
+    return bytes + image + std::string((8 - image.size() % 8) % 8, '\0');
+}
+
+void send_captured(TestSession& client, uint64_t bytes, int file) {
+    Captured message;
+    message.bytes = bytes;
+    client.send_control(&message, sizeof message, file);
+    if (file >= 0) close(file);
+}
+
+TEST_CASE("captured sources that are none harm nobody", "[control]") {
+    TestSession client;
+    const std::string good = captured("// an image");
+    uint32_t sent = 0;
+    auto send_it = [&](uint64_t bytes, int file) {
+        send_captured(client, bytes, file);
+        client.session().await_captures(++sent, 60s);
+        client.open_lane();
+    };
+    send_it(good.size(), file_of(good));
+    send_it(good.size(), -1);
+    send_it(good.size() + 1, file_of(good));
+    send_it(~0ull, file_of(good));
+    send_it(kMostCapturedBytes, file_of(good));
+    send_it(0, file_of(""));
+    int pipe_ends[2];
+    REQUIRE(pipe(pipe_ends) == 0);
+    send_it(8, pipe_ends[0]);   // nobody may wait for it
+    close(pipe_ends[1]);
+    for (size_t cut = 8; cut < good.size(); cut += 8) send_it(cut, file_of(good));
+    for (size_t at = 0; at < good.size(); at += 8) {
+        std::string wild = good;
+        std::memset(wild.data() + at, 0xff, 8);
+        send_it(wild.size(), file_of(wild));
+    }
+    CHECK(!client.hung_up());
+}
+
+TEST_CASE("what is no control message ends the session", "[control]") {
+    const uint32_t kind = static_cast<uint32_t>(ControlKind::kCaptured);
+    char packet[512] = {};
+    std::memcpy(packet, &kind, sizeof kind);
+    for (size_t bytes : {sizeof kind, sizeof(Captured) - 1, sizeof(Captured) + 1, sizeof packet}) {
+        TestSession client;
+        client.open_lane();
+        const int file = file_of("x");
+        client.send_control(packet, bytes, file);
+        close(file);
+        client.await_end();
+    }
+}
+
+TEST_CASE("nobody waits for captured sources that never come", "[control]") {
+    TestSession client;
+    const uint64_t began = runtime::journal::now_ns();
+    client.session().await_captures(7, 50ms);
+    CHECK(runtime::journal::now_ns() - began >= 50'000'000);
+}
+
+TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
+    TestSession client;
+    client.open_lane();
+    runtime::server::Session& session = client.session();
+    TestServer::get().device().enter_thread();
+    auto compiled = std::make_shared<runtime::jit::Result>();
+    compiled->kernels = {{"plain", "plain", "smt_plain", "", false},
+                         {"alone", "alone", "smt_alone", "", true},
+                         {"refused", "refused", "", "it is", false},
+                         {"lost", "lost", "smt_lost", "", false}};
+    const char image[] = "FAKE\nkernel plain\nkernel smt_plain\nkernel alone\nkernel smt_alone\nkernel refused\nkernel lost\n";
+    auto& code = session.code();
+    auto fetch = [&](uint32_t id, const char* name) {
+        runtime::server::handlers::Kernel* kernel = nullptr;
+        REQUIRE(code.fetch(id, name, session.journal(), &kernel) == CUDA_SUCCESS);
+        return kernel;
+    };
+    for (ImageOwner owner : {ImageOwner::kModule, ImageOwner::kLibrary}) {
+        CUmodule module = nullptr;
+        CUlibrary library = nullptr;
+        if (owner == ImageOwner::kModule) REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
+        else REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
+        const uint32_t id = code.add(owner, module, library, false, {}, compiled);
+        CHECK(fetch(id, "plain")->managed == fetch(id, "smt_plain")->function);
+        CHECK(!fetch(id, "plain")->single);
+        CHECK(fetch(id, "alone")->managed == fetch(id, "smt_alone")->function);
+        CHECK(fetch(id, "alone")->single);
+        CHECK(fetch(id, "refused")->managed == nullptr);
+        CHECK(fetch(id, "lost")->managed == nullptr);
+        CHECK(fetch(id, "smt_plain")->managed == nullptr);
+        REQUIRE(code.unload(id) == CUDA_SUCCESS);
+    }
+    // An entry of the table that is used again remembers nothing.
+    CUmodule module = nullptr;
+    REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
+    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, false, {});
+    for (const char* name : {"plain", "alone", "refused", "lost", "smt_plain", "smt_alone"}) {
+        CHECK(fetch(id, name)->managed == nullptr);
+        CHECK(!fetch(id, name)->single);
+    }
+    CHECK(code.unload(id) == CUDA_SUCCESS);
+}
+
+}  // namespace
+}  // namespace smt::tests
