@@ -1,6 +1,7 @@
 #include "runtime/dispatch/dispatcher.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <map>
@@ -38,7 +39,8 @@ Dispatcher::~Dispatcher() {
     thread_.join();
     if (control_) driver().cuStreamDestroy_v2(control_);
     if (reader_) driver().cuStreamDestroy_v2(reader_);
-    if (words_) driver().cuMemFreeHost(words_);
+    if (words_) driver().cuMemHostUnregister(words_);
+    if (words_) munmap(words_, kWordPairs * kPairBytes);
 }
 
 // ---- For sessions and streams
@@ -90,13 +92,15 @@ void Dispatcher::arrived(ManagedStream&) {
 
 bool Dispatcher::open_words() {
     if (words_) return true;
-    void* memory = nullptr;
-    if (driver().cuMemHostAlloc(&memory, kWordPairs * kPairBytes, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return false;
-    if (driver().cuMemHostGetDevicePointer_v2(&words_address_, memory, 0) != CUDA_SUCCESS) {
-        driver().cuMemFreeHost(memory);
+    void* memory = mmap(nullptr, kWordPairs * kPairBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    if (driver().cuMemHostRegister_v2(memory, kWordPairs * kPairBytes, kFlags) != CUDA_SUCCESS) {
+        munmap(memory, kWordPairs * kPairBytes);
         return false;
     }
     words_ = static_cast<char*>(memory);
+    words_address_ = reinterpret_cast<CUdeviceptr>(memory);   // unified addresses
     for (uint32_t i = kWordPairs; i > 0; --i) free_words_.push_back(i - 1);
     return true;
 }
