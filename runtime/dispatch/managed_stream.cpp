@@ -63,7 +63,9 @@ CUresult ManagedStream::launch(Work&& work) {
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
         return status;
     }
-    if (state_ == State::kFlowing) state_ = State::kStopped, since_ = schedule::Clock::now();
+    if (state_ == State::kFlowing) {
+        if (CUresult status = come_to_rest()) return status;
+    }
     waiting_.push_back(std::move(work));
     lock.unlock();
     dispatcher_.arrived(*this);
@@ -263,10 +265,7 @@ bool ManagedStream::stop() {
     std::lock_guard lock(mutex_);
     prune();
     if (state_ != State::kFlowing) return true;
-    if (in_flight_.empty()) {
-        state_ = State::kStopped;
-        return true;
-    }
+    if (in_flight_.empty()) return come_to_rest() == CUDA_SUCCESS;
     if (unguarded_) {
         unguarded_ = false;
         if (mark() != CUDA_SUCCESS) return false;
@@ -283,10 +282,7 @@ bool ManagedStream::stop() {
 // The workers have left: how far did they get?
 CUresult ManagedStream::settle() {
     ControlBlock::State found;
-    CUresult status = control_.read(dispatcher_.reader(), &found);
-    if (status == CUDA_SUCCESS) status = control_.reset(stream_);
-    if (status != CUDA_SUCCESS) return status;
-    next_ticket_ = 0;
+    if (CUresult status = control_.read(dispatcher_.reader(), &found)) return status;
     if (state_ == State::kRunning) {
         waiting_.front().settle(found.run());
         if (waiting_.front().left() == 0) waiting_.pop_front();
@@ -298,10 +294,16 @@ CUresult ManagedStream::settle() {
     in_flight_.clear();
     if (gone_) waiting_.clear();
     report_mappings();
+    changed_.notify_all();
+    return come_to_rest();
+}
+
+// The GPU has nothing of this stream to do; what comes next counts its tickets from 0.
+CUresult ManagedStream::come_to_rest() {
     state_ = State::kStopped;
     since_ = schedule::Clock::now();
-    changed_.notify_all();
-    return CUDA_SUCCESS;
+    next_ticket_ = 0;
+    return control_.reset(stream_);
 }
 
 bool ManagedStream::poll() {
@@ -348,23 +350,27 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if ((status = launch_workers(work, stream_, launch, run_workers_))) return status;
     if ((status = mark())) return status;
     state_ = State::kRunning;
+    halted_ = false;
     since_ = schedule::Clock::now();
     return CUDA_SUCCESS;
 }
 
 CUresult ManagedStream::change(const QuotaTable& quotas) {
     std::lock_guard lock(mutex_);
-    return state_ == State::kRunning ? control_.change_quotas(dispatcher_.control(), quotas) : CUDA_SUCCESS;
+    if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    return control_.change_quotas(dispatcher_.control(), quotas);
 }
 
 CUresult ManagedStream::halt() {
     std::lock_guard lock(mutex_);
-    return state_ == State::kRunning ? control_.stop(dispatcher_.control()) : CUDA_SUCCESS;
+    if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    halted_ = true;   // tickets are refused from now on: nothing may be taken after them
+    return control_.stop(dispatcher_.control());
 }
 
 CUresult ManagedStream::grow(uint32_t workers) {
     std::lock_guard lock(mutex_);
-    if (state_ != State::kRunning) return CUDA_SUCCESS;
+    if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     const DriverApi& driver = dispatcher_.driver();
     CUresult status = CUDA_SUCCESS;
     if (!growth_ && (status = driver.cuStreamCreateWithPriority(&growth_, CU_STREAM_NON_BLOCKING, 0))) return status;

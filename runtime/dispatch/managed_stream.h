@@ -56,9 +56,10 @@ public:
     CUresult flow();         // stopped: everything goes on
     // Stopped: the first launch runs with these quotas, `blocks` of it at most.
     CUresult run(const QuotaTable& quotas, uint64_t blocks);
-    CUresult change(const QuotaTable& quotas);   // while it runs
-    CUresult grow(uint32_t workers);             // while it runs: so many more
-    CUresult halt();                             // while it runs: it ends soon
+    // While it runs; nothing else is done to it once it is halted.
+    CUresult change(const QuotaTable& quotas);
+    CUresult grow(uint32_t workers);             // so many more
+    CUresult halt();                             // it ends soon
     void show_mappings();    // to the journal, those of launches that flow
     bool poll();             // looks what the GPU has done; true: the state has changed
 
@@ -78,6 +79,7 @@ private:
     CUresult wait_in_flight(Lock& lock);
     CUresult wait_dispatched(Lock& lock);
     CUresult settle();
+    CUresult come_to_rest();
     void report_mappings();   // mutex_ held
 
     Dispatcher& dispatcher_;
@@ -108,6 +110,7 @@ private:
     CUstream growth_ = nullptr;        // further workers; made when it is needed
     CUevent begun_ = nullptr;          // the run's control block is ready
     uint64_t grown_ = 0;               // the growth stream's last marker
+    bool halted_ = false;              // the run under way was told to end
     uint32_t run_workers_ = 0;         // of the run under way
 };
 
