@@ -8,6 +8,7 @@
 constexpr char kImage[] = "FAKE\nkernel fill params 8,4,4\n";
 
 struct Gate {
+    std::atomic<bool> reached{false};
     std::atomic<bool> open{false};
     std::atomic<bool> passed{false};
 };
@@ -18,6 +19,8 @@ Gate* next = gates;
 
 void CUDA_CB wait_at_gate(void* state) {
     auto* gate = static_cast<Gate*>(state);
+    gate->reached = true;
+    gate->reached.notify_all();
     gate->open.wait(false);
     // Whoever does not wait for it overtakes it here; whoever does cannot.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -63,6 +66,7 @@ int main() {
         write(0, 3, stream);
         CHECK(cuEventRecord(event, stream));
         REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+        gate.reached.wait(false);   // so the 1 is there: nothing else orders it before the copy beside it
         CHECK(cuMemcpyDtoHAsync(seen, memory, 2 * sizeof(int), beside));
         CHECK(cuStreamSynchronize(beside));
         REQUIRE(seen[0] == 1 && seen[1] == 2);
