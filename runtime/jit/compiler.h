@@ -27,9 +27,10 @@ public:
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
 
-    // NVRTC's version, which starts the worker if need be; empty: `problem` says why there is none.
+    // NVRTC's version, which starts the worker if need be. `problem` says why nothing can be compiled; empty: it can.
     std::string nvrtc(std::string& problem);
     Result compile(const Order& order);
+    void rest() { end(); }   // until the next order; an idle worker holds NVRTC's memory
     void interrupt() { interrupted_.store(true); }   // what runs fails soon, and all that follows
     pid_t process() const { return child_; }         // 0: none
 

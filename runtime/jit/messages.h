@@ -39,7 +39,7 @@ inline constexpr uint64_t kMostItems = 1u << 16;   // of any list
 
 struct Ready {
     std::string nvrtc;     // its version, "13.0"
-    std::string problem;   // why there is none
+    std::string problem;   // why nothing can be compiled
 };
 
 std::string encode(const Ready& ready);

@@ -22,6 +22,7 @@ constexpr uint64_t kMostImageBytes = 64ull << 20;     // of an image that is loo
 constexpr uint64_t kMostQueuedBytes = 256ull << 20;   // beyond, sources are turned away
 constexpr uint64_t kMostFinishedBytes = 256ull << 20; // beyond, the oldest results are on disk only
 constexpr size_t kMostFinished = 4096;
+constexpr auto kIdle = 60s;                           // after which the worker is not kept
 
 Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
 
@@ -121,6 +122,7 @@ ResultPointer Service::from_index(const std::string& identity) {
 void Service::run() {
     std::unique_lock lock(mutex_);
     while (true) {
+        if (!work_.wait_for(lock, kIdle, [this] { return leaving_ || !queue_.empty(); })) compiler_.rest();
         work_.wait(lock, [this] { return leaving_ || !queue_.empty(); });
         if (leaving_) return;
         JobPointer job = queue_.front();

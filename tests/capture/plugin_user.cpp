@@ -7,6 +7,8 @@
 Calls find_calls() {
     void* plugin = dlopen(SMT_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
     REQUIRE(plugin);
+    REQUIRE(!dlsym(RTLD_DEFAULT, "linked_calls"));
+    REQUIRE(!dlsym(RTLD_DEFAULT, "nvrtcCreateProgram"));
     auto calls = reinterpret_cast<Calls (*)()>(dlsym(plugin, "linked_calls"));
     REQUIRE(calls);
     return calls();

@@ -77,7 +77,7 @@ def matching(notes, pattern):
 
 
 def managed(place):
-    """Compiled before the session is there, and after: seen, compiled in managed form, and loaded so."""
+    """Compiled before the program touches the driver, and after: seen, compiled in managed form, and loaded so."""
     for order in [[], ["late"]]:
         assert place.run("run", MANAGED, *order) == "right\n"
         notes = place.notes()

@@ -69,6 +69,8 @@ Source rewritten(const Order& order, rewriter::source::Output& output) {
     return source;
 }
 
+bool rewrites(Rewrite rewrite) { return has_source_rewriter || rewrite != rewrite_source; }
+
 Order with_architecture(Order order) {
     if (order.architecture.empty()) return order;
     std::erase_if(order.source.options, is_architecture);
@@ -97,7 +99,7 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
         result.kernels.push_back({kernel.name, kernel.symbol, kernel.managed, kernel.reason, kernel.single});
         managed += !kernel.managed.empty();
     }
-    result.lasting = has_source_rewriter || rewrite != rewrite_source;
+    result.lasting = rewrites(rewrite);
     if (!output.error.empty()) return result.reason = output.error, result;
     if (managed == 0) return result.reason = "no kernel of it can be managed", result;
     Result compiled = nvrtc.compile(rewritten(order, output), order.form);
@@ -114,7 +116,8 @@ int worker_main(int count, char** arguments, Rewrite rewrite) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     restrict_process(settings.memory);
     const Nvrtc nvrtc;
-    if (!write_message(settings.descriptor, Message::kReady, encode(Ready{nvrtc.version(), nvrtc.problem()}))) return 1;
+    const Ready ready{nvrtc.version(), rewrites(rewrite) ? nvrtc.problem() : "this build of smt has no source rewriter"};
+    if (!write_message(settings.descriptor, Message::kReady, encode(ready))) return 1;
     while (std::optional<std::string> bytes = read_message(settings.descriptor, Message::kOrder)) {
         std::optional<Order> order = decode_order(*bytes);
         if (!order) return 1;
