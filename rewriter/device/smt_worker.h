@@ -81,15 +81,14 @@ struct Control {
 // A managed kernel's last parameter.
 struct Launch {
     Control* control;
-    unsigned long long first;    // linear index of the block of ticket `start`
+    unsigned origin[3];          // index of the first block of ticket `start`
     unsigned start;
-    unsigned total;              // blocks, from `first` on
+    unsigned total;              // blocks, from `origin` on, row after row; at most 2^30
     unsigned grid[3];            // the program's grid
     unsigned flags;              // LaunchFlags
     unsigned id;                 // for the mapping
     unsigned chunk;              // blocks that one ticket stands for, 1 or more
     unsigned tickets;            // that the blocks make
-    unsigned unused;
 };
 
 static_assert(sizeof(Mapping) == 32 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
@@ -179,18 +178,21 @@ __device__ __noinline__ void leave() {
     if (mine.joined) atomicSub(&control.resident[mine.sm], 1u);
 }
 
-// Row after row, as the hardware does.
+// So many blocks after the launch's first one: row after row, as the hardware does. 32 bits are enough,
+// because no grid is wider than 2^31 - 1 or higher than 2^16 - 1.
 __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned block) {
-    const unsigned long long linear = launch.first + block;
-    const unsigned width = launch.grid[0], height = launch.grid[1];
-    if (linear < width) return {static_cast<unsigned>(linear), 0, 0};
-    if (high(linear)) {
-        const unsigned long long row = linear / width;
-        return {static_cast<unsigned>(linear % width), static_cast<unsigned>(row % height),
-                static_cast<unsigned>(row / height)};
+    unsigned x = launch.origin[0] + block, y = launch.origin[1], z = launch.origin[2];
+    if (x >= launch.grid[0]) {
+        const unsigned rows = x / launch.grid[0];
+        x -= rows * launch.grid[0];
+        y += rows;
+        if (y >= launch.grid[1]) {
+            const unsigned planes = y / launch.grid[1];
+            y -= planes * launch.grid[1];
+            z += planes;
+        }
     }
-    const unsigned low = static_cast<unsigned>(linear), row = low / width;
-    return {low - row * width, row % height, row / height};
+    return {x, y, z};
 }
 
 // The leader takes a ticket into a slot. Returns its blocks.

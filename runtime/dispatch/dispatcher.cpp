@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 constexpr uint32_t kWordPairs = 4096;
 constexpr size_t kPairBytes = 64;       // a line each: the GPU writes them
 constexpr auto kRest = 100ms;           // between looks when no news is due
+constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
 
 }  // namespace
 
@@ -132,9 +133,11 @@ void Dispatcher::run() {
             sched_yield();
             lock.lock();
         } else {
-            wake_.wait_for(lock, kRest);
-            if (maps_) {
-                for (const Member& member : members_) member.stream->show_mappings();
+            const bool learning = std::any_of(members_.begin(), members_.end(),
+                                              [](const Member& each) { return each.stream->learning(); });
+            wake_.wait_for(lock, learning ? kShortRest : kRest);
+            for (const Member& member : members_) {
+                if (maps_ || learning) member.stream->read_mappings();
             }
         }
     }
@@ -196,6 +199,16 @@ void Dispatcher::carry_out(const schedule::Assignment& assignment) {
     entry.session = member->stream->tenant().session;
     entry.name = member->stream->tenant().journal_name;
     entry.text = journal_.name(assignment.reason);
+    device_.write(journal_, entry, nullptr);
+}
+
+void Dispatcher::report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kStopped;
+    entry.session = tenant.session;
+    entry.name = tenant.journal_name;
+    entry.text = kernel_name;
+    entry.value = journal::now_ns() - said_ns;
     device_.write(journal_, entry, nullptr);
 }
 

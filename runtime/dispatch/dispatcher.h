@@ -59,6 +59,8 @@ public:
     // A pair of words that the GPU can write.
     bool take_words(std::atomic<uint64_t>** words, CUdeviceptr* address);
     void give_words(std::atomic<uint64_t>* words);
+    // A stop that was decided at that time is over: the last worker has left.
+    void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns);
     void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
 
 private:

@@ -17,7 +17,11 @@ using namespace std::chrono_literals;
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 8;
-constexpr uint32_t kMapEntries = 1u << 14;
+constexpr uint32_t kMapEntries = 1u << 12;
+// A ticket's blocks take about so long: the word is then taken so rarely that it costs nothing, and a stop
+// still comes soon. One block that takes longer is a ticket by itself.
+constexpr uint64_t kTicketTime = 8'000;   // ns
+constexpr uint64_t kMostChunk = 16;
 // Before the count of tickets reaches the word's high half.
 constexpr uint32_t kMostTickets = 1u << 31;
 
@@ -43,7 +47,7 @@ CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     words_[0].store(0);
     words_[1].store(0);
-    if (CUresult status = control_.open(dispatcher_.maps() || tenant_->stress ? kMapEntries : 0)) return status;
+    if (CUresult status = control_.open(kMapEntries)) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
@@ -165,18 +169,24 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     const uint64_t capacity = uint64_t{fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
-    work.chunk = work.function->single ? 1 : static_cast<uint32_t>(std::min<uint64_t>(work.function->chunk.load(), longest));
+    const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
+    work.chunk = work.function->single ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
     const bool single = work.function->single || work.tickets <= capacity;
     *workers = single ? work.tickets : static_cast<uint32_t>(capacity);
     *launch = {};
     launch->control = control_.address();
-    launch->first = work.done;
+    const uint64_t row = work.done / work.grid[0];
+    launch->origin[0] = static_cast<unsigned>(work.done % work.grid[0]);
+    launch->origin[1] = static_cast<unsigned>(row % work.grid[1]);
+    launch->origin[2] = static_cast<unsigned>(row / work.grid[1]);
     launch->total = work.covered;
     std::copy_n(work.grid, 3, launch->grid);
-    launch->flags = (single ? smt::kSingle : 0u) | (control_.maps() ? smt::kMapped : 0u);
+    const bool learns = work.function->chunk.load() == 0 && !single;
+    learning_ |= learns;
+    launch->flags = (single ? smt::kSingle : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     launch->id = launches_++;
-    names_[launch->id % names_.size()] = work.entry.name;
+    launched_[launch->id % launched_.size()] = {work.entry.name, work.function};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
@@ -272,6 +282,7 @@ bool ManagedStream::stop() {
         unstoppable_ = marked_;
     }
     if (reached() < unstoppable_) return false;
+    stop_said_ = journal::now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
     mark();   // behind the last of them: when it is reached, all workers have left
     state_ = State::kStopping;
@@ -293,7 +304,8 @@ CUresult ManagedStream::settle() {
     }
     in_flight_.clear();
     if (gone_) waiting_.clear();
-    report_mappings();
+    take_mappings();
+    if (state_ == State::kStopping || halted_) dispatcher_.report_stop(*tenant_, launched_[(launches_ - 1) % launched_.size()].name, stop_said_);
     changed_.notify_all();
     return come_to_rest();
 }
@@ -364,6 +376,7 @@ CUresult ManagedStream::change(const QuotaTable& quotas) {
 CUresult ManagedStream::halt() {
     std::lock_guard lock(mutex_);
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    stop_said_ = journal::now_ns();
     halted_ = true;   // tickets are refused from now on: nothing may be taken after them
     return control_.stop(dispatcher_.control());
 }
@@ -382,18 +395,37 @@ CUresult ManagedStream::grow(uint32_t workers) {
     return driver.cuStreamWriteValue64_v2(growth_, word_address_ + 8, ++grown_, 0);
 }
 
-void ManagedStream::report_mappings() {
-    if (!control_.maps() || !dispatcher_.maps()) return;
-    std::vector<smt::Mapping> mappings;
-    if (control_.read_mappings(dispatcher_.reader(), &mappings) != CUDA_SUCCESS) return;
-    std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
-    for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
-    for (const auto& [launch, workers] : by_launch) dispatcher_.report(*tenant_, names_[launch % names_.size()], workers);
+bool ManagedStream::learning() {
+    std::lock_guard lock(mutex_);
+    return learning_;
 }
 
-void ManagedStream::show_mappings() {
+void ManagedStream::read_mappings() {
     std::lock_guard lock(mutex_);
-    report_mappings();
+    take_mappings();
+}
+
+void ManagedStream::take_mappings() {
+    if (!learning_ && !dispatcher_.maps()) return;
+    std::vector<smt::Mapping> mappings;
+    if (control_.read_mappings(dispatcher_.reader(), &mappings) != CUDA_SUCCESS || mappings.empty()) return;
+    std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
+    for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
+    for (const auto& [launch, workers] : by_launch) {
+        const Launched& known = launched_[launch % launched_.size()];
+        if (known.function) learn(*known.function, workers);
+        if (dispatcher_.maps()) dispatcher_.report(*tenant_, known.name, workers);
+    }
+    learning_ = false;
+}
+
+// How many blocks a ticket should stand for.
+void ManagedStream::learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers) {
+    uint64_t time = 0, blocks = 0;
+    for (const smt::Mapping& each : workers) time += each.ended - each.began, blocks += each.blocks;
+    if (blocks == 0) return;
+    const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
+    function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>(kTicketTime / block_time, 1, kMostChunk)));
 }
 
 }  // namespace smt::runtime::dispatch

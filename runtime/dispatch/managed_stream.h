@@ -60,7 +60,8 @@ public:
     CUresult change(const QuotaTable& quotas);
     CUresult grow(uint32_t workers);             // so many more
     CUresult halt();                             // it ends soon
-    void show_mappings();    // to the journal, those of launches that flow
+    bool learning();         // read_mappings() is worth a call
+    void read_mappings();    // of launches that flow: learns from them, and shows them
     bool poll();             // looks what the GPU has done; true: the state has changed
 
 private:
@@ -80,7 +81,8 @@ private:
     CUresult wait_dispatched(Lock& lock);
     CUresult settle();
     CUresult come_to_rest();
-    void report_mappings();   // mutex_ held
+    void take_mappings();     // mutex_ held
+    static void learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers);
 
     Dispatcher& dispatcher_;
     const std::shared_ptr<Tenant> tenant_;
@@ -96,7 +98,12 @@ private:
     std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
     uint32_t next_ticket_ = 0;
     uint32_t launches_ = 0;            // smt::Launch::id of the next one
-    std::array<uint32_t, 1024> names_{};   // of the last ones, for the mapping
+    struct Launched {
+        uint32_t name = 0;
+        ManagedFunction* function = nullptr;
+    };
+    std::array<Launched, 1024> launched_;   // the last ones, for their mapping
+    bool learning_ = false;            // launches are in flight that tell how long a block takes
     bool gone_ = false;
 
     // The GPU writes how far it is: [0] the stream, [1] the growth stream.
@@ -105,6 +112,7 @@ private:
     uint64_t marked_ = 0;              // the last marker
     uint32_t unmarked_ = 0;            // launches behind it
     bool unguarded_ = false;           // something that cannot look was enqueued behind launches in flight
+    uint64_t stop_said_ = 0;           // ns: when the stop under way was decided
     uint64_t unstoppable_ = 0;         // until this marker is reached
 
     CUstream growth_ = nullptr;        // further workers; made when it is needed

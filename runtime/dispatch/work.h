@@ -29,10 +29,10 @@ struct ManagedFunction {
         fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
     }
 
-    void forget() { fitting_.store(0), chunk.store(1); }
+    void forget() { fitting_.store(0), chunk.store(0); }
 
-    // Blocks that a ticket stands for; learnt from how long a block takes.
-    std::atomic<uint32_t> chunk{1};
+    // Blocks that a ticket stands for; learnt from how long a block takes. 0: nothing is known yet.
+    std::atomic<uint32_t> chunk{0};
 
 private:
     static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }

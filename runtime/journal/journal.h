@@ -25,6 +25,7 @@ enum class Kind : uint32_t {
     kDecision = 6,       // name = tenant, text = what was decided about its kernels, and why
     kMapping = 7,        // name = tenant, text = kernel, value = blocks that its workers ran, multiprocessors,
                          // blocks_together = workers; start_ns and end_ns by the GPU's global timer
+    kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the last worker gone
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock (`virtual_time`);

@@ -165,6 +165,10 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
             fmt::print("{:<16} {:<16} -- {} ran {} blocks in {} workers on SMs {}, {} us\n", time, tenant, kernel(entry.text),
                        entry.value, entry.blocks_together, multiprocessors(entry), microseconds(entry));
             return;
+        case Kind::kStopped:
+            fmt::print("{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision\n", time, tenant, kernel(entry.text),
+                       static_cast<double>(entry.value) / 1e3);
+            return;
         case Kind::kDecision:
         case Kind::kNote:
             break;
@@ -173,7 +177,7 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
 }
 
 void LogView::show_json(const Entry& entry, const std::string& tenant) {
-    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note", "decision", "mapping"};
+    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note", "decision", "mapping", "stopped"};
     auto kind = static_cast<uint32_t>(entry.kind);
     fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
                kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,

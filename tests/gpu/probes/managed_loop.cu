@@ -250,7 +250,7 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
             launch.total = total - done;
             launch.chunk = 1;
             launch.tickets = total - done;
-            launch.first = done;
+            launch.origin[0] = done;
             launch.grid[0] = total;
             launch.grid[1] = launch.grid[2] = 1;
             launch.flags = workers == total - done ? smt::kSingle : 0;
