@@ -46,6 +46,8 @@ inline void check_call(cudaError_t status, const char* text, const char* file, i
 
 enum class Size { kTrivial, kSmall, kLarge };
 
+inline bool show_times = false;   // --times: Timer prints each iteration's time besides their mean
+
 struct Options {
     Size size = Size::kSmall;
     int iterations = 1;
@@ -68,11 +70,16 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
         std::string name = argv[i], value;
         if (name == "--help" || name == "-h") {
             std::printf(
-                "%s: %s\n\nusage: %s [--size trivial|small|large] [--iterations N]\n"
+                "%s: %s\n\nusage: %s [--size trivial|small|large] [--iterations N] [--times]\n"
                 "  --size        how much to compute (default: small)\n"
-                "  --iterations  how often to compute it, each time the same (default: 1)\n",
+                "  --iterations  how often to compute it, each time the same (default: 1)\n"
+                "  --times       prints the time of each iteration besides their mean\n",
                 program, summary, program);
             std::exit(0);
+        }
+        if (name == "--times") {
+            show_times = true;
+            continue;
         }
         const size_t equals = name.find('=');
         const bool joined = equals != std::string::npos;
@@ -210,10 +217,15 @@ public:
         CHECK(cudaEventElapsedTime(&elapsed, begin_, end_));
         milliseconds_ += static_cast<double>(elapsed);
         launches_ += launches;
+        if (show_times) each_.push_back(elapsed / static_cast<float>(launches));
     }
     void print() const {
         std::printf("kernel %s launches %d mean_ms %.6f\n", name_, launches_,
                     milliseconds_ / std::max(1, launches_));
+        if (!show_times) return;
+        std::printf("times_ms");
+        for (float each : each_) std::printf(" %.6f", static_cast<double>(each));
+        std::printf("\n");
     }
 
 private:
@@ -221,6 +233,7 @@ private:
     cudaEvent_t begin_, end_;
     double milliseconds_ = 0;
     int launches_ = 0;
+    std::vector<float> each_;   // of each iteration, with --times
 };
 
 static __global__ void sum_mixed(const uint32_t* words, size_t count, unsigned long long* sum) {
