@@ -237,6 +237,14 @@ __device__ __forceinline__ dim3 grid() {
     return dim3(size.x, size.y, size.z);
 }
 
+// For a body that starts asynchronous copies to shared memory: the hardware ends those with the block, a worker
+// must not take the next one while they run.
+__device__ __forceinline__ void await_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // A CTA that takes blocks one after the other. All threads call next() together.
 class Worker {
 public:

@@ -123,7 +123,7 @@ AsmFacts examine_asm(std::string_view original) {
         const Instruction instruction = read_instruction(part);
         ++instructions;
         if (facts.refusal.empty()) facts.refusal = refuse(instruction, part);
-        facts.copies |= instruction.opcode.starts_with("cp.async");
+        facts.copies |= instruction.opcode.starts_with("cp.async.ca") || instruction.opcode.starts_with("cp.async.cg");
         facts.wide |= starts_any(instruction.opcode, {"bar.", "barrier.", "vote", "shfl", "match", "redux", "elect"}) ||
                       has_any(instruction.opcode, {".sync", "mma"});
         facts.move = instructions == 1 ? read_move(instruction) : std::nullopt;

@@ -20,9 +20,17 @@ namespace {
 unsigned beginning(const FunctionDecl* declaration, const Text& text) {
     unsigned first = text.used(declaration->getOuterLocStart()).value_or(0);
     auto also = [&](SourceLocation place) { first = std::min(first, text.used(place).value_or(first)); };
-    for (const Attr* attribute : declaration->attrs())
-        if (!attribute->isImplicit() && !attribute->isInherited()) also(attribute->getLocation());
+    for (const Attr* attribute : declaration->attrs()) {
+        if (attribute->isImplicit() || attribute->isInherited()) continue;
+        const unsigned before = first;
+        also(attribute->getLocation());
+        if (first < before && attribute->isStandardAttributeSyntax())
+            first = std::min(before, static_cast<unsigned>(text.all().rfind("[[", first)));
+    }
     if (const FunctionTemplateDecl* pattern = declaration->getDescribedFunctionTemplate()) also(pattern->getBeginLoc());
+    // The tree does not keep the place of a specialisation's "template <>".
+    if (declaration->getTemplateSpecializationKind() == TSK_ExplicitSpecialization)
+        first = std::min(first, static_cast<unsigned>(text.all().rfind("template", first)));
     if (const auto* linkage = dyn_cast<LinkageSpecDecl>(declaration->getLexicalDeclContext());
         linkage && !linkage->hasBraces())
         also(linkage->getExternLoc());
@@ -63,6 +71,10 @@ bool Entry::is_template() const { return declaration_->getDescribedFunctionTempl
 bool Entry::is_internal() const {
     return declaration_->getStorageClass() == SC_Static || declaration_->isInAnonymousNamespace() ||
            declaration_->getCanonicalDecl()->getStorageClass() == SC_Static;
+}
+bool Entry::has_pack() const {
+    return std::any_of(declaration_->param_begin(), declaration_->param_end(),
+                       [](const ParmVarDecl* parameter) { return parameter->isParameterPack(); });
 }
 
 std::string Entry::template_head() const {
@@ -128,7 +140,7 @@ std::string Entry::arguments() const {
 std::string Entry::tail() const {
     const std::string between = text_.piece(right_ + 1, open);
     const bool blank = between.find_first_not_of(" \t\r\n") == std::string::npos;
-    return blank ? " " : between;
+    return !blank ? between : close == open ? "" : " ";
 }
 
 }  // namespace smt::rewriter::source

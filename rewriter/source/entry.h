@@ -27,6 +27,7 @@ public:
     std::string name() const;
     bool is_template() const;
     bool is_internal() const;
+    bool has_pack() const;      // of parameters: its length must be told
     bool is_qualified() const { return name_begin_ != own_name_begin_; }
     std::string qualifier() const { return text_.piece(name_begin_, own_name_begin_); }   // "ns::"
 

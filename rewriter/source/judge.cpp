@@ -2,6 +2,7 @@
 #include "rewriter/source/judge.h"
 
 #include <clang/AST/Attr.h>
+#include <clang/AST/DeclTemplate.h>
 #include <clang/Basic/SourceManager.h>
 
 #include <algorithm>
@@ -129,6 +130,35 @@ bool refuse_neighbours(const Program& program, Verdict& verdict) {
     return false;
 }
 
+// A specialisation stands on its template's managed form.
+const KernelFacts* general_form(const Program& program, const KernelFacts& kernel) {
+    const FunctionTemplateDecl* general = kernel.function->definition->getPrimaryTemplate();
+    if (!general) return nullptr;
+    for (const KernelFacts& other : program.kernels)
+        if (other.function->definition->getDescribedFunctionTemplate() &&
+            other.function->definition->getCanonicalDecl() == general->getTemplatedDecl()->getCanonicalDecl())
+            return &other;
+    return nullptr;
+}
+
+bool is_wanted(const Program& program, const KernelFacts& kernel) {
+    auto stands_on = [&](const KernelFacts& other) { return general_form(program, other) == &kernel; };
+    return !kernel.instances.empty() || std::any_of(program.kernels.begin(), program.kernels.end(), stands_on);
+}
+
+// Says whether something was refused.
+bool refuse_specialisations(const Program& program, Verdict& verdict) {
+    auto without_template = [&](const Managed& managed) {
+        const KernelFacts* general = general_form(program, *managed.facts);
+        return general && verdict.refused.count(general->function);
+    };
+    auto found = std::find_if(verdict.managed.begin(), verdict.managed.end(), without_template);
+    if (found == verdict.managed.end()) return false;
+    verdict.refused[found->facts->function] = "specialises a template that stays as it is";
+    verdict.managed.erase(found);
+    return true;
+}
+
 // smt_body_blur; overloads and specialisations get a number.
 void name_bodies(Verdict& verdict) {
     std::map<std::string, int> seen;
@@ -147,7 +177,7 @@ Verdict judge(const Program& program, const Text& text, const Reasons& banned) {
     Verdict verdict;
     Judge judge(program, text);
     for (const KernelFacts& kernel : program.kernels) {
-        if (kernel.instances.empty()) continue;
+        if (!is_wanted(program, kernel)) continue;
         Managed managed;
         auto ban = banned.find(kernel.function);
         const std::string reason = ban != banned.end() ? ban->second : judge.examine(kernel, managed);
@@ -156,7 +186,7 @@ Verdict judge(const Program& program, const Text& text, const Reasons& banned) {
         else
             verdict.refused[kernel.function] = reason;
     }
-    while (refuse_neighbours(program, verdict)) {}
+    while (refuse_neighbours(program, verdict) || refuse_specialisations(program, verdict)) {}
     name_bodies(verdict);
     return verdict;
 }

@@ -132,13 +132,14 @@ llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::s
     return overlay;
 }
 
+// Clang 17 and earlier, and NVIDIA's compilers, spell templates that are template arguments alike.
 std::vector<std::string> command_line(const Input& input, const Settings& settings) {
     const std::string place = kPlace;
     std::vector<std::string> line = {
-        "clang++", "-x", "cuda", "--cuda-device-only", "-fsyntax-only", "-w", "-nogpulib", "-nogpuinc",
+        "clang++", "-x", "cuda", "--cuda-device-only", "-fsyntax-only", "-w", "-nogpulib", "-nogpuinc", "-fgpu-rdc",
         "--cuda-path=" + input.toolkit, "--cuda-gpu-arch=" + settings.processor, "-std=" + settings.standard,
         "-resource-dir=" + place + "/clang", "-Wno-unknown-cuda-version", "-ferror-limit=0",
-        "-ftemplate-backtrace-limit=1", "-Xclang", "-target-sdk-version=12.9", "-Xclang",
+        "-ftemplate-backtrace-limit=1", "-fclang-abi-compat=17", "-Xclang", "-target-sdk-version=12.9", "-Xclang",
         "-fcuda-allow-variadic-functions"};
     auto add = [&](std::initializer_list<std::string> more) { line.insert(line.end(), more); };
     if (input.dialect == Dialect::kNvrtc)

@@ -42,8 +42,18 @@ bool is_spelled(const FunctionDecl* declaration, const Text& text) {
 void edit_declarations(const Managed& managed, const Text& text, Edits& edits) {
     const FunctionDecl* definition = managed.facts->function->definition;
     const bool qualified = Entry(definition, text).is_qualified();
+    // A specialisation needs its template's managed form declared, also where nothing more is said of the template.
+    const FunctionDecl* general =
+        definition->getPrimaryTemplate() ? definition->getPrimaryTemplate()->getTemplatedDecl() : nullptr;
+    if (general)
+        for (const FunctionDecl* declaration : general->redecls())
+            if (!declaration->doesThisDeclarationHaveABody() && is_spelled(declaration, text)) {
+                const Entry entry(declaration, text);
+                edits.insert(entry.close + 1, managed_declaration(entry));
+            }
     for (const FunctionDecl* declaration : definition->redecls()) {
-        if (declaration == definition || declaration->doesThisDeclarationHaveABody()) continue;
+        // The tree also has one for each specialisation in a template's place, which says it stands where this does.
+        if (declaration->doesThisDeclarationHaveABody() || declaration->getLocation() == definition->getLocation()) continue;
         if (!is_spelled(declaration, text)) continue;
         const Entry entry(declaration, text);
         const bool is_friend = declaration->getLexicalDeclContext()->isRecord();

@@ -27,6 +27,7 @@ std::string symbol_of(clang::ASTContext& context, const clang::FunctionDecl* fun
 std::string readable_name(clang::ASTContext& context, const clang::FunctionDecl* function) {
     clang::PrintingPolicy policy = context.getPrintingPolicy();
     policy.SuppressUnwrittenScope = true;
+    policy.AnonymousTagLocations = false;
     std::string name;
     llvm::raw_string_ostream out(name);
     function->getNameForDiagnostic(out, policy, true);
