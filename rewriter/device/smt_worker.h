@@ -28,7 +28,7 @@
 //          high half (to a value never used before), each worker looks at its next ticket: one whose rank
 //          is no longer below the quota runs the block that it holds, and leaves.
 //
-// Shared memory: one variable of 64 bytes. Registers across the body: one. Barriers: one for each block
+// Shared memory: one variable of 112 bytes, and 24 more with SharedWorker. Registers across the body: one. Barriers: one for each block
 // (Worker), or two where functions other than the body read the block's index (SharedWorker).
 //
 // In a kernel where some threads return early while others go on to a barrier or a warp-wide operation,
@@ -185,6 +185,7 @@ __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned ticket)
                 static_cast<unsigned>(row / height)};
     }
     const unsigned low = static_cast<unsigned>(linear), row = low / width;
+    if (row < height) return {low - row * width, row, 0};
     return {low - row * width, row % height, row / height};
 }
 
@@ -209,6 +210,8 @@ __device__ __noinline__ void count_departed() {
     __threadfence_block();
     if (atomicAdd(&shared().departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z) leave();
 }
+
+static_assert(sizeof(Shared) == 112, "the rewriter leaves this much room");
 
 // What block() and grid() read.
 struct Index {

@@ -131,6 +131,16 @@ public:
     }
     bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) { return TraverseStmt(initializer->getExpr()); }
 
+    bool VisitVarDecl(VarDecl* variable) {
+        const auto* mark = variable->getAttr<AnnotateAttr>();
+        const QualType type = variable->getType();
+        if (!current_ || !mark || mark->getAnnotation() != "smt_shared" || variable->hasExternalStorage()) return true;
+        if (type->isDependentType() || type->isIncompleteType() || variable->isInvalidDecl()) return true;
+        const CharUnits size = variable->getASTContext().getTypeSizeInChars(type);
+        uint64_t& bytes = current_->shared[variable->getLocation().getRawEncoding()];
+        bytes = std::max(bytes, static_cast<uint64_t>(size.getQuantity()));
+        return true;
+    }
     bool VisitCXXMethodDecl(CXXMethodDecl* method) {
         if (method->isVirtual() && method->hasBody()) addressed(method);
         return true;

@@ -4,6 +4,7 @@
 // of them does counts. So do a lambda and its copies in the instantiations of the function around it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <vector>
@@ -35,6 +36,7 @@ struct Function {
     std::vector<const clang::GCCAsmStmt*> assembly;
     std::vector<Use> uses;
     std::vector<clang::SourceRange> loops;
+    std::map<unsigned, uint64_t> shared;           // bytes of each __shared__ variable, by its place; the most of all instances
     bool launches = false;                         // starts kernels
     bool indirect = false;                         // calls through a pointer, or virtually
     bool jumps = false;                            // goto

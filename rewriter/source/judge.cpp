@@ -54,6 +54,17 @@ std::string refuse_unseen(const FunctionDecl* function) {
     return "calls " + function->getQualifiedNameAsString() + ", whose text is not here";
 }
 
+// A kernel has this much shared memory, not counting what its launch asks for; the loop needs some of it.
+constexpr uint64_t kSharedRoom = 48 * 1024, kLoopBytes = 112 + 24, kPadding = 16;
+
+std::string refuse_shared_size(const Managed& managed) {
+    uint64_t bytes = 0;
+    for (const Function* function : managed.functions)
+        for (const auto& [place, size] : function->shared) bytes += (size + kPadding - 1) / kPadding * kPadding;
+    if (bytes + kLoopBytes <= kSharedRoom) return "";
+    return "has " + std::to_string(bytes) + " bytes of shared memory, which leaves no room for " + std::to_string(kLoopBytes);
+}
+
 class Judge {
 public:
     Judge(const Program& program, const Text& text) : program_(program), text_(text) {}
@@ -79,6 +90,7 @@ public:
         }
         if (sm && sms) return "chooses its work by the number of its SM (%smid and %nsmid)";
         managed.shared = shares_index(managed);
+        if (std::string full = refuse_shared_size(managed); !full.empty()) return full;
         managed.single = leaves_early(program_, *kernel.function, text_);
         return managed.single ? refuse_early_returns(*kernel.function, text_) : "";
     }

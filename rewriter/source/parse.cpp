@@ -7,6 +7,7 @@
 #include <clang/AST/ASTConsumer.h>
 #include <clang/AST/ASTContext.h>
 #include <clang/Basic/DiagnosticSema.h>
+#include <clang/Basic/OffloadArch.h>
 #include <clang/Driver/CreateInvocationFromArgs.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendAction.h>
@@ -132,12 +133,17 @@ llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::s
     return overlay;
 }
 
+// Newer GPUs than Clang knows are parsed as one that it does.
+std::string known_processor(const std::string& processor) {
+    return clang::StringToOffloadArch(processor) == clang::OffloadArch::Unknown ? Settings().processor : processor;
+}
+
 // Clang 17 and earlier, and NVIDIA's compilers, spell templates that are template arguments alike.
 std::vector<std::string> command_line(const Input& input, const Settings& settings) {
     const std::string place = kPlace;
     std::vector<std::string> line = {
         "clang++", "-x", "cuda", "--cuda-device-only", "-fsyntax-only", "-w", "-nogpulib", "-nogpuinc", "-fgpu-rdc",
-        "--cuda-path=" + input.toolkit, "--cuda-gpu-arch=" + settings.processor, "-std=" + settings.standard,
+        "--cuda-path=" + input.toolkit, "--cuda-gpu-arch=" + known_processor(settings.processor), "-std=" + settings.standard,
         "-resource-dir=" + place + "/clang", "-Wno-unknown-cuda-version", "-ferror-limit=0",
         "-ftemplate-backtrace-limit=1", "-fclang-abi-compat=17", "-Xclang", "-target-sdk-version=12.9", "-Xclang",
         "-fcuda-allow-variadic-functions"};

@@ -43,10 +43,10 @@ typedef __builtin_va_list va_list;
 )";
 
 // Clang takes a __shared__ variable with a constructor for an error, and does not look at what uses it. Where a
-// variable lives does not matter here.
+// variable lives matters for its size only (facts.h).
 constexpr const char* kLast = R"(#include <cuda_runtime.h>
 #undef __shared__
-#define __shared__
+#define __shared__ __attribute__((annotate("smt_shared")))
 )";
 
 }  // namespace
