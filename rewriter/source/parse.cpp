@@ -135,7 +135,7 @@ llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::s
 
 // Newer GPUs than Clang knows are parsed as one that it does.
 std::string known_processor(const std::string& processor) {
-    return clang::StringToOffloadArch(processor) == clang::OffloadArch::Unknown ? Settings().processor : processor;
+    return clang::StringToOffloadArch(processor) == clang::OffloadArch::UNKNOWN ? Settings().processor : processor;
 }
 
 // Clang 17 and earlier, and NVIDIA's compilers, spell templates that are template arguments alike.

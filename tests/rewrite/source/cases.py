@@ -1,7 +1,6 @@
 """The cases beside this file, and how to rewrite one."""
 import dataclasses
 import pathlib
-import re
 import subprocess
 
 FOLDER = pathlib.Path(__file__).parent / "cases"
@@ -38,7 +37,7 @@ def all_cases():
 
 
 def rewrite(program, case):
-    command = [program, case.path.name, "--symbols", *(f"--name={name}" for name in case.names)]
+    command = [pathlib.Path(program).resolve(), case.path.name, "--symbols", *(f"--name={name}" for name in case.names)]
     if case.dialect == "nvrtc":
         command.append("--nvrtc")
     done = subprocess.run([*command, "--", *case.options], cwd=case.path.parent, capture_output=True, text=True, timeout=60)
