@@ -27,7 +27,8 @@ unsigned beginning(const FunctionDecl* declaration, const Text& text) {
         if (first < before && attribute->isStandardAttributeSyntax())
             first = std::min(before, static_cast<unsigned>(text.all().rfind("[[", first)));
     }
-    if (const FunctionTemplateDecl* pattern = declaration->getDescribedFunctionTemplate()) also(pattern->getBeginLoc());
+    if (const FunctionTemplateDecl* pattern = declaration->getDescribedFunctionTemplate())
+        also(pattern->getBeginLoc());
     // The tree does not keep the place of a specialisation's "template <>".
     if (declaration->getTemplateSpecializationKind() == TSK_ExplicitSpecialization)
         first = std::min(first, static_cast<unsigned>(text.all().rfind("template", first)));
@@ -78,17 +79,21 @@ bool Entry::has_pack() const {
 }
 
 std::string Entry::template_head() const {
-    return is_template() ? text_.piece(text_.used(declaration_->getDescribedFunctionTemplate()->getBeginLoc()).value_or(begin),
-                                       rest_begin_)
-                         : "";
+    return is_template()
+               ? text_.piece(
+                     text_.used(declaration_->getDescribedFunctionTemplate()->getBeginLoc()).value_or(begin),
+                     rest_begin_)
+               : "";
 }
 
 std::string Entry::template_arguments() const {
     if (!is_template()) return "";
     std::string list;
-    for (const NamedDecl* parameter : *declaration_->getDescribedFunctionTemplate()->getTemplateParameters()) {
-        if (parameter->getDeclName().isEmpty()) break;   // it has a default
-        list += (list.empty() ? "<" : ", ") + parameter->getNameAsString() + (parameter->isParameterPack() ? "..." : "");
+    for (const NamedDecl* parameter :
+         *declaration_->getDescribedFunctionTemplate()->getTemplateParameters()) {
+        if (parameter->getDeclName().isEmpty()) break;  // it has a default
+        list += (list.empty() ? "<" : ", ") + parameter->getNameAsString() +
+                (parameter->isParameterPack() ? "..." : "");
     }
     return list.empty() ? "" : list + ">";
 }
@@ -99,7 +104,8 @@ std::string Entry::head(const std::string& name) const {
 
 std::string Entry::parameter_name(unsigned index) const {
     const ParmVarDecl* parameter = declaration_->getParamDecl(index);
-    return parameter->getDeclName().isEmpty() ? fmt::format("smt_argument_{}", index) : parameter->getNameAsString();
+    return parameter->getDeclName().isEmpty() ? fmt::format("smt_argument_{}", index)
+                                              : parameter->getNameAsString();
 }
 
 std::string Entry::parameters(Parameters form) const {
@@ -112,8 +118,8 @@ std::string Entry::parameters(Parameters form) const {
         unsigned end = text_.past(parameter->getEndLoc()).value_or(right_);
         if (parameter->hasDefaultArg()) {
             const SourceRange value = parameter->getDefaultArgRange();
-            const unsigned sign = static_cast<unsigned>(
-                text_.all().rfind('=', text_.used(value.getBegin()).value_or(right_)));
+            const unsigned sign =
+                static_cast<unsigned>(text_.all().rfind('=', text_.used(value.getBegin()).value_or(right_)));
             end = sign;
             while (end > first && std::isspace(static_cast<unsigned char>(text_.all()[end - 1]))) --end;
             if (form != Parameters::kOwn) cut(end, text_.past(value.getEnd()).value_or(right_));

@@ -23,7 +23,7 @@ constexpr int kFailure = 1, kMisuse = 2;
 
 struct CommandLine {
     Input input;
-    std::string output;   // empty: standard output
+    std::string output;  // empty: standard output
     bool symbols = false;
 };
 
@@ -37,7 +37,8 @@ std::optional<std::string> read_command_line(const std::vector<std::string>& arg
     for (size_t at = 0; at < arguments.size(); ++at) {
         const std::string& argument = arguments[at];
         if (argument == "--") {
-            line.input.options.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.end());
+            line.input.options.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                      arguments.end());
             break;
         }
         if (argument == "--nvrtc") {
@@ -48,8 +49,10 @@ std::optional<std::string> read_command_line(const std::vector<std::string>& arg
             line.input.name_expressions.push_back(argument.substr(std::strlen("--name=")));
         } else if (argument == "-o" || argument == "--name") {
             if (++at == arguments.size()) return argument + " needs a value";
-            if (argument == "-o") line.output = arguments[at];
-            else line.input.name_expressions.push_back(arguments[at]);
+            if (argument == "-o")
+                line.output = arguments[at];
+            else
+                line.input.name_expressions.push_back(arguments[at]);
         } else if (argument.starts_with("-") && argument != "-") {
             return "unknown option '" + argument + "'; the compiler's options stand after --";
         } else if (!line.input.name.empty()) {
@@ -86,9 +89,11 @@ bool write_text(const std::string& text, const std::string& name) {
 
 void report(const std::string& file, const Kernel& kernel, bool symbols) {
     std::string verdict = "managed";
-    if (kernel.managed.empty()) verdict = "refused: " + kernel.reason;
-    else if (kernel.single) verdict += ", one block a worker (threads return ahead of a barrier)";
-    const std::string place = kernel.line ? fmt::format("{}:{}", file, kernel.line) : file;   // 0: in a header
+    if (kernel.managed.empty())
+        verdict = "refused: " + kernel.reason;
+    else if (kernel.single)
+        verdict += ", one block a worker (threads return ahead of a barrier)";
+    const std::string place = kernel.line ? fmt::format("{}:{}", file, kernel.line) : file;  // 0: in a header
     fmt::print(stderr, "{}: {}: {}\n", place, kernel.name, verdict);
     if (symbols) fmt::print(stderr, "    {} {}\n", kernel.symbol, kernel.managed);
 }
@@ -98,7 +103,8 @@ void report(const std::string& file, const Kernel& kernel, bool symbols) {
 int main(int argc, char** argv) {
     CommandLine line;
     line.input.dialect = Dialect::kNvcc;
-    if (auto mistake = read_command_line({argv + (argc > 0), argv + argc}, line)) return complain(kMisuse, *mistake);
+    if (auto mistake = read_command_line({argv + (argc > 0), argv + argc}, line))
+        return complain(kMisuse, *mistake);
     line.input.toolkit = toolkit();
     if (!std::filesystem::exists(line.input.toolkit + "/include/cuda_runtime.h"))
         return complain(kFailure, "no CUDA toolkit in " + line.input.toolkit + ": set CUDA_HOME");
@@ -109,7 +115,8 @@ int main(int argc, char** argv) {
     if (!output.error.empty()) return complain(kFailure, output.error);
     for (const Kernel& kernel : output.kernels) report(line.input.name, kernel, line.symbols);
     if (!write_text(output.text, line.output))
-        return complain(kFailure, fmt::format("cannot write {}: {}", line.output.empty() ? "standard output" : line.output,
+        return complain(kFailure, fmt::format("cannot write {}: {}",
+                                              line.output.empty() ? "standard output" : line.output,
                                               std::strerror(errno)));
     return 0;
 }

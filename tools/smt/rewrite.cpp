@@ -34,9 +34,11 @@ const Command rewrite_command = {
     "  --nvrtc            the file is device code only, as NVRTC takes it\n"
     "  --name EXPRESSION  an instantiation that is wanted, like 'blur<float>' (with --nvrtc)\n"
     "  --symbols          also say what each kernel and its managed form are called in the compiled module\n"
-    "  FLAG               what nvcc or NVRTC is given: -I, -D, -U, -include, -std, -arch; others are skipped\n"
+    "  FLAG               what nvcc or NVRTC is given: -I, -D, -U, -include, -std, -arch; others are "
+    "skipped\n"
     "\n"
-    "A line for each kernel goes to standard error: managed, or refused with the reason. To compile the text,\n"
+    "A line for each kernel goes to standard error: managed, or refused with the reason. To compile the "
+    "text,\n"
     "add -I FOLDER, where FOLDER holds smt_worker.h: include/smt beside the folder of this program",
     "turns the kernels of a CUDA file into persistent form", run};
 

@@ -1,7 +1,7 @@
 // NVRTC's and nvcc's options.
-#include <catch2/catch.hpp>
-
 #include "rewriter/source/options.h"
+
+#include <catch2/catch.hpp>
 
 using smt::rewriter::source::read_options;
 using smt::rewriter::source::Settings;
@@ -10,7 +10,9 @@ using Strings = std::vector<std::string>;
 TEST_CASE("both spellings of an option", "[options]") {
     const Strings wanted = {"-I", "a", "-D", "X=1", "-U", "Y", "-include", "b.h"};
     CHECK(read_options({"-Ia", "-DX=1", "-UY", "-include", "b.h"}).clang == wanted);
-    CHECK(read_options({"--include-path=a", "--define-macro", "X=1", "--undefine-macro=Y", "--pre-include=b.h"}).clang == wanted);
+    CHECK(
+        read_options({"--include-path=a", "--define-macro", "X=1", "--undefine-macro=Y", "--pre-include=b.h"})
+            .clang == wanted);
     CHECK(read_options({"-I", "a", "-D", "X=1", "-U", "Y", "-include=b.h"}).clang == wanted);
 }
 
@@ -27,8 +29,8 @@ TEST_CASE("architectures", "[options]") {
 }
 
 TEST_CASE("what does not matter is skipped, with its value", "[options]") {
-    const Settings settings = read_options({"-O3", "-Xcompiler", "-DNO", "-Xptxas=-v", "-lineinfo", "-default-device", "file.cu",
-                                            "-std=c++20", "--extended-lambda"});
+    const Settings settings = read_options({"-O3", "-Xcompiler", "-DNO", "-Xptxas=-v", "-lineinfo",
+                                            "-default-device", "file.cu", "-std=c++20", "--extended-lambda"});
     CHECK(settings.clang.empty());
     CHECK(settings.standard == "c++20");
     CHECK(settings.extended_lambda);

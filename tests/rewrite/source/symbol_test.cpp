@@ -28,5 +28,6 @@ TEST_CASE("C names", "[symbol]") {
 TEST_CASE("names that only the compiler knows", "[symbol]") {
     CHECK(managed_symbol("_ZN36_GLOBAL__N__322925fa_4_b_cu_ce2de4ca4blurEPi", "blur") ==
           "_ZN36_GLOBAL__N__322925fa_4_b_cu_ce2de4ca8smt_blurEPiN3smt6LaunchE");
-    CHECK(managed_symbol("_Z4blurIZ4mainEUliE_EvT_Pi", "blur") == "_Z8smt_blurIZ4mainEUliE_EvT_PiN3smt6LaunchE");
+    CHECK(managed_symbol("_Z4blurIZ4mainEUliE_EvT_Pi", "blur") ==
+          "_Z8smt_blurIZ4mainEUliE_EvT_PiN3smt6LaunchE");
 }
