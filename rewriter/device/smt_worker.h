@@ -30,7 +30,7 @@
 //          high half (to a value never used before), each worker looks at its next ticket: one whose rank
 //          is no longer below the quota runs the block that it holds, and leaves.
 //
-// Shared memory: about 120 bytes. Registers across the body: five. Barriers: one for each block (Worker), one
+// Shared memory: one variable of 128 bytes, and 24 more with SharedWorker. Registers across the body: five. Barriers: one for each block (Worker), one
 // for each ticket where nothing is shared within a block (FreeWorker), two for each block where functions
 // other than the body read the block's index (SharedWorker).
 //
@@ -46,8 +46,9 @@ namespace smt {
 inline constexpr unsigned kMaxSms = 256;
 inline constexpr unsigned kNoQuota = 0xff;   // in a quota table: as many as fit
 
-// What the high half of Control::word asks for, while it is not zero, is in Control::mode.
-enum Mode : unsigned { kGo = 0, kStop = 1, kQuotas = 2 };
+// The high half of Control::word is 0, or the number of the last change. A stop says so itself: a worker
+// that sees an earlier change late must not take it for the stop, or it would refuse a ticket of before.
+inline constexpr unsigned kStopBit = 1u << 31;
 
 enum LaunchFlags : unsigned {
     kHeld = 1,     // keep to the quotas
@@ -65,12 +66,12 @@ struct Mapping {
     unsigned long long ended;
 };
 
-// In device memory, zeroed before its first use. The host writes `word` and `mode` from a stream
-// (memory operations), `mode` before `word`.
+// In device memory, zeroed before its first use. The host writes `word` from a stream (memory operations),
+// a new quota table before it.
 struct Control {
     unsigned long long word;     // low half: tickets taken; high half: 0, or the number of a change
     unsigned refused;            // tickets taken after a stop
-    unsigned mode;               // Mode
+    unsigned unused;
     unsigned mapped;             // entries written, ever
     unsigned map_mask;           // entries in the ring, less one
     Mapping* map;
@@ -149,7 +150,7 @@ __device__ __noinline__ bool join() {
     mine.seen = high(fresh(control.word));   // before the quota: a change after it is seen at the next ticket
     __threadfence();
     mine.rank = atomicAdd(&control.resident[mine.sm], 1u);
-    if (fresh(control.mode) != kStop && mine.rank < fresh(control.quota[mine.sm])) return mine.joined = true;
+    if (!(mine.seen & kStopBit) && mine.rank < fresh(control.quota[mine.sm])) return mine.joined = true;
     atomicSub(&control.resident[mine.sm], 1u);
     return false;
 }
@@ -157,11 +158,11 @@ __device__ __noinline__ bool join() {
 // The word has changed under this worker. May it run the ticket that it took?
 __device__ __noinline__ bool obey(Control& control, unsigned flags, unsigned number) {
     Shared& mine = shared();
-    __threadfence();
-    if (!(flags & kHeld) || fresh(control.mode) == kStop) {
+    if (number & kStopBit) {
         atomicAdd(&control.refused, 1u);
         return false;
     }
+    __threadfence();   // the table was written before the number
     mine.seen = number;
     mine.last = mine.rank >= fresh(control.quota[mine.sm]);
     return true;
@@ -222,6 +223,8 @@ __device__ __noinline__ void count_departed() {
     if (atomicAdd(&shared().departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z) leave();
 }
 
+static_assert(sizeof(Shared) == 128, "the rewriter leaves this much room");
+
 // What block() and grid() read.
 struct Index {
     uint3 block;
@@ -247,6 +250,14 @@ __device__ __forceinline__ uint3 block() { return device::index().block; }
 __device__ __forceinline__ dim3 grid() {
     const uint3 size = device::index().grid;
     return dim3(size.x, size.y, size.z);
+}
+
+// For a body that starts asynchronous copies to shared memory: the hardware ends those with the block, a worker
+// must not take the next one while they run.
+__device__ __forceinline__ void await_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
 }
 
 namespace device {

@@ -17,7 +17,8 @@ bool has_any(std::string_view text, std::initializer_list<std::string_view> part
 }
 
 bool starts_any(std::string_view text, std::initializer_list<std::string_view> parts) {
-    return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](std::string_view part) { return text.starts_with(part); });
 }
 
 std::string without_comments(std::string_view text) {
@@ -49,7 +50,7 @@ struct Instruction {
 
 Instruction read_instruction(std::string_view text) {
     text = trimmed(text);
-    for (;;) {   // labels and guards
+    for (;;) {  // labels and guards
         size_t word = std::min(text.find_first_of(" \t\n\r"), text.size());
         std::string_view first = text.substr(0, word);
         if (first.empty() || !(first.starts_with('@') || first.ends_with(':'))) break;
@@ -85,7 +86,8 @@ std::string refuse_barrier(const Instruction& instruction) {
 std::string refuse(const Instruction& instruction, std::string_view text) {
     const std::string_view opcode = instruction.opcode;
     if (has(text, "%gridid")) return "reads %gridid";
-    if (has_any(text, {"%cluster", "%nclusterid"}) || starts_any(opcode, {"barrier.cluster", "mapa", "getctarank"}))
+    if (has_any(text, {"%cluster", "%nclusterid"}) ||
+        starts_any(opcode, {"barrier.cluster", "mapa", "getctarank"}))
         return "works with thread-block clusters (inline PTX)";
     if (opcode.starts_with("clusterlaunchcontrol")) return "takes over other blocks (clusterlaunchcontrol)";
     if (opcode == "exit" || opcode == "ret" || opcode == "ret.uni")
@@ -102,7 +104,8 @@ std::optional<AsmFacts::Move> read_move(const Instruction& instruction) {
     from.remove_prefix(2);
     const bool grid = from.starts_with('n');
     if (grid) from.remove_prefix(1);
-    if (!from.starts_with("ctaid.") || from.size() != 7 || from[6] < 'x' || from[6] > 'z') return std::nullopt;
+    if (!from.starts_with("ctaid.") || from.size() != 7 || from[6] < 'x' || from[6] > 'z')
+        return std::nullopt;
     return AsmFacts::Move{grid, from[6]};
 }
 
@@ -123,9 +126,11 @@ AsmFacts examine_asm(std::string_view original) {
         const Instruction instruction = read_instruction(part);
         ++instructions;
         if (facts.refusal.empty()) facts.refusal = refuse(instruction, part);
-        facts.copies |= instruction.opcode.starts_with("cp.async");
-        facts.wide |= starts_any(instruction.opcode, {"bar.", "barrier.", "vote", "shfl", "match", "redux", "elect"}) ||
-                      has_any(instruction.opcode, {".sync", "mma"});
+        facts.copies |=
+            instruction.opcode.starts_with("cp.async.ca") || instruction.opcode.starts_with("cp.async.cg");
+        facts.wide |=
+            starts_any(instruction.opcode, {"bar.", "barrier.", "vote", "shfl", "match", "redux", "elect"}) ||
+            has_any(instruction.opcode, {".sync", "mma"});
         facts.move = instructions == 1 ? read_move(instruction) : std::nullopt;
     }
     if (facts.index && !facts.move && facts.refusal.empty())

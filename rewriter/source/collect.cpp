@@ -14,7 +14,8 @@ using namespace clang;
 
 const FunctionDecl* Program::key(const FunctionDecl* function) {
     if (const auto* method = dyn_cast<CXXMethodDecl>(function); method && method->getParent()->isLambda())
-        return lambdas_.try_emplace(method->getParent()->getLocation().getRawEncoding(), method->getCanonicalDecl())
+        return lambdas_
+            .try_emplace(method->getParent()->getLocation().getRawEncoding(), method->getCanonicalDecl())
             .first->second;
     if (const FunctionDecl* pattern = function->getTemplateInstantiationPattern()) function = pattern;
     return function->getCanonicalDecl();
@@ -39,7 +40,8 @@ std::vector<const FunctionDecl*> Program::reach(const FunctionDecl* from) const 
 namespace {
 
 template <typename Item>
-void add_once(std::vector<Item>& items, const Item& item, SourceLocation where, SourceLocation (*place)(const Item&)) {
+void add_once(std::vector<Item>& items, const Item& item, SourceLocation where,
+              SourceLocation (*place)(const Item&)) {
     for (const Item& known : items)
         if (place(known) == where) return;
     items.push_back(item);
@@ -75,7 +77,8 @@ public:
 
     bool TraverseLambdaExpr(LambdaExpr* lambda, DataRecursionQueue* = nullptr) {
         for (unsigned i = 0; i < lambda->capture_size(); ++i)
-            if (!TraverseLambdaCapture(lambda, lambda->capture_begin() + i, lambda->capture_init_begin()[i])) return false;
+            if (!TraverseLambdaCapture(lambda, lambda->capture_begin() + i, lambda->capture_init_begin()[i]))
+                return false;
         CXXMethodDecl* const body = lambda->getCallOperator();
         use(body, lambda->getBeginLoc());
         Function* const outer = current_;
@@ -95,11 +98,15 @@ public:
     }
 
     // Not evaluated.
-    bool TraverseUnaryExprOrTypeTraitExpr(UnaryExprOrTypeTraitExpr*, DataRecursionQueue* = nullptr) { return true; }
+    bool TraverseUnaryExprOrTypeTraitExpr(UnaryExprOrTypeTraitExpr*, DataRecursionQueue* = nullptr) {
+        return true;
+    }
     bool TraverseCXXNoexceptExpr(CXXNoexceptExpr*, DataRecursionQueue* = nullptr) { return true; }
     bool TraverseCXXTypeidExpr(CXXTypeidExpr*, DataRecursionQueue* = nullptr) { return true; }
     bool TraverseRequiresExpr(RequiresExpr*, DataRecursionQueue* = nullptr) { return true; }
-    bool TraverseConceptSpecializationExpr(ConceptSpecializationExpr*, DataRecursionQueue* = nullptr) { return true; }
+    bool TraverseConceptSpecializationExpr(ConceptSpecializationExpr*, DataRecursionQueue* = nullptr) {
+        return true;
+    }
     bool TraverseDecltypeTypeLoc(DecltypeTypeLoc, bool = true) { return true; }
 
     bool VisitDeclRefExpr(DeclRefExpr* reference) {
@@ -129,8 +136,22 @@ public:
     bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) {
         return !argument->getParam()->hasInit() || TraverseStmt(argument->getExpr());
     }
-    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) { return TraverseStmt(initializer->getExpr()); }
+    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) {
+        return TraverseStmt(initializer->getExpr());
+    }
 
+    bool VisitVarDecl(VarDecl* variable) {
+        const auto* mark = variable->getAttr<AnnotateAttr>();
+        const QualType type = variable->getType();
+        if (!mark || mark->getAnnotation() != "smt_shared") return true;
+        (current_ ? current_->shares : program_.shares) = true;
+        if (!current_ || variable->hasExternalStorage()) return true;
+        if (type->isDependentType() || type->isIncompleteType() || variable->isInvalidDecl()) return true;
+        const CharUnits size = variable->getASTContext().getTypeSizeInChars(type);
+        uint64_t& bytes = current_->shared[variable->getLocation().getRawEncoding()];
+        bytes = std::max(bytes, static_cast<uint64_t>(size.getQuantity()));
+        return true;
+    }
     bool VisitCXXMethodDecl(CXXMethodDecl* method) {
         if (method->isVirtual() && method->hasBody()) addressed(method);
         return true;
@@ -217,7 +238,8 @@ private:
     void use_special(const CXXRecordDecl* record, SourceLocation where, int depth) {
         if (!record || !record->hasDefinition() || depth > 8) return;
         record = record->getDefinition();
-        if (const CXXDestructorDecl* destructor = record->getDestructor(); destructor && !destructor->isTrivial())
+        if (const CXXDestructorDecl* destructor = record->getDestructor();
+            destructor && !destructor->isTrivial())
             use(destructor, where);
         auto of_part = [&](QualType type) {
             const CXXRecordDecl* part = type->getBaseElementTypeUnsafe()->getAsCXXRecordDecl();
@@ -242,10 +264,11 @@ Program collect(ASTContext& context, bool device_only) {
     Program program;
     Collector(program, device_only).TraverseDecl(context.getTranslationUnitDecl());
     const SourceManager& sources = context.getSourceManager();
-    std::stable_sort(program.kernels.begin(), program.kernels.end(), [&](const KernelFacts& a, const KernelFacts& b) {
-        return sources.isBeforeInTranslationUnit(a.function->definition->getLocation(),
-                                                 b.function->definition->getLocation());
-    });
+    std::stable_sort(program.kernels.begin(), program.kernels.end(),
+                     [&](const KernelFacts& a, const KernelFacts& b) {
+                         return sources.isBeforeInTranslationUnit(a.function->definition->getLocation(),
+                                                                  b.function->definition->getLocation());
+                     });
     return program;
 }
 

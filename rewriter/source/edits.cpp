@@ -6,7 +6,7 @@
 namespace smt::rewriter::source {
 
 void Edits::replace(unsigned begin, unsigned end, std::string text) {
-    for (const Edit& known : edits_)   // several rules may want the same
+    for (const Edit& known : edits_)  // several rules may want the same
         if (known.begin == begin && known.end == end && known.text == text) return;
     edits_.push_back({begin, end, std::move(text)});
 }

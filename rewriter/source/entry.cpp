@@ -20,9 +20,18 @@ namespace {
 unsigned beginning(const FunctionDecl* declaration, const Text& text) {
     unsigned first = text.used(declaration->getOuterLocStart()).value_or(0);
     auto also = [&](SourceLocation place) { first = std::min(first, text.used(place).value_or(first)); };
-    for (const Attr* attribute : declaration->attrs())
-        if (!attribute->isImplicit() && !attribute->isInherited()) also(attribute->getLocation());
-    if (const FunctionTemplateDecl* pattern = declaration->getDescribedFunctionTemplate()) also(pattern->getBeginLoc());
+    for (const Attr* attribute : declaration->attrs()) {
+        if (attribute->isImplicit() || attribute->isInherited()) continue;
+        const unsigned before = first;
+        also(attribute->getLocation());
+        if (first < before && attribute->isStandardAttributeSyntax())
+            first = std::min(before, static_cast<unsigned>(text.all().rfind("[[", first)));
+    }
+    if (const FunctionTemplateDecl* pattern = declaration->getDescribedFunctionTemplate())
+        also(pattern->getBeginLoc());
+    // The tree does not keep the place of a specialisation's "template <>".
+    if (declaration->getTemplateSpecializationKind() == TSK_ExplicitSpecialization)
+        first = std::min(first, static_cast<unsigned>(text.all().rfind("template", first)));
     if (const auto* linkage = dyn_cast<LinkageSpecDecl>(declaration->getLexicalDeclContext());
         linkage && !linkage->hasBraces())
         also(linkage->getExternLoc());
@@ -64,19 +73,27 @@ bool Entry::is_internal() const {
     return declaration_->getStorageClass() == SC_Static || declaration_->isInAnonymousNamespace() ||
            declaration_->getCanonicalDecl()->getStorageClass() == SC_Static;
 }
+bool Entry::has_pack() const {
+    return std::any_of(declaration_->param_begin(), declaration_->param_end(),
+                       [](const ParmVarDecl* parameter) { return parameter->isParameterPack(); });
+}
 
 std::string Entry::template_head() const {
-    return is_template() ? text_.piece(text_.used(declaration_->getDescribedFunctionTemplate()->getBeginLoc()).value_or(begin),
-                                       rest_begin_)
-                         : "";
+    return is_template()
+               ? text_.piece(
+                     text_.used(declaration_->getDescribedFunctionTemplate()->getBeginLoc()).value_or(begin),
+                     rest_begin_)
+               : "";
 }
 
 std::string Entry::template_arguments() const {
     if (!is_template()) return "";
     std::string list;
-    for (const NamedDecl* parameter : *declaration_->getDescribedFunctionTemplate()->getTemplateParameters()) {
-        if (parameter->getDeclName().isEmpty()) break;   // it has a default
-        list += (list.empty() ? "<" : ", ") + parameter->getNameAsString() + (parameter->isParameterPack() ? "..." : "");
+    for (const NamedDecl* parameter :
+         *declaration_->getDescribedFunctionTemplate()->getTemplateParameters()) {
+        if (parameter->getDeclName().isEmpty()) break;  // it has a default
+        list += (list.empty() ? "<" : ", ") + parameter->getNameAsString() +
+                (parameter->isParameterPack() ? "..." : "");
     }
     return list.empty() ? "" : list + ">";
 }
@@ -87,7 +104,8 @@ std::string Entry::head(const std::string& name) const {
 
 std::string Entry::parameter_name(unsigned index) const {
     const ParmVarDecl* parameter = declaration_->getParamDecl(index);
-    return parameter->getDeclName().isEmpty() ? fmt::format("smt_argument_{}", index) : parameter->getNameAsString();
+    return parameter->getDeclName().isEmpty() ? fmt::format("smt_argument_{}", index)
+                                              : parameter->getNameAsString();
 }
 
 std::string Entry::parameters(Parameters form) const {
@@ -100,8 +118,8 @@ std::string Entry::parameters(Parameters form) const {
         unsigned end = text_.past(parameter->getEndLoc()).value_or(right_);
         if (parameter->hasDefaultArg()) {
             const SourceRange value = parameter->getDefaultArgRange();
-            const unsigned sign = static_cast<unsigned>(
-                text_.all().rfind('=', text_.used(value.getBegin()).value_or(right_)));
+            const unsigned sign =
+                static_cast<unsigned>(text_.all().rfind('=', text_.used(value.getBegin()).value_or(right_)));
             end = sign;
             while (end > first && std::isspace(static_cast<unsigned char>(text_.all()[end - 1]))) --end;
             if (form != Parameters::kOwn) cut(end, text_.past(value.getEnd()).value_or(right_));
@@ -128,7 +146,7 @@ std::string Entry::arguments() const {
 std::string Entry::tail() const {
     const std::string between = text_.piece(right_ + 1, open);
     const bool blank = between.find_first_not_of(" \t\r\n") == std::string::npos;
-    return blank ? " " : between;
+    return !blank ? between : close == open ? "" : " ";
 }
 
 }  // namespace smt::rewriter::source

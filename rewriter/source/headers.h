@@ -10,7 +10,7 @@ namespace smt::rewriter::source {
 
 struct Header {
     const char* name;
-    std::string_view text;   // a zero byte follows it
+    std::string_view text;  // a zero byte follows it
 };
 
 // Clang's stddef.h and the like. The texts live as long as the program.

@@ -12,18 +12,19 @@ namespace smt::rewriter::source {
 
 struct Managed {
     const KernelFacts* facts = nullptr;
-    std::vector<const Function*> functions;   // all that it may run and whose text is known, itself first
-    std::string body;                         // name of the function that holds its body
-    bool shared = false;                      // other functions read the block's index
-    bool overloaded = false;                  // another kernel has its name
+    std::vector<const Function*> functions;  // all that it may run and whose text is known, itself first
+    std::string body;                        // name of the function that holds its body
+    bool shared = false;                     // other functions read the block's index
+    bool apart = false;                      // its threads may share memory: one block after the other
+    bool overloaded = false;                 // another kernel has its name
     bool single = false;
-    bool copies = false;                      // may leave copies running at its end
+    bool copies = false;  // may leave copies running at its end
 };
 
-using Reasons = std::map<const Function*, std::string>;   // by the kernel's function
+using Reasons = std::map<const Function*, std::string>;  // by the kernel's function
 
 struct Verdict {
-    std::vector<Managed> managed;   // in the order of the text
+    std::vector<Managed> managed;  // in the order of the text
     Reasons refused;
 };
 

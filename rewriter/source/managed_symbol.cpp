@@ -1,5 +1,5 @@
-// From a kernel's symbol to that of its managed form: its name gets a prefix and its parameters one more at the
-// end. What symbols abbreviate by number stands ahead of both, or does not change by them.
+// From a kernel's symbol to that of its managed form: its name gets a prefix and its parameters one more at
+// the end. What symbols abbreviate by number stands ahead of both, or does not change by them.
 #include "rewriter/source/managed_symbol.h"
 
 namespace smt::rewriter::source {

@@ -9,12 +9,21 @@
 namespace smt::rewriter::source {
 namespace {
 
-enum class Kind { kInclude, kSystemInclude, kDefine, kUndefine, kPreInclude, kStandard, kArchitecture, kSkipped };
+enum class Kind {
+    kInclude,
+    kSystemInclude,
+    kDefine,
+    kUndefine,
+    kPreInclude,
+    kStandard,
+    kArchitecture,
+    kSkipped
+};
 
 struct Spelling {
     std::string_view text;
     Kind kind;
-    bool joined;   // -Ifolder
+    bool joined;  // -Ifolder
 };
 
 // Longest first where one begins like another.
@@ -86,16 +95,33 @@ Settings read_options(const std::vector<std::string>& options) {
         if (whole.ends_with("extended-lambda")) settings.extended_lambda = true;
         std::optional<Option> option = next_option(options, at);
         if (!option) continue;
-        auto pass = [&](const char* name) { settings.clang.insert(settings.clang.end(), {name, option->value}); };
+        auto pass = [&](const char* name) {
+            settings.clang.insert(settings.clang.end(), {name, option->value});
+        };
         switch (option->kind) {
-            case Kind::kInclude: pass("-I"); break;
-            case Kind::kSystemInclude: pass("-isystem"); break;
-            case Kind::kDefine: pass("-D"); break;
-            case Kind::kUndefine: pass("-U"); break;
-            case Kind::kPreInclude: pass("-include"); break;
-            case Kind::kStandard: settings.standard = option->value; break;
-            case Kind::kArchitecture: set_architecture(settings, option->value); break;
-            case Kind::kSkipped: break;
+            case Kind::kInclude:
+                pass("-I");
+                break;
+            case Kind::kSystemInclude:
+                pass("-isystem");
+                break;
+            case Kind::kDefine:
+                pass("-D");
+                break;
+            case Kind::kUndefine:
+                pass("-U");
+                break;
+            case Kind::kPreInclude:
+                pass("-include");
+                break;
+            case Kind::kStandard:
+                settings.standard = option->value;
+                break;
+            case Kind::kArchitecture:
+                set_architecture(settings, option->value);
+                break;
+            case Kind::kSkipped:
+                break;
         }
     }
     return settings;

@@ -7,10 +7,10 @@
 namespace smt::rewriter::source {
 
 struct Settings {
-    std::vector<std::string> clang;        // -I, -isystem, -D, -U, -include, in their order
+    std::vector<std::string> clang;  // -I, -isystem, -D, -U, -include, in their order
     std::string standard = "c++17";
-    std::string processor = "sm_90";       // sm_90a ...
-    int architecture = 900;                // what __CUDA_ARCH__ is
+    std::string processor = "sm_90";  // sm_90a ...
+    int architecture = 900;           // what __CUDA_ARCH__ is
     bool extended_lambda = false;
 };
 

@@ -1,12 +1,13 @@
 // One text through Clang, up to its syntax tree.
 //
-// Everything that is not on the disk is a virtual file: the text, the headers handed over with it, Clang's own
-// headers, and the prelude. Clang's driver finds the host's C++ headers (kNvcc only).
+// Everything that is not on the disk is a virtual file: the text, the headers handed over with it, Clang's
+// own headers, and the prelude. Clang's driver finds the host's C++ headers (kNvcc only).
 #include "rewriter/source/parse.h"
 
 #include <clang/AST/ASTConsumer.h>
 #include <clang/AST/ASTContext.h>
 #include <clang/Basic/DiagnosticSema.h>
+#include <clang/Basic/OffloadArch.h>
 #include <clang/Driver/CreateInvocationFromArgs.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/FrontendAction.h>
@@ -24,12 +25,12 @@ namespace {
 namespace diag = clang::diag;
 namespace vfs = llvm::vfs;
 
-constexpr const char* kPlace = "/smt.rewriter";   // where the virtual files are
+constexpr const char* kPlace = "/smt.rewriter";  // where the virtual files are
 
 // What only a compiler that keeps host and device apart would mind.
 bool about_sides(unsigned id) {
     switch (id) {
-        case diag::err_attributes_are_not_compatible:   // force_cuda_host_device on an explicit instantiation
+        case diag::err_attributes_are_not_compatible:  // force_cuda_host_device on an explicit instantiation
         case diag::err_ref_bad_target:
         case diag::err_ref_bad_target_global_initializer:
         case diag::err_capture_bad_target:
@@ -46,8 +47,10 @@ bool about_sides(unsigned id) {
         case diag::err_shared_var_init:
         case diag::err_va_arg_in_device:
         case diag::err_variadic_device_fn:
-        case diag::err_target_unsupported_type: return true;
-        default: return false;
+        case diag::err_target_unsupported_type:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -70,11 +73,12 @@ public:
         const clang::SourceManager& sources = found.getSourceManager();
         const clang::SourceLocation place = sources.getExpansionLoc(found.getLocation());
         const bool fatal = level == clang::DiagnosticsEngine::Fatal;
-        if (!fatal && (sources.isInSystemHeader(place) || sources.getFilename(place).starts_with(kPlace + prelude_)))
+        if (!fatal &&
+            (sources.isInSystemHeader(place) || sources.getFilename(place).starts_with(kPlace + prelude_)))
             return;
         const clang::PresumedLoc shown = sources.getPresumedLoc(place);
         const bool here = sources.isWrittenInMainFile(place);
-        if (here && sources.getFileOffset(place) >= lines_) return;   // a wanted instantiation
+        if (here && sources.getFileOffset(place) >= lines_) return;  // a wanted instantiation
         std::string file = here ? shown_name_ : std::string(shown.getFilename());
         problem_ = {fmt::format("{}:{}: {}", file, shown.getLine(), text.str().str()),
                     here ? static_cast<int>(shown.getLine()) : 0};
@@ -90,7 +94,8 @@ private:
 // Calls back when the whole text is parsed.
 class Action : public clang::ASTFrontendAction {
 public:
-    Action(Listener& listener, const std::function<void(clang::ASTContext&)>& use) : listener_(listener), use_(use) {}
+    Action(Listener& listener, const std::function<void(clang::ASTContext&)>& use)
+        : listener_(listener), use_(use) {}
 
 private:
     struct Consumer : clang::ASTConsumer {
@@ -100,7 +105,8 @@ private:
         }
         Action& action;
     };
-    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&, llvm::StringRef) override {
+    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&,
+                                                          llvm::StringRef) override {
         return std::make_unique<Consumer>(*this);
     }
 
@@ -109,14 +115,17 @@ private:
 };
 
 std::string main_path(const Input& input) {
-    if (input.dialect == Dialect::kNvcc) return std::filesystem::absolute(input.name).lexically_normal().string();
+    if (input.dialect == Dialect::kNvcc)
+        return std::filesystem::absolute(input.name).lexically_normal().string();
     return std::string(kPlace) + "/text/program.cu";
 }
 
-llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::string& text, const Settings& settings) {
+llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::string& text,
+                                                const Settings& settings) {
     auto memory = llvm::makeIntrusiveRefCnt<vfs::InMemoryFileSystem>();
     auto add = [&](const std::string& path, std::string_view content) {
-        memory->addFile(path, 0, llvm::MemoryBuffer::getMemBufferCopy({content.data(), content.size()}, path));
+        memory->addFile(path, 0,
+                        llvm::MemoryBuffer::getMemBufferCopy({content.data(), content.size()}, path));
     };
     const std::string place = kPlace;
     for (const Header& header : clang_headers()) add(place + "/clang/include/" + header.name, header.text);
@@ -132,14 +141,36 @@ llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::s
     return overlay;
 }
 
+// Newer GPUs than Clang knows are parsed as one that it does.
+std::string known_processor(const std::string& processor) {
+    return clang::StringToOffloadArch(processor) == clang::OffloadArch::UNKNOWN ? Settings().processor
+                                                                                : processor;
+}
+
+// Clang 17 and earlier, and NVIDIA's compilers, spell templates that are template arguments alike.
 std::vector<std::string> command_line(const Input& input, const Settings& settings) {
     const std::string place = kPlace;
-    std::vector<std::string> line = {
-        "clang++", "-x", "cuda", "--cuda-device-only", "-fsyntax-only", "-w", "-nogpulib", "-nogpuinc",
-        "--cuda-path=" + input.toolkit, "--cuda-gpu-arch=" + settings.processor, "-std=" + settings.standard,
-        "-resource-dir=" + place + "/clang", "-Wno-unknown-cuda-version", "-ferror-limit=0",
-        "-ftemplate-backtrace-limit=1", "-Xclang", "-target-sdk-version=12.9", "-Xclang",
-        "-fcuda-allow-variadic-functions"};
+    std::vector<std::string> line = {"clang++",
+                                     "-x",
+                                     "cuda",
+                                     "--cuda-device-only",
+                                     "-fsyntax-only",
+                                     "-w",
+                                     "-nogpulib",
+                                     "-nogpuinc",
+                                     "-fgpu-rdc",
+                                     "--cuda-path=" + input.toolkit,
+                                     "--cuda-gpu-arch=" + known_processor(settings.processor),
+                                     "-std=" + settings.standard,
+                                     "-resource-dir=" + place + "/clang",
+                                     "-Wno-unknown-cuda-version",
+                                     "-ferror-limit=0",
+                                     "-ftemplate-backtrace-limit=1",
+                                     "-fclang-abi-compat=17",
+                                     "-Xclang",
+                                     "-target-sdk-version=12.9",
+                                     "-Xclang",
+                                     "-fcuda-allow-variadic-functions"};
     auto add = [&](std::initializer_list<std::string> more) { line.insert(line.end(), more); };
     if (input.dialect == Dialect::kNvrtc)
         add({"-undef", "-nostdinc", "-isystem", place + "/nvrtc", "-isystem", place + "/clang/include"});
@@ -160,7 +191,8 @@ std::string with_wanted(const Input& input, const std::string& text) {
 
 }  // namespace
 
-Problem parse(const Input& input, const std::string& text, const std::function<void(clang::ASTContext&)>& use) {
+Problem parse(const Input& input, const std::string& text,
+              const std::function<void(clang::ASTContext&)>& use) {
     const Settings settings = read_options(input.options);
     auto system = files(input, with_wanted(input, text), settings);
     Listener listener(main_path(input), input.name, text.size());

@@ -1,11 +1,13 @@
 // What a CUDA compiler does before the first line of a program.
 //
-// Clang's own way (__clang_cuda_runtime_wrapper.h) gives blockIdx and the like types of its own, needs the host's C++
-// headers, and follows new toolkits late. We only parse, so the toolkit's headers serve as NVIDIA's compilers see them.
-// They declare for the host and for the device what exists for one side only; parse.cpp forgives errors of that kind.
+// Clang's own way (__clang_cuda_runtime_wrapper.h) gives blockIdx and the like types of its own, needs the
+// host's C++ headers, and follows new toolkits late. We only parse, so the toolkit's headers serve as
+// NVIDIA's compilers see them. They declare for the host and for the device what exists for one side only;
+// parse.cpp forgives errors of that kind.
 //
-// force_cuda_host_device: a function without __host__ or __device__ is taken for both, as NVRTC's -default-device
-// does, and as constexpr functions need. Whether such a call is right is for NVIDIA's compiler to say.
+// force_cuda_host_device: a function without __host__ or __device__ is taken for both, as NVRTC's
+// -default-device does, and as constexpr functions need. Whether such a call is right is for NVIDIA's
+// compiler to say.
 #include <fmt/format.h>
 
 #include "rewriter/source/headers.h"
@@ -42,23 +44,24 @@ typedef __builtin_va_list va_list;
 #define va_end(list) __builtin_va_end(list)
 )";
 
-// Clang takes a __shared__ variable with a constructor for an error, and does not look at what uses it. Where a
-// variable lives does not matter here.
+// Clang takes a __shared__ variable with a constructor for an error, and does not look at what uses it. Where
+// a variable lives matters for its size only (facts.h).
 constexpr const char* kLast = R"(#include <cuda_runtime.h>
 #undef __shared__
-#define __shared__
+#define __shared__ __attribute__((annotate("smt_shared")))
 )";
 
 }  // namespace
 
 std::string nvrtc_prelude(int architecture) {
-    return fmt::format("{}{}#define __CUDA_ARCH__ {}\n#define __CUDA_ARCH_LIST__ {}\n{}", kBoth, kNvrtc, architecture,
-                       architecture, kLast);
+    return fmt::format("{}{}#define __CUDA_ARCH__ {}\n#define __CUDA_ARCH_LIST__ {}\n{}", kBoth, kNvrtc,
+                       architecture, architecture, kLast);
 }
 
 std::string nvcc_prelude(int architecture, bool extended_lambda) {
-    return fmt::format("{}#define __NVCC__ 1\n#define __NV_NO_HOST_COMPILER_CHECK 1\n#define __CUDA_ARCH_LIST__ {}\n{}{}",
-                       kBoth, architecture, extended_lambda ? "#define __CUDACC_EXTENDED_LAMBDA__ 1\n" : "", kLast);
+    return fmt::format(
+        "{}#define __NVCC__ 1\n#define __NV_NO_HOST_COMPILER_CHECK 1\n#define __CUDA_ARCH_LIST__ {}\n{}{}",
+        kBoth, architecture, extended_lambda ? "#define __CUDACC_EXTENDED_LAMBDA__ 1\n" : "", kLast);
 }
 
 const std::vector<Header>& nvrtc_headers() {

@@ -130,7 +130,9 @@ private:
 Output rewrite(const Input& input) {
     Output output;
     output.text = input.text;
-    output.error = parse(input, input.text, [&](ASTContext& context) { Rewriter(input, context, output).run(); }).message;
+    output.error = parse(input, input.text, [&](ASTContext& context) {
+                       Rewriter(input, context, output).run();
+                   }).message;
     return output;
 }
 

@@ -16,34 +16,34 @@
 namespace smt::rewriter::source {
 
 enum class Dialect {
-    kNvrtc,   // device code only, as NVRTC takes it
-    kNvcc,    // a .cu file with host code, which is left alone
+    kNvrtc,  // device code only, as NVRTC takes it
+    kNvcc,   // a .cu file with host code, which is left alone
 };
 
 struct Input {
-    std::string name;                                            // of the file, for messages
+    std::string name;  // of the file, for messages
     std::string text;
     Dialect dialect = Dialect::kNvrtc;
-    std::vector<std::pair<std::string, std::string>> headers;    // name and text; found before files
-    std::vector<std::string> options;                            // -I, -D, -std=, --gpu-architecture= ...; others are skipped
-    std::vector<std::string> name_expressions;                   // instantiations that are wanted (NVRTC's)
-    std::string toolkit;                                         // CUDA's root; its headers are included
+    std::vector<std::pair<std::string, std::string>> headers;  // name and text; found before files
+    std::vector<std::string> options;           // -I, -D, -std=, --gpu-architecture= ...; others are skipped
+    std::vector<std::string> name_expressions;  // instantiations that are wanted (NVRTC's)
+    std::string toolkit;                        // CUDA's root; its headers are included
 };
 
 struct Kernel {
-    std::string name;       // as written: "blur<float>"
-    std::string symbol;     // mangled, as the program asks for it
-    std::string managed;    // mangled name of the managed form; empty: refused
-    std::string reason;     // why it was refused
-    bool single = false;    // a worker may run one block only (kSingle)
-    int line = 0;           // 0: it is in a header
+    std::string name;     // as written: "blur<float>"
+    std::string symbol;   // mangled, as the program asks for it
+    std::string managed;  // mangled name of the managed form; empty: refused
+    std::string reason;   // why it was refused
+    bool single = false;  // a worker may run one block only (kSingle)
+    int line = 0;         // 0: it is in a header
 };
 
 struct Output {
-    std::string text;                           // includes "smt_worker.h"; equal to the input if no kernel is managed
-    std::vector<Kernel> kernels;                // in the order of the file; a template once for each instantiation
+    std::string text;             // includes "smt_worker.h"; equal to the input if no kernel is managed
+    std::vector<Kernel> kernels;  // in the order of the file; a template once for each instantiation
     std::vector<std::string> name_expressions;  // what NVRTC must be asked for besides the input's
-    std::string error;                          // what keeps the whole text from being rewritten: "FILE:LINE: ..."
+    std::string error;  // what keeps the whole text from being rewritten: "FILE:LINE: ..."
 };
 
 Output rewrite(const Input& input);

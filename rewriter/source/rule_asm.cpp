@@ -1,5 +1,5 @@
-// Inline PTX that reads %ctaid or %nctaid: `asm("mov.u32 %0, %%ctaid.x;" : "=r"(i))` becomes `(i) = blockIdx.x`,
-// for which rule_block_index.cpp then sees to the name.
+// Inline PTX that reads %ctaid or %nctaid: `asm("mov.u32 %0, %%ctaid.x;" : "=r"(i))` becomes `(i) =
+// blockIdx.x`, for which rule_block_index.cpp then sees to the name.
 #include <fmt/format.h>
 
 #include "rewriter/source/asm_text.h"
@@ -26,8 +26,9 @@ std::string refuse_asm(const Function& function, const Text& text) {
     for (const GCCAsmStmt* statement : function.assembly) {
         if (!examine_asm(statement->getAsmString()).move) continue;
         if (!text.here(statement->getBeginLoc()))
-            return fmt::format("calls {}, which reads %ctaid or %nctaid in {}, and only the text itself is rewritten",
-                               name_of(function), text.file(statement->getBeginLoc()));
+            return fmt::format(
+                "calls {}, which reads %ctaid or %nctaid in {}, and only the text itself is rewritten",
+                name_of(function), text.file(statement->getBeginLoc()));
         if (!text.spelled(statement->getBeginLoc()))
             return "inline PTX reads %ctaid or %nctaid in the macro " + text.macro(statement->getBeginLoc());
         if (!output_text(statement, text))
@@ -41,8 +42,8 @@ void edit_asm(const Function& function, const Text& text, Edits& edits) {
         const AsmFacts facts = examine_asm(statement->getAsmString());
         if (!facts.move) continue;
         edits.replace(*text.spelled(statement->getBeginLoc()), *text.past(statement->getEndLoc()),
-                      fmt::format("({}) = {}.{}", *output_text(statement, text), facts.move->grid ? "gridDim" : "blockIdx",
-                                  facts.move->component));
+                      fmt::format("({}) = {}.{}", *output_text(statement, text),
+                                  facts.move->grid ? "gridDim" : "blockIdx", facts.move->component));
     }
 }
 

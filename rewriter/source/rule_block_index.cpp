@@ -1,8 +1,8 @@
 // Functions and lambdas that read blockIdx or gridDim.
 //
 // In a kernel's body these names are parameters (rule_entry.cpp), so it stays as it is, and so does a lambda
-// with a capture default. A lambda that lists its captures gets one more. A function that the kernel calls, and
-// a lambda that captures nothing, begin with variables of these names:
+// with a capture default. A lambda that lists its captures gets one more. A function that the kernel calls,
+// and a lambda that captures nothing, begin with variables of these names:
 //
 //     __device__ int cell() { const uint3 blockIdx = ::smt::block(); return blockIdx.x; }
 //
@@ -26,7 +26,9 @@ const CompoundStmt* body_of(const Function& function) {
     return dyn_cast_or_null<CompoundStmt>(function.definition->getBody());
 }
 
-bool is_kernel(const Function& function) { return !function.lambda && function.definition->hasAttr<CUDAGlobalAttr>(); }
+bool is_kernel(const Function& function) {
+    return !function.lambda && function.definition->hasAttr<CUDAGlobalAttr>();
+}
 
 // Those of inline PTX too: rule_asm.cpp makes them reads of blockIdx.
 std::vector<Read> reads_of(const Function& function) {
@@ -65,20 +67,26 @@ bool is_for_both_sides(const FunctionDecl* function) {
 
 void add_variable(const Function& function, bool grid, const Text& text, Edits& edits) {
     const unsigned brace = *text.spelled(body_of(function)->getLBracLoc());
-    const char* variable = grid ? "const dim3 gridDim = ::smt::grid();" : "const uint3 blockIdx = ::smt::block();";
+    const char* variable =
+        grid ? "const dim3 gridDim = ::smt::grid();" : "const uint3 blockIdx = ::smt::block();";
     if (is_for_both_sides(function.definition))
-        edits.insert(brace + 1, fmt::format("\n#ifdef __CUDA_ARCH__\n    {}\n#endif\n#line {}\n", variable, text.line(brace)));
+        edits.insert(brace + 1, fmt::format("\n#ifdef __CUDA_ARCH__\n    {}\n#endif\n#line {}\n", variable,
+                                            text.line(brace)));
     else
         edits.insert(brace + 1, fmt::format(" {}", variable));
 }
 
 void supply_name(const Function& function, bool grid, const Text& text, Edits& edits) {
     switch (supply(function)) {
-        case Supply::kParameter: return;
-        case Supply::kFromAround: return supply_name(*function.around, grid, text, edits);
-        case Supply::kVariable: return add_variable(function, grid, text, edits);
+        case Supply::kParameter:
+            return;
+        case Supply::kFromAround:
+            return supply_name(*function.around, grid, text, edits);
+        case Supply::kVariable:
+            return add_variable(function, grid, text, edits);
         case Supply::kCapture:
-            edits.insert(*text.spelled(function.lambda->getIntroducerRange().getEnd()), grid ? ", gridDim" : ", blockIdx");
+            edits.insert(*text.spelled(function.lambda->getIntroducerRange().getEnd()),
+                         grid ? ", gridDim" : ", blockIdx");
             return supply_name(*function.around, grid, text, edits);
     }
 }
@@ -86,9 +94,12 @@ void supply_name(const Function& function, bool grid, const Text& text, Edits& e
 // The first function outwards that has to say smt::block() for this one.
 const Function* speaker(const Function& function) {
     switch (supply(function)) {
-        case Supply::kParameter: return nullptr;
-        case Supply::kVariable: return &function;
-        default: return speaker(*function.around);
+        case Supply::kParameter:
+            return nullptr;
+        case Supply::kVariable:
+            return &function;
+        default:
+            return speaker(*function.around);
     }
 }
 
@@ -96,8 +107,9 @@ std::string refuse_body(const Function& function, const Text& text) {
     const SourceLocation brace =
         body_of(function) ? body_of(function)->getLBracLoc() : function.definition->getLocation();
     if (!text.here(brace))
-        return fmt::format("calls {}, which reads blockIdx or gridDim in {}, and only the text itself is rewritten",
-                           name_of(function), text.file(brace));
+        return fmt::format(
+            "calls {}, which reads blockIdx or gridDim in {}, and only the text itself is rewritten",
+            name_of(function), text.file(brace));
     if (!body_of(function)) return name_of(function) + " reads blockIdx or gridDim in a try block";
     if (!text.spelled(brace) ||
         (function.lambda && !text.spelled(function.lambda->getIntroducerRange().getEnd())))
@@ -115,13 +127,15 @@ std::string refuse_reads(const Function& function, const Text& text) {
             const std::string reason = refuse_body(function, text);
             if (!reason.empty()) return reason;
             const Function* outer = speaker(function);
-            if (outer && outer != &function && !refuse_body(*outer, text).empty()) return refuse_body(*outer, text);
+            if (outer && outer != &function && !refuse_body(*outer, text).empty())
+                return refuse_body(*outer, text);
         } else if (!text.here(read.where)) {
-            return fmt::format("calls {}, which reads blockIdx or gridDim in {}, and only the text itself is rewritten",
-                               name_of(function), text.file(read.where));
+            return fmt::format(
+                "calls {}, which reads blockIdx or gridDim in {}, and only the text itself is rewritten",
+                name_of(function), text.file(read.where));
         } else if (!text.spelled(read.where)) {
-            return fmt::format("{} reads blockIdx or gridDim in the macro {}, outside of its body", name_of(function),
-                               text.macro(read.where));
+            return fmt::format("{} reads blockIdx or gridDim in the macro {}, outside of its body",
+                               name_of(function), text.macro(read.where));
         }
     }
     return refuse_asm(function, text);

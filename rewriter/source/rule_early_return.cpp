@@ -30,7 +30,7 @@ bool wide_by_name(const FunctionDecl* function) {
         if (name.find(part) != std::string::npos) return true;
     if (name == "__all" || name == "__any") return true;
     for (size_t at = name.find("sync"); at != std::string::npos; at = name.find("sync", at + 1))
-        if (at == 0 || name[at - 1] != 'a') return true;   // not "async"
+        if (at == 0 || name[at - 1] != 'a') return true;  // not "async"
     return false;
 }
 
@@ -45,11 +45,12 @@ bool wide_alone(const Program& program, const FunctionDecl* key) {
 
 bool wide(const Program& program, const FunctionDecl* key) {
     const auto reached = program.reach(key);
-    return std::any_of(reached.begin(), reached.end(), [&](const FunctionDecl* one) { return wide_alone(program, one); });
+    return std::any_of(reached.begin(), reached.end(),
+                       [&](const FunctionDecl* one) { return wide_alone(program, one); });
 }
 
 struct Operations {
-    bool anywhere = false;              // in a lambda, or behind a pointer: no place can be told
+    bool anywhere = false;  // in a lambda, or behind a pointer: no place can be told
     std::vector<unsigned> places;
 };
 
@@ -74,7 +75,8 @@ bool is_last(const ReturnStmt* statement, const Function& kernel) {
     return body && !body->body_empty() && body->body_back()->getBeginLoc() == statement->getBeginLoc();
 }
 
-bool does_harm(const ReturnStmt* statement, const Function& kernel, const Operations& operations, const Text& text) {
+bool does_harm(const ReturnStmt* statement, const Function& kernel, const Operations& operations,
+               const Text& text) {
     if (is_last(statement, kernel)) return false;
     if (operations.anywhere) return true;
     const unsigned place = text.used(statement->getBeginLoc()).value_or(0);
@@ -102,7 +104,8 @@ bool leaves_early(const Program& program, const Function& kernel, const Text& te
 std::string refuse_early_returns(const Function& kernel, const Text& text) {
     for (const ReturnStmt* statement : kernel.returns) {
         if (!text.spelled(statement->getBeginLoc()))
-            return "returns ahead of a barrier or a warp-wide operation in the macro " + text.macro(statement->getBeginLoc());
+            return "returns ahead of a barrier or a warp-wide operation in the macro " +
+                   text.macro(statement->getBeginLoc());
         if (statement->getRetValue() && !text.past(statement->getRetValue()->getEndLoc()))
             return "returns what a macro calls";
     }
@@ -116,9 +119,10 @@ void edit_early_returns(const Function& kernel, const Text& text, Edits& edits) 
         const unsigned end = *text.past(statement->getBeginLoc());
         if (!statement->getRetValue()) {
             edits.replace(at, end, kDepart);
-        } else {   // return f();
+        } else {  // return f();
             edits.replace(at, end, "do {");
-            edits.insert(*text.past(statement->getRetValue()->getEndLoc()), fmt::format("; {}; }} while (false)", kDepart));
+            edits.insert(*text.past(statement->getRetValue()->getEndLoc()),
+                         fmt::format("; {}; }} while (false)", kDepart));
         }
     }
 }

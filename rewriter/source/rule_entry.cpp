@@ -6,8 +6,7 @@
 //                                                  const ::smt::Launch& smt_launch, T* a, int n) { BODY }
 //     template <class T> __global__ void smt_k(T* a, int n, ::smt::Launch smt_launch) {
 //         ::smt::Worker smt_worker(smt_launch);
-//         while (smt_worker.next())
-//             smt_body_k<T>(smt_worker.block(), smt_worker.grid(), smt_launch, a, n);
+//         while (smt_worker.next()) smt_body_k<T>(smt_worker.block(), smt_worker.grid(), smt_launch, a, n);
 //     }
 //     template <class T> __global__ void k(T* a, int n = 1) {
 //         (void)&smt_k<T>;
@@ -34,7 +33,8 @@ using namespace clang;
 namespace {
 
 std::string refuse_place(SourceLocation place, const char* what, const Text& text) {
-    if (!text.here(place)) return "is defined in " + text.file(place) + ", and only the text itself is rewritten";
+    if (!text.here(place))
+        return "is defined in " + text.file(place) + ", and only the text itself is rewritten";
     if (!text.spelled(place)) return fmt::format("its {} comes out of the macro {}", what, text.macro(place));
     return "";
 }
@@ -45,16 +45,40 @@ bool takes_launch(const FunctionDecl* kernel) {
     return record && record->getQualifiedNameAsString() == "smt::Launch";
 }
 
-unsigned lines_in(const std::string& text) { return static_cast<unsigned>(std::count(text.begin(), text.end(), '\n')); }
+// All parameters of a kernel have this much room, from sm_70 on.
+constexpr uint64_t kParameterRoom = 32764, kLaunchBytes = 48;
+
+std::string refuse_size(const FunctionDecl* instance) {
+    const ASTContext& context = instance->getASTContext();
+    uint64_t bytes = 0;
+    auto add = [&](uint64_t size, uint64_t alignment) {
+        bytes = (bytes + alignment - 1) / alignment * alignment + size;
+    };
+    for (const ParmVarDecl* parameter : instance->parameters()) {
+        const QualType type = parameter->getType().getNonReferenceType();
+        if (type->isIncompleteType() || type->isDependentType()) return "";
+        add(static_cast<uint64_t>(context.getTypeSizeInChars(type).getQuantity()),
+            static_cast<uint64_t>(context.getTypeAlignInChars(type).getQuantity()));
+    }
+    add(kLaunchBytes, 8);
+    if (bytes <= kParameterRoom) return "";
+    return fmt::format("has parameters of {} bytes, which leaves no room for one of {}", bytes - kLaunchBytes,
+                       kLaunchBytes);
+}
+
+unsigned lines_in(const std::string& text) {
+    return static_cast<unsigned>(std::count(text.begin(), text.end(), '\n'));
+}
 
 // The body's head in place of the kernel's, on as many lines.
 std::string body_head(const Managed& managed, const Entry& entry, const Text& text) {
     const std::string parameters = entry.parameters(Parameters::kBody);
-    std::string head = entry.template_head() +
-                       fmt::format("__device__ __forceinline__ void {}{}(const uint3 blockIdx, const dim3 gridDim, "
-                                   "const ::smt::Launch& smt_launch{}{}){}",
-                                   entry.qualifier(), managed.body, parameters.empty() ? "" : ", ", parameters,
-                                   entry.tail());
+    std::string head =
+        entry.template_head() +
+        fmt::format(
+            "__device__ __forceinline__ void {}{}(const uint3 blockIdx, const dim3 gridDim, "
+            "const ::smt::Launch& smt_launch{}{}){}",
+            entry.qualifier(), managed.body, parameters.empty() ? "" : ", ", parameters, entry.tail());
     const unsigned before = lines_in(text.piece(entry.begin, entry.open)), after = lines_in(head);
     if (after < before) return head + std::string(before - after, '\n');
     if (after > before) return head + fmt::format("\n#line {}\n", text.line(entry.open));
@@ -63,15 +87,17 @@ std::string body_head(const Managed& managed, const Entry& entry, const Text& te
 
 std::string managed_kernel(const Managed& managed, const Entry& entry) {
     const std::string parameters = entry.parameters(Parameters::kManaged);
+    const std::string call = fmt::format("{}{}(smt_worker.block(), smt_worker.grid(), smt_launch{});",
+                                         managed.body, entry.template_arguments(), entry.arguments());
     return entry.head("smt_" + entry.name()) +
-           fmt::format("({}{}::smt::Launch smt_launch){}{{\n"
-                       "    ::smt::{} smt_worker(smt_launch);\n"
-                       "    while (smt_worker.next())\n"
-                       "        {}{}(smt_worker.block(), smt_worker.grid(), smt_launch{});\n"
-                       "}}\n",
-                       parameters, parameters.empty() ? "" : ", ", entry.tail(),
-                       managed.shared ? "SharedWorker" : "Worker", managed.body, entry.template_arguments(),
-                       entry.arguments());
+           fmt::format(
+               "({}{}::smt::Launch smt_launch){}{{\n"
+               "    ::smt::{} smt_worker(smt_launch);\n"
+               "    while (smt_worker.next()) {}\n"
+               "}}\n",
+               parameters, parameters.empty() ? "" : ", ", entry.tail(),
+               managed.shared ? "SharedWorker" : managed.apart ? "Worker" : "FreeWorker",
+               managed.copies ? "{ " + call + " ::smt::await_copies(); }" : call);
 }
 
 std::string own_kernel(const Managed& managed, const Entry& entry) {
@@ -79,9 +105,10 @@ std::string own_kernel(const Managed& managed, const Entry& entry) {
     if (entry.is_template() || entry.is_internal()) {
         const std::string name = "&smt_" + entry.name() + entry.template_arguments();
         const std::string parameters = entry.parameters(Parameters::kManaged);
-        keep = managed.overloaded ? fmt::format("    (void)static_cast<void (*)({}{}::smt::Launch)>({});\n", parameters,
-                                                parameters.empty() ? "" : ", ", name)
-                                  : fmt::format("    (void){};\n", name);
+        keep = managed.overloaded || entry.has_pack()
+                   ? fmt::format("    (void)static_cast<void (*)({}{}::smt::Launch)>({});\n", parameters,
+                                 parameters.empty() ? "" : ", ", name)
+                   : fmt::format("    (void){};\n", name);
     }
     return entry.head(entry.name()) +
            fmt::format("({}){}{{\n{}{}    {}{}(blockIdx, gridDim, ::smt::Launch{{}}{});\n}}\n",
@@ -107,8 +134,11 @@ std::string refuse_entry(const KernelFacts& kernel, const Text& text) {
     if (!reason.empty()) return reason;
     if (definition->getLexicalDeclContext()->isRecord()) return "is defined inside a class";
     if (takes_launch(definition)) return "is in persistent form already";
+    for (const FunctionDecl* instance : kernel.instances)
+        if (std::string large = refuse_size(instance); !large.empty()) return large;
     for (const FunctionDecl* declaration : definition->redecls())
-        if (declaration->hasAttr<CUDAClusterDimsAttr>()) return "is launched in thread-block clusters (__cluster_dims__)";
+        if (declaration->hasAttr<CUDAClusterDimsAttr>())
+            return "is launched in thread-block clusters (__cluster_dims__)";
     return "";
 }
 
@@ -126,7 +156,8 @@ void edit_entry(const Managed& managed, const Text& text, Edits& edits) {
         line += 1;
         gap = "";
     }
-    edits.insert(after, gap + managed_kernel(managed, entry) + own_kernel(managed, entry) + fmt::format("#line {}\n", line));
+    edits.insert(after, gap + managed_kernel(managed, entry) + own_kernel(managed, entry) +
+                            fmt::format("#line {}\n", line));
 }
 
 }  // namespace smt::rewriter::source

@@ -18,7 +18,8 @@ std::string symbol_of(clang::ASTContext& context, const clang::FunctionDecl* fun
     llvm::raw_string_ostream out(symbol);
     mangling->mangleName(clang::GlobalDecl(function, clang::KernelReferenceKind::Kernel), out);
     // Clang marks what is static with an L ahead of its name; NVIDIA's compilers do not.
-    const std::string name = fmt::format("{}{}", function->getName().size(), std::string_view(function->getName()));
+    const std::string name =
+        fmt::format("{}{}", function->getName().size(), std::string_view(function->getName()));
     const size_t at = symbol.find("L" + name);
     if (at != std::string::npos) symbol.erase(at, 1);
     return symbol;
@@ -27,6 +28,7 @@ std::string symbol_of(clang::ASTContext& context, const clang::FunctionDecl* fun
 std::string readable_name(clang::ASTContext& context, const clang::FunctionDecl* function) {
     clang::PrintingPolicy policy = context.getPrintingPolicy();
     policy.SuppressUnwrittenScope = true;
+    policy.AnonymousTagLocations = false;
     std::string name;
     llvm::raw_string_ostream out(name);
     function->getNameForDiagnostic(out, policy, true);

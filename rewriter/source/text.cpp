@@ -29,10 +29,9 @@ std::optional<unsigned> Text::past(clang::SourceLocation token) const {
 
 std::string Text::macro(clang::SourceLocation place) const {
     if (!place.isMacroID()) return "";
-    while (sources().isMacroArgExpansion(place) || sources().getImmediateMacroCallerLoc(place).isMacroID())
-        place = sources().getImmediateMacroCallerLoc(place);
-    if (!place.isMacroID()) return "";
-    return clang::Lexer::getImmediateMacroName(place, sources(), context_.getLangOpts()).str();
+    const clang::SourceLocation use = sources().getExpansionLoc(place);
+    const unsigned length = clang::Lexer::MeasureTokenLength(use, sources(), context_.getLangOpts());
+    return std::string(sources().getCharacterData(use), length);
 }
 
 std::string Text::file(clang::SourceLocation place) const {

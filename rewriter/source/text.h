@@ -1,10 +1,10 @@
 // Where the nodes of the syntax tree stand in the text that is rewritten.
 #pragma once
 
+#include <clang/AST/ASTContext.h>
+
 #include <optional>
 #include <string>
-
-#include <clang/AST/ASTContext.h>
 
 namespace smt::rewriter::source {
 
@@ -15,7 +15,8 @@ public:
     const std::string& all() const { return text_; }
     std::string piece(unsigned begin, unsigned end) const { return text_.substr(begin, end - begin); }
 
-    // The offset of something that the text itself spells. Nothing: it stands in another file, or comes out of a macro.
+    // The offset of something that the text itself spells. Nothing: it stands in another file, or comes out
+    // of a macro.
     std::optional<unsigned> spelled(clang::SourceLocation place) const;
     // The same, or the place where the macro is used.
     std::optional<unsigned> used(clang::SourceLocation place) const;

@@ -9,17 +9,8 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr size_t kHighHalf = offsetof(smt::Control, word) + 4;
-constexpr size_t kMode = offsetof(smt::Control, mode);
-constexpr size_t kRefusedAndMode = offsetof(smt::Control, refused);
-static_assert(kMode == kRefusedAndMode + 4 && kRefusedAndMode % 8 == 0);
-
-CUstreamBatchMemOpParams write32(CUdeviceptr address, uint32_t value) {
-    CUstreamBatchMemOpParams operation{};
-    operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-    operation.writeValue.address = address;
-    operation.writeValue.value = value;
-    return operation;
-}
+constexpr size_t kRefused = offsetof(smt::Control, refused);
+static_assert(kRefused % 8 == 0 && offsetof(smt::Control, unused) == kRefused + 4);
 
 CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
     CUstreamBatchMemOpParams operation{};
@@ -51,7 +42,7 @@ CUresult ControlBlock::open(uint32_t map_entries) {
 
 CUresult ControlBlock::reset(CUstream stream) {
     change_ = 0;
-    std::array operations{write64(at(kRefusedAndMode), 0), write64(at(offsetof(smt::Control, word)), 0)};
+    std::array operations{write64(at(kRefused), 0), write64(at(offsetof(smt::Control, word)), 0)};
     return driver_.cuStreamBatchMemOp_v2(stream, operations.size(), operations.data(), 0);
 }
 
@@ -62,17 +53,13 @@ CUresult ControlBlock::set_quotas(CUstream stream, const QuotaTable& quotas) {
     return driver_.cuMemcpyHtoDAsync_v2(at(offsetof(smt::Control, quota)), table.data(), table.size(), stream);
 }
 
-// The mode before the number: who sees the number then sees the mode.
-CUresult ControlBlock::say(CUstream control, smt::Mode mode) {
-    std::array operations{write32(at(kMode), mode), write32(at(kHighHalf), ++change_)};
-    return driver_.cuStreamBatchMemOp_v2(control, operations.size(), operations.data(), 0);
+CUresult ControlBlock::stop(CUstream control) {
+    return driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), ++change_ | smt::kStopBit, 0);
 }
-
-CUresult ControlBlock::stop(CUstream control) { return say(control, smt::kStop); }
 
 CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas) {
     CUresult status = set_quotas(control, quotas);
-    return status == CUDA_SUCCESS ? say(control, smt::kQuotas) : status;
+    return status == CUDA_SUCCESS ? driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), ++change_, 0) : status;
 }
 
 CUresult ControlBlock::read(CUstream control, State* state) {

@@ -46,7 +46,6 @@ public:
 
 private:
     CUdeviceptr at(size_t offset) const { return memory_ + offset; }
-    CUresult say(CUstream control, smt::Mode mode);
 
     const DriverApi& driver_;
     CUdeviceptr memory_ = 0;

@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 8;
+constexpr uint32_t kWaves = 4;
 constexpr uint32_t kMapEntries = 1u << 12;
 // A ticket's blocks take about so long: the word is then taken so rarely that it costs nothing, and a stop
 // still comes soon. One block that takes longer is a ticket by itself.
@@ -58,6 +59,8 @@ CUresult ManagedStream::open() {
 CUresult ManagedStream::launch(Work&& work) {
     Lock lock(mutex_);
     if (gone_) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    uint32_t fits = 0;
+    if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
     prune();
     const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
     if (!asks || (state_ == State::kFlowing && !in_flight_.empty())) {
@@ -156,7 +159,7 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
     CUresult status = dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &fits, work.function->function, static_cast<int>(work.threads()), work.shared_bytes);
     if (status != CUDA_SUCCESS) return status;
-    if (fits <= 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (fits <= 0) return CUDA_ERROR_NOT_SUPPORTED;
     *ctas = static_cast<uint32_t>(fits);
     work.function->set_fitting(work.threads(), work.shared_bytes, *ctas);
     return CUDA_SUCCESS;
@@ -173,7 +176,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     work.chunk = work.function->single ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
     const bool single = work.function->single || work.tickets <= capacity;
-    *workers = single ? work.tickets : static_cast<uint32_t>(capacity);
+    *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
     *launch = {};
     launch->control = control_.address();
     const uint64_t row = work.done / work.grid[0];
@@ -352,9 +355,15 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     Work& work = waiting_.front();
     smt::Launch launch;
     CUresult status = prepare(work, blocks, &launch, &run_workers_);
+    uint32_t fits = 0;
+    if (status == CUDA_SUCCESS) status = fitting(work, &fits);
     if (status != CUDA_SUCCESS) return status;
+    const uint32_t capacity = fits * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
     const DriverApi& driver = dispatcher_.driver();
     launch.flags |= smt::kHeld;
+    // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
+    // than a few waves would only be thrown away. What is left over runs next time.
+    run_workers_ = std::min<uint32_t>(run_workers_, kWaves * capacity);
     work.ticket = 0;
     if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
     if ((status = control_.set_quotas(stream_, quotas))) return status;

@@ -41,6 +41,7 @@ public:
     CUresult open();
 
     // The program's threads.
+    // NOT_SUPPORTED: its managed form does not fit where the kernel itself might; nothing was done.
     CUresult launch(Work&& work);
     CUresult guard();        // before anything else is enqueued on the stream, or waited for
     bool held_back();        // launches are unfinished that the driver knows nothing of

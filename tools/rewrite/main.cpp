@@ -23,7 +23,8 @@ constexpr int kFailure = 1, kMisuse = 2;
 
 struct CommandLine {
     Input input;
-    std::string output;   // empty: standard output
+    std::string output;  // empty: standard output
+    bool symbols = false;
 };
 
 int complain(int code, const std::string& what) {
@@ -36,15 +37,22 @@ std::optional<std::string> read_command_line(const std::vector<std::string>& arg
     for (size_t at = 0; at < arguments.size(); ++at) {
         const std::string& argument = arguments[at];
         if (argument == "--") {
-            line.input.options.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.end());
+            line.input.options.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                      arguments.end());
             break;
         }
         if (argument == "--nvrtc") {
             line.input.dialect = Dialect::kNvrtc;
+        } else if (argument == "--symbols") {
+            line.symbols = true;
+        } else if (argument.starts_with("--name=")) {
+            line.input.name_expressions.push_back(argument.substr(std::strlen("--name=")));
         } else if (argument == "-o" || argument == "--name") {
             if (++at == arguments.size()) return argument + " needs a value";
-            if (argument == "-o") line.output = arguments[at];
-            else line.input.name_expressions.push_back(arguments[at]);
+            if (argument == "-o")
+                line.output = arguments[at];
+            else
+                line.input.name_expressions.push_back(arguments[at]);
         } else if (argument.starts_with("-") && argument != "-") {
             return "unknown option '" + argument + "'; the compiler's options stand after --";
         } else if (!line.input.name.empty()) {
@@ -79,12 +87,15 @@ bool write_text(const std::string& text, const std::string& name) {
     return (name.empty() ? std::fflush(to) : std::fclose(to)) == 0 && whole;
 }
 
-void report(const std::string& file, const Kernel& kernel) {
+void report(const std::string& file, const Kernel& kernel, bool symbols) {
     std::string verdict = "managed";
-    if (kernel.managed.empty()) verdict = "refused: " + kernel.reason;
-    else if (kernel.single) verdict += ", one block a worker (threads return ahead of a barrier)";
-    const std::string place = kernel.line ? fmt::format("{}:{}", file, kernel.line) : file;   // 0: in a header
+    if (kernel.managed.empty())
+        verdict = "refused: " + kernel.reason;
+    else if (kernel.single)
+        verdict += ", one block a worker (threads return ahead of a barrier)";
+    const std::string place = kernel.line ? fmt::format("{}:{}", file, kernel.line) : file;  // 0: in a header
     fmt::print(stderr, "{}: {}: {}\n", place, kernel.name, verdict);
+    if (symbols) fmt::print(stderr, "    {} {}\n", kernel.symbol, kernel.managed);
 }
 
 }  // namespace
@@ -92,7 +103,8 @@ void report(const std::string& file, const Kernel& kernel) {
 int main(int argc, char** argv) {
     CommandLine line;
     line.input.dialect = Dialect::kNvcc;
-    if (auto mistake = read_command_line({argv + (argc > 0), argv + argc}, line)) return complain(kMisuse, *mistake);
+    if (auto mistake = read_command_line({argv + (argc > 0), argv + argc}, line))
+        return complain(kMisuse, *mistake);
     line.input.toolkit = toolkit();
     if (!std::filesystem::exists(line.input.toolkit + "/include/cuda_runtime.h"))
         return complain(kFailure, "no CUDA toolkit in " + line.input.toolkit + ": set CUDA_HOME");
@@ -101,9 +113,10 @@ int main(int argc, char** argv) {
 
     const Output output = rewrite(line.input);
     if (!output.error.empty()) return complain(kFailure, output.error);
-    for (const Kernel& kernel : output.kernels) report(line.input.name, kernel);
+    for (const Kernel& kernel : output.kernels) report(line.input.name, kernel, line.symbols);
     if (!write_text(output.text, line.output))
-        return complain(kFailure, fmt::format("cannot write {}: {}", line.output.empty() ? "standard output" : line.output,
+        return complain(kFailure, fmt::format("cannot write {}: {}",
+                                              line.output.empty() ? "standard output" : line.output,
                                               std::strerror(errno)));
     return 0;
 }

@@ -162,7 +162,10 @@ CUresult handle_launch(Call& call) {
     if (CUresult status = call.launch_stream(request.launch.stream, &target)) return status;
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
-    if (manageable(*kernel, request) && !captures) return launch_managed(call, *kernel, request, *target);
+    if (manageable(*kernel, request) && !captures) {
+        CUresult status = launch_managed(call, *kernel, request, *target);
+        if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
+    }
     if (CUresult status = target->guard()) return status;
     if (captures) [[unlikely]]
         return launch_into_graph(call, *kernel, request, stream);

@@ -229,13 +229,8 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
     CUstream stream = make(0), other = make(-5);
     struct Head {
         uint64_t word;
-        uint32_t refused, mode;
+        uint32_t refused, unused;
     } head{};
-    CUstreamBatchMemOpParams stop[2] = {};
-    stop[0].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, (CUdeviceptr)control + 12};
-    stop[0].writeValue.value = smt::kStop;
-    stop[1].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, (CUdeviceptr)control + 4};
-    stop[1].writeValue.value = 1;
     std::vector<double> latency, other_latency;
     double native = timed(stream, [&] { launch_managed(kernel, stream, total, per_sm); });
     for (int run = 0; run < times; ++run) {
@@ -266,7 +261,7 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
                 }
                 if (host_words[3] == 0) {
                     auto decided = Clock::now();
-                    CHECK(cuStreamBatchMemOp(control_stream, 2, stop, 0));
+                    CHECK(cuStreamWriteValue32(control_stream, (CUdeviceptr)control + 4, 1 | smt::kStopBit, 0));
                     host_words[4] = 0;
                     flag<<<1, 1, 0, other>>>((unsigned long long*)(host_words_device + 32));
                     while (host_words[3] == 0) {

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What `smt rewrite` writes compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT
+
+cases     the cases beside this file, with nvcc for three generations of GPUs, and with NVRTC
+programs  the examples, and the kernels of the other tests, with nvcc for one
+"""
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import cases
+import nvrtc
+
+ARCHITECTURES = (75, 90, 100)
+PROGRAMS = ("examples", "tests/gpu/programs", "tests/ptx/programs", "tests/ptx/exec/kernels", "tests/image/programs",
+            "tests/simulated/programs")
+# Its name has a hash of the file in it, where Clang has another word.
+UNNAMED = re.compile(r"\d+_GLOBAL__N_(?:_[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}(?=\d)|1)")
+
+
+def entries(ptx):
+    return {UNNAMED.sub("<unnamed>", name) for name in re.findall(r"\.entry\s+([\w$]+)", ptx)}
+
+
+class Compiler:
+    def __init__(self, program, toolkit, root):
+        self.program, self.toolkit, self.root = program, pathlib.Path(toolkit), pathlib.Path(root)
+        self.nvrtc = nvrtc.Nvrtc(next((self.toolkit / "lib64").glob("libnvrtc.so*")))
+        self.worker = self.root / "rewriter" / "device" / "smt_worker.h"
+
+    def nvcc(self, text, folder, options):
+        """What it complains of; empty: nothing."""
+        with tempfile.TemporaryDirectory() as place:
+            file = pathlib.Path(place) / "rewritten.cu"
+            file.write_text(text)
+            done = subprocess.run([self.toolkit / "bin" / "nvcc", file, "-o", f"{place}/out", "-I", self.worker.parent, "-I",
+                                   folder, "-I", self.root, "-w", *options], capture_output=True, text=True, timeout=300)
+            return "" if done.returncode == 0 else (done.stdout + done.stderr)[:2000]
+
+    def case(self, case):
+        result = cases.rewrite(self.program, case)
+        if result.failed:
+            return ""
+        options = [option for option in case.options if option != "-default-device"]   # nvcc knows none
+        kind = ["-c"] if case.dialect == "nvcc" else ["-fatbin", "-include", "cstdio,cassert"]
+        targets = [f"-gencode=arch=compute_{one},code=compute_{one}" for one in ARCHITECTURES if one >= case.oldest]
+        problem = self.nvcc(result.text, case.path.parent, [*kind, "-std=c++17", *targets, *options])
+        return problem or (self.with_nvrtc(case, result) if case.dialect == "nvrtc" else "")
+
+    def with_nvrtc(self, case, result):
+        options = ["--gpu-architecture=compute_90", *case.options]
+        try:
+            ptx = self.nvrtc.compile(result.text, options, case.names, {"smt_worker.h": self.worker.read_text()})
+        except RuntimeError as problem:
+            return f"NVRTC: {problem}"
+        there = entries(ptx)
+        for line, *symbols in result.kernels:
+            missing = [symbol for symbol in symbols if symbol and UNNAMED.sub("<unnamed>", symbol) not in there]
+            if missing:
+                return f"{line}: not in the module: {' '.join(missing)}; there are {' '.join(sorted(there))}"
+        return ""
+
+    def file(self, path):
+        options = ["-std=c++20", "--extended-lambda"]
+        result = cases.rewrite(self.program, cases.Case(path, "nvcc", [], options))
+        if result.failed:
+            return result.report
+        if path.parent.name == "examples":
+            for line in result.report.splitlines():
+                if "refused" in line and "is defined in example.h" not in line:
+                    return line
+        return self.nvcc(result.text, path.parent, ["-ptx", "-arch=sm_90", *options])
+
+
+def main(what, program, toolkit, root):
+    compiler = Compiler(program, toolkit, root)
+    if what == "cases":
+        jobs = {case.path: (compiler.case, case) for case in cases.all_cases()}
+    else:
+        jobs = {path: (compiler.file, path) for folder in PROGRAMS for path in sorted((compiler.root / folder).glob("*.cu"))}
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        problems = list(pool.map(lambda job: job[0](job[1]), jobs.values()))
+    for path, problem in zip(jobs, problems):
+        if problem:
+            print(f"{path}: {problem}")
+    print(f"{len(jobs)} files, {sum(map(bool, problems))} do not compile")
+    return 1 if any(problems) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
