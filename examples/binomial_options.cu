@@ -104,7 +104,7 @@ int run(const example::Options& options, size_t count) {
 
     example::Timer timer("price_options", price_options<kNodes>);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         price_options<kNodes>
             <<<static_cast<unsigned>(count), kThreads>>>(device_contracts.data(), worths.data());
     timer.stop(options.iterations);

@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("price", price);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         price<<<blocks, kThreads>>>(shares.data(), strikes.data(), years.data(), calls.data(), puts.data(),
                                     size);
     timer.stop(options.iterations);

@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("advance", advance);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         advance<<<blocks, kThreads>>>(states.data(), neighbours.data(), after.data(), cells);
     timer.stop(options.iterations);
 

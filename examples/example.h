@@ -209,15 +209,15 @@ public:
     }
 
     void start() { CHECK(cudaEventRecord(begin_)); }
+    // The end of an iteration: with --times it is timed by itself, and waited for.
+    void lap() {
+        if (!show_times) return;
+        measure();
+        start();
+    }
     void stop(int launches) {
-        CHECK(cudaGetLastError());  // a launch that was refused
-        CHECK(cudaEventRecord(end_));
-        CHECK(cudaEventSynchronize(end_));
-        float elapsed = 0;
-        CHECK(cudaEventElapsedTime(&elapsed, begin_, end_));
-        milliseconds_ += static_cast<double>(elapsed);
         launches_ += launches;
-        if (show_times) each_.push_back(elapsed / static_cast<float>(launches));
+        if (each_.empty() || !show_times) measure();
     }
     void print() const {
         std::printf("kernel %s launches %d mean_ms %.6f\n", name_, launches_,
@@ -229,11 +229,21 @@ public:
     }
 
 private:
+    void measure() {
+        CHECK(cudaGetLastError());  // a launch that was refused
+        CHECK(cudaEventRecord(end_));
+        CHECK(cudaEventSynchronize(end_));
+        float elapsed = 0;
+        CHECK(cudaEventElapsedTime(&elapsed, begin_, end_));
+        milliseconds_ += static_cast<double>(elapsed);
+        each_.push_back(elapsed);
+    }
+
     const char* name_;
     cudaEvent_t begin_, end_;
     double milliseconds_ = 0;
     int launches_ = 0;
-    std::vector<float> each_;   // of each iteration, with --times
+    std::vector<float> each_;   // of each iteration
 };
 
 static __global__ void sum_mixed(const uint32_t* words, size_t count, unsigned long long* sum) {

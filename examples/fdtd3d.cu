@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
                     example::blocks_for(ny - 2 * kRadius, kTileY));
     example::Timer timer("advance", advance);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i) advance<<<grid, block>>>(from.data(), to.data(), nx, ny, nz);
+    for (int i = 0; i < options.iterations; ++i, timer.lap()) advance<<<grid, block>>>(from.data(), to.data(), nx, ny, nz);
     timer.stop(options.iterations);
 
     example::Report report;

@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("sum_effects", sum_effects);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         sum_effects<<<boxes, kThreads>>>(device_particles.data(), effects.data());
     timer.stop(options.iterations);
 

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     const dim3 grid(columns / kTile, rows / kTile), block(kBlock, kBlock);
     example::Timer timer("multiply", multiply);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         multiply<<<grid, block>>>(device_a.data(), device_b.data(), c.data(), inner, columns);
     timer.stop(options.iterations);
 

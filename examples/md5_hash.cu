@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("search", search);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         search<<<blocks, kThreads>>>(wanted, keys_per_thread, found.data(), sums.data());
     timer.stop(options.iterations);
 

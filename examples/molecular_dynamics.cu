@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("sum_forces", sum_forces);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         sum_forces<<<blocks, kThreads>>>(positions.data(), neighbours.data(), forces.data(), lattice);
     timer.stop(options.iterations);
 

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("compute_q", compute_q);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         compute_q<<<size / kThreads, kThreads>>>(device_points.data(), q.data(), sample_count);
     timer.stop(options.iterations);
 

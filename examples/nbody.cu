@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("step", step);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         step<<<count / kThreads, kThreads, kTile * sizeof(float4)>>>(
             device_positions.data(), device_velocities.data(), bodies.data(), count);
     timer.stop(options.iterations);

@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("measure", measure);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         measure<<<blocks, kThreads>>>(records.data(), distances.data(), size, place);
     timer.stop(options.iterations);
 

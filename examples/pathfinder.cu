@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     const unsigned blocks = example::blocks_for(columns, kUseful);
     example::Timer timer("advance", advance);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i) {
+    for (int i = 0; i < options.iterations; ++i, timer.lap()) {
         advance<<<blocks, kThreads>>>(costs.data(), start.data(), middle.data(), columns, 1);
         advance<<<blocks, kThreads>>>(costs.data(), middle.data(), end.data(), columns, 1 + kRows);
     }

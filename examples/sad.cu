@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("compare", compare);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         compare<<<grid, 32, kPixels * kPixels + edge * edge>>>(device_now.data(), device_before.data(),
                                                                picture, reach, sums.data(), best.data());
     timer.stop(options.iterations);

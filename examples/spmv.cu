@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
     const unsigned blocks = example::blocks_for(rows, kRowsPerBlock);
     example::Timer timer("multiply", multiply);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         multiply<<<blocks, kThreads>>>(starts.data(), columns_of_entries.data(), values.data(), vector.data(),
                                        result.data(), rows);
     timer.stop(options.iterations);

@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     example::Timer timer("match", match);
     const Text device{device_text.data(), device_suffixes.data(), size};
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         match<<<example::blocks_for(count, kThreads), kThreads>>>(device, device_queries.data(), length,
                                                                   count, matches.data());
     timer.stop(options.iterations);

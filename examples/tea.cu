@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("encrypt", encrypt);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         encrypt<<<blocks, kThreads>>>(device_plain.data(), cipher.data(), size, key_count);
     timer.stop(options.iterations);
 

@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("count_pairs", count_pairs);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         count_pairs<<<blocks, kThreads>>>(device_points.data(), size, random_sets, counts.data());
     timer.stop(options.iterations);
 

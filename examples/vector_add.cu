@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
 
     example::Timer timer("add", add);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i)
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
         add<<<blocks, kThreads>>>(a.data(), b.data(), c.data(), size);
     timer.stop(options.iterations);
 

@@ -105,7 +105,7 @@ private:
                 auto refused = verdict.refused.find(facts.function);
                 if (refused != verdict.refused.end()) kernel.reason = refused->second;
                 if (managed) {
-                    kernel.managed = managed_symbol(kernel.symbol, instance->getNameAsString());
+                    kernel.managed = managed_symbol(kernel.symbol, instance->getNameAsString(), managed->single);
                     kernel.single = managed->single;
                     if (!symbols.count(kernel.managed)) {
                         kernel.managed.clear();

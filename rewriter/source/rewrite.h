@@ -1,7 +1,7 @@
 // Turns the kernels of one translation unit of CUDA C++ into persistent form (rewriter/device/smt_worker.h).
 //
 // In: the text, what it may include, and the options that it is compiled with. Out: the text with every
-// kernel twice (its own form under its own name, and the managed form, `smt_` before the name), and a line
+// kernel twice (its own form under its own name, and the managed form, `smt_` before the name, or `smt_single_`), and a line
 // for each kernel: managed, or refused with a reason. A kernel that is refused stays exactly as it was.
 //
 // A pure function of its arguments and of the files that the text includes; one thread at a time for each

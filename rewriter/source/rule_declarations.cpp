@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "rewriter/source/entry.h"
+#include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {
@@ -27,9 +28,9 @@ std::string body_declaration(const Managed& managed, const Entry& entry, bool is
         parameters, entry.tail());
 }
 
-std::string managed_declaration(const Entry& entry) {
+std::string managed_declaration(const Managed& managed, const Entry& entry) {
     const std::string parameters = entry.parameters(Parameters::kManaged);
-    return fmt::format(" {}({}{}::smt::Launch smt_launch){};", entry.head("smt_" + entry.name()), parameters,
+    return fmt::format(" {}({}{}::smt::Launch smt_launch){};", entry.head(managed_name(entry.name(), managed.single)), parameters,
                        parameters.empty() ? "" : ", ", entry.tail());
 }
 
@@ -52,7 +53,7 @@ void edit_declarations(const Managed& managed, const Text& text, Edits& edits) {
         for (const FunctionDecl* declaration : general->redecls())
             if (!declaration->doesThisDeclarationHaveABody() && is_spelled(declaration, text)) {
                 const Entry entry(declaration, text);
-                edits.insert(entry.close + 1, managed_declaration(entry));
+                edits.insert(entry.close + 1, managed_declaration(managed, entry));
             }
     for (const FunctionDecl* declaration : definition->redecls()) {
         // The tree also has one for each specialisation in a template's place, which says it stands where
@@ -63,7 +64,7 @@ void edit_declarations(const Managed& managed, const Text& text, Edits& edits) {
         if (!is_spelled(declaration, text)) continue;
         const Entry entry(declaration, text);
         const bool is_friend = declaration->getLexicalDeclContext()->isRecord();
-        std::string more = managed_declaration(entry);
+        std::string more = managed_declaration(managed, entry);
         if (is_friend || qualified) more += body_declaration(managed, entry, is_friend);
         edits.insert(entry.close + 1, more);
     }

@@ -24,6 +24,7 @@
 #include <algorithm>
 
 #include "rewriter/source/entry.h"
+#include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {
@@ -89,7 +90,7 @@ std::string managed_kernel(const Managed& managed, const Entry& entry) {
     const std::string parameters = entry.parameters(Parameters::kManaged);
     const std::string call = fmt::format("{}{}(smt_worker.block(), smt_worker.grid(), smt_launch{});",
                                          managed.body, entry.template_arguments(), entry.arguments());
-    return entry.head("smt_" + entry.name()) +
+    return entry.head(managed_name(entry.name(), managed.single)) +
            fmt::format(
                "({}{}::smt::Launch smt_launch){}{{\n"
                "    ::smt::{} smt_worker(smt_launch);\n"
@@ -103,7 +104,7 @@ std::string managed_kernel(const Managed& managed, const Entry& entry) {
 std::string own_kernel(const Managed& managed, const Entry& entry) {
     std::string keep;
     if (entry.is_template() || entry.is_internal()) {
-        const std::string name = "&smt_" + entry.name() + entry.template_arguments();
+        const std::string name = "&" + managed_name(entry.name(), managed.single) + entry.template_arguments();
         const std::string parameters = entry.parameters(Parameters::kManaged);
         keep = managed.overloaded || entry.has_pack()
                    ? fmt::format("    (void)static_cast<void (*)({}{}::smt::Launch)>({});\n", parameters,

@@ -22,7 +22,8 @@ from harness import Child, Lines, Places, Runtime, base_environment, run, tail
 
 TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
 CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
-PAIRS = [("nearest_neighbour", "nbody"), ("vector_add", "black_scholes"), ("matrix_multiply", "tpacf")]   # small, large
+# Small, large, and iterations that keep the large one busy for five seconds.
+PAIRS = [("nearest_neighbour", "nbody", 700), ("vector_add", "black_scholes", 800), ("matrix_multiply", "tpacf", 230)]
 MODES = ["priority", "fifo", "time-sliced", "mps", "mps-priority"]
 
 
@@ -117,12 +118,12 @@ class Managed:
     def share(self, budget):
         end = time.monotonic() + budget
         found = {}
-        for turn in range(2):
-            for small, large in PAIRS:
+        for turn in range(self.options.share_rounds):
+            for small, large, background in PAIRS:
                 for mode in MODES:
                     if time.monotonic() > end:
                         break
-                    row = self.pair(small, large, mode, turn)
+                    row = self.pair(small, large, background, mode, turn)
                     entry = found.setdefault((small, large, mode), ([], []))
                     entry[0].extend(row["small_ms"])
                     entry[1].extend(row["large_ms"])
@@ -132,16 +133,16 @@ class Managed:
                 print(f"{small:<20} {large:<16} {mode:<13} {quantile(times, .5):>9.4f} {quantile(times, .99):>9.4f} "
                       f"{statistics.median(others):>9.3f} {len(times):>5}")
 
-    def pair(self, small, large, mode, turn):
+    def pair(self, small, large, background, mode, turn):
         smt = mode in ("priority", "fifo")
         with Runtime(self.places, SMT_POLICY=mode if smt else "fifo") as runtime, Mps(mode) as mps:
             variables = {**self.environment, **mps.variables}
             preload = self.places.preload if smt else None
             tenants = [runtime.variables(SMT_PRIORITY=p) if smt else mps.client(p) for p in ("low", "high")]
-            back = Child([self.program(large, smt), "--size", "large", "--iterations", str(self.options.background), "--times"],
+            back = Child([self.program(large, smt), "--size", "large", "--iterations", str(background), "--times"],
                          {**variables, **tenants[0]}, preload, 60)
-            time.sleep(2.5)   # until it computes; measured, not asserted
-            front = Child([self.program(small, smt), "--size", "small", "--iterations", "150", "--times"],
+            time.sleep(1.5)   # until it computes; measured, not asserted
+            front = Child([self.program(small, smt), "--size", "small", "--iterations", "100", "--times"],
                           {**variables, **tenants[1]}, preload, 60).finish()
             behind = back.finish()
         times = [[float(t) for t in m[1].split()] if (m := TIMES.search(d["out"])) else [] for d in (front, behind)]
@@ -187,7 +188,7 @@ def main():
     parser.add_argument("--iterations", type=int, default=25)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--stress-iterations", type=int, default=20)
-    parser.add_argument("--background", type=int, default=400)
+    parser.add_argument("--share-rounds", type=int, default=2)
     parser.add_argument("--parts", default="overhead,stress,share")
     parser.add_argument("--seconds", default="120,100,120", help="for each part")
     parser.add_argument("--out", default=".")
