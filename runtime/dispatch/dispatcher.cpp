@@ -82,6 +82,9 @@ void Dispatcher::join(ManagedStream& stream) {
 
 void Dispatcher::leave(ManagedStream& stream) {
     std::lock_guard lock(mutex_);
+    for (const Member& each : members_) {
+        if (each.stream == &stream && each.stress) note(stream.tenant(), fmt::format("under stress: {} schedules", each.stress->schedules()));
+    }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
 }
 
@@ -199,6 +202,14 @@ void Dispatcher::carry_out(const schedule::Assignment& assignment) {
     entry.session = member->stream->tenant().session;
     entry.name = member->stream->tenant().journal_name;
     entry.text = journal_.name(assignment.reason);
+    device_.write(journal_, entry, nullptr);
+}
+
+void Dispatcher::note(const Tenant& tenant, const std::string& line) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kNote;
+    entry.session = tenant.session;
+    entry.text = journal_.name(line);
     device_.write(journal_, entry, nullptr);
 }
 

@@ -75,6 +75,7 @@ private:
     bool pending();          // the GPU will bring news
     void decide();
     void carry_out(const schedule::Assignment& assignment);
+    void note(const Tenant& tenant, const std::string& line);
     void weigh_tenants();    // who may be stopped, who is watched
     bool open_words();
 

@@ -1,0 +1,71 @@
+#include <catch2/catch.hpp>
+
+#include <map>
+
+#include "runtime/schedule/policy.h"
+
+using namespace smt::runtime::schedule;
+using State = Kernel::State;
+using Action = Assignment::Action;
+
+namespace {
+
+Kernel kernel(uint64_t id, const char* tenant, int priority, State state, bool managed = true) {
+    Kernel made;
+    made.id = id;
+    made.tenant = tenant;
+    made.priority = priority;
+    made.state = state;
+    made.managed = managed;
+    return made;
+}
+
+std::map<uint64_t, Action> decided(const char* policy, std::vector<Kernel> kernels) {
+    std::map<uint64_t, Action> actions;
+    const Decision decision = make_policy(policy)->decide({{132}, std::move(kernels)}, TimePoint{});
+    for (const Assignment& each : decision.assignments) {
+        CHECK_FALSE(each.reason.empty());
+        actions[each.kernel] = each.action;
+    }
+    return actions;
+}
+
+}  // namespace
+
+TEST_CASE("policies are found by name", "[schedule]") {
+    for (const std::string& name : policy_names()) CHECK(make_policy(name)->name() == name);
+    CHECK(make_policy("nonsense") == nullptr);
+}
+
+TEST_CASE("priority: the most urgent run, the others wait", "[schedule]") {
+    using Actions = std::map<uint64_t, Action>;
+    const Kernel low = kernel(1, "low", -1, State::kRunning), stopped = kernel(1, "low", -1, State::kWaiting);
+    const Kernel normal = kernel(2, "normal", 0, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
+    CHECK(decided("priority", {}).empty());
+    CHECK(decided("priority", {low}).empty());                        // alone
+    CHECK(decided("priority", {low, urgent}) == Actions{{1, Action::kWait}});
+    CHECK(decided("priority", {low, normal, urgent}) == Actions{{1, Action::kWait}, {2, Action::kWait}});
+    CHECK(decided("priority", {stopped, urgent}).empty());            // stays stopped
+    CHECK(decided("priority", {stopped}) == Actions{{1, Action::kRun}});
+    CHECK(decided("priority", {normal, kernel(4, "other", 0, State::kRunning)}).empty());   // equals
+    CHECK(decided("priority", {low, kernel(3, "urgent", 5, State::kWaiting)}) ==
+          Actions{{1, Action::kWait}, {3, Action::kRun}});
+}
+
+TEST_CASE("priority: opaque work cannot be stopped, but others wait for it", "[schedule]") {
+    using Actions = std::map<uint64_t, Action>;
+    CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning), kernel(2, "high", 1, State::kRunning, false)}) ==
+          Actions{{1, Action::kWait}});
+}
+
+TEST_CASE("priority: what is stopping is left to stop", "[schedule]") {
+    CHECK(decided("priority", {kernel(1, "low", 0, State::kStopping), kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("priority", {kernel(1, "low", 0, State::kStopping)}).empty());
+}
+
+TEST_CASE("fifo: nobody is stopped, and who waits goes on", "[schedule]") {
+    CHECK(decided("fifo", {kernel(1, "low", -1, State::kRunning), kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("fifo", {kernel(1, "low", -1, State::kWaiting), kernel(2, "high", 1, State::kRunning)}) ==
+          std::map<uint64_t, Action>{{1, Action::kRun}});
+}

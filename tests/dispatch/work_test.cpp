@@ -1,0 +1,63 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/dispatch/work.h"
+
+using smt::runtime::dispatch::Work;
+
+namespace {
+
+Work issued(uint64_t total, uint32_t ticket, uint32_t tickets, uint32_t chunk, uint32_t covered) {
+    Work work;
+    work.total = total;
+    work.ticket = ticket;
+    work.tickets = tickets;
+    work.chunk = chunk;
+    work.covered = covered;
+    return work;
+}
+
+uint64_t done_after(Work work, uint32_t run) {
+    work.settle(run);
+    CHECK(work.tickets == 0);
+    return work.done;
+}
+
+}  // namespace
+
+TEST_CASE("tickets run tell how many blocks are done", "[dispatch]") {
+    const Work work = issued(100, 1000, 100, 1, 100);
+    CHECK(done_after(work, 0) == 0);
+    CHECK(done_after(work, 1000) == 0);     // others' tickets
+    CHECK(done_after(work, 1001) == 1);
+    CHECK(done_after(work, 1099) == 99);
+    CHECK(done_after(work, 1100) == 100);
+    CHECK(done_after(work, 5000) == 100);   // later launches' tickets
+}
+
+TEST_CASE("the last ticket of several blocks may be for fewer", "[dispatch]") {
+    const Work work = issued(10, 0, 3, 4, 10);
+    CHECK(done_after(work, 1) == 4);
+    CHECK(done_after(work, 2) == 8);
+    CHECK(done_after(work, 3) == 10);
+}
+
+TEST_CASE("a launch goes on from where it stopped", "[dispatch]") {
+    Work work = issued(1ull << 33, 0, 1u << 30, 1, 1u << 30);
+    work.settle(1u << 30);
+    CHECK(work.done == 1ull << 30);
+    CHECK(work.left() == (1ull << 33) - (1ull << 30));
+    work.ticket = 7, work.tickets = 5, work.chunk = 1, work.covered = 5;
+    work.settle(9);
+    CHECK(work.done == (1ull << 30) + 2);
+}
+
+TEST_CASE("what fits is remembered for one shape", "[dispatch]") {
+    smt::runtime::dispatch::ManagedFunction function;
+    CHECK(function.fitting(128, 0) == 0);
+    function.set_fitting(128, 4096, 16);
+    CHECK(function.fitting(128, 4096) == 16);
+    CHECK(function.fitting(128, 0) == 0);
+    CHECK(function.fitting(256, 4096) == 0);
+    function.forget();
+    CHECK(function.fitting(128, 4096) == 0);
+}
