@@ -103,7 +103,7 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
                          {"alone", "alone", "smt_alone", "", true},
                          {"refused", "refused", "", "it is", false},
                          {"lost", "lost", "smt_lost", "", false}};
-    const char image[] = "FAKE\nkernel plain\nkernel smt_plain\nkernel alone\nkernel smt_alone\nkernel refused\nkernel lost\n";
+    const char image[] = "FAKE\nkernel plain\nkernel smt_plain params 56\nkernel alone\nkernel smt_alone params 56\nkernel refused\nkernel lost\n";
     auto& code = session.code();
     auto fetch = [&](uint32_t id, const char* name) {
         runtime::server::handlers::Kernel* kernel = nullptr;
@@ -116,22 +116,23 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
         if (owner == ImageOwner::kModule) REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
         else REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
         const uint32_t id = code.add(owner, module, library, false, {}, compiled);
-        CHECK(fetch(id, "plain")->managed == fetch(id, "smt_plain")->function);
-        CHECK(!fetch(id, "plain")->single);
-        CHECK(fetch(id, "alone")->managed == fetch(id, "smt_alone")->function);
-        CHECK(fetch(id, "alone")->single);
-        CHECK(fetch(id, "refused")->managed == nullptr);
-        CHECK(fetch(id, "lost")->managed == nullptr);
-        CHECK(fetch(id, "smt_plain")->managed == nullptr);
+        CHECK(fetch(id, "plain")->managed.function == fetch(id, "smt_plain")->function);
+        CHECK(!fetch(id, "plain")->managed.single);
+        CHECK(fetch(id, "alone")->managed.function == fetch(id, "smt_alone")->function);
+        CHECK(fetch(id, "alone")->managed.single);
+        CHECK(fetch(id, "refused")->managed.function == nullptr);
+        CHECK(fetch(id, "lost")->managed.function == nullptr);
+        CHECK(fetch(id, "smt_plain")->managed.function == nullptr);
         REQUIRE(code.unload(id) == CUDA_SUCCESS);
     }
     // An entry of the table that is used again remembers nothing.
+    const char plain[] = "FAKE\nkernel plain\nkernel alone\nkernel refused\nkernel lost\n";
     CUmodule module = nullptr;
-    REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
+    REQUIRE(session.driver().cuModuleLoadData(&module, plain) == CUDA_SUCCESS);
     const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, false, {});
-    for (const char* name : {"plain", "alone", "refused", "lost", "smt_plain", "smt_alone"}) {
-        CHECK(fetch(id, name)->managed == nullptr);
-        CHECK(!fetch(id, name)->single);
+    for (const char* name : {"plain", "alone", "refused", "lost"}) {
+        CHECK(fetch(id, name)->managed.function == nullptr);
+        CHECK(!fetch(id, name)->managed.single);
     }
     CHECK(code.unload(id) == CUDA_SUCCESS);
 }
