@@ -37,7 +37,23 @@ constexpr const char* kNvrtc = R"(#define __CUDACC_RTC__ 1
 typedef decltype(sizeof(0)) size_t;
 typedef decltype(static_cast<char*>(nullptr) - static_cast<char*>(nullptr)) ptrdiff_t;
 typedef long clock_t;
-namespace std { using ::size_t; using ::ptrdiff_t; typedef decltype(nullptr) nullptr_t; }
+namespace std {
+using ::size_t; using ::ptrdiff_t; typedef decltype(nullptr) nullptr_t;
+template <class Element> class initializer_list {
+    const Element* begin_; size_t size_;
+public:
+    typedef Element value_type;
+    typedef const Element& reference; typedef const Element& const_reference;
+    typedef size_t size_type;
+    typedef const Element* iterator; typedef const Element* const_iterator;
+    constexpr initializer_list() noexcept : begin_(nullptr), size_(0) {}
+    constexpr size_t size() const noexcept { return size_; }
+    constexpr const Element* begin() const noexcept { return begin_; }
+    constexpr const Element* end() const noexcept { return begin_ + size_; }
+};
+template <class Element> constexpr const Element* begin(initializer_list<Element> list) noexcept { return list.begin(); }
+template <class Element> constexpr const Element* end(initializer_list<Element> list) noexcept { return list.end(); }
+}
 typedef __builtin_va_list va_list;
 #define va_start(list, last) __builtin_va_start(list, last)
 #define va_arg(list, type) __builtin_va_arg(list, type)

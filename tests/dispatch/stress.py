@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a program under stress until it has been through so many random schedules: stress.py SMT CHECKSUMS PROGRAM [SCHEDULES]
+"""Runs a program under stress until it has been through so many random schedules: stress.py SMT CHECKSUMS PROGRAM [SCHEDULES [ITERATIONS]]
 
 A schedule is one run of a kernel with a quota table, slice, stops, changes and growth of its own. The result
 must be the one that the program has without. Seeds are printed; what a seed does depends on the moment, too.
@@ -25,6 +25,7 @@ def schedules(smt):
 def main():
     smt, checksums, program, *more = sys.argv[1:]
     wanted = int(more[0]) if more else 200
+    iterations = int(more[1]) if len(more) > 1 else ITERATIONS
     name = pathlib.Path(program).name
     lines = [line.split() for line in pathlib.Path(checksums).read_text().splitlines() if line and not line.startswith("#")]
     expected = {(row[0], row[1]): row[2] for row in lines}[name, "trivial"]
@@ -35,7 +36,7 @@ def main():
             while (count := schedules(smt) if seed else 0) < wanted:
                 seed += 1
                 command = [smt, "run", "--device", "sim", "--stress", str(seed), "--", program, "--size", "trivial",
-                           "--iterations", str(ITERATIONS)]
+                           "--iterations", str(iterations)]
                 done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
                 found = re.search(r"^checksum (\w+)$", done.stdout, re.MULTILINE)
                 print(f"seed {seed}: {found[1] if found else done.stdout}, {count} schedules before", flush=True)
