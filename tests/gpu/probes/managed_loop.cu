@@ -5,6 +5,7 @@
 //   gate       cost of a write + a wait that is already satisfied, between two kernels
 //   overhead   managed form against the program's own, interleaved
 //   small      launches of one-wave kernels in a row
+//   placement  with random quotas, where did blocks run, and how many workers at a time?
 //   stop       from the host's write to the last worker gone, and whether every block ran exactly once
 #include <cuda.h>
 
@@ -287,6 +288,58 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
                 at(latency, 1), at(other_latency, .5), at(other_latency, .99));
 }
 
+// Random quotas for each SM: did every block run where the quota allowed one, and were there ever more workers?
+static void placement(const Managed& kernel, uint32_t total, int runs, std::mt19937& random) {
+    CUstream stream = make(0);
+    constexpr uint32_t kEntries = 1u << 16;
+    CUdeviceptr map;
+    CHECK(cuMemAlloc(&map, kEntries * sizeof(smt::Mapping)));
+    const int fits = occupancy(kernel.managed, kernel.threads);
+    uint64_t blocks = 0, astray = 0, crowded = 0, workers = 0;
+    for (int run = 0; run < runs; ++run) {
+        smt::Control fresh{};
+        fresh.map = (smt::Mapping*)map;
+        fresh.map_mask = kEntries - 1;
+        for (int sm = 0; sm < sms; ++sm) fresh.quota[sm] = random() % 3 ? random() % (fits + 1) : 0;
+        fresh.quota[random() % sms] = fits;
+        CHECK(cuMemcpyHtoD((CUdeviceptr)control, &fresh, sizeof fresh));
+        smt::Launch launch{};
+        launch.control = control;
+        launch.total = launch.tickets = total;
+        launch.chunk = 1;
+        launch.grid[0] = total;
+        launch.grid[1] = launch.grid[2] = 1;
+        launch.flags = smt::kHeld | smt::kMapped;
+        std::vector<void*> arguments = kernel.arguments;
+        arguments.push_back(&launch);
+        CHECK(cudaLaunchKernel(kernel.managed, dim3(fits * sms), dim3(kernel.threads), arguments.data(), 0, stream));
+        CHECK(cuStreamSynchronize(stream));
+        smt::Control after{};
+        CHECK(cuMemcpyDtoH(&after, (CUdeviceptr)control, sizeof after));
+        std::vector<smt::Mapping> entries(after.mapped);
+        CHECK(cuMemcpyDtoH(entries.data(), map, entries.size() * sizeof(smt::Mapping)));
+        std::vector<std::vector<std::pair<uint64_t, int>>> moments(sms);
+        uint64_t here = 0;
+        for (const smt::Mapping& each : entries) {
+            here += each.blocks;
+            if (fresh.quota[each.sm] == 0) astray += each.blocks;
+            moments[each.sm].push_back({each.began, 1});
+            moments[each.sm].push_back({each.ended, -1});
+        }
+        for (int sm = 0; sm < sms; ++sm) {
+            std::sort(moments[sm].begin(), moments[sm].end());
+            int now = 0;
+            for (auto& [when, change] : moments[sm]) crowded += (now += change) > fresh.quota[sm] && change > 0;
+            if (after.resident[sm] != 0) ++crowded;
+        }
+        blocks += here;
+        workers += entries.size();
+        if (here != total) std::printf("{\"probe\": \"placement\", \"incomplete\": %lu}\n", total - here);
+    }
+    std::printf("{\"probe\": \"placement\", \"kernel\": \"%s\", \"runs\": %d, \"blocks\": %lu, \"workers\": %lu, \"astray\": %lu, "
+                "\"crowded\": %lu}\n", kernel.name, runs, blocks, workers, astray, crowded);
+}
+
 int main(int argc, char**) {
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     CHECK(cudaSetDevice(0));
@@ -334,6 +387,6 @@ int main(int argc, char**) {
     next_ticket = 0;
     CHECK(cuMemsetD8((CUdeviceptr)control, 0, 16));
     stops(tiled_kernel, kBlocks, 8, 60, control_stream, random);
-    // Each block of `stream` adds one to what it read, so exactness: out must be in + 1 everywhere.
+    for (const Managed& each : {compute_short, tiled_kernel, stream_kernel}) placement(each, kBlocks, 100, random);
     std::puts("{\"probe\": \"end\"}");
 }
