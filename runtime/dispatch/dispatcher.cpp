@@ -28,7 +28,6 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::un
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest);
     driver().cuStreamCreateWithPriority(&reader_, CU_STREAM_NON_BLOCKING, greatest);
     snapshot_.device.multiprocessors = device.properties().multiprocessors;
-    thread_ = std::thread([this] { run(); });
 }
 
 Dispatcher::~Dispatcher() {
@@ -37,7 +36,7 @@ Dispatcher::~Dispatcher() {
         ending_ = true;
         wake_.notify_all();
     }
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     if (control_) driver().cuStreamDestroy_v2(control_);
     if (reader_) driver().cuStreamDestroy_v2(reader_);
     if (words_) driver().cuMemHostUnregister(words_);
@@ -78,6 +77,7 @@ void Dispatcher::join(ManagedStream& stream) {
     const uint64_t seed = stream.tenant().stress;
     if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors);
     members_.push_back(std::move(member));
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
 void Dispatcher::leave(ManagedStream& stream) {

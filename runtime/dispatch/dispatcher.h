@@ -97,7 +97,7 @@ private:
     std::vector<Member> members_;
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
     bool ending_ = false;
-    std::thread thread_;
+    std::thread thread_;                // from the first stream on
 };
 
 }  // namespace smt::runtime::dispatch
