@@ -1,9 +1,9 @@
 #include "interpose/driver/callback.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "driver.gen.h"
+#include "interpose/entry/own_thread.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
@@ -57,18 +57,9 @@ void* callback_thread(void*) {
 }
 
 CUresult launch_thread() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    bool good = pthread_create(&thread, &attributes, callback_thread, nullptr) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_attr_destroy(&attributes);
-    if (good) started.store(true, std::memory_order_release);
-    return good ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+    if (!start_own_thread(callback_thread)) return CUDA_ERROR_OPERATING_SYSTEM;
+    started.store(true, std::memory_order_release);
+    return CUDA_SUCCESS;
 }
 
 CUresult post_host_function(CUstream stream, const void* function, void* user_data, CallbackKind kind) {

@@ -5,12 +5,12 @@
 // From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
 //
 // A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in
-// the slot. Upward it is smaller than a slot: pieces of 128 KiB keep the slots in use inside the
-// processor's own cache, which is worth more than fewer records. Downward the GPU writes past that
-// cache anyway. A small copy cut into several pieces overlaps its two halves.
+// the slot. A small copy cut into several pieces overlaps its two halves. Upward it is cut in two only:
+// a record costs the server some 8 us, and two cores fill a slot of 512 KiB in 20.
 #include <cstring>
 
 #include "interpose/driver/copy.h"
+#include "interpose/driver/second_core.h"
 #include "interpose/driver/staging.h"
 #include "interpose/transport/remote_call.h"
 
@@ -22,10 +22,10 @@ using protocol::Op;
 
 namespace {
 
-constexpr uint64_t kLargestPieceUp = 128u << 10;
-constexpr uint64_t kLargestPieceDown = protocol::kStagingSlotBytes;
+constexpr uint64_t kFewestPiecesUp = 2;
+constexpr uint64_t kFewestPiecesDown = kStagingSlots;
+constexpr uint64_t kLargestPiece = protocol::kStagingSlotBytes;
 constexpr uint64_t kSmallestPiece = 64u << 10;
-static_assert(kLargestPieceUp <= protocol::kStagingSlotBytes);
 
 struct Piece {
     uint64_t x, y, z;
@@ -36,10 +36,11 @@ struct Piece {
 
 class Pieces {
 public:
-    Pieces(const Transfer& t, uint64_t largest) : t_(t) {
-        uint64_t share = t.width * t.height * t.depth / kStagingSlots;
+    // At least `fewest` of them, where they are not smaller than kSmallestPiece then.
+    Pieces(const Transfer& t, uint64_t fewest) : t_(t) {
+        uint64_t share = t.width * t.height * t.depth / fewest;
         uint64_t rounded = (share + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece;
-        limit_ = rounded < kSmallestPiece ? kSmallestPiece : least(rounded, largest);
+        limit_ = rounded < kSmallestPiece ? kSmallestPiece : least(rounded, kLargestPiece);
     }
 
     bool next(Piece& piece) {
@@ -70,13 +71,13 @@ char* host_row(const CopyEnd& end, const Piece& piece, uint64_t y, uint64_t z) {
 void fill(char* slot, const CopyEnd& from, const Piece& piece) {
     for (uint64_t z = 0; z < piece.depth; ++z)
         for (uint64_t y = 0; y < piece.height; ++y, slot += piece.width)
-            fill_bytes(slot, host_row(from, piece, y, z), piece.width);
+            copy_on_two_cores(fill_bytes, slot, host_row(from, piece, y, z), piece.width);
 }
 
 void drain(const CopyEnd& to, const char* slot, const Piece& piece) {
     for (uint64_t z = 0; z < piece.depth; ++z)
         for (uint64_t y = 0; y < piece.height; ++y, slot += piece.width)
-            drain_bytes(host_row(to, piece, y, z), slot, piece.width);
+            copy_on_two_cores(drain_bytes, host_row(to, piece, y, z), slot, piece.width);
 }
 
 // `answer`: wait until the server has enqueued it, for the error it may give.
@@ -105,7 +106,7 @@ CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& 
 // slots and enqueued, and the stream's order does the rest. The last record is answered, so that
 // what is wrong with the copy is this call's error.
 CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
-    Pieces pieces(t, kLargestPieceUp);
+    Pieces pieces(t, kFewestPiecesUp);
     Piece piece, following;
     bool more = pieces.next(piece);
     while (more) {
@@ -128,7 +129,7 @@ CUresult copy_down(const Transfer& t, uint32_t stream) {
         Piece piece;
         StagingSlot slot;
     } under_way[kStagingSlots];
-    Pieces pieces(t, kLargestPieceDown);
+    Pieces pieces(t, kFewestPiecesDown);
     CUresult status = CUDA_SUCCESS;
     uint64_t announced = 0;
     uint64_t drained = 0;

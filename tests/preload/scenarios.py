@@ -103,6 +103,10 @@ def gone(pid):
 
 def threads(place):
     assert "in order" in place.run("threads")[0]
+
+
+def large_copies(place):
+    assert "all there" in place.run("large_copies")[0]
     wait_until_empty(place.program)
 
 
@@ -339,7 +343,7 @@ def hundred_starts(place):
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
+SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
              wrong_version, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 
