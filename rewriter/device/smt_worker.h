@@ -35,8 +35,11 @@
 // other than the body read the block's index (SharedWorker).
 //
 // In a kernel where some threads return early while others go on to a barrier or a warp-wide operation,
-// the hardware no longer counts the threads that returned. Such a kernel says `smt::depart()` in place of
-// each return, which ends the thread, and must be launched with kSingle: a worker runs one block and ends.
+// the hardware no longer counts the threads that returned. Such a kernel has a SingleWorker and says
+// `smt::depart()` in place of each return, which ends the thread; it must be launched with kSingle. That is
+// another class, and everything is inlined, for what is left decides how good the body's code is: with a call
+// anywhere, or an exit that some threads might take, ptxas no longer knows that a block's index is the same in
+// all threads, and hands out a third more registers.
 //
 // One source for the host and the device: compiled by nvcc, NVRTC and g++; needs no header.
 #pragma once
@@ -139,7 +142,7 @@ __device__ __forceinline__ T fresh(const T& value) {
 __device__ __forceinline__ bool accounts(const Launch& launch) { return launch.flags & (kHeld | kMapped); }
 
 // The leader, before its first ticket, where the worker is accounted for. False: there is no place here.
-__device__ __noinline__ bool join() {
+__device__ __forceinline__ bool join() {
     Shared& mine = shared();
     mine.sm = sm_id();
     mine.seen = mine.blocks = mine.departed = 0;
@@ -156,7 +159,7 @@ __device__ __noinline__ bool join() {
 }
 
 // The word has changed under this worker. May it run the ticket that it took?
-__device__ __noinline__ bool obey(Control& control, unsigned flags, unsigned number) {
+__device__ __forceinline__ bool obey(Control& control, unsigned flags, unsigned number) {
     Shared& mine = shared();
     if (number & kStopBit) {
         atomicAdd(&control.refused, 1u);
@@ -169,7 +172,7 @@ __device__ __noinline__ bool obey(Control& control, unsigned flags, unsigned num
 }
 
 // One thread, when every thread has left the last block.
-__device__ __noinline__ void leave() {
+__device__ __forceinline__ void leave() {
     Shared& mine = shared();
     Control& control = *mine.launch.control;
     if ((mine.launch.flags & kMapped) && mine.blocks) {
@@ -218,7 +221,7 @@ __device__ __forceinline__ unsigned take(const Launch& launch, unsigned slot, bo
     return count;
 }
 
-__device__ __noinline__ void count_departed() {
+__device__ __forceinline__ void count_departed() {
     __threadfence_block();
     if (atomicAdd(&shared().departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z) leave();
 }
@@ -277,8 +280,10 @@ public:
             return true;
         }
         const unsigned slot = turn_ & 1;
-        if (turn_ && (launch_.flags & kSingle)) depart(launch_);
-        if (leader()) shared().count[slot] = take(launch_, slot, turn_ == 0);
+        if (leader()) {
+            const bool over = turn_ && (launch_.flags & kSingle);
+            shared().count[slot] = over ? 0 : take(launch_, slot, turn_ == 0);
+        }
         __syncthreads();   // all have left the last block, and see this one
         turn_ = 2 - (slot ^ 1);
         left_ = shared().count[slot] - 1;
@@ -293,7 +298,7 @@ public:
     __device__ __forceinline__ uint3 block() const { return block_; }
     __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
 
-protected:
+private:
     __device__ __forceinline__ void step() {
         if (++block_.x < launch_.grid[0]) return;
         block_.x = 0;
@@ -308,6 +313,23 @@ protected:
     unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its last bit is the slot
 };
 
+// A worker that also says for everyone what its block is.
+template <typename Base>
+class Told : public Base {
+public:
+    __device__ __forceinline__ explicit Told(const Launch& launch) : Base(launch) {}
+
+    __device__ __forceinline__ bool next() {
+        if (!Base::next()) return false;
+        if (leader()) {
+            const dim3 grid = Base::grid();
+            index() = {Base::block(), {grid.x, grid.y, grid.z}};
+        }
+        __syncthreads();
+        return true;
+    }
+};
+
 }  // namespace device
 
 // For kernels with shared memory or barriers.
@@ -315,18 +337,32 @@ using Worker = device::Loop<true>;
 // For kernels without.
 using FreeWorker = device::Loop<false>;
 
-// For kernels with functions that call block() or grid().
-class SharedWorker : public Worker {
+// For kernels whose threads depart: one block, of which any number of threads come back.
+class SingleWorker {
 public:
-    __device__ __forceinline__ explicit SharedWorker(const Launch& launch) : Worker(launch) {}
+    __device__ __forceinline__ explicit SingleWorker(const Launch& launch) : launch_(launch) {}
 
     __device__ __forceinline__ bool next() {
-        if (!Worker::next()) return false;
-        if (device::leader()) device::index() = {block_, {launch_.grid[0], launch_.grid[1], launch_.grid[2]}};
+        if (taken_) depart(launch_);
+        taken_ = true;
+        if (device::leader()) device::shared().count[0] = device::take(launch_, 0, true);
         __syncthreads();
-        return true;
+        const bool took = device::shared().count[0] != 0;
+        if (!took && device::leader() && device::accounts(launch_)) device::leave();
+        return took;
     }
+
+    __device__ __forceinline__ uint3 block() const { return device::shared().block[0]; }
+    __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
+
+private:
+    const Launch& launch_;
+    bool taken_ = false;
 };
+
+// The same for kernels with functions that call block() or grid().
+using SharedWorker = device::Told<Worker>;
+using SharedSingleWorker = device::Told<SingleWorker>;
 
 // The program's own form of a kernel with such functions: one block, dispatched by the hardware.
 class Original {

@@ -86,6 +86,11 @@ std::string body_head(const Managed& managed, const Entry& entry, const Text& te
     return head;
 }
 
+const char* worker_of(const Managed& managed) {
+    if (managed.single) return managed.shared ? "SharedSingleWorker" : "SingleWorker";
+    return managed.shared ? "SharedWorker" : managed.apart ? "Worker" : "FreeWorker";
+}
+
 std::string managed_kernel(const Managed& managed, const Entry& entry) {
     const std::string parameters = entry.parameters(Parameters::kManaged);
     const std::string call = fmt::format("{}{}(smt_worker.block(), smt_worker.grid(), smt_launch{});",
@@ -97,7 +102,7 @@ std::string managed_kernel(const Managed& managed, const Entry& entry) {
                "    while (smt_worker.next()) {}\n"
                "}}\n",
                parameters, parameters.empty() ? "" : ", ", entry.tail(),
-               managed.shared ? "SharedWorker" : managed.apart ? "Worker" : "FreeWorker",
+               worker_of(managed),
                managed.copies ? "{ " + call + " ::smt::await_copies(); }" : call);
 }
 

@@ -41,7 +41,7 @@ CUresult ControlBlock::open(uint32_t map_entries) {
 }
 
 CUresult ControlBlock::reset(CUstream stream) {
-    change_ = 0;
+    change_ = said_ = 0;
     std::array operations{write64(at(kRefused), 0), write64(at(offsetof(smt::Control, word)), 0)};
     return driver_.cuStreamBatchMemOp_v2(stream, operations.size(), operations.data(), 0);
 }
@@ -54,24 +54,19 @@ CUresult ControlBlock::set_quotas(CUstream stream, const QuotaTable& quotas) {
 }
 
 CUresult ControlBlock::stop(CUstream control) {
-    return driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), ++change_ | smt::kStopBit, 0);
+    said_ = ++change_ | smt::kStopBit;
+    return driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), said_, 0);
 }
 
 CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas) {
-    CUresult status = set_quotas(control, quotas);
-    return status == CUDA_SUCCESS ? driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), ++change_, 0) : status;
+    if (CUresult status = set_quotas(control, quotas)) return status;
+    said_ = ++change_;
+    return driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), said_, 0);
 }
 
-CUresult ControlBlock::read(CUstream control, State* state) {
-    struct {
-        uint64_t word;
-        uint32_t refused;
-    } head{};
-    static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8);
-    CUresult status = driver_.cuMemcpyDtoHAsync_v2(&head, memory_, 12, control);
-    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
-    *state = {static_cast<uint32_t>(head.word), head.refused};
-    return status;
+CUresult ControlBlock::report(CUstream stream, State* pinned) {
+    static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 && sizeof(State) == 12);
+    return driver_.cuMemcpyDtoHAsync_v2(pinned, memory_, sizeof(State), stream);
 }
 
 CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings) {

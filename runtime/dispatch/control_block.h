@@ -34,13 +34,18 @@ public:
     CUresult stop(CUstream control);
     CUresult change_quotas(CUstream control, const QuotaTable& quotas);   // workers are running
 
-    // What the workers have left behind; waits for `control`.
+    // What the workers have left behind.
     struct State {
         uint32_t taken = 0;     // tickets
+        uint32_t change = 0;    // the word's high half
         uint32_t refused = 0;
         uint32_t run() const { return taken - refused; }
     };
-    CUresult read(CUstream control, State* state);
+    // In the order of `stream`, to pinned memory: nobody need wait for it then.
+    CUresult report(CUstream stream, State* pinned);
+    // Whether all that was written on `control` had arrived by then. What arrives after a reset would stop
+    // a launch that nobody meant to stop.
+    bool up_to_date(const State& state) const { return state.change == said_; }
     // What was written to the ring since the last call, oldest first; what was overwritten is lost.
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings);
 
@@ -52,7 +57,8 @@ private:
     CUdeviceptr map_ = 0;
     uint32_t map_entries_ = 0;
     uint32_t mapped_ = 0;    // entries read
-    uint32_t change_ = 0;    // of the word's high half
+    uint32_t change_ = 0;    // number of the last change
+    uint32_t said_ = 0;      // what the word's high half was set to last
 };
 
 }  // namespace smt::runtime::dispatch

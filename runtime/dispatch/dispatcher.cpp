@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint32_t kWordPairs = 4096;
-constexpr size_t kPairBytes = 64;       // a line each: the GPU writes them
+constexpr uint32_t kMostStreams = 4096;
+constexpr size_t kWordsBytes = 64;       // a line each: the GPU writes them
 constexpr auto kRest = 100ms;           // between looks when no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
 
@@ -40,7 +41,7 @@ Dispatcher::~Dispatcher() {
     if (control_) driver().cuStreamDestroy_v2(control_);
     if (reader_) driver().cuStreamDestroy_v2(reader_);
     if (words_) driver().cuMemHostUnregister(words_);
-    if (words_) munmap(words_, kWordPairs * kPairBytes);
+    if (words_) munmap(words_, kMostStreams * kWordsBytes);
 }
 
 // ---- For sessions and streams
@@ -96,32 +97,32 @@ void Dispatcher::arrived(ManagedStream&) {
 
 bool Dispatcher::open_words() {
     if (words_) return true;
-    void* memory = mmap(nullptr, kWordPairs * kPairBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, kMostStreams * kWordsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
     constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    if (driver().cuMemHostRegister_v2(memory, kWordPairs * kPairBytes, kFlags) != CUDA_SUCCESS) {
-        munmap(memory, kWordPairs * kPairBytes);
+    if (driver().cuMemHostRegister_v2(memory, kMostStreams * kWordsBytes, kFlags) != CUDA_SUCCESS) {
+        munmap(memory, kMostStreams * kWordsBytes);
         return false;
     }
     words_ = static_cast<char*>(memory);
     words_address_ = reinterpret_cast<CUdeviceptr>(memory);   // unified addresses
-    for (uint32_t i = kWordPairs; i > 0; --i) free_words_.push_back(i - 1);
+    for (uint32_t i = kMostStreams; i > 0; --i) free_words_.push_back(i - 1);
     return true;
 }
 
-bool Dispatcher::take_words(std::atomic<uint64_t>** words, CUdeviceptr* address) {
+bool Dispatcher::take_words(StreamWords** words, CUdeviceptr* address) {
     std::lock_guard lock(words_mutex_);
     if (!open_words() || free_words_.empty()) return false;
     const uint32_t index = free_words_.back();
     free_words_.pop_back();
-    *words = reinterpret_cast<std::atomic<uint64_t>*>(words_ + index * kPairBytes);
-    *address = words_address_ + index * kPairBytes;
+    *words = new (words_ + index * kWordsBytes) StreamWords{};
+    *address = words_address_ + index * kWordsBytes;
     return true;
 }
 
-void Dispatcher::give_words(std::atomic<uint64_t>* words) {
+void Dispatcher::give_words(StreamWords* words) {
     std::lock_guard lock(words_mutex_);
-    free_words_.push_back(static_cast<uint32_t>((reinterpret_cast<char*>(words) - words_) / kPairBytes));
+    free_words_.push_back(static_cast<uint32_t>((reinterpret_cast<char*>(words) - words_) / kWordsBytes));
 }
 
 // ---- The dispatcher's thread
@@ -130,7 +131,7 @@ void Dispatcher::run() {
     device_.enter_thread();
     std::unique_lock lock(mutex_);
     while (!ending_) {
-        if (look()) decide();
+        if (look() || schedule::Clock::now() >= ask_again_) decide();
         if (pending()) {
             lock.unlock();
             sched_yield();
@@ -138,7 +139,7 @@ void Dispatcher::run() {
         } else {
             const bool learning = std::any_of(members_.begin(), members_.end(),
                                               [](const Member& each) { return each.stream->learning(); });
-            wake_.wait_for(lock, learning ? kShortRest : kRest);
+            wake_.wait_until(lock, std::min(schedule::Clock::now() + (learning ? kShortRest : kRest), ask_again_));
             for (const Member& member : members_) {
                 if (maps_ || learning) member.stream->read_mappings();
             }
@@ -180,7 +181,9 @@ void Dispatcher::decide() {
         schedule::Kernel kernel;
         if (!member.stress && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
     }
-    const schedule::Decision decision = policy_->decide(snapshot_, schedule::Clock::now());
+    const schedule::TimePoint now = schedule::Clock::now();
+    const schedule::Decision decision = policy_->decide(snapshot_, now);
+    ask_again_ = decision.again ? now + *decision.again : schedule::TimePoint::max();
     for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);
 }
 

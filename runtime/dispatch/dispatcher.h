@@ -56,9 +56,9 @@ public:
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
-    // A pair of words that the GPU can write.
-    bool take_words(std::atomic<uint64_t>** words, CUdeviceptr* address);
-    void give_words(std::atomic<uint64_t>* words);
+    // Words that the GPU can write.
+    bool take_words(StreamWords** words, CUdeviceptr* address);
+    void give_words(StreamWords* words);
     // A stop that was decided at that time is over: the last worker has left.
     void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns);
     void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
@@ -96,6 +96,7 @@ private:
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<Member> members_;
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
+    schedule::TimePoint ask_again_ = schedule::TimePoint::max();   // the policy, whatever happens
     bool ending_ = false;
     std::thread thread_;                // from the first stream on
 };

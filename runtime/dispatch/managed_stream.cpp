@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "runtime/dispatch/dispatcher.h"
 
@@ -41,8 +42,8 @@ ManagedStream::~ManagedStream() {
 
 CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
-    words_[0].store(0);
-    words_[1].store(0);
+    words_->reached.store(0);
+    words_->grown.store(0);
     if (CUresult status = control_.open(kMapEntries)) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
@@ -54,6 +55,7 @@ CUresult ManagedStream::open() {
 CUresult ManagedStream::launch(Work&& work) {
     Lock lock(mutex_);
     if (gone_) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
     prune();
@@ -77,6 +79,7 @@ CUresult ManagedStream::launch(Work&& work) {
 CUresult ManagedStream::guard() {
     Lock lock(mutex_);
     prune();
+    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     if (!unfinished()) return CUDA_SUCCESS;
     if (state_ == State::kFlowing) {
         if (!tenant_->stoppable.load()) {
@@ -142,6 +145,7 @@ CUresult ManagedStream::wait_dispatched(Lock& lock) {
         prune();
     }
     device.waits_for_others(false);
+    if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
     return gone_ ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
 }
 
@@ -227,7 +231,7 @@ CUresult ManagedStream::issue(Work&& work) {
 
 // When the GPU gets here, everything before is over.
 CUresult ManagedStream::mark() {
-    CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, word_address_, ++marked_, 0);
+    CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), ++marked_, 0);
     for (auto work = in_flight_.rbegin(); work != in_flight_.rend() && work->marker == 0; ++work) work->marker = marked_;
     unmarked_ = 0;
     return status;
@@ -282,22 +286,32 @@ bool ManagedStream::stop() {
     if (reached() < unstoppable_) return false;
     stop_said_ = journal::now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
-    mark();   // behind the last of them: when it is reached, all workers have left
+    // Behind the last of them: when the marker is reached, all workers have left. Without a report nobody knows
+    // what has run; the context is lost then.
+    if (control_.report(stream_, &words_->left) != CUDA_SUCCESS || mark() != CUDA_SUCCESS) gone_ = true;
     state_ = State::kStopping;
     since_ = schedule::Clock::now();
     return true;
 }
 
-// The workers have left: how far did they get?
+// The workers have left: how far did they get? The later of two reports says it, and tickets and refusals
+// only grow.
+CUresult ManagedStream::tickets_run(uint32_t* run) {
+    const ControlBlock::State &one = words_->left, &other = words_->left_grown;
+    *run = std::max(one.taken, other.taken) - std::max(one.refused, other.refused);
+    if (control_.up_to_date(one) || control_.up_to_date(other)) return CUDA_SUCCESS;
+    return dispatcher_.driver().cuStreamSynchronize(dispatcher_.control());
+}
+
 CUresult ManagedStream::settle() {
-    ControlBlock::State found;
-    if (CUresult status = control_.read(dispatcher_.reader(), &found)) return status;
+    uint32_t run = 0;
+    if (CUresult status = tickets_run(&run)) return status;
     if (state_ == State::kRunning) {
-        waiting_.front().settle(found.run());
+        waiting_.front().settle(run);
         if (waiting_.front().left() == 0) waiting_.pop_front();
     }
     for (auto work = in_flight_.rbegin(); work != in_flight_.rend(); ++work) {
-        work->settle(found.run());
+        work->settle(run);
         if (work->left()) waiting_.push_front(std::move(*work));
     }
     in_flight_.clear();
@@ -313,6 +327,7 @@ CUresult ManagedStream::come_to_rest() {
     state_ = State::kStopped;
     since_ = schedule::Clock::now();
     next_ticket_ = 0;
+    words_->left = words_->left_grown = {};
     return control_.reset(stream_);
 }
 
@@ -324,7 +339,7 @@ bool ManagedStream::poll() {
         return had && in_flight_.empty();
     }
     const bool ends = state_ == State::kStopping || state_ == State::kRunning;
-    if (!ends || reached() < marked_ || words_[1].load(std::memory_order_acquire) < grown_) return false;
+    if (!ends || reached() < marked_ || words_->grown.load(std::memory_order_acquire) < grown_) return false;
     return settle() == CUDA_SUCCESS;
 }
 
@@ -333,15 +348,14 @@ CUresult ManagedStream::flow() {
     if (state_ != State::kStopped) return CUDA_SUCCESS;
     state_ = State::kFlowing;
     since_ = schedule::Clock::now();
-    CUresult result = CUDA_SUCCESS;
     while (!waiting_.empty()) {
         Work work = std::move(waiting_.front());
         waiting_.pop_front();
-        if (CUresult status = issue(std::move(work)); status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
+        if (CUresult status = issue(std::move(work)); status != CUDA_SUCCESS && failed_ == CUDA_SUCCESS) failed_ = status;
     }
-    if (result == CUDA_SUCCESS && unmarked_) result = mark();
+    if (unmarked_) mark();
     changed_.notify_all();
-    return result;
+    return failed_;
 }
 
 CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
@@ -364,6 +378,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if ((status = control_.set_quotas(stream_, quotas))) return status;
     if ((status = driver.cuEventRecord(begun_, stream_))) return status;
     if ((status = launch_workers(work, stream_, launch, run_workers_))) return status;
+    if ((status = control_.report(stream_, &words_->left))) return status;
     if ((status = mark())) return status;
     state_ = State::kRunning;
     halted_ = false;
@@ -396,7 +411,8 @@ CUresult ManagedStream::grow(uint32_t workers) {
     std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);
     if ((status = driver.cuStreamWaitEvent(growth_, begun_, 0))) return status;
     if ((status = launch_workers(work, growth_, launch, workers))) return status;
-    return driver.cuStreamWriteValue64_v2(growth_, word_address_ + 8, ++grown_, 0);
+    if ((status = control_.report(growth_, &words_->left_grown))) return status;
+    return driver.cuStreamWriteValue64_v2(growth_, address_of(&words_->grown), ++grown_, 0);
 }
 
 }  // namespace smt::runtime::dispatch

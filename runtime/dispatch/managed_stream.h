@@ -31,6 +31,15 @@ namespace smt::runtime::dispatch {
 class Dispatcher;
 struct Tenant;
 
+// What the GPU tells about a stream, in pinned memory.
+struct StreamWords {
+    std::atomic<uint64_t> reached;       // the stream's last marker
+    std::atomic<uint64_t> grown;         // the growth stream's
+    ControlBlock::State left;            // how far the tickets were when the stream got to its end, and
+    ControlBlock::State left_grown;      // when the growth stream did
+};
+static_assert(sizeof(StreamWords) <= 64);
+
 class ManagedStream {
 public:
     ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream);
@@ -75,12 +84,14 @@ private:
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
     CUresult mark();
-    uint64_t reached() const { return words_[0].load(std::memory_order_acquire); }
+    uint64_t reached() const { return words_->reached.load(std::memory_order_acquire); }
+    CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
     void prune();
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
     CUresult wait_in_flight(Lock& lock);
     CUresult wait_dispatched(Lock& lock);
     CUresult settle();
+    CUresult tickets_run(uint32_t* run);
     CUresult come_to_rest();
     void take_mappings();     // mutex_ held
     static void learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers);
@@ -107,8 +118,7 @@ private:
     bool learning_ = false;            // launches are in flight that tell how long a block takes
     bool gone_ = false;
 
-    // The GPU writes how far it is: [0] the stream, [1] the growth stream.
-    std::atomic<uint64_t>* words_ = nullptr;
+    StreamWords* words_ = nullptr;
     CUdeviceptr word_address_ = 0;
     uint64_t marked_ = 0;              // the last marker
     uint32_t unmarked_ = 0;            // launches behind it
@@ -120,6 +130,7 @@ private:
     CUevent begun_ = nullptr;          // the run's control block is ready
     uint64_t grown_ = 0;               // the growth stream's last marker
     bool halted_ = false;              // the run under way was told to end
+    CUresult failed_ = CUDA_SUCCESS;   // of a launch that had to wait; the program's next call says so
     uint32_t run_workers_ = 0;         // of the run under way
 };
 

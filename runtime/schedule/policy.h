@@ -1,11 +1,14 @@
 // A policy: who may run now, on which multiprocessors, and why.
 //
 // decide() is a pure function of the snapshot, the time, and what the policy keeps from earlier decisions:
-// no clock, lock, input, output or CUDA in here. It is asked when a kernel arrives, ends, or has stopped.
+// no clock, lock, input, output or CUDA in here. It is asked when a kernel arrives, ends, or has stopped, and
+// when it said so.
 // Kernels that the decision does not name stay as they are.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +28,10 @@ struct Assignment {
 
 struct Decision {
     std::vector<Assignment> assignments;
+    // Time that must pass until the policy is asked again, even if nothing happens meanwhile.
+    std::optional<Duration> again;
+
+    void ask_again(Duration after) { again = again ? std::min(*again, after) : after; }
 };
 
 class Policy {

@@ -10,6 +10,7 @@ namespace smt::runtime::schedule {
 
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
+using Duration = Clock::duration;
 
 // A stream's first unfinished kernel. A stream runs one at a time, so it stands for the stream.
 struct Kernel {

@@ -52,6 +52,25 @@ TEST_CASE("priority: the most urgent run, the others wait", "[schedule]") {
           Actions{{1, Action::kWait}, {3, Action::kRun}});
 }
 
+TEST_CASE("priority: the others wait until the urgent has been idle for a while", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const TimePoint begin = TimePoint{} + 1h;
+    const Kernel stopped = kernel(1, "low", -1, State::kWaiting), urgent = kernel(3, "urgent", 5, State::kRunning);
+    CHECK(policy->decide({{132}, {stopped, urgent}}, begin).assignments.empty());
+    const Decision gap = policy->decide({{132}, {stopped}}, begin + 1ms);   // its work has ended
+    CHECK(gap.assignments.empty());
+    REQUIRE(gap.again);
+    CHECK(*gap.again == 200us);
+    CHECK(*policy->decide({{132}, {stopped}}, begin + 1ms + 150us).again == 50us);
+    CHECK(policy->decide({{132}, {stopped, urgent}}, begin + 1ms + 180us).assignments.empty());   // there it is again
+    CHECK(*policy->decide({{132}, {stopped}}, begin + 2ms).again == 200us);
+    const Decision over = policy->decide({{132}, {stopped}}, begin + 2ms + 200us);
+    REQUIRE(over.assignments.size() == 1);
+    CHECK(over.assignments[0].action == Action::kRun);
+    CHECK_FALSE(over.again);
+}
+
 TEST_CASE("priority: opaque work cannot be stopped, but others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
     CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}).empty());
