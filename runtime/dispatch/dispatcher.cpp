@@ -47,13 +47,15 @@ Dispatcher::~Dispatcher() {
 // ---- For sessions and streams
 
 void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
-    std::lock_guard lock(mutex_);
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
     tenants_.push_back(tenant);
     weigh_tenants();
 }
 
 void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
-    std::lock_guard lock(mutex_);
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
     std::erase(tenants_, tenant);
     weigh_tenants();
     decide();
@@ -73,7 +75,8 @@ void Dispatcher::weigh_tenants() {
 }
 
 void Dispatcher::join(ManagedStream& stream) {
-    std::lock_guard lock(mutex_);
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
     Member member{&stream, false, nullptr};
     const uint64_t seed = stream.tenant().stress;
     if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors);
@@ -82,7 +85,8 @@ void Dispatcher::join(ManagedStream& stream) {
 }
 
 void Dispatcher::leave(ManagedStream& stream) {
-    std::lock_guard lock(mutex_);
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
     for (const Member& each : members_) {
         if (each.stream == &stream && each.stress) note(stream.tenant(), fmt::format("under stress: {} schedules", each.stress->schedules()));
     }
@@ -90,7 +94,8 @@ void Dispatcher::leave(ManagedStream& stream) {
 }
 
 void Dispatcher::arrived(ManagedStream&) {
-    std::lock_guard lock(mutex_);
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
     decide();
     wake_.notify_one();
 }
@@ -134,7 +139,8 @@ void Dispatcher::run() {
         if (look() || schedule::Clock::now() >= ask_again_) decide();
         if (pending()) {
             lock.unlock();
-            sched_yield();
+            do sched_yield();
+            while (wanted_.load(std::memory_order_relaxed) > 0);
             lock.lock();
         } else {
             const bool learning = std::any_of(members_.begin(), members_.end(),

@@ -19,6 +19,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stress.h"
 #include "runtime/schedule/policy.h"
 
@@ -90,6 +91,7 @@ private:
     CUdeviceptr words_address_ = 0;
     std::vector<uint32_t> free_words_;
 
+    std::atomic<int> wanted_{0};   // programs' threads that want mutex_
     std::mutex mutex_;          // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;

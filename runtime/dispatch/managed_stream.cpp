@@ -53,7 +53,7 @@ CUresult ManagedStream::open() {
 // ---- The program's threads
 
 CUresult ManagedStream::launch(Work&& work) {
-    Lock lock(mutex_);
+    Lock lock = lock_soon(mutex_);
     if (gone_) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
@@ -77,7 +77,7 @@ CUresult ManagedStream::launch(Work&& work) {
 }
 
 CUresult ManagedStream::guard() {
-    Lock lock(mutex_);
+    Lock lock = lock_soon(mutex_);
     prune();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     if (!unfinished()) return CUDA_SUCCESS;
@@ -92,12 +92,12 @@ CUresult ManagedStream::guard() {
 }
 
 bool ManagedStream::held_back() {
-    std::lock_guard lock(mutex_);
+    const Lock lock = lock_soon(mutex_);
     return !gone_ && state_ != State::kFlowing && unfinished();
 }
 
 CUresult ManagedStream::note_other() {
-    Lock lock(mutex_);
+    Lock lock = lock_soon(mutex_);
     if (!tenant_->watched.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const bool news = reached() == marked_;
     CUresult status = mark();

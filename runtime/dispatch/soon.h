@@ -1,0 +1,32 @@
+// Locks for a thread that a program waits for, where another thread takes the same mutex again and again for
+// short times: a mutex is not handed over, so whoever slept on it wakes up to find it taken again.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+namespace smt::runtime::dispatch {
+
+// Looks for a few microseconds before it sleeps.
+inline std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
+    constexpr int kLooks = 2000;
+    for (int i = 0; i < kLooks; ++i) {
+        if (mutex.try_lock()) return {mutex, std::adopt_lock};
+        __builtin_ia32_pause();
+    }
+    return std::unique_lock(mutex);
+}
+
+// Counts who wants a mutex, so that the other thread can leave it to them.
+class Wanted {
+public:
+    explicit Wanted(std::atomic<int>& count) : count_(count) { count_.fetch_add(1, std::memory_order_relaxed); }
+    ~Wanted() { count_.fetch_sub(1, std::memory_order_relaxed); }
+    Wanted(const Wanted&) = delete;
+    Wanted& operator=(const Wanted&) = delete;
+
+private:
+    std::atomic<int>& count_;
+};
+
+}  // namespace smt::runtime::dispatch
