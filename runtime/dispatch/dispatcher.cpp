@@ -143,14 +143,23 @@ void Dispatcher::run() {
             while (wanted_.load(std::memory_order_relaxed) > 0);
             lock.lock();
         } else {
-            const bool learning = std::any_of(members_.begin(), members_.end(),
-                                              [](const Member& each) { return each.stream->learning(); });
-            wake_.wait_until(lock, std::min(schedule::Clock::now() + (learning ? kShortRest : kRest), ask_again_));
-            for (const Member& member : members_) {
-                if (maps_ || learning) member.stream->read_mappings();
-            }
+            wake_.wait_until(lock, std::min(schedule::Clock::now() + (learning() ? kShortRest : kRest), ask_again_));
         }
+        read_mappings();
     }
+}
+
+bool Dispatcher::learning() const {
+    return std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->learning(); });
+}
+
+// Not at every look: reading waits for the GPU.
+void Dispatcher::read_mappings() {
+    const schedule::TimePoint now = schedule::Clock::now();
+    if (now < read_again_) return;
+    read_again_ = now + kShortRest;
+    if (!maps_ && !learning()) return;
+    for (const Member& member : members_) member.stream->read_mappings();
 }
 
 bool Dispatcher::look() {

@@ -74,6 +74,8 @@ private:
     void run();
     bool look();             // what has the GPU done? True: something has changed
     bool pending();          // the GPU will bring news
+    bool learning() const;   // some launch will tell how long blocks take
+    void read_mappings();
     void decide();
     void carry_out(const schedule::Assignment& assignment);
     void note(const Tenant& tenant, const std::string& line);
@@ -98,6 +100,7 @@ private:
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<Member> members_;
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
+    schedule::TimePoint read_again_{};  // what workers wrote down
     schedule::TimePoint ask_again_ = schedule::TimePoint::max();   // the policy, whatever happens
     bool ending_ = false;
     std::thread thread_;                // from the first stream on
