@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/image/choice.h"
 #include "runtime/image/kernel_facts.h"
 
 namespace smt::image {
@@ -262,13 +263,13 @@ TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
     };
     const std::string cubin = small_cubin();
     CHECK(problem(cubin) == "");
-    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin of "));
-    CHECK(problem(cubin.substr(0, 64)).ends_with("sections that has only 0"));
+    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin that cannot be read: an ELF file that is cut"));
+    CHECK(problem(cubin.substr(0, 64)).ends_with("its section headers are not in it"));
     CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_offset), ~0ull)) == "");  // no names, no facts
     CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_link), ~0ull)) == "");
     std::string other = cubin;
     other[offsetof(Elf64_Ehdr, e_shentsize)] = 63;
-    CHECK(problem(other) == "a cubin without proper section headers");
+    CHECK(problem(other) == "a cubin that cannot be read: an ELF file without proper section headers");
 }
 
 TEST_CASE("what is no cubin has no facts", "[image]") {
