@@ -8,7 +8,8 @@ uint64_t bytes_of(const Variable& variable) {
     uint64_t bytes = std::max(1, bits(variable.type) / 8);
     if (bits(variable.type) == 0) bytes = 8;  // a handle
     bytes *= static_cast<uint64_t>(variable.vector);
-    for (uint64_t dimension : variable.dimensions) bytes *= dimension;
+    for (uint64_t dimension : variable.dimensions)
+        if (__builtin_mul_overflow(bytes, dimension, &bytes)) return ~uint64_t{0};
     return bytes;
 }
 

@@ -50,6 +50,8 @@ static_assert(sizeof(EntryHeader) == 64);
 
 constexpr uint64_t kShortestEntryHeader = sizeof(EntryHeader);
 
+constexpr int kNoDevice = 0xffff;  // a target with a number that is larger than any
+
 Kind kind_of(uint16_t number) {
     return number == kEntryPtx ? Kind::kPtx : number == kEntryCubin ? Kind::kCubin : Kind::kOther;
 }
@@ -128,7 +130,8 @@ void read_target(std::string_view text, Entry* entry) {
         if (target && word.starts_with("sm_")) {
             const char* last = word.data() + word.size();
             auto [rest, error] = std::from_chars(word.data() + 3, last, entry->architecture);
-            if (error != std::errc() || entry->architecture < 0) entry->architecture = 0;
+            if (error == std::errc::result_out_of_range) entry->architecture = kNoDevice;
+            if (error == std::errc::invalid_argument || entry->architecture < 0) entry->architecture = 0;
             if (rest != last && (*rest == 'a' || *rest == 'f')) entry->variant = *rest;
             return;
         }
