@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import damage  # noqa: E402
 
 PATIENCE = 150
+LINKER_ERRORS = {"CUDA_ERROR_INVALID_VALUE"}   # for no bytes at all
 
 
 def server_log(folder):
@@ -34,7 +35,7 @@ def load_all(smt, program, good, paths, folder):
 
 def judge(cases, results):
     problems = []
-    for case, (module, library, memory) in zip(cases, results):
+    for case, (module, library, memory, linker) in zip(cases, results):
         if module not in case.errors:
             problems.append(f"{case.name}: {module}, not {' or '.join(sorted(case.errors))}")
         if library != module:
@@ -44,6 +45,8 @@ def judge(cases, results):
         errors = case.errors | ({damage.NO_BINARY} if case.name.startswith("cubin") else set())
         if "the first" not in case.name and memory not in errors:
             problems.append(f"{case.name}: from memory {memory}, not {' or '.join(sorted(errors))}")
+        if linker not in case.errors | LINKER_ERRORS:
+            problems.append(f"{case.name}: through the linker {linker}, not {' or '.join(sorted(case.errors))}")
     return problems
 
 
@@ -80,9 +83,9 @@ def main(smt, program, corpus):
         assert not re.search(r"Sanitizer|runtime error:", log), log
         assert len(results) == len(cases) and len(again) == 1
     counts = {}
-    for error, _, _ in results:
+    for error, *_ in results:
         counts[error] = counts.get(error, 0) + 1
-    print("\n".join(problems) or f"{len(cases)} damaged images, each in 3 ways: {counts}")
+    print("\n".join(problems) or f"{len(cases)} damaged images, each in 4 ways: {counts}")
     return 1 if problems else 0
 
 

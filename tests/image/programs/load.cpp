@@ -1,6 +1,6 @@
-// load GOOD: loads the files whose names come in, one a line, in three ways, and says what came of each:
+// load GOOD: loads the files whose names come in, one a line, in four ways, and says what came of each:
 //
-//   from a file, as a module | from a file, as a library | from memory, as a module
+//   from a file, as a module | from a file, as a library | from memory, as a module | through the linker
 //
 // What loads is asked for its kernel k. Behind each file the good image is loaded and its kernel run.
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ const char* name_of(CUresult status) {
     return name ? name : "?";
 }
 
-CUresult module_of(CUresult status, CUmodule module) {
+CUresult module_of(CUresult status, const CUmodule& module) {
     if (status != CUDA_SUCCESS) return status;
     CUfunction function = nullptr;
     status = cuModuleGetFunction(&function, module, "k");
@@ -67,6 +67,27 @@ CUresult from_memory(const char* path) {
     return module_of(status, module);
 }
 
+CUjitInputType type_of(const std::string& bytes) {
+    if (bytes.starts_with("\x50\xed\x55\xba")) return CU_JIT_INPUT_FATBINARY;
+    return bytes.starts_with("\177ELF") ? CU_JIT_INPUT_CUBIN : CU_JIT_INPUT_PTX;
+}
+
+CUresult linked(const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    CUlinkState state = nullptr;
+    CUmodule module = nullptr;
+    void* image = nullptr;
+    size_t size = 0;
+    CHECK(cuLinkCreate(0, nullptr, nullptr, &state));
+    CUresult status =
+        cuLinkAddData(state, type_of(bytes), bytes.data(), bytes.size(), "it", 0, nullptr, nullptr);
+    if (status == CUDA_SUCCESS) status = cuLinkComplete(state, &image, &size);
+    if (status == CUDA_SUCCESS) status = module_of(cuModuleLoadData(&module, image), module);
+    CHECK(cuLinkDestroy(state));
+    return status;
+}
+
 void run_good(const char* path, CUdeviceptr word) {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
@@ -91,8 +112,8 @@ int main(int, char** arguments) {
         CUmodule module = nullptr;
         const CUresult loaded = cuModuleLoad(&module, path.c_str());
         const CUresult as_module = module_of(loaded, module);
-        std::printf("%s %s %s\n", name_of(as_module), name_of(as_library(path.c_str())),
-                    name_of(from_memory(path.c_str())));
+        std::printf("%s %s %s %s\n", name_of(as_module), name_of(as_library(path.c_str())),
+                    name_of(from_memory(path.c_str())), name_of(linked(path.c_str())));
         std::fflush(stdout);
         run_good(arguments[1], word);
     }
