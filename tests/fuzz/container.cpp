@@ -1,5 +1,5 @@
-// Files of any kind that smt inspect may be given, and images that the server checks before its driver gets them:
-// what is found lies in the file, and is said in words.
+// Files of any kind that smt inspect may be given, and images that the server checks before its driver gets
+// them: what is found lies in the file, and is said in words.
 #include <cstdlib>
 
 #include "runtime/image/survey.h"
@@ -14,7 +14,9 @@ bool within(std::string_view part, std::string_view file) {
 
 void check_survey(std::string_view file, int architecture) {
     Judges judges;
-    judges.ptx = [](const std::vector<std::string>&) { return std::map<std::string, std::string>{{"k", ""}}; };
+    judges.ptx = [](const std::vector<std::string>&) {
+        return std::map<std::string, std::string>{{"k", ""}};
+    };
     judges.source = [](std::string_view kernel, std::string_view) { return kernel == "other" ? "here" : ""; };
     auto survey = survey_file(file, {architecture}, judges);
     auto* found = std::get_if<Survey>(&survey);
