@@ -19,6 +19,7 @@ struct Texts {
     std::map<std::string, size_t> by_name;  // into `kernels`
     std::string target;
     std::string problem;  // why one of the texts cannot be read
+    size_t without = 0;   // images that have no text for the device
     std::map<std::string, std::string> judged;
 
     const Kernel* find(const std::string& name) const {
@@ -26,6 +27,10 @@ struct Texts {
         return found == by_name.end() ? nullptr : &kernels[found->second];
     }
 };
+
+std::string count_of(size_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 class Surveyor {
 public:
@@ -77,7 +82,7 @@ private:
     void add_text(const SurveyedImage& image, Texts& texts) const {
         const std::vector<Entry> entries = entries_of(image);
         const Entry* best = best_ptx(entries, device_.architecture);
-        if (!best) return;
+        if (!best) return void(++texts.without);
         texts.target = target_of(*best);
         auto text = expand(*best);
         if (auto* problem = std::get_if<Problem>(&text)) return void(texts.problem = problem->text);
@@ -91,7 +96,7 @@ private:
     }
 
     void judge(Texts& texts) const {
-        if (judges_.ptx && !texts.texts.empty() && texts.problem.empty())
+        if (judges_.ptx && !texts.texts.empty() && texts.problem.empty() && texts.without == 0)
             texts.judged = judges_.ptx(texts.texts);
     }
 
@@ -146,10 +151,11 @@ private:
     Verdict judge_text(const std::string& name, const Texts& texts, bool unlinked) const {
         std::string what = "PTX for " + texts.target;
         if (unlinked) what += ", relocatable: before a program has it, it is linked";
-        if (&texts == &linked_from_)
-            what +=
-                fmt::format(", in __nv_relfatbin: {} to be linked",
-                            texts.texts.size() == 1 ? "1 text" : fmt::format("{} texts", texts.texts.size()));
+        if (&texts == &linked_from_) {
+            what += fmt::format(", in __nv_relfatbin: {} to be linked", count_of(texts.texts.size(), "text"));
+            if (texts.without) what += fmt::format(" with {} without PTX", count_of(texts.without, "image"));
+            if (!texts.problem.empty()) what += ", one of which cannot be read: " + texts.problem;
+        }
         auto judged = texts.judged.find(name);
         if (judged == texts.judged.end()) return {Management::kHasPtx, what};
         if (judged->second.empty()) return {Management::kPtx, what};
@@ -158,7 +164,9 @@ private:
 
     // Why a kernel of machine code has no PTX.
     Verdict without_text(size_t image, const Texts& own) const {
-        if (!own.problem.empty()) return {Management::kOpaque, "its PTX cannot be read: " + own.problem};
+        const bool linked = survey_.images[image].found.linked;
+        const std::string& problem = linked ? linked_from_.problem : own.problem;
+        if (!problem.empty()) return {Management::kOpaque, "its PTX cannot be read: " + problem};
         std::string targets;
         bool link_time = false;
         for (const SurveyedEntry& each : survey_.images[image].entries) {

@@ -216,6 +216,30 @@ TEST_CASE("the PTX of linked code stands unregistered beside it", "[image]") {
     CHECK(texts == 2);
 }
 
+TEST_CASE("linked code of which not all has PTX", "[image]") {
+    bool asked = false;
+    Judges judges;
+    judges.ptx = [&](const std::vector<std::string>&) {
+        asked = true;
+        return std::map<std::string, std::string>{{"k", ""}};
+    };
+    auto linked = [&](const std::string& from) {
+        return judged(host_file(ET_EXEC, {{"__nv_relfatbin", from},
+                                          {".nv_fatbin", with_cubin(), 0x1000},
+                                          {".nvFatBinSegment", wrapper(2, 0x1000)}}),
+                      75, judges);
+    };
+    CHECK(linked(with_text(kText) + with_cubin()) ==
+          "k: has PTX (PTX for compute_75, in __nv_relfatbin: 1 text to be linked with 1 image without PTX)");
+    const std::string broken = with_text(".version 9.0\n.frob");
+    CHECK(linked(with_text(kText) + broken)
+              .starts_with("k: has PTX (PTX for compute_75, in __nv_relfatbin: 1 text to be linked, one of "
+                           "which cannot"));
+    CHECK(linked(broken).starts_with("k: opaque (its PTX cannot be read: line 2"));
+    CHECK(linked(with_cubin()) == "k: opaque (machine code alone)");
+    CHECK_FALSE(asked);
+}
+
 TEST_CASE("judges decide, in their order", "[image]") {
     const std::string image =
         fatbin({{2, 75, 0, small_cubin()}, {1, 75, 0, kText + kOther.substr(kOther.find(".visible"))}});
