@@ -50,6 +50,8 @@ static_assert(sizeof(EntryHeader) == 64);
 
 constexpr uint64_t kShortestEntryHeader = sizeof(EntryHeader);
 
+constexpr int kNoDevice = 0xffff;  // a target with a number that is larger than any
+
 Kind kind_of(uint16_t number) {
     return number == kEntryPtx ? Kind::kPtx : number == kEntryCubin ? Kind::kCubin : Kind::kOther;
 }
@@ -82,8 +84,7 @@ std::variant<std::vector<Entry>, Problem> read_fatbin(std::string_view image) {
     if (!read_at(image, 0, &header)) return Problem{"a fatbin without a whole header"};
     if (header.version != kFatbinVersion)
         return Problem{fmt::format("a fatbin of version {}, not 1", header.version)};
-    if (header.header_bytes < sizeof header || header.header_bytes > image.size() ||
-        header.payload_bytes > image.size() - header.header_bytes)
+    if (fatbin_bytes(image) == 0)
         return Problem{
             fmt::format("a fatbin of {} bytes that says it has {}", image.size(), header.payload_bytes)};
     std::string_view payload = image.substr(header.header_bytes, header.payload_bytes);
@@ -129,7 +130,8 @@ void read_target(std::string_view text, Entry* entry) {
         if (target && word.starts_with("sm_")) {
             const char* last = word.data() + word.size();
             auto [rest, error] = std::from_chars(word.data() + 3, last, entry->architecture);
-            if (error != std::errc() || entry->architecture < 0) entry->architecture = 0;
+            if (error == std::errc::result_out_of_range) entry->architecture = kNoDevice;
+            if (error == std::errc::invalid_argument || entry->architecture < 0) entry->architecture = 0;
             if (rest != last && (*rest == 'a' || *rest == 'f')) entry->variant = *rest;
             return;
         }
@@ -145,10 +147,23 @@ bool is_text(std::string_view image) {
 
 }  // namespace
 
+bool is_fatbin(std::string_view bytes) {
+    uint32_t magic = 0;
+    return read_at(bytes, 0, &magic) && magic == kFatbinMagic;
+}
+
+uint64_t fatbin_bytes(std::string_view bytes) {
+    FatbinHeader header;
+    if (!read_at(bytes, 0, &header) || header.header_bytes < sizeof header ||
+        header.header_bytes > bytes.size() || header.payload_bytes > bytes.size() - header.header_bytes)
+        return 0;
+    return header.header_bytes + header.payload_bytes;
+}
+
 std::variant<std::vector<Entry>, Problem> read(std::string_view image) {
     uint32_t magic = 0;
     read_at(image, 0, &magic);
-    if (magic == kFatbinMagic) return read_fatbin(image);
+    if (is_fatbin(image)) return read_fatbin(image);
     if (magic == kWrapperMagic)
         return Problem{"a fatbin's wrapper: it holds a pointer to the image, not the image"};
     Entry entry;
@@ -166,30 +181,12 @@ std::variant<std::vector<Entry>, Problem> read(std::string_view image) {
     return std::vector{entry};
 }
 
-const Entry* best_ptx(const std::vector<Entry>& entries, int architecture) {
-    const Entry* best = nullptr;
-    for (const Entry& entry : entries) {
-        bool runs = entry.architecture <= architecture;
-        if (entry.variant == 'a') runs = entry.architecture == architecture;
-        if (entry.variant == 'f') runs &= entry.architecture / 10 == architecture / 10;
-        if (entry.kind != Kind::kPtx || !runs) continue;
-        // Of the same architecture, the one that may use more of it.
-        if (!best || entry.architecture > best->architecture ||
-            (entry.architecture == best->architecture && entry.variant && best->variant != 'a'))
-            best = &entry;
-    }
-    return best;
-}
-
-const Entry* best_cubin(const std::vector<Entry>& entries, int architecture) {
-    const Entry* best = nullptr;
-    for (const Entry& entry : entries) {
-        bool runs = entry.architecture / 10 == architecture / 10 && entry.architecture <= architecture;
-        if (entry.variant == 'a') runs = entry.architecture == architecture;
-        if (entry.kind != Kind::kCubin || !runs) continue;
-        if (!best || entry.architecture > best->architecture) best = &entry;
-    }
-    return best;
+std::string target_of(const Entry& entry) {
+    if (entry.architecture == 0) return "no target";
+    std::string target =
+        fmt::format("{}_{}", entry.kind == Kind::kPtx ? "compute" : "sm", entry.architecture);
+    if (entry.variant) target += entry.variant;
+    return target;
 }
 
 }  // namespace smt::image

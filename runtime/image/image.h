@@ -1,7 +1,7 @@
 // The entries of a module image: which code it holds, for which architectures.
 //
 //   auto entries = image::read(bytes);                  // fatbin, cubin or PTX text
-//   const Entry* ptx = image::best_ptx(entries, 90);    // the newest that an sm_90 device can run
+//   const Entry* ptx = image::best_ptx(entries, 90);    // the newest that an sm_90 device can run (choice.h)
 //   auto text = image::expand(*ptx);                    // decompressed
 //
 // A fatbin is a header and entries, each a header and its bytes, as they are or compressed:
@@ -46,11 +46,15 @@ constexpr uint64_t kMostBytes = 512ull << 20;
 // Entries in the image's order; a cubin or a text is one. An image without entries is a Problem.
 [[nodiscard]] std::variant<std::vector<Entry>, Problem> read(std::string_view image);
 
+// By its first bytes.
+bool is_fatbin(std::string_view bytes);
+// Of a fatbin that begins there, header and entries; 0: they are not all there.
+uint64_t fatbin_bytes(std::string_view bytes);
+
 // The entry's bytes; a text without the NULs behind it.
 [[nodiscard]] std::variant<std::string, Problem> expand(const Entry& entry);
 
-// Null: none. `architecture` is the device's: 90 for compute capability 9.0.
-const Entry* best_ptx(const std::vector<Entry>& entries, int architecture);
-const Entry* best_cubin(const std::vector<Entry>& entries, int architecture);
+// sm_90a, compute_100f
+std::string target_of(const Entry& entry);
 
 }  // namespace smt::image

@@ -1,6 +1,7 @@
 // The server's reader of images on broken images: entries within the image, expansions as long as they say.
 #include <cstdlib>
 
+#include "runtime/image/choice.h"
 #include "runtime/image/kernel_facts.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // Shows what is in an image, and writes its entries:   image_show IMAGE FOLDER
 //
 //   entry 0 ptx 90 - zstd          FOLDER/0 has its bytes
-//   facts 1 _Z5scalePffi kernel registers 10 stack 0
+//   facts 1 _Z5scalePffi kernel registers 10 stack 0 shared 0 barriers 0
 #include <fmt/format.h>
 
 #include <fstream>
@@ -25,8 +25,9 @@ int show_facts(size_t index, const std::string& cubin) {
     auto facts = kernel_facts(cubin);
     if (auto* problem = std::get_if<Problem>(&facts)) return fail(*problem);
     for (const KernelFacts& fact : std::get<std::vector<KernelFacts>>(facts))
-        fmt::print("facts {} {} {} registers {} stack {}\n", index, fact.name,
-                   fact.kernel ? "kernel" : "function", fact.registers, fact.stack_bytes);
+        fmt::print("facts {} {} {} registers {} stack {} shared {} barriers {}\n", index, fact.name,
+                   fact.kernel ? "kernel" : "function", fact.registers, fact.stack_bytes,
+                   fact.shared_bytes ? fmt::format("{}", *fact.shared_bytes) : "unlinked", fact.barriers);
     return 0;
 }
 

@@ -1,75 +1,15 @@
 #include "runtime/image/image.h"
 
 #include <elf.h>
-#include <lz4.h>
-#include <zstd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "runtime/image/kernel_facts.h"
+#include "tests/image/made.h"
 
 namespace smt::image {
 namespace {
-
-constexpr uint64_t kZstd = 0x8000, kLz4 = 0x2000, kSpecific = 0x100000, kFamily = 0x200000;
-
-template <typename T>
-void append(std::string& bytes, T value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-struct Made {
-    uint16_t kind;
-    uint32_t architecture;
-    uint64_t flags;
-    std::string stored;
-    uint64_t bytes = 0;  // decompressed
-};
-
-std::string entry(const Made& made) {
-    std::string stored = made.stored;
-    stored.resize((stored.size() + 7) / 8 * 8);
-    std::string bytes;
-    append<uint16_t>(bytes, made.kind);
-    append<uint16_t>(bytes, 0x101);
-    append<uint32_t>(bytes, 64);
-    append<uint64_t>(bytes, stored.size());
-    append<uint32_t>(bytes, made.bytes ? static_cast<uint32_t>(made.stored.size()) : 0);
-    append<uint32_t>(bytes, 0);
-    append<uint32_t>(bytes, 8 << 16);
-    append<uint32_t>(bytes, made.architecture);
-    append<uint64_t>(bytes, 0);
-    append<uint64_t>(bytes, made.flags | 0x11);
-    append<uint64_t>(bytes, 0);
-    append<uint64_t>(bytes, made.bytes);
-    return bytes + stored;
-}
-
-std::string fatbin(const std::vector<Made>& made) {
-    std::string payload, bytes;
-    for (const Made& one : made) payload += entry(one);
-    append<uint32_t>(bytes, 0xba55ed50);
-    append<uint16_t>(bytes, 1);
-    append<uint16_t>(bytes, 16);
-    append<uint64_t>(bytes, payload.size());
-    return bytes + payload;
-}
-
-std::string zstd(const std::string& text) {
-    std::string out(ZSTD_compressBound(text.size()), '\0');
-    out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
-    return out;
-}
-
-std::string lz4(const std::string& text) {
-    std::string out(LZ4_compressBound(static_cast<int>(text.size())), '\0');
-    out.resize(LZ4_compress_default(text.data(), out.data(), static_cast<int>(text.size()),
-                                    static_cast<int>(out.size())));
-    return out;
-}
 
 // Entries view the image, so it must not be a temporary.
 std::vector<Entry> entries_of(std::string&& image) = delete;
@@ -156,7 +96,8 @@ TEST_CASE("a text names its target itself", "[image]") {
     CHECK(target_of(".version 9.0 .target sm_75").variant == 0);
     CHECK(target_of(".version 9.0 .target debug, sm_75").architecture == 75);
     CHECK(target_of(".version 9.0 ").architecture == 0);
-    CHECK(target_of(".version 9.0 .target sm_99999999999999").architecture == 0);
+    CHECK(target_of(".version 9.0 .target sm_99999999999999").architecture == 0xffff);
+    CHECK(target_of(".version 9.0 .target sm_none").architecture == 0);
     CHECK(target_of(".version 9.0").kind == Kind::kPtx);
     CHECK(expansion_of(std::string(".version 9.0\0\0", 14)) == ".version 9.0");
 }
@@ -189,49 +130,6 @@ TEST_CASE("what is no image is refused in words", "[image]") {
     CHECK(problem_of(other) == "the entry at 0 of the fatbin has 9 compressed bytes in 8");
 }
 
-TEST_CASE("the best text for a device", "[image]") {
-    auto best = [](const std::vector<Made>& made, int architecture) -> std::string {
-        const std::string image = fatbin(made);
-        auto entries = entries_of(image);
-        const Entry* entry = best_ptx(entries, architecture);
-        return entry ? std::string(entry->stored.substr(0, 1)) : "";
-    };
-    const std::vector<Made> several = {{1, 80, 0, "b"}, {2, 90, 0, "c"}, {1, 75, 0, "a"}, {1, 100, 0, "d"}};
-    CHECK(best(several, 90) == "b");
-    CHECK(best(several, 120) == "d");
-    CHECK(best(several, 79) == "a");
-    CHECK(best(several, 70) == "");
-    const std::vector<Made> special = {{1, 90, kSpecific, "s"}, {1, 90, 0, "n"}, {1, 100, kFamily, "f"}};
-    CHECK(best(special, 90) == "s");
-    CHECK(best(special, 100) == "f");
-    CHECK(best(special, 103) == "f");
-    CHECK(best(special, 120) == "n");
-    CHECK(best({{1, 90, kSpecific, "s"}}, 100) == "");
-}
-
-TEST_CASE("the best cubin for a device", "[image]") {
-    auto best = [](const std::vector<Made>& made, int architecture) -> std::string {
-        const std::string image = fatbin(made);
-        auto entries = entries_of(image);
-        const Entry* entry = best_cubin(entries, architecture);
-        return entry ? std::string(entry->stored.substr(0, 1)) : "";
-    };
-    const std::vector<Made> several = {
-        {2, 80, 0, "a"}, {2, 86, 0, "b"}, {1, 80, 0, "t"}, {2, 90, kSpecific, "s"}};
-    CHECK(best(several, 80) == "a");
-    CHECK(best(several, 89) == "b");
-    CHECK(best(several, 90) == "s");
-    CHECK(best(several, 91) == "");
-    CHECK(best(several, 75) == "");
-}
-
-// Compiled for sm_75: one kernel k. Its section headers are where e_shoff says.
-std::string small_cubin() {
-    std::ostringstream text;
-    text << std::ifstream(SMT_SMALL_CUBIN, std::ios::binary).rdbuf();
-    return text.str();
-}
-
 // Writes a field of every section header.
 std::string with_sections(std::string cubin, size_t field, uint64_t value) {
     Elf64_Ehdr header;
@@ -249,6 +147,9 @@ TEST_CASE("facts of a cubin's kernels", "[image]") {
     CHECK(facts[0].kernel);
     CHECK(facts[0].registers == 4);
     CHECK(facts[0].stack_bytes == 0);
+    CHECK(facts[0].shared_bytes == 0u);
+    CHECK(facts[0].barriers == 0);
+    CHECK(facts[0].parameters == std::vector<Parameter>{{0, 8}});
     const std::string cubin = small_cubin();
     CHECK(entries_of(cubin)[0].kind == Kind::kCubin);
     CHECK(entries_of(cubin)[0].architecture == 75);
@@ -262,13 +163,13 @@ TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
     };
     const std::string cubin = small_cubin();
     CHECK(problem(cubin) == "");
-    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin of "));
-    CHECK(problem(cubin.substr(0, 64)).ends_with("sections that has only 0"));
+    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin that cannot be read: an ELF file that is cut"));
+    CHECK(problem(cubin.substr(0, 64)).ends_with("its section headers are not in it"));
     CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_offset), ~0ull)) == "");  // no names, no facts
     CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_link), ~0ull)) == "");
     std::string other = cubin;
     other[offsetof(Elf64_Ehdr, e_shentsize)] = 63;
-    CHECK(problem(other) == "a cubin without proper section headers");
+    CHECK(problem(other) == "a cubin that cannot be read: an ELF file without proper section headers");
 }
 
 TEST_CASE("what is no cubin has no facts", "[image]") {

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE = pathlib.Path(__file__).resolve().parent / "programs" / "kernels.cu"
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+SOURCE = PROGRAMS / "kernels.cu"
 # nvcc's options, and the entries that they give: kind, target, variant, compression
 SM_90 = ["-arch=sm_90"]
 CASES = [
@@ -76,16 +77,18 @@ class Test:
                 elif kind == "cubin":
                     self.expect(f"{options}: cubin {number}", content.read_bytes()[:4], b"\x7fELF")
 
-    def facts(self, target):
+    def facts(self, target, source):
         """As `ptxas -v` says them."""
-        told = run(self.nvcc, "-cubin", "-arch=" + target, "-Xptxas", "-v", "-o", self.image, SOURCE)
+        told = run(self.nvcc, "-cubin", "-arch=" + target, "-Xptxas", "-v", "-o", self.image, source)
         wanted = []
         for part in told.split("Compiling entry function ")[1:]:
             name = re.match(r"'(\w+)'", part).group(1)
             registers = re.search(r"Used (\d+) registers", part).group(1)
             stack = re.search(r"(\d+) bytes stack frame", part).group(1)
-            wanted.append(f"{name} kernel registers {registers} stack {stack}")
-        self.expect("kernels of " + target, sorted(self.shown("facts")), sorted(wanted))
+            barriers = re.search(r"used (\d+) barriers", part).group(1)
+            shared = re.search(r"(\d+) bytes smem|$", part).group(1) or 0
+            wanted.append(f"{name} kernel registers {registers} stack {stack} shared {shared} barriers {barriers}")
+        self.expect(f"kernels of {source.name} for {target}", sorted(self.shown("facts")), sorted(wanted))
         self.expect("entries of a cubin", self.shown("entry"), [f"cubin {target[3:]} - none"])
 
 
@@ -94,8 +97,9 @@ def main(show, nvcc):
         test = Test(show, nvcc, folder)
         test.containers()
         for target in ["sm_75", "sm_80", "sm_90"]:
-            test.facts(target)
-        print("\n".join(test.problems) or f"{len(CASES)} containers and 3 cubins read as nvcc and ptxas made them")
+            for source in [SOURCE, PROGRAMS / "layouts.cu"]:
+                test.facts(target, source)
+        print("\n".join(test.problems) or f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
         return 1 if test.problems else 0
 
 

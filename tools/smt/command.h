@@ -23,7 +23,7 @@ struct Command {
 
 // One for each file of this folder that is named after it.
 extern const Command run_command, server_command, coverage_command, doctor_command, log_command,
-    bench_command, rewrite_command, cache_command;
+    bench_command, rewrite_command, cache_command, inspect_command;
 
 struct Misuse : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -44,7 +44,8 @@ struct Options {
     }
 };
 
-enum class Operands { kNone, kCommandLine };  // kCommandLine: options end at the first operand or at --
+// kCommandLine: options end at the first operand or at --. kMixed: only at --, operands may stand before options.
+enum class Operands { kNone, kCommandLine, kMixed };
 
 Options parse_options(const Arguments& arguments, std::initializer_list<const char*> flags,
                       std::initializer_list<const char*> valued, Operands operands = Operands::kNone);

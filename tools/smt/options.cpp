@@ -12,8 +12,13 @@ Options parse_options(const Arguments& arguments, std::initializer_list<const ch
     };
     Options options;
     size_t at = 0;
-    for (; at < arguments.size() && arguments[at].starts_with("-"); ++at) {
+    for (; at < arguments.size(); ++at) {
         const std::string& argument = arguments[at];
+        if (!argument.starts_with("-")) {
+            if (operands != Operands::kMixed) break;
+            options.operands.push_back(argument);
+            continue;
+        }
         if (argument == "--") {
             ++at;
             break;
@@ -33,7 +38,7 @@ Options parse_options(const Arguments& arguments, std::initializer_list<const ch
             throw Misuse(name + " needs a value");
         }
     }
-    options.operands.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
+    options.operands.insert(options.operands.end(), arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
     if (operands == Operands::kNone && !options.operands.empty())
         throw Misuse("unexpected argument '" + options.operands.front() + "'");
     return options;

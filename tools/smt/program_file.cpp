@@ -2,13 +2,11 @@
 #include "tools/smt/program_file.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <string_view>
+
+#include "tools/smt/mapped_file.h"
 
 namespace smt::tools {
 namespace {
@@ -18,29 +16,6 @@ namespace {
 constexpr std::string_view kRuntimeText = "CUDA driver version is insufficient for CUDA runtime version";
 constexpr std::string_view kRuntimeMemory = "/cudart.shm.";
 constexpr std::string_view kSharedName = "libcudart.so.";
-
-class Mapped {
-public:
-    explicit Mapped(const std::string& path) {
-        int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        struct stat facts {};
-        if (file >= 0 && ::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0) {
-            void* at = ::mmap(nullptr, facts.st_size, PROT_READ, MAP_PRIVATE, file, 0);
-            if (at != MAP_FAILED) bytes_ = {static_cast<const char*>(at), static_cast<size_t>(facts.st_size)};
-        }
-        if (file >= 0) ::close(file);
-    }
-    ~Mapped() {
-        if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
-    }
-    Mapped(const Mapped&) = delete;
-    Mapped& operator=(const Mapped&) = delete;
-
-    std::string_view bytes() const { return bytes_; }
-
-private:
-    std::string_view bytes_;
-};
 
 template <typename T>
 bool read_at(std::string_view file, uint64_t offset, T& value) {
@@ -92,7 +67,7 @@ void read_dynamic(std::string_view file, const Elf64_Ehdr& header, const Elf64_P
 
 ProgramFile examine_program(const std::string& path) {
     ProgramFile found;
-    Mapped mapped(path);
+    MappedFile mapped(path);
     std::string_view file = mapped.bytes();
     Elf64_Ehdr header;
     if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||

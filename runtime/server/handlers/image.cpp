@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/image/container.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
@@ -22,35 +23,20 @@ using protocol::ImageOwner;
 namespace {
 
 constexpr uint64_t kMaxImageBytes = 4ull << 30;
-constexpr uint32_t kFatbinMagic = 0xba55ed50;
-
-struct FatbinHeader {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t header_bytes;
-    uint64_t payload_bytes;
-};
-
-bool is_fatbin(std::string_view image, FatbinHeader* header) {
-    if (image.size() < sizeof(FatbinHeader)) return false;
-    std::memcpy(header, image.data(), sizeof(FatbinHeader));
-    return header->magic == kFatbinMagic;
-}
-
-// What the driver would read beyond the end of the buffer is refused before it does.
-bool complete(std::string_view image) {
-    FatbinHeader header;
-    if (image.empty()) return false;
-    if (!is_fatbin(image, &header)) return true;
-    return header.payload_bytes <= image.size() && header.header_bytes <= image.size() - header.payload_bytes;
+// What the driver would read beyond the end of the buffer, or lose its way in, is refused before it does: it
+// trusts an image, and it is in this process.
+bool is_sound(Call& call, std::string_view bytes) {
+    if (bytes.empty()) return false;
+    auto problem = image::check(bytes);
+    if (problem) call.session.note("an image cannot be loaded: " + problem->text);
+    return !problem;
 }
 
 // Kernels that may print name vprintf. In a container that holds nothing but compressed text the
 // name cannot be seen, so it is taken for granted.
 bool may_print(std::string_view image) {
-    FatbinHeader header;
     if (image.find("vprintf") != image.npos) return true;
-    return is_fatbin(image, &header) &&
+    return image::is_fatbin(image) &&
            image.find(
                "\x7f"
                "ELF") == image.npos &&
@@ -123,7 +109,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     std::vector<char> image = std::move(call.lane.upload());
     call.lane.upload().clear();
     std::string_view bytes(image.data(), image.size());
-    if (!complete(bytes)) return CUDA_ERROR_INVALID_IMAGE;
+    if (!is_sound(call, bytes)) return CUDA_ERROR_INVALID_IMAGE;
     if (jit::ResultPointer compiled = find_managed(call, bytes, request.captures)) {
         std::vector<char> form(compiled->image.begin(), compiled->image.end());
         CUresult status = load_bytes(call, request.owner, std::move(form), jit, compiled, object);

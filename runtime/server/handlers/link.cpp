@@ -1,5 +1,6 @@
 // The linker: inputs come through the lane's upload buffer, the image leaves through its download
 // buffer. Every answer carries what stands in the logs by then.
+#include "runtime/image/container.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/lane.h"
@@ -51,6 +52,10 @@ CUresult handle_link_add(Call& call) {
     call.lane.upload().clear();
     if (input.empty()) return CUDA_ERROR_INVALID_VALUE;
     size_t bytes = input.size();
+    if (auto problem = image::check({input.data(), bytes})) {
+        call.session.note("the linker's input cannot be read: " + problem->text);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
     input.push_back(0);  // the driver reads text up to its NUL
     CUresult status =
         call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(request.type), input.data(), bytes,

@@ -12,6 +12,7 @@ namespace smt::runtime::device::simulated {
 namespace {
 
 constexpr int kPtxVersion = 90;
+constexpr int kMostPtxMajor = kPtxVersion / 10;
 
 std::string located(int line, const std::string& message) {
     return line ? fmt::format("PTX line {}: {}", line, message) : message;
@@ -35,6 +36,11 @@ CUresult load_image(const void* bytes, Memory& memory, const ManagedMemory& mana
             return CUDA_ERROR_INVALID_PTX;
         }
         parts.push_back(std::move(std::get<ptx::Module>(parsed)));
+        if (parts.back().version_major > kMostPtxMajor) {
+            *log = fmt::format("PTX {}.{}, which is newer than the simulated device", parts.back().version_major,
+                               parts.back().version_minor);
+            return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+        }
     }
     auto linked = Module::load(std::move(parts), memory, managed);
     if (auto* problem = std::get_if<LoadError>(&linked)) {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/device/simulated/driver/code.h"
-#include "runtime/image/image.h"
+#include "runtime/image/choice.h"
 #include "runtime/image/kernel_facts.h"
 
 namespace smt::runtime::device::simulated {

@@ -6,10 +6,15 @@
 #include <bit>
 
 #include "runtime/device/simulated/exec/families/control.h"
+#include "runtime/device/simulated/exec/local_memory.h"
 #include "runtime/device/simulated/exec/table.h"
 
 namespace smt::runtime::device::simulated {
 namespace {
+
+// As on hardware. Of a block's shared memory the kernel's own; the launch has a say in the rest.
+constexpr uint32_t kMostParameterBytes = 32764;
+constexpr uint32_t kMostSharedBytes = 227 << 10;
 
 uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
@@ -29,6 +34,14 @@ void Decoder::refuse(std::string why) {
     if (error_) return;
     if (source_ != nullptr) why = fmt::format("{}: {}", spelled(*source_), why);
     error_ = LoadError{line_, std::move(why)};
+}
+
+uint32_t Decoder::bytes_within(const ptx::Variable& variable, uint64_t before, uint64_t most) {
+    const uint64_t bytes = bytes_of(variable);
+    if (bytes <= most && before + bytes <= most) return static_cast<uint32_t>(bytes);
+    refuse(fmt::format("{} has {} bytes behind {} others, of {} that there may be", variable.name, bytes,
+                       before, most));
+    return 0;
 }
 
 std::optional<LoadError> Decoder::run() {
@@ -53,7 +66,7 @@ uint32_t Decoder::frame_variable(uint32_t bytes, uint32_t alignment) {
 
 Place Decoder::formal(const ptx::Variable& variable) {
     Place place;
-    place.bytes = static_cast<uint32_t>(bytes_of(variable));
+    place.bytes = bytes_within(variable, 0, kMostParameterBytes);
     if (variable.space == ptx::Space::kRegister) {
         declare_registers(variable);
         const Register& made = scopes_.back().registers.at(variable.name);
@@ -72,7 +85,7 @@ void Decoder::declare_parameters() {
     if (function_.kernel) {
         uint32_t offset = 0;
         for (const ptx::Variable& parameter : function_.parameters) {
-            const auto bytes = static_cast<uint32_t>(bytes_of(parameter));
+            const uint32_t bytes = bytes_within(parameter, offset, kMostParameterBytes);
             offset = round_up(offset, alignment_of(parameter));
             scopes_.back().symbols[parameter.name] = {Space::kParameter, offset, bytes, false, false,
                                                       &parameter};
@@ -112,7 +125,7 @@ Symbol Decoder::shared_symbol(const ptx::Variable& variable) {
     auto [at, fresh] = program_.shared_places.try_emplace(&variable, 0);
     if (fresh) {
         at->second = round_up(program_.shared_bytes, alignment_of(variable));
-        program_.shared_bytes = at->second + static_cast<uint32_t>(bytes);
+        program_.shared_bytes = at->second + bytes_within(variable, at->second, kMostSharedBytes);
     }
     return {Space::kShared, at->second, bytes, false, false, &variable};
 }
@@ -127,7 +140,7 @@ void Decoder::declare(const ptx::Variable& variable) {
             return;
         case ptx::Space::kLocal:
         case ptx::Space::kParameter: {
-            const auto bytes = static_cast<uint32_t>(bytes_of(variable));
+            const uint32_t bytes = bytes_within(variable, code_.local_bytes, LocalMemory::kMost);
             const uint32_t alignment =
                 std::max(variable.space == ptx::Space::kParameter ? 8u : 1u, alignment_of(variable));
             scopes_.back().symbols[variable.name] = {

@@ -82,6 +82,8 @@ public:
     uint32_t frame_variable(uint32_t bytes, uint32_t alignment);
 
     void refuse(std::string why);
+    // Its bytes behind `before` of its kind; refused if they become more than a kernel may have.
+    uint32_t bytes_within(const ptx::Variable& variable, uint64_t before, uint64_t most);
     bool failed() const { return error_.has_value(); }
     Code& code() { return code_; }
     Program& program() { return program_; }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rewriter/ptx/layout.h"
 #include "rewriter/ptx/syntax.h"
 #include "runtime/device/simulated/exec/code.h"
 #include "runtime/device/simulated/exec/kernel.h"
@@ -65,9 +66,5 @@ private:
     void note_addresses();
     bool decode_reachable(Program& program, uint32_t from, std::optional<LoadError>& error);
 };
-
-// Bytes of a variable, and where it may stand.
-uint64_t bytes_of(const ptx::Variable& variable);
-uint32_t alignment_of(const ptx::Variable& variable);
 
 }  // namespace smt::runtime::device::simulated

@@ -81,20 +81,6 @@ void describe(const ptx::Function& function, const Program& program, Kernel& ker
 
 }  // namespace
 
-uint64_t bytes_of(const ptx::Variable& variable) {
-    uint64_t bytes = std::max(1, ptx::bits(variable.type) / 8);
-    if (ptx::bits(variable.type) == 0) bytes = 8;  // a handle
-    bytes *= static_cast<uint64_t>(variable.vector);
-    for (uint64_t dimension : variable.dimensions) bytes *= dimension;
-    return bytes;
-}
-
-uint32_t alignment_of(const ptx::Variable& variable) {
-    const int bits = ptx::bits(variable.type);
-    const uint32_t own = bits == 0 ? 8u : static_cast<uint32_t>(std::max(1, bits / 8) * variable.vector);
-    return std::max(variable.alignment, variable.alignment == 0 ? own : 1u);
-}
-
 Module::Linked::~Linked() {
     for (const Variable& variable : variables)
         if (variable.address != 0) memory.give_back(variable.address);

@@ -1,0 +1,52 @@
+// The sections of an ELF64 file: of cubins, and of the programs, libraries and objects that hold fatbins.
+//
+// A view of bytes that nobody vouches for: no offset, size, number or name in it is believed. Sections may
+// overlap or hold each other; whoever sums over them bounds the sum.
+#pragma once
+
+#include <elf.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/image/image.h"
+
+namespace smt::image {
+
+class ElfFile {
+public:
+    // Its section headers must lie in the file as a whole, what they lead to need not.
+    // A file that says it has no sections is one without. Problem: not of the form, in words.
+    [[nodiscard]] static std::variant<ElfFile, Problem> read(std::string_view bytes);
+
+    const Elf64_Ehdr& header() const { return header_; }
+    const std::vector<Elf64_Shdr>& sections() const { return sections_; }
+
+    // Nothing for sections that have none in the file, and for those that lead out of it.
+    std::string_view content(const Elf64_Shdr& section) const;
+    std::string_view content(uint32_t section) const;  // of that number; nothing: there is none
+    // Does not look for the name's end, of which nobody knows where it is.
+    bool name_begins(const Elf64_Shdr& section, std::string_view prefix) const;
+    bool name_is(const Elf64_Shdr& section, std::string_view name) const;
+    std::string_view name(const Elf64_Shdr& section) const;
+    // The first section of that name.
+    const Elf64_Shdr* find(std::string_view name) const;
+    // That something of the file's own lies beyond its end; a cut file. Null: nothing does.
+    std::optional<Problem> find_lost_part() const;
+
+    // Up to a NUL, or to the table's end.
+    static std::string_view text_at(std::string_view table, uint64_t at);
+
+private:
+    std::string_view bytes_, names_;
+    Elf64_Ehdr header_{};
+    std::vector<Elf64_Shdr> sections_;
+};
+
+// An ELF file of any kind, by its first bytes.
+bool is_elf(std::string_view bytes);
+
+}  // namespace smt::image

@@ -1,0 +1,69 @@
+// smt inspect: which images a file holds, and how smt can manage their kernels.
+#include <fmt/core.h>
+
+#include <charconv>
+
+#include "runtime/image/survey.h"
+#include "tools/smt/command.h"
+#include "tools/smt/inspect_view.h"
+#include "tools/smt/mapped_file.h"
+
+namespace smt::tools {
+namespace {
+
+// sm_90, sm_90a, compute_90 or 90; the letter is the code's, not the device's.
+int parse_architecture(const std::string& text) {
+    std::string_view rest = text;
+    for (std::string_view prefix : {"sm_", "compute_"})
+        if (rest.starts_with(prefix)) rest.remove_prefix(prefix.size());
+    int architecture = 0;
+    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), architecture);
+    std::string_view letter(end, static_cast<size_t>(rest.data() + rest.size() - end));
+    if (error != std::errc() || architecture < 10 || (!letter.empty() && letter != "a" && letter != "f"))
+        throw Misuse("--arch takes an architecture like sm_90, not '" + text + "'");
+    return architecture;
+}
+
+// The place where the index of sources and the rewriter of PTX say what they know of kernels.
+image::Judges judges() { return {}; }
+
+int run(const Arguments& arguments) {
+    Options options = parse_options(arguments, {"--json"}, {"--arch"}, Operands::kMixed);
+    if (options.operands.size() != 1) throw Misuse("it takes one file");
+    const std::string& path = options.operands[0];
+    int architecture = options.has("--arch") ? parse_architecture(*options.value("--arch")) : 0;
+    MappedFile file(path);
+    if (!file.problem().empty())
+        throw Failure(
+            fmt::format("cannot read {}: {}. It takes a program, library, object, fatbin, cubin or PTX text",
+                        path, file.problem()));
+    auto found = image::find_images(file.bytes());
+    if (auto* problem = std::get_if<image::Problem>(&found)) throw Failure(path + " is " + problem->text);
+    if (architecture == 0)
+        architecture = image::newest_architecture(std::get<image::Container>(found).images);
+    if (architecture == 0)
+        throw Failure(path + " names no architecture: say for which with --arch, like --arch sm_90");
+    auto survey = image::survey_file(file.bytes(), image::device_from_environment(architecture), judges());
+    if (auto* problem = std::get_if<image::Problem>(&survey)) throw Failure(path + " is " + problem->text);
+    const auto& all = std::get<image::Survey>(survey);
+    const std::string text = (options.has("--json") ? inspect_json : inspect_text)(path, architecture, all);
+    fmt::print("{}", text);
+    size_t broken = 0;
+    for (const image::SurveyedImage& image : all.images) broken += image.problem.has_value();
+    if (broken)
+        throw Failure(fmt::format("{} images of {} are broken: build or fetch the file anew", broken, path));
+    return 0;
+}
+
+}  // namespace
+
+const Command inspect_command = {
+    "inspect",
+    "smt inspect FILE [--arch sm_90] [--json]\n"
+    "\n"
+    "  FILE         a program, shared or static library, object, fatbin, cubin or PTX text\n"
+    "  --arch sm_N  the device that is asked about (default: the newest that the file has code for).\n"
+    "               CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT count as they do for the driver",
+    "lists the images and kernels of a file, and how smt can manage them", run};
+
+}  // namespace smt::tools
