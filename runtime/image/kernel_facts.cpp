@@ -41,6 +41,19 @@ public:
         return facts;
     }
 
+    std::variant<std::vector<std::string>, Problem> read_variables() {
+        if (auto problem = read_sections()) return *problem;
+        std::vector<std::string> names;
+        for (const Elf64_Shdr& section : sections_) {
+            if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections_.size()) continue;
+            const std::string_view symbols = content(section), texts = content(sections_[section.sh_link]);
+            Elf64_Sym symbol;
+            for (uint64_t at = 0; read_at(symbols, at, &symbol); at += sizeof symbol)
+                if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) names.emplace_back(text_at(texts, symbol.st_name));
+        }
+        return names;
+    }
+
 private:
     std::optional<Problem> read_sections() {
         Elf64_Ehdr header;
@@ -131,6 +144,10 @@ int cubin_architecture(std::string_view image) {
 
 std::variant<std::vector<KernelFacts>, Problem> kernel_facts(std::string_view cubin) {
     return Cubin(cubin).read();
+}
+
+std::variant<std::vector<std::string>, Problem> variable_names(std::string_view cubin) {
+    return Cubin(cubin).read_variables();
 }
 
 }  // namespace smt::image

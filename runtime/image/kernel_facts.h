@@ -22,4 +22,7 @@ struct KernelFacts {
 // In the order of the cubin's symbols.
 [[nodiscard]] std::variant<std::vector<KernelFacts>, Problem> kernel_facts(std::string_view cubin);
 
+// The names of its variables, the compiler's own among them.
+[[nodiscard]] std::variant<std::vector<std::string>, Problem> variable_names(std::string_view cubin);
+
 }  // namespace smt::image
