@@ -2,7 +2,6 @@
 #include "rewriter/source/extract/extract.h"
 
 #include <clang/AST/ASTContext.h>
-#include <clang/AST/Attr.h>
 #include <clang/AST/DeclTemplate.h>
 #include <clang/Basic/SourceManager.h>
 #include <fmt/format.h>
@@ -37,10 +36,6 @@ bool is_nameless(QualType type) {
     for (const TemplateArgument& argument : made->getTemplateArgs().asArray())
         if (argument.getKind() == TemplateArgument::Type && is_nameless(argument.getAsType())) return true;
     return false;
-}
-
-bool on_device(const VarDecl* variable) {
-    return variable->hasAttr<CUDADeviceAttr>() || variable->hasAttr<CUDAConstantAttr>() || variable->hasAttr<HIPManagedAttr>();
 }
 
 class Extractor {
@@ -123,7 +118,7 @@ private:
                 continue;
             }
             const auto* variable = dyn_cast<VarDecl>(declaration);
-            if (!variable || !on_device(variable) || groups_.origin(variable->getLocation()) != Origin::kProgram) continue;
+            if (!variable || !is_device_variable(variable) || groups_.origin(variable->getLocation()) != Origin::kProgram) continue;
             if (!wanted_) {
                 needs_.add(variable);
                 continue;

@@ -70,25 +70,19 @@ Origin Groups::origin_of_file(FileID file) {
     return Origin::kProgram;
 }
 
-std::string Groups::include_of(SourceLocation place) {
+// By the program itself, as near as can be: what a library's header includes may be another in NVRTC.
+const Tokens::Include* Groups::include_of(SourceLocation place) {
     SourceLocation at = sources_.getExpansionLoc(place);
-    while (true) {
-        const SourceLocation from = sources_.getIncludeLoc(sources_.getFileID(at));
-        if (from.isInvalid()) return "";
-        const Origin by = origin(from);
-        if (by == Origin::kCompiler) return "";
-        if (by == Origin::kProgram) {
-            const auto [file, offset] = sources_.getDecomposedLoc(from);
-            const llvm::StringRef text = sources_.getBufferData(file);
-            const size_t line = text.rfind('\n', offset) + 1;   // npos + 1 is the file's beginning
-            const llvm::StringRef rest = text.slice(line, text.find('\n', offset));
-            const size_t open = rest.find_first_of("<\"");
-            if (open == rest.npos) return "";
-            const size_t close = rest.find(rest[open] == '<' ? '>' : '"', open + 1);
-            return close == rest.npos ? "" : ("<" + rest.slice(open + 1, close) + ">").str();
-        }
-        at = from;
+    for (SourceLocation from = at; from.isValid(); from = sources_.getIncludeLoc(sources_.getFileID(from)))
+        if (origin(from) == Origin::kCompiler) return nullptr;
+    while (at.isValid()) {
+        const FileID file = sources_.getFileID(at);
+        const auto [first, last] = tokens_.includes().equal_range(sources_.getFilename(at).str());
+        for (auto include = first; include != last; ++include)
+            if (origin(include->second.where) == Origin::kProgram) return &include->second;
+        at = sources_.getIncludeLoc(file);
     }
+    return nullptr;
 }
 
 const std::map<const Decl*, const Group*>& Groups::block(const DeclContext* context) {

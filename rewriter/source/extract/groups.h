@@ -37,8 +37,8 @@ public:
     // The group that this declaration stands in, if the program wrote it. Null: it has none.
     const Group* find(const clang::Decl* declaration);
     Origin origin(clang::SourceLocation place);
-    // "<cub/cub.cuh>", for something of a library: how the program came to include it. Empty: it did not.
-    std::string include_of(clang::SourceLocation place);
+    // How the program came to include something of a library. Null: it did not, the compiler did.
+    const Tokens::Include* include_of(clang::SourceLocation place);
     // All of a namespace's block, a template's pattern too.
     const std::map<const clang::Decl*, const Group*>& block(const clang::DeclContext* context);
 

@@ -16,6 +16,12 @@ namespace smt::rewriter::source {
 
 using namespace clang;
 
+bool is_device_variable(const VarDecl* variable) {
+    const auto* device = variable->getAttr<CUDADeviceAttr>();
+    const auto* constant = variable->getAttr<CUDAConstantAttr>();   // Clang gives it to constexpr variables, too
+    return (device && !device->isImplicit()) || (constant && !constant->isImplicit()) || variable->hasAttr<HIPManagedAttr>();
+}
+
 namespace {
 
 const FunctionDecl* function_in(const Decl* declaration) {
@@ -173,10 +179,13 @@ void Needs::take(const NamedDecl* declaration) {
     if (const auto* outer = dyn_cast<CXXRecordDecl>(declaration->getDeclContext())) need(outer);
     SourceLocation place;
     const Origin origin = origin_of(declaration, &place);
-    if (origin == Origin::kProgram) return open_.push_back(declaration);
+    if (origin == Origin::kProgram) {
+        if (isa<FunctionDecl>(declaration)) functions_.insert(declaration->getDeclName());
+        return open_.push_back(declaration);
+    }
     if (declaration->getDeclContext()->isRecord()) return;   // comes with its class
     if (origin == Origin::kLibrary) {
-        if (std::string name = groups_.include_of(place); !name.empty()) includes_.try_emplace(name, place);
+        if (const Tokens::Include* include = groups_.include_of(place)) includes_.try_emplace(include->name, include->where);
     } else if (origin == Origin::kSystem && !standard_.take(declaration) && problem_.empty()) {
         problem_ = fmt::format("device code uses {}, which NVRTC does not have", declaration->getQualifiedNameAsString());
     }
@@ -194,6 +203,8 @@ void Needs::member(const FunctionDecl* function) {
 Keep Needs::keep(const FunctionDecl* member) const {
     if (has(member)) return Keep::kAll;
     const auto* method = dyn_cast<CXXMethodDecl>(member);
+    // A template's friend that is a template is not known to be the function outside.
+    if (!method && !member->doesThisDeclarationHaveABody() && functions_.count(member->getDeclName()) != 0) return Keep::kAll;
     return method && shapes_class(method) ? Keep::kDeclaration : Keep::kNothing;
 }
 
@@ -232,13 +243,21 @@ void Needs::close() {
     } while (add_candidates());
 }
 
+// "struct A {} a;": the variable is the host's, and the type does without it.
+bool Needs::comes_along(const Group& group, const Decl* other) const {
+    if (const auto* made = dyn_cast<ClassTemplateSpecializationDecl>(other)) return made->isExplicitSpecialization();
+    const auto* variable = dyn_cast<VarDecl>(other);
+    const bool typed = std::any_of(group.declarations.begin(), group.declarations.end(), [](const Decl* one) { return isa<TagDecl>(one); });
+    return !variable || !typed || variable->getType().isConstQualified() || is_device_variable(variable);
+}
+
 void Needs::write(const Decl* declaration) {
     const Group* group = groups_.find(declaration);
     if (!group || !written_.insert(group).second) return;
     for (const Decl* other : group->declarations) {
         if (const auto* linkage = dyn_cast<LinkageSpecDecl>(other)) {
             for (const Decl* inner : linkage->decls()) need(inner);
-        } else if (!isa<ClassTemplateSpecializationDecl>(other) || cast<ClassTemplateSpecializationDecl>(other)->isExplicitSpecialization()) {
+        } else if (comes_along(*group, other)) {
             need(other);
         }
     }

@@ -22,6 +22,9 @@ namespace smt::rewriter::source {
 
 enum class Keep { kAll, kDeclaration, kNothing };
 
+// Said to be so, with __device__, __constant__ or __managed__.
+bool is_device_variable(const clang::VarDecl* variable);
+
 class Needs {
 public:
     Needs(const clang::ASTContext& context, Groups& groups) : context_(context), groups_(groups), standard_(context) {}
@@ -58,11 +61,13 @@ private:
     void walk_instance(const clang::Decl* declaration);
     void write(const clang::Decl* declaration);
     bool add_candidates();
+    bool comes_along(const Group& group, const clang::Decl* other) const;
 
     const clang::ASTContext& context_;
     Groups& groups_;
     Standard standard_;
     std::set<const clang::Decl*> seen_;         // canonical
+    std::set<clang::DeclarationName> functions_;   // what the program's functions among them are called
     std::set<const clang::Decl*> instances_;    // of templates, walked as they are
     std::set<const clang::NamespaceDecl*> spaces_;
     std::set<const Group*> written_;

@@ -6,6 +6,8 @@
 #include <clang/Basic/SourceManager.h>
 #include <fmt/format.h>
 
+#include <cctype>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -66,8 +68,7 @@ bool Standard::take(const NamedDecl* declaration) {
     if (const auto* type = dyn_cast<TypedefNameDecl>(declaration); type && !type->getDescribedTemplate()) {
         const QualType meaning = type->getUnderlyingType().getCanonicalType();
         if (const auto* simple = dyn_cast<BuiltinType>(meaning)) {
-            const std::string line = fmt::format("typedef {} {};", simple->getName(context_.getPrintingPolicy()).str(), name);
-            lines_.insert(standard ? "namespace std { " + line + " }" : line);
+            types_[name] = simple->getName(context_.getPrintingPolicy()).str();
             return true;
         }
     }
@@ -91,10 +92,36 @@ std::string Standard::includes() const {
     return text;
 }
 
-std::string Standard::declarations() const {
+std::string Standard::declarations(bool beside_libraries) const {
     std::string text;
+    for (const auto& [name, meaning] : types_)
+        text += beside_libraries ? fmt::format("typedef {} smt_{};\n#define {} smt_{}\n", meaning, name, name, name)
+                                 : fmt::format("typedef {} {};\n", meaning, name);
+    for (const auto& [name, meaning] : types_) text += fmt::format("namespace std {{ using ::{}; }}\n", name);   // a macro by now
     for (const std::string& line : lines_) text += line + "\n";
     return text;
+}
+
+std::string builtin_stand_ins(const std::string& text) {
+    constexpr std::pair<const char*, const char*> kStandIns[] = {
+        {"__builtin_inff", "__builtin_inff() __int_as_float(0x7f800000)"},
+        {"__builtin_huge_valf", "__builtin_huge_valf() __int_as_float(0x7f800000)"},
+        {"__builtin_nanf", "__builtin_nanf(text) __int_as_float(0x7fc00000)"},
+        {"__builtin_inf", "__builtin_inf() __longlong_as_double(0x7ff0000000000000)"},
+        {"__builtin_huge_val", "__builtin_huge_val() __longlong_as_double(0x7ff0000000000000)"},
+        {"__builtin_nan", "__builtin_nan(text) __longlong_as_double(0x7ff8000000000000)"},
+        {"__builtin_offsetof", "__builtin_offsetof(type, member) ((unsigned long)&((type*)0)->member)"},
+    };
+    std::string lines;
+    for (const auto& [name, definition] : kStandIns) {
+        for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; ++at) {
+            const char after = text[at + std::strlen(name)];
+            if (std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_') continue;
+            lines += fmt::format("#define {}\n", definition);
+            break;
+        }
+    }
+    return lines;
 }
 
 }  // namespace smt::rewriter::source

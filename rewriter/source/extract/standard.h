@@ -6,10 +6,14 @@
 
 #include <clang/AST/Decl.h>
 
+#include <map>
 #include <set>
 #include <string>
 
 namespace smt::rewriter::source {
+
+// Macros for what other compilers know without any include (INFINITY's meaning, offsetof's), where `text` has it.
+std::string builtin_stand_ins(const std::string& text);
 
 class Standard {
 public:
@@ -18,14 +22,17 @@ public:
     // Takes note of something that the program uses; false: NVRTC has nothing like it.
     bool take(const clang::NamedDecl* declaration);
 
-    std::string includes() const;      // lines
-    std::string declarations() const;  // lines, behind them
+    std::string includes() const;  // lines
+    // Lines, behind them. `beside_libraries`: behind includes that have types of the same names, and in part of
+    // another size or mangling: libcu++'s uint64_t is unsigned long long in NVRTC.
+    std::string declarations(bool beside_libraries) const;
 
 private:
     bool has_global_function(const std::string& name) const;
 
     const clang::ASTContext& context_;
     std::set<std::string> headers_;
+    std::map<std::string, std::string> types_;   // and what they mean
     std::set<std::string> lines_;
 };
 

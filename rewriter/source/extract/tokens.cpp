@@ -39,12 +39,40 @@ std::string only_blanks(std::string_view text) {
         lines.append(static_cast<size_t>(std::count(text.begin() + static_cast<long>(at), text.begin() + static_cast<long>(end), '\n')), '\n');
         at = end;
     }
-    return blank ? kept : lines.empty() ? " " : lines;
+    if (blank) return kept;
+    return lines.empty() ? " " : lines + std::string(text.substr(std::min(text.find_last_not_of(" \t") + 1, text.size())));
+}
+
+bool is_word(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
+
+// Whether two tokens might be read as one, or as others.
+bool needs_blank(char before, char after) {
+    if (is_word(before)) return is_word(after) || std::string_view(".+-\"'").find(after) != std::string_view::npos;
+    if (std::string_view(";,)]}").find(after) != std::string_view::npos || std::string_view("([{").find(before) != std::string_view::npos) return false;
+    return !is_word(after);
 }
 
 }  // namespace
 
+namespace {
+
+class IncludeListener : public clang::PPCallbacks {
+public:
+    explicit IncludeListener(std::multimap<std::string, Tokens::Include>& includes) : includes_(includes) {}
+    void InclusionDirective(SourceLocation where, const clang::Token&, llvm::StringRef name, bool, clang::CharSourceRange,
+                            clang::OptionalFileEntryRef file, llvm::StringRef, llvm::StringRef, const clang::Module*, bool,
+                            clang::SrcMgr::CharacteristicKind) override {
+        if (file) includes_.emplace(file->getName().str(), Tokens::Include{where, "<" + name.str() + ">"});
+    }
+
+private:
+    std::multimap<std::string, Tokens::Include>& includes_;
+};
+
+}  // namespace
+
 void Tokens::watch(clang::Preprocessor& preprocessor) {
+    preprocessor.addPPCallbacks(std::make_unique<IncludeListener>(includes_));
     preprocessor.setTokenWatcher([this](const clang::Token& token) {
         if (token.isAnnotation() || token.is(clang::tok::eof)) return;
         all_.push_back({token.getLocation(), token.getLength(), token.getKind()});
@@ -96,14 +124,13 @@ std::string Tokens::line_directive(unsigned index, const std::string& main_path,
 Tokens::Macro Tokens::cuda_macro(SourceLocation place) const {
     Macro found;
     while (place.isMacroID()) {
-        const llvm::StringRef name = clang::Lexer::getImmediateMacroName(place, sources(), context_->getLangOpts());
         const bool argument = sources().isMacroArgExpansion(place);
-        if (is_call(name.str()) || kWords.count(name.str()) != 0) {
-            const SourceLocation body = argument ? sources().getImmediateExpansionRange(place).getBegin() : place;
-            found.use = sources().getImmediateExpansionRange(body).getBegin();
-            found.name = name.str();
-            found.argument = argument;
-        }
+        // Of an argument the parameter in the macro's body.
+        const SourceLocation body = argument ? sources().getImmediateExpansionRange(place).getBegin() : place;
+        const SourceLocation use = sources().getImmediateExpansionRange(body).getBegin(), spelled = sources().getSpellingLoc(use);
+        const std::string name(sources().getCharacterData(spelled),
+                               clang::Lexer::MeasureTokenLength(spelled, sources(), context_->getLangOpts()));
+        if (is_call(name) || kWords.count(name) != 0) found = {use, name, argument};
         place = sources().getImmediateMacroCallerLoc(place);
     }
     return found;
@@ -132,7 +159,9 @@ std::string Tokens::gap(const Token& before, const Token& after) const {
     const auto [other, end] = sources().getDecomposedLoc(to);
     if (file != other || begin > end) return " ";
     const std::string blanks = only_blanks(sources().getBufferData(file).substr(begin, end - begin));
-    return blanks.empty() && (before.where.isMacroID() || after.where.isMacroID()) ? " " : blanks;
+    if (!blanks.empty() || (before.where.isFileID() && after.where.isFileID())) return blanks;
+    const auto letter = [&](const Token& token, unsigned at) { return sources().getCharacterData(sources().getSpellingLoc(token.where))[at]; };
+    return needs_blank(letter(before, before.length - 1), letter(after, 0)) ? " " : "";
 }
 
 std::string Tokens::write(Span span, std::vector<Change> changes, const std::map<unsigned, std::string>& ahead) const {
@@ -154,11 +183,11 @@ std::string Tokens::write(Span span, std::vector<Change> changes, const std::map
         if (!same) close();
         std::string before = at == span.begin ? "" : gap(all_[at - 1], all_[at]);
         if (auto line = ahead.find(at); line != ahead.end()) {
-            const size_t breaks = before.find('\n');
-            before = breaks == before.npos ? "\n" + line->second + "\n" : "\n" + line->second + before.substr(breaks);
+            const size_t first = before.find('\n'), second = first == before.npos ? first : before.find('\n', first + 1);
+            before = "\n" + line->second + (second == before.npos ? "\n" : before.substr(second));   // on as many lines
         }
         if (changed) {
-            text += at == change->span.begin ? before + change->text : std::string(static_cast<size_t>(std::count(before.begin(), before.end(), '\n')), '\n');
+            text += at == change->span.begin ? (change->text == ";" ? "" : before) + change->text : std::string(static_cast<size_t>(std::count(before.begin(), before.end(), '\n')), '\n');
             continue;
         }
         if (!same && macro.use.isValid()) {

@@ -37,6 +37,12 @@ class Tokens {
 public:
     // Collects what this preprocessor gives out from now on.
     void watch(clang::Preprocessor& preprocessor);
+    // What is included, from where, as it is spelled there: "<cuda_fp16.h>". By the file's unique name.
+    struct Include {
+        clang::SourceLocation where;
+        std::string name;
+    };
+    const std::multimap<std::string, Include>& includes() const { return includes_; }
     // All are there.
     void finish(const clang::ASTContext& context);
 
@@ -71,6 +77,7 @@ private:
 
     const clang::ASTContext* context_ = nullptr;
     std::vector<Token> all_;
+    std::multimap<std::string, Include> includes_;
     llvm::DenseMap<clang::SourceLocation, unsigned> index_;
 };
 

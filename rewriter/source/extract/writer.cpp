@@ -116,7 +116,8 @@ std::string Writer::write() {
     });
     std::string text;
     for (const auto& [place, name] : includes) text += "#include " + name + "\n";
-    text += needs_.standard().includes() + needs_.standard().declarations();
+    text += needs_.standard().includes();
+    text += needs_.standard().declarations(!text.empty());
     Path open;
     for (const Group* group : sorted) {
         const Path path = path_of(*group);
@@ -135,7 +136,17 @@ std::string Writer::write() {
     }
     text += write_path(open, {});
     for (const FunctionDecl* kernel : instances) text += instantiation(kernel);
-    return text;
+    return builtin_stand_ins(text) + text;
+}
+
+// Past the type where nothing is left of the variables declared with it; otherwise past everything.
+unsigned Writer::end_of_type(const Group& group) const {
+    unsigned end = 0;
+    for (const Decl* declaration : group.declarations) {
+        if (!isa<TagDecl, VarDecl>(declaration) || (isa<VarDecl>(declaration) && needs_.has(declaration))) return group.span.end;
+        if (isa<TagDecl>(declaration)) end = tokens_.find(declaration->getEndLoc(), group.span.end) + 1;
+    }
+    return end == 0 || group.declarations.size() == 1 ? group.span.end : end;
 }
 
 std::string Writer::write_group(const Group& group) {
@@ -147,6 +158,7 @@ std::string Writer::write_group(const Group& group) {
                 if (tokens_.at(at).kind == tok::kw_static) changes.push_back({{at, at + 1}, ""});
         }
     }
+    if (const unsigned cut = end_of_type(group); cut < group.span.end) changes.push_back({{cut, group.span.end}, ";"});
     std::map<unsigned, std::string> ahead;
     for (const auto& [place, hint] : needs_.loop_hints())
         if (const unsigned at = tokens_.find(place, group.span.end); group.span.contains(at)) ahead[at] = hint;
@@ -203,8 +215,11 @@ std::string Writer::instantiation(const FunctionDecl* kernel) const {
     out << qualifier << kernel->getNameAsString();
     printTemplateArgumentList(out, kernel->getTemplateSpecializationArgs()->asArray(), policy);
     out << "(";
-    for (unsigned i = 0; i < kernel->getNumParams(); ++i)
-        out << (i ? ", " : "") << kernel->getParamDecl(i)->getType().getCanonicalType().getUnqualifiedType().getAsString(policy);
+    for (unsigned i = 0; i < kernel->getNumParams(); ++i) {
+        const ParmVarDecl* parameter = kernel->getParamDecl(i);
+        out << (i ? ", " : "") << (parameter->hasAttr<CUDAGridConstantAttr>() ? "const __grid_constant__ " : "")
+            << parameter->getType().getCanonicalType().getUnqualifiedType().getAsString(policy);
+    }
     out << ");\n";
     return text;
 }

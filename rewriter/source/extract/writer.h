@@ -29,6 +29,7 @@ private:
 
     void add_usings(const clang::DeclContext* context, std::set<const Group*>& all);
     std::string write_group(const Group& group);
+    unsigned end_of_type(const Group& group) const;
     std::string write_path(const Path& from, const Path& to) const;
     Path path_of(const Group& group) const;
     Path inside_internal(const Path& path) const;
