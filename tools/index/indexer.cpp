@@ -93,15 +93,12 @@ std::string Indexer::make(const CommandLine& line, const std::string& directory,
     return indexed.variants.empty() ? "its image has neither PTX nor machine code" : "";
 }
 
-// The form of its newest PTX, or of its newest machine code.
-ResultPointer Indexer::try_out(const std::string& image) {
-    runtime::jit::Target target;
-    for (const image::Entry& entry : entries_of(image)) {
-        const bool text = entry.kind == image::Kind::kPtx;
-        if (text < target.text_only || (text == target.text_only && entry.architecture <= target.architecture)) continue;
-        target = {entry.architecture, text};
-    }
-    const std::string identity = service_.request(image, target);
+// The form of its newest PTX, or of its newest machine code; null: it has none.
+ResultPointer Indexer::try_out(const std::string& image, bool text_only) {
+    int newest = 0;
+    for (const image::Entry& entry : entries_of(image))
+        if ((entry.kind == image::Kind::kPtx) == text_only) newest = std::max(newest, entry.architecture);
+    const std::string identity = newest ? service_.request(image, {newest, text_only}) : "";
     return identity.empty() ? nullptr : service_.wait_for(identity, kPatience).result;
 }
 
@@ -120,7 +117,10 @@ Outcome Indexer::index(const rewriter::source::CompileCommand& command) {
         return refuse(why);
     }
     if (!index_.store(object.image, indexed)) return refuse("the index cannot be written: " + index_.folder());
-    const ResultPointer result = try_out(object.image);
+    // PTX says more about what may be missing; machine code is what a GPU will be given.
+    ResultPointer result = try_out(object.image, true), machine_code;
+    if (!result || !result->image.empty()) machine_code = try_out(object.image, false);
+    if (!result || (machine_code && machine_code->image.empty())) result = machine_code;
     if (!result) return index_.remove(object.image), refuse("the compile worker did not answer");
     outcome.kernels = result->kernels.size();
     if (result->image.empty()) return index_.remove(object.image), refuse(result->reason);

@@ -1,7 +1,8 @@
 // From one file of a build to an entry of the index.
 //
 // The file is parsed in a child process, which may crash or hang. Then the entry is stored, and tried at once: the
-// service makes the managed form as it will for the server, and an entry that leads to none is removed again.
+// service makes the managed forms as it will for the server, and an entry that leads to none is removed again. They
+// stay in the cache, so the first run of the program waits for nothing.
 #pragma once
 
 #include <string>
@@ -31,7 +32,7 @@ public:
 private:
     // Why there is none; empty: it is in `indexed`.
     std::string make(const CommandLine& line, const std::string& directory, const Object& object, runtime::jit::Indexed& indexed);
-    runtime::jit::ResultPointer try_out(const std::string& image);
+    runtime::jit::ResultPointer try_out(const std::string& image, bool text_only);
 
     const std::string toolkit_;
     runtime::jit::SourceIndex& index_;
