@@ -94,8 +94,9 @@ private:
 // Calls back when the whole text is parsed.
 class Action : public clang::ASTFrontendAction {
 public:
-    Action(Listener& listener, const std::function<void(clang::ASTContext&)>& use)
-        : listener_(listener), use_(use) {}
+    Action(Listener& listener, const std::function<void(clang::ASTContext&)>& use,
+           const std::function<void(clang::Preprocessor&)>& begin)
+        : listener_(listener), use_(use), begin_(begin) {}
 
 private:
     struct Consumer : clang::ASTConsumer {
@@ -105,13 +106,15 @@ private:
         }
         Action& action;
     };
-    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance&,
+    std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
                                                           llvm::StringRef) override {
+        if (begin_) begin_(compiler.getPreprocessor());
         return std::make_unique<Consumer>(*this);
     }
 
     Listener& listener_;
     const std::function<void(clang::ASTContext&)>& use_;
+    const std::function<void(clang::Preprocessor&)>& begin_;
 };
 
 std::string main_path(const Input& input) {
@@ -192,7 +195,8 @@ std::string with_wanted(const Input& input, const std::string& text) {
 }  // namespace
 
 Problem parse(const Input& input, const std::string& text,
-              const std::function<void(clang::ASTContext&)>& use) {
+              const std::function<void(clang::ASTContext&)>& use,
+              const std::function<void(clang::Preprocessor&)>& begin) {
     const Settings settings = read_options(input.options);
     auto system = files(input, with_wanted(input, text), settings);
     Listener listener(main_path(input), input.name, text.size());
@@ -215,7 +219,7 @@ Problem parse(const Input& input, const std::string& text,
     compiler.createDiagnostics(&listener, false);
     compiler.createFileManager();
     compiler.getFrontendOpts().DisableFree = false;
-    Action action(listener, use);
+    Action action(listener, use, begin);
     compiler.ExecuteAction(action);
     return listener.problem();
 }

@@ -8,6 +8,7 @@
 
 namespace clang {
 class ASTContext;
+class Preprocessor;
 }
 
 namespace smt::rewriter::source {
@@ -24,8 +25,9 @@ struct Problem {
 // the device would mind are none here, nor are those inside the toolkit's and the system's headers.
 //
 // The wanted instantiations (Input::name_expressions) are asked for at the end, past the text's last
-// character.
+// character. `begin`, if there is one, gets the preprocessor before the first token.
 Problem parse(const Input& input, const std::string& text,
-              const std::function<void(clang::ASTContext&)>& use);
+              const std::function<void(clang::ASTContext&)>& use,
+              const std::function<void(clang::Preprocessor&)>& begin = {});
 
 }  // namespace smt::rewriter::source

@@ -247,4 +247,21 @@ std::variant<std::vector<KernelFacts>, Problem> kernel_facts(std::string_view cu
     return Cubin(std::get<ElfFile>(file), cubin).read();
 }
 
+std::variant<std::vector<std::string>, Problem> variable_names(std::string_view cubin) {
+    if (cubin_architecture(cubin) == 0) return Problem{"no cubin"};
+    auto read = ElfFile::read(cubin);
+    if (auto* problem = std::get_if<Problem>(&read))
+        return Problem{"a cubin that cannot be read: " + problem->text};
+    const ElfFile& file = std::get<ElfFile>(read);
+    std::vector<std::string> names;
+    for (const Elf64_Shdr& section : file.sections()) {
+        if (section.sh_type != SHT_SYMTAB) continue;
+        const std::string_view symbols = file.content(section), texts = file.content(section.sh_link);
+        Elf64_Sym symbol;
+        for (uint64_t at = 0; read_at(symbols, at, &symbol); at += sizeof symbol)
+            if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) names.emplace_back(ElfFile::text_at(texts, symbol.st_name));
+    }
+    return names;
+}
+
 }  // namespace smt::image

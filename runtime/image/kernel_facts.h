@@ -46,5 +46,7 @@ struct KernelFacts {
 
 // Whether the linker still has to bind it to others (nvcc -rdc=true). False for what is no cubin.
 bool is_relocatable(std::string_view cubin);
+// The names of its variables, the compiler's own among them.
+[[nodiscard]] std::variant<std::vector<std::string>, Problem> variable_names(std::string_view cubin);
 
 }  // namespace smt::image

@@ -182,6 +182,30 @@ std::optional<Result> decode_result(std::string_view bytes) {
     return if_whole(reader, std::move(result));
 }
 
+std::string encode(const Indexed& indexed) {
+    Packer to;
+    to.scalar<uint64_t>(indexed.variants.size());
+    for (const Indexed::Variant& variant : indexed.variants) {
+        pack(to, variant.source);
+        to.list(variant.codes);
+    }
+    to.list(indexed.variables);
+    return to.take();
+}
+
+std::optional<Indexed> decode_indexed(std::string_view bytes) {
+    Reader reader(bytes.data(), bytes.size());
+    Indexed indexed;
+    const uint64_t count = reader.scalar<uint64_t>();
+    if (count > kMostItems) reader.reject();
+    for (uint64_t i = 0; i < count && reader.good(); ++i) {
+        Source source = read_source(reader);
+        indexed.variants.push_back({std::move(source), read_list(reader)});
+    }
+    indexed.variables = read_list(reader);
+    return if_whole(reader, std::move(indexed));
+}
+
 bool write_message(int descriptor, Message message, std::string_view bytes) {
     Head head;
     head.message = message;

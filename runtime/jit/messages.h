@@ -9,6 +9,10 @@
 //             list name_expressions
 //   list   := u64 count, { string }
 //
+// In the index only:
+//
+//   indexed := u64 count, { source, list codes }, list variables
+//
 // Scalars, strings and arrays are those of runtime/protocol/codec.h. A reader trusts nothing: sizes are
 // checked against what is there, and the bytes of a Head against kMostBytes before anything is allocated.
 #pragma once
@@ -48,6 +52,8 @@ std::string encode(const Result& result);
 std::optional<Ready> decode_ready(std::string_view bytes);
 std::optional<Order> decode_order(std::string_view bytes);
 std::optional<Result> decode_result(std::string_view bytes);
+std::string encode(const Indexed& indexed);
+std::optional<Indexed> decode_indexed(std::string_view bytes);
 
 // A source inside another message; reader.good() tells whether it was one.
 Source read_source(protocol::Reader& reader);

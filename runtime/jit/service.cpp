@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/image/image.h"
 #include "runtime/jit/digest.h"
 #include "runtime/jit/exports.h"
 #include "runtime/jit/form.gen.h"
@@ -17,7 +18,6 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::string_view kElf = "\177ELF";
-constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint64_t kMostImageBytes = 64ull << 20;     // of an image that is looked up
 constexpr uint64_t kMostQueuedBytes = 256ull << 20;   // beyond, sources are turned away
 constexpr uint64_t kMostFinishedBytes = 256ull << 20; // beyond, the oldest results are on disk only
@@ -26,18 +26,22 @@ constexpr auto kIdle = 60s;                           // after which the worker 
 
 Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
 
-// A text's final NULs are no part of it: callers differ in whether they count them.
-std::string_view content(std::string_view image) {
-    if (form_of(image) == Form::kPtx) {
-        while (!image.empty() && image.back() == '\0') image.remove_suffix(1);
-    }
-    return image;
-}
-
-std::string identity_of(std::string_view image) { return digest({"image", content(image)}); }
 std::string index_key(const std::string& identity) { return digest({"index", kFormVersion, identity}); }
 
 uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
+
+// Which of a fatbin's entries a device would run, as NVRTC names it: "sm_90", "compute_90"; empty: none.
+std::string code_for(std::string_view image, const Target& target) {
+    auto read = image::read(image);
+    auto* entries = std::get_if<std::vector<image::Entry>>(&read);
+    if (!entries) return "";
+    const image::Entry* entry = target.text_only ? nullptr : image::best_cubin(*entries, target.architecture);
+    if (!entry) entry = image::best_ptx(*entries, target.architecture);
+    if (!entry) return "";
+    std::string code = fmt::format("{}_{}", entry->kind == image::Kind::kCubin ? "sm" : "compute", entry->architecture);
+    if (entry->variant) code += entry->variant;
+    return code;
+}
 
 }  // namespace
 
@@ -45,6 +49,7 @@ Service::Service(Settings settings, Say say)
     : settings_(std::move(settings)),
       say_(std::move(say)),
       cache_(settings_.cache_folder, settings_.cache_bytes, say_),
+      index_(settings_.cache_folder, say_),
       compiler_(settings_) {}
 
 Service::~Service() {
@@ -58,24 +63,47 @@ Service::~Service() {
 }
 
 bool Service::may_be_known(std::string_view image) {
-    uint32_t magic = 0;
-    if (image.size() > kMostImageBytes || image.size() < sizeof magic) return false;
-    std::copy_n(image.data(), sizeof magic, reinterpret_cast<char*>(&magic));
-    return magic != kFatbinMagic;
+    return image.size() <= kMostImageBytes && image.size() >= sizeof(uint32_t) && !is_fatbin(image);
 }
 
 void Service::submit(Source source, std::string image) {
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
     job->identity = identity_of(image);
-    job->source = std::move(source);
+    job->order = {std::move(source), form_of(image), ""};
     job->image = std::move(image);
-    const uint64_t bytes = job->source.text.size() + job->image.size();
+    enqueue(std::move(job));
+}
+
+std::string Service::request(std::string_view image, const Target& target) {
+    if (!is_fatbin(image) || image.size() > kMostImageBytes || settings_.compiler.empty()) return "";
+    std::optional<Indexed> indexed = index_.find(image);
+    const std::string code = indexed ? code_for(image, target) : "";
+    if (code.empty()) return "";
+    for (Indexed::Variant& variant : indexed->variants) {
+        if (std::count(variant.codes.begin(), variant.codes.end(), code) == 0) continue;
+        auto job = std::make_shared<Job>();
+        job->origin = "indexed";
+        job->order = {std::move(variant.source), code.starts_with("sm_") ? Form::kCubin : Form::kPtx, code};
+        job->variables = std::move(indexed->variables);
+        // It has the source too, since another smt may make another one of the same program.
+        job->identity = digest({"indexed", identity_of(image), encode(job->order)});
+        const std::string identity = job->identity;
+        if (from_index(identity)) return identity;
+        job->image = image;
+        enqueue(std::move(job));
+        return identity;
+    }
+    return "";
+}
+
+void Service::enqueue(JobPointer job) {
+    const uint64_t bytes = job->order.source.text.size() + job->image.size();
     std::unique_lock lock(mutex_);
     if (leaving_ || !worth_doing(job->identity)) return;
     if (queued_bytes_ + bytes > kMostQueuedBytes) {
         lock.unlock();
-        return say_(fmt::format("source captured: {}: not compiled, too many sources wait", job->source.name));
+        return say_(fmt::format("source {}: {}: not compiled, too many sources wait", job->origin, job->order.source.name));
     }
     queued_bytes_ += bytes;
     jobs_[job->identity] = job;
@@ -91,8 +119,10 @@ bool Service::worth_doing(const std::string& identity) const {
 }
 
 Service::Answer Service::wait(std::string_view image, std::chrono::milliseconds patience) {
-    if (!may_be_known(image)) return {};
-    const std::string identity = identity_of(image);
+    return may_be_known(image) ? wait_for(identity_of(image), patience) : Answer{};
+}
+
+Service::Answer Service::wait_for(const std::string& identity, std::chrono::milliseconds patience) {
     {
         std::unique_lock lock(mutex_);
         if (auto known = jobs_.find(identity); known != jobs_.end()) {
@@ -132,9 +162,9 @@ void Service::run() {
         bool from_cache = false;
         Result result = result_of(*job, from_cache);
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-        report(job->source, result, from_cache, took);   // before anybody loads it
+        report(*job, result, from_cache, took);   // before anybody loads it
         lock.lock();
-        queued_bytes_ -= job->source.text.size() + job->image.size();
+        queued_bytes_ -= job->order.source.text.size() + job->image.size();
         finish(job, std::move(result));
         done_.notify_all();
     }
@@ -152,10 +182,11 @@ Result Service::result_of(const Job& job, bool& from_cache) {
     if (std::optional<std::string> bytes = cache_.load(key)) {
         if (std::optional<Result> kept = decode_result(*bytes)) return from_cache = true, *kept;
     }
-    Result result = compiler_.compile({job.source, form_of(job.image), ""});
+    Result result = compiler_.compile(job.order);
     if (!result.image.empty()) {
         // An image that lacks anything is never loaded in place of the program's own.
-        result.reason = missing_from(content(job.image), content(result.image));
+        result.reason = missing_from(job.image, result.image);
+        if (result.reason.empty()) result.reason = missing_variables(job.variables, result.image);
         if (!result.reason.empty()) result.image.clear();
     }
     if (result.lasting) {
@@ -166,12 +197,11 @@ Result Service::result_of(const Job& job, bool& from_cache) {
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    Order order{job.source, form_of(job.image), ""};
-    return digest({"result", kFormVersion, nvrtc, job.identity, encode(order)});
+    return digest({"result", kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {
-    job->source = {};
+    job->order = {};
     job->image = {};
     job->result = std::make_shared<const Result>(std::move(result));
     finished_.push_back(job);
@@ -185,14 +215,15 @@ void Service::finish(const JobPointer& job, Result result) {
     }
 }
 
-void Service::report(const Source& source, const Result& result, bool from_cache, std::chrono::milliseconds took) {
+void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
     size_t managed = 0;
     std::string refused;
     for (const Kernel& kernel : result.kernels) {
         if (!kernel.managed.empty()) ++managed;
         else if (refused.empty()) refused = fmt::format(" ({}: {})", kernel.name, kernel.reason);
     }
-    std::string line = fmt::format("source captured: {}, {} bytes: {} kernels managed, {} refused{}", source.name,
+    const Source& source = job.order.source;
+    std::string line = fmt::format("source {}: {}, {} bytes: {} kernels managed, {} refused{}", job.origin, source.name,
                                    source.text.size(), result.image.empty() ? 0 : managed,
                                    result.kernels.size() - managed, refused);
     if (!result.reason.empty()) line += "; " + result.reason;

@@ -1,8 +1,9 @@
-// Compiles in the background what programs gave to NVRTC, so that the managed form of an image is there when
-// the image is loaded.
+// Compiles in the background what programs gave to NVRTC, and what `smt index` found of nvcc's images, so that the
+// managed form of an image is there when the image is loaded.
 //
 //   submit(source, image)   a program took `image` out of a compile of `source`: compiled now, by a thread of
 //                           the service and its worker, or found in the cache
+//   request(image, ...)     a program loads `image`, which nvcc made: compiled now, if the index has its source
 //   wait(image, ...)        a program loads `image`: what came of it
 //
 // An image is known by a hash of its bytes. The cache's key has that hash too, beside the source, the options
@@ -26,10 +27,17 @@
 
 #include "runtime/jit/cache.h"
 #include "runtime/jit/compiler.h"
+#include "runtime/jit/index.h"
 #include "runtime/jit/settings.h"
 #include "runtime/jit/source.h"
 
 namespace smt::runtime::jit {
+
+// What an image is loaded into.
+struct Target {
+    int architecture = 0;     // 90 for compute capability 9.0
+    bool text_only = false;   // it takes PTX, no machine code
+};
 
 class Service {
 public:
@@ -44,6 +52,9 @@ public:
     // An image that was submitted already is not compiled again, unless the worker failed.
     void submit(Source source, std::string image);
 
+    // What to wait for; empty: it is no image of nvcc's, or its source is not in the index.
+    std::string request(std::string_view image, const Target& target);
+
     enum class State { kUnknown, kPending, kDone };
     struct Answer {
         State state = State::kUnknown;
@@ -51,6 +62,7 @@ public:
     };
     // Waits while the image's compile is under way, `patience` at most.
     Answer wait(std::string_view image, std::chrono::milliseconds patience);
+    Answer wait_for(const std::string& identity, std::chrono::milliseconds patience);   // identity_of(), or request()'s
 
     const Settings& settings() const { return settings_; }
     static bool may_be_known(std::string_view image);   // cheap; false: it is nothing that NVRTC makes
@@ -58,23 +70,27 @@ public:
 private:
     struct Job {
         std::string identity;
-        Source source;          // until it is done
-        std::string image;      // the program's own, until it is done
+        const char* origin = "captured";       // or indexed
+        Order order;                           // until it is done
+        std::string image;                     // the program's own, until it is done
+        std::vector<std::string> variables;    // that the managed image must have, whatever the image shows
         ResultPointer result;   // null: not done
     };
     using JobPointer = std::shared_ptr<Job>;
 
+    void enqueue(JobPointer job);
     bool worth_doing(const std::string& identity) const;
     void run();
     Result result_of(const Job& job, bool& from_cache);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
     ResultPointer from_index(const std::string& identity);
     void finish(const JobPointer& job, Result result);   // with mutex_ held
-    void report(const Source& source, const Result& result, bool from_cache, std::chrono::milliseconds took);
+    void report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took);
 
     const Settings settings_;
     const Say say_;
     Cache cache_;
+    SourceIndex index_;
     Compiler compiler_;   // the thread's
 
     std::mutex mutex_;   // the rest

@@ -18,6 +18,17 @@ struct Source {
     std::vector<std::string> name_expressions;
 };
 
+// What `smt index` knows of an image that nvcc made: the device's part of the source, for each architecture
+// that it was compiled for.
+struct Indexed {
+    struct Variant {
+        Source source;
+        std::vector<std::string> codes;   // of the image's entries that were made so: "sm_90", "compute_90"
+    };
+    std::vector<Variant> variants;
+    std::vector<std::string> variables;   // that the program's host side asks for by name
+};
+
 // What kind of image is wanted: the kind that the program itself took.
 enum class Form : uint32_t { kPtx = 1, kCubin = 2 };
 

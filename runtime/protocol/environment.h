@@ -113,7 +113,7 @@ inline constexpr long kCompileWaitMax = 600;
 // with, in /usr/local/cuda, or as the loader finds it. Worker.
 inline constexpr const char* kNvrtc = "SMT_NVRTC";
 
-// Where what the worker made is kept. Path. Default: $XDG_CACHE_HOME/smt, else $HOME/.cache/smt. Server, tools.
+// Where what the worker made is kept, and in its folder `index` what smt index found. Path. Default: $XDG_CACHE_HOME/smt, else $HOME/.cache/smt. Server, tools.
 inline constexpr const char* kCacheDir = "SMT_CACHE_DIR";
 
 // How much of it. Bytes, with an optional K, M, G or T; 0: nothing. Default: 1G. Server.

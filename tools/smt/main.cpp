@@ -11,7 +11,8 @@ namespace {
 
 const Command* const kCommands[] = {&run_command,      &server_command, &log_command,
                                     &coverage_command, &doctor_command, &bench_command,
-                                    &rewrite_command,  &cache_command,  &inspect_command};
+                                    &rewrite_command,  &index_command,  &cache_command,
+                                    &inspect_command};
 
 constexpr int kMisuseExit = 2;
 

@@ -1,4 +1,4 @@
-// The managed form of an image that a program loads, where its source was captured (runtime/jit/).
+// The managed form of an image that a program loads, where its source was captured or indexed (runtime/jit/).
 #pragma once
 
 #include <cstdint>
