@@ -1,0 +1,32 @@
+// Turns the kernels of a PTX module into persistent form (rewriter/device/smt_worker.h).
+//
+// In: a module's text. Out: the text with every kernel twice (its own form as it was, and the managed form,
+// smt_ or smt_single_ before its name, with smt::Launch as its last parameter), and a line for each kernel:
+// managed, or refused with a reason. The module is transformed as a whole, so its variables live once.
+//
+// A pure function of the text, which is not trusted: nothing in it crashes or hangs it. Any thread. Runs in
+// the compile worker and in tools, never in the server.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace smt::ptx::persistent {
+
+struct Kernel {
+    std::string name;
+    std::string managed;  // name of the managed form; empty: refused
+    std::string reason;   // why it was refused
+    std::string once;     // why a worker runs one block only (kSingle); empty: many
+};
+
+struct Output {
+    std::string text;             // empty: no kernel is managed
+    std::vector<Kernel> kernels;  // in the module's order
+    std::string reason;           // why there is no text
+};
+
+Output persist(std::string_view text);
+
+}  // namespace smt::ptx::persistent
