@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/jit/digest.h"
 #include "runtime/jit/exports.h"
@@ -35,7 +36,12 @@ std::string_view content(std::string_view image) {
 }
 
 std::string identity_of(std::string_view image) { return digest({"image", content(image)}); }
+std::string ptx_identity(std::string_view text) { return digest({"ptx", text}); }
 std::string index_key(const std::string& identity) { return digest({"index", kFormVersion, identity}); }
+
+std::string title(const Order& order) {
+    return order.language == Language::kPtx ? "PTX of an image" : "source captured: " + order.source.name;
+}
 
 uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
 
@@ -68,14 +74,26 @@ void Service::submit(Source source, std::string image) {
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
     job->identity = identity_of(image);
-    job->source = std::move(source);
+    job->order = {std::move(source), form_of(image), "", Language::kCuda};
     job->image = std::move(image);
-    const uint64_t bytes = job->source.text.size() + job->image.size();
+    enqueue(std::move(job));
+}
+
+void Service::submit_ptx(std::string text) {
+    auto job = std::make_shared<Job>();
+    job->identity = ptx_identity(text);
+    job->order.source.text = std::move(text);
+    job->order.language = Language::kPtx;
+    enqueue(std::move(job));
+}
+
+void Service::enqueue(JobPointer job) {
+    const uint64_t bytes = job->order.source.text.size() + job->image.size();
     std::unique_lock lock(mutex_);
     if (leaving_ || !worth_doing(job->identity)) return;
     if (queued_bytes_ + bytes > kMostQueuedBytes) {
         lock.unlock();
-        return say_(fmt::format("source captured: {}: not compiled, too many sources wait", job->source.name));
+        return say_(fmt::format("{}: not compiled, too many sources wait", title(job->order)));
     }
     queued_bytes_ += bytes;
     jobs_[job->identity] = job;
@@ -92,7 +110,14 @@ bool Service::worth_doing(const std::string& identity) const {
 
 Service::Answer Service::wait(std::string_view image, std::chrono::milliseconds patience) {
     if (!may_be_known(image)) return {};
-    const std::string identity = identity_of(image);
+    return wait_for(identity_of(image), patience);
+}
+
+Service::Answer Service::wait_ptx(std::string_view text, std::chrono::milliseconds patience) {
+    return wait_for(ptx_identity(text), patience);
+}
+
+Service::Answer Service::wait_for(const std::string& identity, std::chrono::milliseconds patience) {
     {
         std::unique_lock lock(mutex_);
         if (auto known = jobs_.find(identity); known != jobs_.end()) {
@@ -132,9 +157,9 @@ void Service::run() {
         bool from_cache = false;
         Result result = result_of(*job, from_cache);
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-        report(job->source, result, from_cache, took);   // before anybody loads it
+        report(job->order, result, from_cache, took);   // before anybody loads it
         lock.lock();
-        queued_bytes_ -= job->source.text.size() + job->image.size();
+        queued_bytes_ -= job->order.source.text.size() + job->image.size();
         finish(job, std::move(result));
         done_.notify_all();
     }
@@ -143,7 +168,8 @@ void Service::run() {
 // The thread's: may take long.
 Result Service::result_of(const Job& job, bool& from_cache) {
     std::string problem;
-    const std::string nvrtc = compiler_.nvrtc(problem);
+    const bool compiles = job.order.language == Language::kCuda;   // PTX needs no NVRTC
+    const std::string nvrtc = compiles ? compiler_.nvrtc(problem) : "";
     if (!problem.empty()) {
         Result result;
         return result.reason = problem, result;
@@ -152,8 +178,9 @@ Result Service::result_of(const Job& job, bool& from_cache) {
     if (std::optional<std::string> bytes = cache_.load(key)) {
         if (std::optional<Result> kept = decode_result(*bytes)) return from_cache = true, *kept;
     }
-    Result result = compiler_.compile({job.source, form_of(job.image), ""});
-    if (!result.image.empty()) {
+    Result result = compiler_.compile(job.order);
+    result.language = job.order.language;
+    if (!result.image.empty() && compiles) {
         // An image that lacks anything is never loaded in place of the program's own.
         result.reason = missing_from(content(job.image), content(result.image));
         if (!result.reason.empty()) result.image.clear();
@@ -166,12 +193,11 @@ Result Service::result_of(const Job& job, bool& from_cache) {
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    Order order{job.source, form_of(job.image), ""};
-    return digest({"result", kFormVersion, nvrtc, job.identity, encode(order)});
+    return digest({"result", kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {
-    job->source = {};
+    job->order = {};
     job->image = {};
     job->result = std::make_shared<const Result>(std::move(result));
     finished_.push_back(job);
@@ -185,16 +211,18 @@ void Service::finish(const JobPointer& job, Result result) {
     }
 }
 
-void Service::report(const Source& source, const Result& result, bool from_cache, std::chrono::milliseconds took) {
+void Service::report(const Order& order, const Result& result, bool from_cache, std::chrono::milliseconds took) {
     size_t managed = 0;
-    std::string refused;
+    std::map<std::string, std::pair<size_t, std::string>> refused;   // by reason: how many, and one of them
     for (const Kernel& kernel : result.kernels) {
         if (!kernel.managed.empty()) ++managed;
-        else if (refused.empty()) refused = fmt::format(" ({}: {})", kernel.name, kernel.reason);
+        else if (auto& [count, name] = refused[kernel.reason]; ++count == 1) name = kernel.name;
     }
-    std::string line = fmt::format("source captured: {}, {} bytes: {} kernels managed, {} refused{}", source.name,
-                                   source.text.size(), result.image.empty() ? 0 : managed,
-                                   result.kernels.size() - managed, refused);
+    std::string line = fmt::format("{}, {} bytes: {} kernels managed{}, {} refused", title(order), order.source.text.size(),
+                                   result.image.empty() ? 0 : managed, order.language == Language::kPtx ? " by PTX" : "",
+                                   result.kernels.size() - managed);
+    for (const auto& [reason, some] : refused)
+        line += fmt::format(" ({}{}: {})", some.second, some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
     if (!result.reason.empty()) line += "; " + result.reason;
     say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
 }

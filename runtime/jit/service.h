@@ -5,6 +5,10 @@
 //                           the service and its worker, or found in the cache
 //   wait(image, ...)        a program loads `image`: what came of it
 //
+//   submit_ptx(text)        a program loads an image whose source is not known, and this is its PTX: put into
+//                           persistent form in the same way
+//   wait_ptx(text, ...)     what came of it
+//
 // An image is known by a hash of its bytes. The cache's key has that hash too, beside the source, the options
 // and the versions of rewriter and NVRTC: so the headers that the source includes from files need not be
 // known, for what they change they change in the image. A second, small file leads from the image to the key:
@@ -52,25 +56,31 @@ public:
     // Waits while the image's compile is under way, `patience` at most.
     Answer wait(std::string_view image, std::chrono::milliseconds patience);
 
+    // Of one text the work is done once; ptx.h says which text of an image.
+    void submit_ptx(std::string text);
+    Answer wait_ptx(std::string_view text, std::chrono::milliseconds patience);
+
     const Settings& settings() const { return settings_; }
     static bool may_be_known(std::string_view image);   // cheap; false: it is nothing that NVRTC makes
 
 private:
     struct Job {
         std::string identity;
-        Source source;          // until it is done
-        std::string image;      // the program's own, until it is done
+        Order order;            // until it is done
+        std::string image;      // the program's own, until it is done; of PTX: empty
         ResultPointer result;   // null: not done
     };
     using JobPointer = std::shared_ptr<Job>;
 
     bool worth_doing(const std::string& identity) const;
+    void enqueue(JobPointer job);
+    Answer wait_for(const std::string& identity, std::chrono::milliseconds patience);
     void run();
     Result result_of(const Job& job, bool& from_cache);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
     ResultPointer from_index(const std::string& identity);
     void finish(const JobPointer& job, Result result);   // with mutex_ held
-    void report(const Source& source, const Result& result, bool from_cache, std::chrono::milliseconds took);
+    void report(const Order& order, const Result& result, bool from_cache, std::chrono::milliseconds took);
 
     const Settings settings_;
     const Say say_;

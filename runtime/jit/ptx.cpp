@@ -1,0 +1,43 @@
+#include "runtime/jit/ptx.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "runtime/image/image.h"
+
+namespace smt::runtime::jit {
+
+namespace {
+
+PtxChoice none(std::string reason) { return {"", std::move(reason)}; }
+
+std::string without_ptx(const std::vector<image::Entry>& entries, int architecture) {
+    const bool any = std::any_of(entries.begin(), entries.end(),
+                                 [](const image::Entry& entry) { return entry.kind == image::Kind::kPtx; });
+    if (!any) return "it holds machine code only";
+    return fmt::format("none of its PTX is for sm_{} or an earlier architecture", architecture);
+}
+
+}  // namespace
+
+PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_bytes) {
+    auto read = image::read(bytes);
+    if (auto* problem = std::get_if<image::Problem>(&read)) return none("it cannot be read: " + problem->text);
+    const auto& entries = std::get<std::vector<image::Entry>>(read);
+    const image::Entry* ptx = image::best_ptx(entries, architecture);
+    if (!ptx) return none(without_ptx(entries, architecture));
+    // The driver takes machine code where there is some. Older PTX may be other code (__CUDA_ARCH__).
+    const image::Entry* cubin = image::best_cubin(entries, architecture);
+    if (cubin && cubin->architecture > ptx->architecture)
+        return none(fmt::format("its PTX is for sm_{}, its machine code for sm_{}", ptx->architecture, cubin->architecture));
+    if (ptx->bytes > most_bytes)
+        return none(fmt::format("its PTX has {} bytes, more than SMT_PTX_SIZE ({})", ptx->bytes, most_bytes));
+    auto text = image::expand(*ptx);
+    if (auto* problem = std::get_if<image::Problem>(&text)) return none("its PTX cannot be unpacked: " + problem->text);
+    return {std::move(std::get<std::string>(text)), ""};
+}
+
+}  // namespace smt::runtime::jit
