@@ -127,6 +127,8 @@ std::string encode(const Order& order) {
     to.scalar(order.form);
     to.string(order.architecture);
     to.scalar(order.language);
+    to.scalar<uint64_t>(order.registers.size());
+    for (const auto& [kernel, registers] : order.registers) to.string(kernel), to.scalar(registers);
     pack(to, order.source);
     return to.take();
 }
@@ -164,6 +166,12 @@ std::optional<Order> decode_order(std::string_view bytes) {
     if (order.form != Form::kPtx && order.form != Form::kCubin) return std::nullopt;
     order.architecture = read_string(reader);
     if (!read_language(reader, order.language)) return std::nullopt;
+    const uint64_t count = reader.scalar<uint64_t>();
+    if (count > kMostItems) return std::nullopt;
+    for (uint64_t i = 0; i < count && reader.good(); ++i) {
+        const std::string kernel = read_string(reader);
+        order.registers[kernel] = reader.scalar<uint32_t>();
+    }
     order.source = read_source(reader);
     return if_whole(reader, std::move(order));
 }

@@ -7,12 +7,28 @@
 #include <vector>
 
 #include "runtime/image/image.h"
+#include "runtime/image/kernel_facts.h"
 
 namespace smt::runtime::jit {
 
 namespace {
 
-PtxChoice none(std::string reason) { return {"", std::move(reason)}; }
+PtxChoice none(std::string reason) { return {"", {}, std::move(reason)}; }
+
+constexpr size_t kMostKernels = 1u << 14;
+
+// What cannot be read is not known.
+std::map<std::string, uint32_t> registers_of(const image::Entry* cubin) {
+    std::map<std::string, uint32_t> registers;
+    if (!cubin) return registers;
+    auto bytes = image::expand(*cubin);
+    if (!std::holds_alternative<std::string>(bytes)) return registers;
+    auto facts = image::kernel_facts(std::get<std::string>(bytes));
+    if (!std::holds_alternative<std::vector<image::KernelFacts>>(facts)) return registers;
+    for (const image::KernelFacts& fact : std::get<std::vector<image::KernelFacts>>(facts))
+        if (fact.kernel && registers.size() < kMostKernels) registers[fact.name] = fact.registers;
+    return registers;
+}
 
 std::string without_ptx(const std::vector<image::Entry>& entries, int architecture) {
     const bool any = std::any_of(entries.begin(), entries.end(),
@@ -37,7 +53,7 @@ PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_byt
         return none(fmt::format("its PTX has {} bytes, more than SMT_PTX_SIZE ({})", ptx->bytes, most_bytes));
     auto text = image::expand(*ptx);
     if (auto* problem = std::get_if<image::Problem>(&text)) return none("its PTX cannot be unpacked: " + problem->text);
-    return {std::move(std::get<std::string>(text)), ""};
+    return {std::move(std::get<std::string>(text)), registers_of(cubin), ""};
 }
 
 }  // namespace smt::runtime::jit

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@ namespace smt::runtime::jit {
 
 struct PtxChoice {
     std::string text;
+    std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, where the image has machine code, too
     std::string reason;   // why there is none, in words; empty: there is a text
 };
 

@@ -36,7 +36,6 @@ std::string_view content(std::string_view image) {
 }
 
 std::string identity_of(std::string_view image) { return digest({"image", content(image)}); }
-std::string ptx_identity(std::string_view text) { return digest({"ptx", text}); }
 std::string index_key(const std::string& identity) { return digest({"index", kFormVersion, identity}); }
 
 std::string title(const Order& order) {
@@ -74,17 +73,19 @@ void Service::submit(Source source, std::string image) {
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
     job->identity = identity_of(image);
-    job->order = {std::move(source), form_of(image), "", Language::kCuda};
+    job->order = {std::move(source), form_of(image), "", Language::kCuda, {}};
     job->image = std::move(image);
     enqueue(std::move(job));
 }
 
-void Service::submit_ptx(std::string text) {
+std::string Service::submit_ptx(PtxChoice choice) {
     auto job = std::make_shared<Job>();
-    job->identity = ptx_identity(text);
-    job->order.source.text = std::move(text);
+    job->order.source.text = std::move(choice.text);
+    job->order.registers = std::move(choice.registers);
     job->order.language = Language::kPtx;
+    std::string identity = job->identity = digest({"ptx", encode(job->order)});
     enqueue(std::move(job));
+    return identity;
 }
 
 void Service::enqueue(JobPointer job) {
@@ -113,8 +114,8 @@ Service::Answer Service::wait(std::string_view image, std::chrono::milliseconds 
     return wait_for(identity_of(image), patience);
 }
 
-Service::Answer Service::wait_ptx(std::string_view text, std::chrono::milliseconds patience) {
-    return wait_for(ptx_identity(text), patience);
+Service::Answer Service::wait_ptx(const std::string& identity, std::chrono::milliseconds patience) {
+    return wait_for(identity, patience);
 }
 
 Service::Answer Service::wait_for(const std::string& identity, std::chrono::milliseconds patience) {

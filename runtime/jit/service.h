@@ -5,9 +5,9 @@
 //                           the service and its worker, or found in the cache
 //   wait(image, ...)        a program loads `image`: what came of it
 //
-//   submit_ptx(text)        a program loads an image whose source is not known, and this is its PTX: put into
+//   submit_ptx(choice)      a program loads an image whose source is not known, and this is its PTX: put into
 //                           persistent form in the same way
-//   wait_ptx(text, ...)     what came of it
+//   wait_ptx(...)           what came of it
 //
 // An image is known by a hash of its bytes. The cache's key has that hash too, beside the source, the options
 // and the versions of rewriter and NVRTC: so the headers that the source includes from files need not be
@@ -30,6 +30,7 @@
 
 #include "runtime/jit/cache.h"
 #include "runtime/jit/compiler.h"
+#include "runtime/jit/ptx.h"
 #include "runtime/jit/settings.h"
 #include "runtime/jit/source.h"
 
@@ -56,9 +57,9 @@ public:
     // Waits while the image's compile is under way, `patience` at most.
     Answer wait(std::string_view image, std::chrono::milliseconds patience);
 
-    // Of one text the work is done once; ptx.h says which text of an image.
-    void submit_ptx(std::string text);
-    Answer wait_ptx(std::string_view text, std::chrono::milliseconds patience);
+    // Of one text the work is done once. Returns what wait_ptx() wants.
+    std::string submit_ptx(PtxChoice choice);
+    Answer wait_ptx(const std::string& identity, std::chrono::milliseconds patience);
 
     const Settings& settings() const { return settings_; }
     static bool may_be_known(std::string_view image);   // cheap; false: it is nothing that NVRTC makes

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ struct Order {
     Form form = Form::kPtx;
     std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says
     Language language = Language::kCuda;
+    std::map<std::string, uint32_t> registers = {};   // of PTX: of a thread of a kernel, in the program's machine code
 };
 
 struct Kernel {

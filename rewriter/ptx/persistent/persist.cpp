@@ -54,9 +54,12 @@ Function declaration_of(const Function& function) {
     return declaration;
 }
 
+// Registers of a thread are handed out in eights. With so few all threads that an SM can have fit.
+constexpr uint32_t kGranularity = 8, kFewest = 32;
+
 class Persist {
 public:
-    explicit Persist(Module& module) : module_(module), facts_(module) {}
+    Persist(Module& module, const Registers& registers) : module_(module), registers_(registers), facts_(module) {}
 
     void run(Output& output) {
         for (const Declaration& declaration : module_.declarations) {
@@ -67,6 +70,7 @@ public:
             if (verdict.refusal.empty()) {
                 kernel.managed = managed_name(function->name, verdict);
                 entries_.emplace_back(compose(*function, verdict, facts_));
+                limit_registers(entries_.back(), function->name);
                 copied_.insert(verdict.copied.begin(), verdict.copied.end());
                 matrices_ |= has_matrices(*function);
             }
@@ -99,7 +103,20 @@ private:
         all.insert(place, std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
     }
 
+    // A kernel that says itself how many of its blocks are to fit, or how many registers it may have, is held to that.
+    void limit_registers(Function& managed, const std::string& name) const {
+        auto own = registers_.find(name);
+        if (own == registers_.end() || own->second == 0 || managed.find(Directive::Kind::kMaxnreg) ||
+            managed.find(Directive::Kind::kMinnctapersm))
+            return;
+        Directive limit;
+        limit.kind = Directive::Kind::kMaxnreg;
+        limit.values = {std::max((own->second + kGranularity - 1) / kGranularity * kGranularity, kFewest)};
+        managed.directives.push_back(std::move(limit));
+    }
+
     Module& module_;
+    const Registers& registers_;
     const ModuleFacts facts_;
     std::vector<Function> entries_;
     std::set<std::string> copied_;
@@ -108,7 +125,7 @@ private:
 
 }  // namespace
 
-Output persist(std::string_view text) {
+Output persist(std::string_view text, const Registers& registers) {
     Output output;
     output.reason = forms().problem;
     if (!output.reason.empty()) return output;
@@ -121,7 +138,7 @@ Output persist(std::string_view text) {
     output.reason = refuse_module(module);
     if (output.reason.empty() && takes_our_names(text))
         output.reason = "it has names that begin as ours do (smt_)";
-    if (output.reason.empty()) Persist(module).run(output);
+    if (output.reason.empty()) Persist(module, registers).run(output);
     return output;
 }
 

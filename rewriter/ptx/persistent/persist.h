@@ -8,6 +8,8 @@
 // the compile worker and in tools, never in the server.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,11 @@ struct Output {
     std::string reason;           // why there is no text
 };
 
-Output persist(std::string_view text);
+// What is known of kernels besides their text, by name: how many registers a thread of the program's own form
+// has on the device, from its machine code. With the loop around it a kernel may be given more, and fewer of
+// its blocks would fit an SM; so its managed form is held to what the hardware hands out for that many.
+using Registers = std::map<std::string, uint32_t>;
+
+Output persist(std::string_view text, const Registers& registers = {});
 
 }  // namespace smt::ptx::persistent

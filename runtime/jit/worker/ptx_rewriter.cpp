@@ -8,8 +8,8 @@ namespace smt::runtime::jit {
 
 #ifdef SMT_HAVE_PTX_REWRITER
 
-Result rewrite_ptx(const std::string& text) {
-    ptx::persistent::Output output = ptx::persistent::persist(text);
+Result rewrite_ptx(const Order& order) {
+    ptx::persistent::Output output = ptx::persistent::persist(order.source.text, order.registers);
     Result result;
     result.image = std::move(output.text);
     result.reason = std::move(output.reason);
@@ -22,7 +22,7 @@ Result rewrite_ptx(const std::string& text) {
 
 #else
 
-Result rewrite_ptx(const std::string&) {
+Result rewrite_ptx(const Order&) {
     Result result;
     result.language = Language::kPtx;
     result.reason = "this build of smt has no PTX rewriter: there was no nvcc";

@@ -8,6 +8,6 @@
 namespace smt::runtime::jit {
 
 // The module with managed forms, or a reason why there are none. In a build without nvcc that is the reason.
-Result rewrite_ptx(const std::string& text);
+Result rewrite_ptx(const Order& order);
 
 }  // namespace smt::runtime::jit

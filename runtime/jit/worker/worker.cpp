@@ -92,7 +92,7 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
 }  // namespace
 
 Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
-    if (given.language == Language::kPtx) return rewrite_ptx(given.source.text);
+    if (given.language == Language::kPtx) return rewrite_ptx(given);
     const Order order = with_architecture(given);
     rewriter::source::Output output = rewrite(input_of(order));
     Result result;

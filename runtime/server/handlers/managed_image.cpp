@@ -63,8 +63,8 @@ jit::ResultPointer from_ptx(Call& call, Service& compiler, std::string_view imag
         call.session.note("an image is loaded as the program made it: " + choice.reason);
         return nullptr;
     }
-    compiler.submit_ptx(choice.text);
-    return take(call, compiler, wait(call, compiler, [&](auto patience) { return compiler.wait_ptx(choice.text, patience); }));
+    const std::string identity = compiler.submit_ptx(std::move(choice));
+    return take(call, compiler, wait(call, compiler, [&](auto patience) { return compiler.wait_ptx(identity, patience); }));
 }
 
 }  // namespace
