@@ -94,6 +94,10 @@ Forms read() {
 
 }  // namespace
 
+const char* name_of(FormKind kind) {
+    return kNames[static_cast<size_t>(kind)] + std::char_traits<char>::length("smt_form_");
+}
+
 const Forms& forms() {
     static const Forms all = read();
     return all;

@@ -17,6 +17,8 @@ namespace smt::ptx::persistent {
 
 enum class FormKind { kWorker, kFree, kShared, kSingle, kSingleShared };
 
+const char* name_of(FormKind kind);  // "worker"
+
 struct Form {
     Function entry;
     size_t place = 0;  // among its statements: the scope for the body, without the pragma

@@ -59,16 +59,18 @@ constexpr uint32_t kGranularity = 8, kFewest = 32;
 
 class Persist {
 public:
-    Persist(Module& module, const Registers& registers) : module_(module), registers_(registers), facts_(module) {}
+    Persist(Module& module, const Registers& registers)
+        : module_(module), registers_(registers), facts_(module) {}
 
     void run(Output& output) {
         for (const Declaration& declaration : module_.declarations) {
             auto* function = std::get_if<Function>(&declaration);
             if (!function || !function->kernel || !function->body) continue;
             const Verdict verdict = judge(*function, module_, facts_);
-            Kernel kernel{function->name, "", verdict.refusal, verdict.once};
+            Kernel kernel{function->name, "", verdict.refusal, verdict.once, ""};
             if (verdict.refusal.empty()) {
                 kernel.managed = managed_name(function->name, verdict);
+                kernel.form = name_of(verdict.form);
                 entries_.emplace_back(compose(*function, verdict, facts_));
                 limit_registers(entries_.back(), function->name);
                 copied_.insert(verdict.copied.begin(), verdict.copied.end());
@@ -103,7 +105,8 @@ private:
         all.insert(place, std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
     }
 
-    // A kernel that says itself how many of its blocks are to fit, or how many registers it may have, is held to that.
+    // A kernel that says itself how many of its blocks are to fit, or how many registers it may have, is held
+    // to that.
     void limit_registers(Function& managed, const std::string& name) const {
         auto own = registers_.find(name);
         if (own == registers_.end() || own->second == 0 || managed.find(Directive::Kind::kMaxnreg) ||

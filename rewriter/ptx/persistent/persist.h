@@ -21,6 +21,7 @@ struct Kernel {
     std::string managed;  // name of the managed form; empty: refused
     std::string reason;   // why it was refused
     std::string once;     // why a worker runs one block only (kSingle); empty: many
+    std::string form;     // of the loop: worker, free, shared, single, single_shared (forms.cu)
 };
 
 struct Output {

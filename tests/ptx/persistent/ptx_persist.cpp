@@ -50,8 +50,9 @@ void show(const Module& module, const persistent::Output& output) {
 int persist(const char* path, bool shows) {
     const persistent::Output output = persistent::persist(read_text(path));
     for (const persistent::Kernel& kernel : output.kernels) {
-        fmt::print("// {}: {}{}\n", kernel.name,
+        fmt::print("// {}: {}{}{}\n", kernel.name,
                    kernel.managed.empty() ? "refused: " + kernel.reason : kernel.managed,
+                   kernel.form.empty() ? "" : " (" + kernel.form + ")",
                    kernel.once.empty() ? "" : ", one block a worker: " + kernel.once);
     }
     if (!output.reason.empty()) fmt::print("// left as it was: {}\n", output.reason);
