@@ -107,12 +107,12 @@ def by_ptx(place):
     assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_PTX="1") == "right\n"
     notes = place.notes()
     assert not matching(notes, "captured"), notes
-    assert len(matching(notes, r"^PTX of an image, \d+ bytes: 1 kernels managed by PTX, 0 refused")) == 1, notes
-    assert len(matching(notes, r"loaded in managed form, managed by PTX \(1 kernels\)")) == 1, notes
+    assert len(matching(notes, r"^PTX of an image, \d+ bytes: 2 kernels managed by PTX, 0 refused")) == 1, notes
+    assert len(matching(notes, r"loaded in managed form, managed by PTX \(2 kernels\)")) == 1, notes
     place.stop()
     assert place.run("run", "//toy refused scale it is shy", SMT_PTX="1") == "right\n"
     notes = place.notes()
-    assert matching(notes, "scale: it is shy") and matching(notes, "managed by PTX \\(1 kernels\\)"), notes
+    assert matching(notes, "scale: it is shy") and matching(notes, "managed by PTX \\(2 kernels\\)"), notes
     place.stop()
     assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_PTX="1", SMT_PTX_SIZE="100") == "right\n"
     notes = place.notes()
