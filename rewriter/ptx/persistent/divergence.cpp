@@ -39,7 +39,7 @@ bool is_same_for_all(Special special) {
 class Divergence {
 public:
     Divergence(const Function& function, const Graph& graph)
-        : graph_(graph), apart_(graph.blocks.size(), false) {
+        : graph_(graph), spread_(graph.blocks.size(), false), apart_(graph.blocks.size(), false) {
         if (function.kernel)  // what others are given may differ
             for (const Variable& parameter : function.parameters) parameters_.insert(parameter.name);
         const std::vector<size_t> joins = postdominators(graph);
@@ -48,7 +48,9 @@ public:
             for (size_t block = 0; block < graph.blocks.size(); ++block) {
                 for (const Instruction* instruction : graph.blocks[block].instructions)
                     changed |= spread(*instruction, apart_[block]);
-                if (parts(block)) changed |= spread_from(block, joins[block]);
+                if (spread_[block] || !parts(block)) continue;
+                spread_[block] = true;
+                changed |= spread_from(block, joins[block]);
             }
         }
     }
@@ -149,6 +151,7 @@ private:
     const Graph& graph_;
     std::set<std::string> parameters_;
     std::unordered_set<std::string> registers_;  // that may differ
+    std::vector<bool> spread_;                   // branches whose sides are known to be
     std::vector<bool> apart_;                    // blocks where only some threads may come by
 };
 
