@@ -14,6 +14,11 @@ namespace {
 constexpr const char* kDone = "$smt_done";
 constexpr const char* kDepart = "$smt_depart";
 
+// A name may begin with %, and have none further on.
+std::string prefixed(const char* prefix, const std::string& name) {
+    return name.starts_with('%') ? '%' + (prefix + name.substr(1)) : prefix + name;
+}
+
 Label label(const std::string& name) {
     Label made;
     made.name = name;
@@ -58,7 +63,7 @@ void replace_index(Instruction& instruction) {
 void call_copies(Instruction& instruction, const std::set<std::string>& copied, const ModuleFacts& facts) {
     const std::string name = callee(instruction);
     if (name.empty() || !copied.contains(facts.resolve(name))) return;
-    instruction.operands[1].name = kPrefix + facts.resolve(name);
+    instruction.operands[1].name = copy_name(facts.resolve(name));
 }
 
 // How a thread ends, `number`th copy: what the form has behind its place, with labels of its own.
@@ -224,8 +229,10 @@ void read_shared_index(Scope& scope) {
 }  // namespace
 
 std::string managed_name(const std::string& kernel, const Verdict& verdict) {
-    return (verdict.once.empty() ? kPrefix : kSinglePrefix) + kernel;
+    return prefixed(verdict.once.empty() ? kPrefix : kSinglePrefix, kernel);
 }
+
+std::string copy_name(const std::string& function) { return prefixed(kPrefix, function); }
 
 Function compose(const Function& entry, const Verdict& verdict, const ModuleFacts& facts) {
     const Form& form = forms()[verdict.form];
@@ -258,7 +265,7 @@ Function compose(const Function& entry, const Verdict& verdict, const ModuleFact
 Function copy_function(const Function& function, const std::set<std::string>& copied,
                        const ModuleFacts& facts) {
     Function copy = function;
-    copy.name = kPrefix + function.name;
+    copy.name = copy_name(function.name);
     copy.linkage = Linkage::kInternal;
     read_shared_index(*copy.body);
     each_instruction(*copy.body, [&](Instruction& instruction) { call_copies(instruction, copied, facts); });

@@ -26,6 +26,8 @@ inline constexpr const char* kSinglePrefix = "smt_single_";
 
 std::string managed_name(const std::string& kernel, const Verdict& verdict);
 
+std::string copy_name(const std::string& function);
+
 Function compose(const Function& entry, const Verdict& verdict, const ModuleFacts& facts);
 
 // smt_f: reads the block's index where the loop keeps it, and calls copies in its turn.

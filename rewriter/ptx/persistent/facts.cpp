@@ -76,6 +76,9 @@ bool is_wide(const Instruction& instruction) {
 ModuleFacts::ModuleFacts(const Module& module) {
     for (const Declaration& declaration : module.declarations) {
         if (auto* alias = std::get_if<Alias>(&declaration)) aliases_[alias->name] = alias->target;
+        if (auto* alias = std::get_if<Alias>(&declaration)) names_.insert(alias->name);
+        if (auto* variable = std::get_if<Variable>(&declaration)) names_.insert(variable->name);
+        if (auto* function = std::get_if<Function>(&declaration)) names_.insert(function->name);
     }
     std::set<std::string> named;
     for (const Declaration& declaration : module.declarations) {

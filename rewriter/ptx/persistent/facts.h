@@ -41,6 +41,9 @@ public:
     bool is_wide(const std::string& function) const;                       // it, or anything that it may run
     const std::set<std::string>& addressed() const { return addressed_; }  // what an indirect call may call
     std::string resolve(const std::string& name) const;                    // an alias's target
+    bool has_name(const std::string& name) const {
+        return names_.contains(name);
+    }  // of anything in the module
     uint64_t shared_bytes(const std::vector<const Facts*>& functions) const;
 
 private:
@@ -50,6 +53,7 @@ private:
     std::map<std::string, std::string> aliases_;
     std::set<std::string> addressed_;
     std::map<std::string, const Variable*> shared_;  // of the module
+    std::set<std::string> names_;
 };
 
 // Other threads take part: a barrier, a vote, a shuffle, a matrix. Calls are not looked into.

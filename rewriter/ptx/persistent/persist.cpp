@@ -66,7 +66,8 @@ public:
         for (const Declaration& declaration : module_.declarations) {
             auto* function = std::get_if<Function>(&declaration);
             if (!function || !function->kernel || !function->body) continue;
-            const Verdict verdict = judge(*function, module_, facts_);
+            Verdict verdict = judge(*function, module_, facts_);
+            if (verdict.refusal.empty()) verdict.refusal = refuse_name(*function, verdict);
             Kernel kernel{function->name, "", verdict.refusal, verdict.once, ""};
             if (verdict.refusal.empty()) {
                 kernel.managed = managed_name(function->name, verdict);
@@ -103,6 +104,16 @@ private:
             return std::holds_alternative<Section>(declaration);
         });
         all.insert(place, std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+    }
+
+    // What is added must have names of its own.
+    std::string refuse_name(const Function& entry, const Verdict& verdict) const {
+        std::set<std::string> names{managed_name(entry.name, verdict)};
+        for (const std::string& function : verdict.copied) names.insert(copy_name(function));
+        for (const std::string& name : names)
+            if (facts_.has_name(name))
+                return fmt::format("there is something with the name of its managed form ({})", name);
+        return "";
     }
 
     // A kernel that says itself how many of its blocks are to fit, or how many registers it may have, is held
