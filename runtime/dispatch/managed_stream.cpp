@@ -157,8 +157,9 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
     int fits = 0;
     CUresult status = dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &fits, work.function->function, static_cast<int>(work.threads()), work.shared_bytes);
+    // With the loop's own there is too much shared memory, or the program asks for too much: its own form will tell.
+    if (status == CUDA_ERROR_INVALID_VALUE || (status == CUDA_SUCCESS && fits <= 0)) return CUDA_ERROR_NOT_SUPPORTED;
     if (status != CUDA_SUCCESS) return status;
-    if (fits <= 0) return CUDA_ERROR_NOT_SUPPORTED;
     *ctas = static_cast<uint32_t>(fits);
     work.function->set_fitting(work.threads(), work.shared_bytes, *ctas);
     return CUDA_SUCCESS;

@@ -57,6 +57,11 @@ std::optional<T> if_whole(const Reader& reader, T value) {
     return value;
 }
 
+bool read_language(Reader& reader, Language& language) {
+    language = reader.scalar<Language>();
+    return language == Language::kCuda || language == Language::kPtx;
+}
+
 bool send_all(int descriptor, const void* data, size_t bytes) {
     const char* at = static_cast<const char*>(data);
     while (bytes) {
@@ -121,6 +126,9 @@ std::string encode(const Order& order) {
     Packer to;
     to.scalar(order.form);
     to.string(order.architecture);
+    to.scalar(order.language);
+    to.scalar<uint64_t>(order.registers.size());
+    for (const auto& [kernel, registers] : order.registers) to.string(kernel), to.scalar(registers);
     pack(to, order.source);
     return to.take();
 }
@@ -138,6 +146,7 @@ std::string encode(const Result& result) {
     }
     to.string(result.reason);
     to.string(result.log);
+    to.scalar(result.language);
     to.scalar<uint32_t>(result.lasting);
     return to.take();
 }
@@ -156,6 +165,13 @@ std::optional<Order> decode_order(std::string_view bytes) {
     order.form = reader.scalar<Form>();
     if (order.form != Form::kPtx && order.form != Form::kCubin) return std::nullopt;
     order.architecture = read_string(reader);
+    if (!read_language(reader, order.language)) return std::nullopt;
+    const uint64_t count = reader.scalar<uint64_t>();
+    if (count > kMostItems) return std::nullopt;
+    for (uint64_t i = 0; i < count && reader.good(); ++i) {
+        const std::string kernel = read_string(reader);
+        order.registers[kernel] = reader.scalar<uint32_t>();
+    }
     order.source = read_source(reader);
     return if_whole(reader, std::move(order));
 }
@@ -178,6 +194,7 @@ std::optional<Result> decode_result(std::string_view bytes) {
     }
     result.reason = read_string(reader);
     result.log = read_string(reader);
+    if (!read_language(reader, result.language)) return std::nullopt;
     result.lasting = reader.scalar<uint32_t>() != 0;
     return if_whole(reader, std::move(result));
 }

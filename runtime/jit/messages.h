@@ -1,9 +1,10 @@
 // Bytes between smtd and its compile worker, and in the cache.
 //
 //   worker -> smtd   Head{kReady},  ready  := string nvrtc, string problem
-//   smtd -> worker   Head{kOrder},  order  := u32 form, string architecture, source
+//   smtd -> worker   Head{kOrder},  order  := u32 form, string architecture, u32 language, u64 count,
+//                                             { string kernel, u32 registers }, source
 //   worker -> smtd   Head{kResult}, result := array image, u64 count, { kernel }, string reason, string log,
-//                                             u32 lasting
+//                                             u32 language, u32 lasting
 //   kernel := string name, string symbol, string managed, string reason, u32 single
 //   source := string name, string text, list headers (name, text, name, text ...), list options,
 //             list name_expressions

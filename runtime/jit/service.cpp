@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/image/image.h"
 #include "runtime/jit/digest.h"
@@ -27,6 +28,11 @@ constexpr auto kIdle = 60s;                           // after which the worker 
 Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
 
 std::string index_key(const std::string& identity) { return digest({"index", kFormVersion, identity}); }
+
+// `origin`: where a source is from.
+std::string title(const char* origin, const Order& order) {
+    return order.language == Language::kPtx ? "PTX of an image" : fmt::format("source {}: {}", origin, order.source.name);
+}
 
 uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
 
@@ -70,7 +76,7 @@ void Service::submit(Source source, std::string image) {
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
     job->identity = identity_of(image);
-    job->order = {std::move(source), form_of(image), ""};
+    job->order = {std::move(source), form_of(image), "", Language::kCuda, {}};
     job->image = std::move(image);
     enqueue(std::move(job));
 }
@@ -97,13 +103,23 @@ std::string Service::request(std::string_view image, const Target& target) {
     return "";
 }
 
+std::string Service::submit_ptx(PtxChoice choice) {
+    auto job = std::make_shared<Job>();
+    job->order.source.text = std::move(choice.text);
+    job->order.registers = std::move(choice.registers);
+    job->order.language = Language::kPtx;
+    std::string identity = job->identity = digest({"ptx", encode(job->order)});
+    enqueue(std::move(job));
+    return identity;
+}
+
 void Service::enqueue(JobPointer job) {
     const uint64_t bytes = job->order.source.text.size() + job->image.size();
     std::unique_lock lock(mutex_);
     if (leaving_ || !worth_doing(job->identity)) return;
     if (queued_bytes_ + bytes > kMostQueuedBytes) {
         lock.unlock();
-        return say_(fmt::format("source {}: {}: not compiled, too many sources wait", job->origin, job->order.source.name));
+        return say_(fmt::format("{}: not compiled, too many sources wait", title(job->origin, job->order)));
     }
     queued_bytes_ += bytes;
     jobs_[job->identity] = job;
@@ -173,7 +189,8 @@ void Service::run() {
 // The thread's: may take long.
 Result Service::result_of(const Job& job, bool& from_cache) {
     std::string problem;
-    const std::string nvrtc = compiler_.nvrtc(problem);
+    const bool compiles = job.order.language == Language::kCuda;   // PTX needs no NVRTC
+    const std::string nvrtc = compiles ? compiler_.nvrtc(problem) : "";
     if (!problem.empty()) {
         Result result;
         return result.reason = problem, result;
@@ -183,7 +200,8 @@ Result Service::result_of(const Job& job, bool& from_cache) {
         if (std::optional<Result> kept = decode_result(*bytes)) return from_cache = true, *kept;
     }
     Result result = compiler_.compile(job.order);
-    if (!result.image.empty()) {
+    result.language = job.order.language;
+    if (!result.image.empty() && compiles) {
         // An image that lacks anything is never loaded in place of the program's own.
         result.reason = missing_from(job.image, result.image);
         if (result.reason.empty()) result.reason = missing_variables(job.variables, result.image);
@@ -217,15 +235,17 @@ void Service::finish(const JobPointer& job, Result result) {
 
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
     size_t managed = 0;
-    std::string refused;
+    std::map<std::string, std::pair<size_t, std::string>> refused;   // by reason: how many, and one of them
     for (const Kernel& kernel : result.kernels) {
         if (!kernel.managed.empty()) ++managed;
-        else if (refused.empty()) refused = fmt::format(" ({}: {})", kernel.name, kernel.reason);
+        else if (auto& [count, name] = refused[kernel.reason]; ++count == 1) name = kernel.name;
     }
-    const Source& source = job.order.source;
-    std::string line = fmt::format("source {}: {}, {} bytes: {} kernels managed, {} refused{}", job.origin, source.name,
-                                   source.text.size(), result.image.empty() ? 0 : managed,
-                                   result.kernels.size() - managed, refused);
+    const Order& order = job.order;
+    std::string line = fmt::format("{}, {} bytes: {} kernels managed{}, {} refused", title(job.origin, order), order.source.text.size(),
+                                   result.image.empty() ? 0 : managed, order.language == Language::kPtx ? " by PTX" : "",
+                                   result.kernels.size() - managed);
+    for (const auto& [reason, some] : refused)
+        line += fmt::format(" ({}{}: {})", some.second, some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
     if (!result.reason.empty()) line += "; " + result.reason;
     say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
 }

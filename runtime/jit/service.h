@@ -6,6 +6,10 @@
 //   request(image, ...)     a program loads `image`, which nvcc made: compiled now, if the index has its source
 //   wait(image, ...)        a program loads `image`: what came of it
 //
+//   submit_ptx(choice)      a program loads an image whose source is not known, and this is its PTX: put into
+//                           persistent form in the same way
+//   wait_ptx(...)           what came of it
+//
 // An image is known by a hash of its bytes. The cache's key has that hash too, beside the source, the options
 // and the versions of rewriter and NVRTC: so the headers that the source includes from files need not be
 // known, for what they change they change in the image. A second, small file leads from the image to the key:
@@ -28,6 +32,7 @@
 #include "runtime/jit/cache.h"
 #include "runtime/jit/compiler.h"
 #include "runtime/jit/index.h"
+#include "runtime/jit/ptx.h"
 #include "runtime/jit/settings.h"
 #include "runtime/jit/source.h"
 
@@ -62,7 +67,10 @@ public:
     };
     // Waits while the image's compile is under way, `patience` at most.
     Answer wait(std::string_view image, std::chrono::milliseconds patience);
-    Answer wait_for(const std::string& identity, std::chrono::milliseconds patience);   // identity_of(), or request()'s
+    Answer wait_for(const std::string& identity, std::chrono::milliseconds patience);   // identity_of(), or what a request returned
+
+    // Of one text the work is done once. Returns what to wait for.
+    std::string submit_ptx(PtxChoice choice);
 
     const Settings& settings() const { return settings_; }
     static bool may_be_known(std::string_view image);   // cheap; false: it is nothing that NVRTC makes
@@ -70,9 +78,9 @@ public:
 private:
     struct Job {
         std::string identity;
-        const char* origin = "captured";       // or indexed
+        const char* origin = "captured";       // or indexed; of PTX it says nothing
         Order order;                           // until it is done
-        std::string image;                     // the program's own, until it is done
+        std::string image;                     // the program's own, until it is done; of PTX: empty
         std::vector<std::string> variables;    // that the managed image must have, whatever the image shows
         ResultPointer result;   // null: not done
     };

@@ -54,6 +54,8 @@ Settings read_settings(const std::string& own_folder) {
     settings.time = std::chrono::seconds(number(kCompileSeconds, 1, kCompileSecondsMax, kCompileSecondsDefault));
     settings.memory_bytes = number(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
     settings.wait = std::chrono::seconds(number(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));
+    settings.ptx = number(kPtx, 0, 1, 1) != 0;
+    settings.ptx_bytes = number(kPtxSize, 0, kPtxSizeMax, kPtxSizeDefault);
     settings.cache_folder = cache_folder();
     settings.cache_bytes = number(kCacheSize, 0, ~0ull, kCacheSizeDefault);
     return settings;

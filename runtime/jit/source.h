@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,12 @@ struct Indexed {
     std::vector<std::string> variables;   // that the program's host side asks for by name
 };
 
+// What the text of an order is.
+enum class Language : uint32_t {
+    kCuda = 1,
+    kPtx = 2,  // of an image whose source nobody has; headers, options and name expressions mean nothing
+};
+
 // What kind of image is wanted: the kind that the program itself took.
 enum class Form : uint32_t { kPtx = 1, kCubin = 2 };
 
@@ -36,6 +43,8 @@ struct Order {
     Source source;
     Form form = Form::kPtx;
     std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says
+    Language language = Language::kCuda;
+    std::map<std::string, uint32_t> registers = {};   // of PTX: of a thread of a kernel, in the program's machine code
 };
 
 struct Kernel {
@@ -53,6 +62,7 @@ struct Result {
     std::vector<Kernel> kernels;
     std::string reason;
     std::string log;       // NVRTC's
+    Language language = Language::kCuda;   // what was rewritten
     bool lasting = false;  // the same order would give the same: worth keeping. A crash or a time limit is not
 };
 using ResultPointer = std::shared_ptr<const Result>;

@@ -109,6 +109,15 @@ inline constexpr const char* kCompileWait = "SMT_COMPILE_WAIT";
 inline constexpr long kCompileWaitDefault = 10;
 inline constexpr long kCompileWaitMax = 600;
 
+// Whether an image whose source is not known is managed by its PTX. 0 or 1. Default: 1. Server.
+inline constexpr const char* kPtx = "SMT_PTX";
+
+// An image with more PTX than this stays as it is: the driver compiles a managed image when it is loaded, at a
+// megabyte or two a second. Bytes, with an optional K, M, G or T; 0 to 256M. Default: 2M. Server.
+inline constexpr const char* kPtxSize = "SMT_PTX_SIZE";
+inline constexpr unsigned long kPtxSizeDefault = 2ul << 20;
+inline constexpr unsigned long kPtxSizeMax = 256ul << 20;
+
 // The NVRTC that the worker loads. Path. Default: libnvrtc.so.13 in $CUDA_HOME, in the toolkit that smt was built
 // with, in /usr/local/cuda, or as the loader finds it. Worker.
 inline constexpr const char* kNvrtc = "SMT_NVRTC";

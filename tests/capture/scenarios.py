@@ -31,7 +31,7 @@ class Place:
         self.write_header(7)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_DEVICE="sim", SMT_COMPILER=compiler,
-                                SMT_CACHE_DIR=str(self.path / "cache"))
+                                SMT_CACHE_DIR=str(self.path / "cache"), SMT_PTX="0")
 
     def __enter__(self):
         return self
@@ -100,6 +100,23 @@ def turned_off(place):
     assert place.run("run", MANAGED, SMT_CAPTURE="0") == "right\n"
     notes = place.notes()
     assert not matching(notes, "captured|managed"), notes
+
+
+def by_ptx(place):
+    """Without a source, and where the source cannot be managed, there is still the PTX."""
+    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_PTX="1") == "right\n"
+    notes = place.notes()
+    assert not matching(notes, "captured"), notes
+    assert len(matching(notes, r"^PTX of an image, \d+ bytes: 2 kernels managed by PTX, 0 refused")) == 1, notes
+    assert len(matching(notes, r"loaded in managed form, managed by PTX \(2 kernels\)")) == 1, notes
+    place.stop()
+    assert place.run("run", "//toy refused scale it is shy", SMT_PTX="1") == "right\n"
+    notes = place.notes()
+    assert matching(notes, "scale: it is shy") and matching(notes, "managed by PTX \\(2 kernels\\)"), notes
+    place.stop()
+    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_PTX="1", SMT_PTX_SIZE="100") == "right\n"
+    notes = place.notes()
+    assert matching(notes, r"as the program made it: its PTX has \d+ bytes, more than SMT_PTX_SIZE \(100\)"), notes
 
 
 def refused(place):

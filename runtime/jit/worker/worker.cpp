@@ -15,6 +15,7 @@
 #include "runtime/jit/form.gen.h"
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
+#include "runtime/jit/worker/ptx_rewriter.h"
 
 namespace smt::runtime::jit {
 
@@ -91,6 +92,7 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
 }  // namespace
 
 Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
+    if (given.language == Language::kPtx) return rewrite_ptx(given);
     const Order order = with_architecture(given);
     rewriter::source::Output output = rewrite(input_of(order));
     Result result;

@@ -9,7 +9,7 @@
 
 namespace smt::runtime::jit {
 
-// Rewrites the source and compiles what came out.
+// Rewrites the source and compiles what came out; of PTX only the first.
 Result work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite);
 
 // main() of the worker, with the rewriter or, in tests, something in its place:

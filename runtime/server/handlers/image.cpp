@@ -114,7 +114,8 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
         std::vector<char> form(compiled->image.begin(), compiled->image.end());
         CUresult status = load_bytes(call, request.owner, std::move(form), jit, compiled, object);
         call.session.note(status == CUDA_SUCCESS
-                              ? fmt::format("an image is loaded in managed form ({} kernels)",
+                              ? fmt::format("an image is loaded in managed form{} ({} kernels)",
+                                            compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
                                             std::count_if(compiled->kernels.begin(), compiled->kernels.end(),
                                                           [](const jit::Kernel& kernel) { return !kernel.managed.empty(); }))
                               : fmt::format("an image is loaded as the program made it: its managed form is error {} of the driver",

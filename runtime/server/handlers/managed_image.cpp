@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/jit/ptx.h"
 #include "runtime/jit/service.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -30,25 +31,13 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity)
     return answer;
 }
 
-// The simulated device executes PTX.
-jit::Target target_of(Call& call) {
+int architecture_of(Call& call) {
     const device::Properties& device = call.session.device().properties();
-    return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};
+    return 10 * device.compute_major + device.compute_minor;
 }
 
-// What to wait for; empty: nothing that we know.
-std::string identify(Call& call, Service& compiler, std::string_view image, uint32_t captures) {
-    if (jit::is_fatbin(image)) return compiler.request(image, target_of(call));
-    if (!Service::may_be_known(image)) return "";
-    call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
-    return jit::identity_of(image);
-}
-
-}  // namespace
-
-jit::ResultPointer find_managed(Call& call, std::string_view image, uint32_t captures) {
-    Service& compiler = call.session.server().compiler();
-    const std::string identity = identify(call, compiler, image, captures);
+// Null, and a line that says why; none where nothing is known.
+jit::ResultPointer take(Call& call, Service& compiler, const std::string& identity) {
     if (identity.empty()) return nullptr;
     const Service::Answer answer = wait(call, compiler, identity);
     switch (answer.state) {
@@ -62,6 +51,34 @@ jit::ResultPointer find_managed(Call& call, std::string_view image, uint32_t cap
     if (!answer.result->image.empty()) return answer.result;
     call.session.note("an image is loaded as the program made it: " + answer.result->reason);
     return nullptr;
+}
+
+// What to wait for; empty: its source is not known.
+std::string identify(Call& call, Service& compiler, std::string_view image, uint32_t captures) {
+    // The simulated device executes PTX.
+    const jit::Target target{architecture_of(call), call.session.device().properties().keeps_sessions_apart};
+    if (jit::is_fatbin(image)) return compiler.request(image, target);
+    if (!Service::may_be_known(image)) return "";
+    call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
+    return jit::identity_of(image);
+}
+
+jit::ResultPointer from_ptx(Call& call, Service& compiler, std::string_view image) {
+    if (!compiler.settings().ptx) return nullptr;
+    jit::PtxChoice choice = jit::choose_ptx(image, architecture_of(call), compiler.settings().ptx_bytes);
+    if (!choice.reason.empty()) {
+        call.session.note("an image is loaded as the program made it: " + choice.reason);
+        return nullptr;
+    }
+    return take(call, compiler, compiler.submit_ptx(std::move(choice)));
+}
+
+}  // namespace
+
+jit::ResultPointer find_managed(Call& call, std::string_view image, uint32_t captures) {
+    Service& compiler = call.session.server().compiler();
+    if (jit::ResultPointer found = take(call, compiler, identify(call, compiler, image, captures))) return found;
+    return from_ptx(call, compiler, image);
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -1,0 +1,24 @@
+// Whether some threads of a block may leave a kernel while others still come to an operation in which threads
+// take part together.
+//
+// On hardware nobody waits for a thread that has left; in a loop it only leaves the body. So where this is
+// so, a worker runs one block, and its threads really end.
+//
+//   @%p1 bra END;  bar.sync 0;  END: ret;      %p1 made of %tid: yes.  %p1 made of a parameter: no.
+//
+// Let W be such an operation. Two threads run alike up to a branch at which they part, and again from where
+// its sides meet. If one of them can come to W before they meet, and the other can leave without W and
+// without a barrier that would hold it, the answer is yes. Only a branch whose condition may differ between
+// threads of a block parts them. A register may differ if anything that is written to it may, or if it is
+// written where only some threads may come by. What is loaded from memory may differ, unless nobody writes
+// there meanwhile.
+#pragma once
+
+#include "rewriter/ptx/persistent/control_flow.h"
+
+namespace smt::ptx::persistent {
+
+// Of a function that kernels call, leaving is returning.
+bool leaves_early(const Function& function, const Test& wide);
+
+}  // namespace smt::ptx::persistent

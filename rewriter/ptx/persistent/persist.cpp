@@ -1,0 +1,159 @@
+#include "rewriter/ptx/persistent/persist.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/persistent/compose.h"
+#include "rewriter/ptx/persistent/rules.h"
+#include "rewriter/ptx/persistent/walk.h"
+#include "rewriter/ptx/printer.h"
+
+namespace smt::ptx::persistent {
+
+namespace {
+
+bool takes_our_names(std::string_view text) {
+    for (const char* name : {"%smt_", "$smt_", kLaunch})
+        if (text.find(name) != text.npos) return true;
+    return false;
+}
+
+// Dynamic shared memory stands behind the static, which the loop adds to. What its program knew of its place
+// without saying so (a kernel without static shared memory finds it at the very beginning) stays true up to
+// this.
+constexpr uint32_t kAlignment = 128, kMatrixAlignment = 1024;
+
+void align_dynamic(Module& module, bool matrices) {
+    for (Declaration& declaration : module.declarations) {
+        auto* variable = std::get_if<Variable>(&declaration);
+        if (!variable || variable->space != Space::kShared || variable->linkage != Linkage::kExtern) continue;
+        variable->alignment = std::max(variable->alignment, matrices ? kMatrixAlignment : kAlignment);
+    }
+}
+
+bool has_matrices(const Function& function) {
+    bool found = false;
+    each_instruction(*function.body, [&](const Instruction& instruction) {
+        found |= instruction.opcode == Opcode::kWgmma || instruction.opcode == Opcode::kTcgen05 ||
+                 (instruction.opcode == Opcode::kCp && instruction.has(Modifier::kTensor));
+    });
+    return found;
+}
+
+Function declaration_of(const Function& function) {
+    Function declaration;
+    declaration.linkage = function.linkage;
+    declaration.name = function.name;
+    declaration.attributes = function.attributes;
+    declaration.results = function.results;
+    declaration.parameters = function.parameters;
+    declaration.directives = function.directives;
+    return declaration;
+}
+
+// Registers of a thread are handed out in eights. With so few all threads that an SM can have fit.
+constexpr uint32_t kGranularity = 8, kFewest = 32;
+
+class Persist {
+public:
+    Persist(Module& module, const Registers& registers)
+        : module_(module), registers_(registers), facts_(module) {}
+
+    void run(Output& output) {
+        for (const Declaration& declaration : module_.declarations) {
+            auto* function = std::get_if<Function>(&declaration);
+            if (!function || !function->kernel || !function->body) continue;
+            Verdict verdict = judge(*function, module_, facts_);
+            if (verdict.refusal.empty()) verdict.refusal = refuse_name(*function, verdict);
+            Kernel kernel{function->name, "", verdict.refusal, verdict.once, ""};
+            if (verdict.refusal.empty()) {
+                kernel.managed = managed_name(function->name, verdict);
+                kernel.form = name_of(verdict.form);
+                entries_.emplace_back(compose(*function, verdict, facts_));
+                limit_registers(entries_.back(), function->name);
+                copied_.insert(verdict.copied.begin(), verdict.copied.end());
+                matrices_ |= has_matrices(*function);
+            }
+            output.kernels.push_back(std::move(kernel));
+        }
+        if (entries_.empty()) {
+            output.reason = "no kernel of it can be managed";
+            return;
+        }
+        add();
+        output.text = print(module_);
+    }
+
+private:
+    // In front of the debug sections, which end a module: the loop, then functions (which may call each other
+    // in any order), then kernels.
+    void add() {
+        std::vector<Declaration> added = forms().helpers;
+        std::vector<Function> copies;
+        for (const std::string& name : copied_)
+            copies.push_back(copy_function(*facts_.find(name)->function, copied_, facts_));
+        for (const Function& copy : copies) added.emplace_back(declaration_of(copy));
+        for (Function& copy : copies) added.emplace_back(std::move(copy));
+        for (Function& entry : entries_) added.emplace_back(std::move(entry));
+        align_dynamic(module_, matrices_);
+        std::vector<Declaration>& all = module_.declarations;
+        auto place = std::find_if(all.begin(), all.end(), [](const Declaration& declaration) {
+            return std::holds_alternative<Section>(declaration);
+        });
+        all.insert(place, std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+    }
+
+    // What is added must have names of its own.
+    std::string refuse_name(const Function& entry, const Verdict& verdict) const {
+        std::set<std::string> names{managed_name(entry.name, verdict)};
+        for (const std::string& function : verdict.copied) names.insert(copy_name(function));
+        for (const std::string& name : names)
+            if (facts_.has_name(name))
+                return fmt::format("there is something with the name of its managed form ({})", name);
+        return "";
+    }
+
+    // A kernel that says itself how many of its blocks are to fit, or how many registers it may have, is held
+    // to that.
+    void limit_registers(Function& managed, const std::string& name) const {
+        auto own = registers_.find(name);
+        if (own == registers_.end() || own->second == 0 || managed.find(Directive::Kind::kMaxnreg) ||
+            managed.find(Directive::Kind::kMinnctapersm))
+            return;
+        Directive limit;
+        limit.kind = Directive::Kind::kMaxnreg;
+        limit.values = {std::max((own->second + kGranularity - 1) / kGranularity * kGranularity, kFewest)};
+        managed.directives.push_back(std::move(limit));
+    }
+
+    Module& module_;
+    const Registers& registers_;
+    const ModuleFacts facts_;
+    std::vector<Function> entries_;
+    std::set<std::string> copied_;
+    bool matrices_ = false;
+};
+
+}  // namespace
+
+Output persist(std::string_view text, const Registers& registers) {
+    Output output;
+    output.reason = forms().problem;
+    if (!output.reason.empty()) return output;
+    auto parsed = parse(text);
+    if (auto* diagnostic = std::get_if<Diagnostic>(&parsed)) {
+        output.reason = "its PTX cannot be read: " + to_string(*diagnostic);
+        return output;
+    }
+    Module& module = std::get<Module>(parsed);
+    output.reason = refuse_module(module);
+    if (output.reason.empty() && takes_our_names(text))
+        output.reason = "it has names that begin as ours do (smt_)";
+    if (output.reason.empty()) Persist(module, registers).run(output);
+    return output;
+}
+
+}  // namespace smt::ptx::persistent

@@ -1,0 +1,49 @@
+// Walks over syntax trees, constant or not.
+#pragma once
+
+#include <variant>
+
+#include "rewriter/ptx/syntax.h"
+
+namespace smt::ptx::persistent {
+
+// The operand and all inside of it.
+template <typename AnyOperand, typename Visit>
+void each_operand(AnyOperand& operand, const Visit& visit) {
+    visit(operand);
+    for (auto& element : operand.elements) each_operand(element, visit);
+}
+
+// The scope's statements and those of the scopes inside.
+template <typename AnyScope, typename Visit>
+void each_statement(AnyScope& scope, const Visit& visit) {
+    for (auto& statement : scope.statements) {
+        visit(statement);
+        if (auto* inner = std::get_if<Scope>(&statement)) each_statement(*inner, visit);
+    }
+}
+
+template <typename AnyScope, typename Visit>
+void each_instruction(AnyScope& scope, const Visit& visit) {
+    each_statement(scope, [&](auto& statement) {
+        if (auto* instruction = std::get_if<Instruction>(&statement)) visit(*instruction);
+    });
+}
+
+inline bool leaves(const Instruction& instruction) {
+    return instruction.opcode == Opcode::kRet || instruction.opcode == Opcode::kExit;
+}
+
+inline bool reads_index(const Operand& operand) {
+    return operand.kind == Operand::Kind::kSpecial &&
+           (operand.special == Special::kCtaid || operand.special == Special::kNctaid);
+}
+
+// The function that a call names; empty: it is an indirect call, or none.
+inline std::string callee(const Instruction& instruction) {
+    if (instruction.opcode != Opcode::kCall || instruction.operands.size() < 3) return "";
+    const Operand& target = instruction.operands[1];
+    return target.kind == Operand::Kind::kSymbol ? target.name : "";
+}
+
+}  // namespace smt::ptx::persistent

@@ -1,0 +1,59 @@
+#include "runtime/jit/ptx.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "runtime/image/image.h"
+#include "runtime/image/kernel_facts.h"
+
+namespace smt::runtime::jit {
+
+namespace {
+
+PtxChoice none(std::string reason) { return {"", {}, std::move(reason)}; }
+
+constexpr size_t kMostKernels = 1u << 14;
+
+// What cannot be read is not known.
+std::map<std::string, uint32_t> registers_of(const image::Entry* cubin) {
+    std::map<std::string, uint32_t> registers;
+    if (!cubin) return registers;
+    auto bytes = image::expand(*cubin);
+    if (!std::holds_alternative<std::string>(bytes)) return registers;
+    auto facts = image::kernel_facts(std::get<std::string>(bytes));
+    if (!std::holds_alternative<std::vector<image::KernelFacts>>(facts)) return registers;
+    for (const image::KernelFacts& fact : std::get<std::vector<image::KernelFacts>>(facts))
+        if (fact.kernel && registers.size() < kMostKernels) registers[fact.name] = fact.registers;
+    return registers;
+}
+
+std::string without_ptx(const std::vector<image::Entry>& entries, int architecture) {
+    const bool any = std::any_of(entries.begin(), entries.end(),
+                                 [](const image::Entry& entry) { return entry.kind == image::Kind::kPtx; });
+    if (!any) return "it holds machine code only";
+    return fmt::format("none of its PTX is for sm_{} or an earlier architecture", architecture);
+}
+
+}  // namespace
+
+PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_bytes) {
+    auto read = image::read(bytes);
+    if (auto* problem = std::get_if<image::Problem>(&read)) return none("it cannot be read: " + problem->text);
+    const auto& entries = std::get<std::vector<image::Entry>>(read);
+    const image::Entry* ptx = image::best_ptx(entries, architecture);
+    if (!ptx) return none(without_ptx(entries, architecture));
+    // The driver takes machine code where there is some. Older PTX may be other code (__CUDA_ARCH__).
+    const image::Entry* cubin = image::best_cubin(entries, architecture);
+    if (cubin && cubin->architecture > ptx->architecture)
+        return none(fmt::format("its PTX is for sm_{}, its machine code for sm_{}", ptx->architecture, cubin->architecture));
+    if (ptx->bytes > most_bytes)
+        return none(fmt::format("its PTX has {} bytes, more than SMT_PTX_SIZE ({})", ptx->bytes, most_bytes));
+    auto text = image::expand(*ptx);
+    if (auto* problem = std::get_if<image::Problem>(&text)) return none("its PTX cannot be unpacked: " + problem->text);
+    return {std::move(std::get<std::string>(text)), registers_of(cubin), ""};
+}
+
+}  // namespace smt::runtime::jit

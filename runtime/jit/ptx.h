@@ -1,0 +1,21 @@
+// Which PTX of an image its managed form is made from, or why from none: the image stays opaque then.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace smt::runtime::jit {
+
+struct PtxChoice {
+    std::string text;
+    std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, where the image has machine code, too
+    std::string reason;   // why there is none, in words; empty: there is a text
+};
+
+// `image`: a fatbin, a cubin or a text, not trusted. `architecture`: the device's, 90 for compute capability 9.0.
+// Of more than `most_bytes` nothing is unpacked.
+PtxChoice choose_ptx(std::string_view image, int architecture, uint64_t most_bytes);
+
+}  // namespace smt::runtime::jit

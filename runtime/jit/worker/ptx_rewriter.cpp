@@ -1,0 +1,34 @@
+#include "runtime/jit/worker/ptx_rewriter.h"
+
+#ifdef SMT_HAVE_PTX_REWRITER
+#include "rewriter/ptx/persistent/persist.h"
+#endif
+
+namespace smt::runtime::jit {
+
+#ifdef SMT_HAVE_PTX_REWRITER
+
+Result rewrite_ptx(const Order& order) {
+    ptx::persistent::Output output = ptx::persistent::persist(order.source.text, order.registers);
+    Result result;
+    result.image = std::move(output.text);
+    result.reason = std::move(output.reason);
+    for (const ptx::persistent::Kernel& kernel : output.kernels)
+        result.kernels.push_back({kernel.name, kernel.name, kernel.managed, kernel.reason, !kernel.once.empty()});
+    result.language = Language::kPtx;
+    result.lasting = true;
+    return result;
+}
+
+#else
+
+Result rewrite_ptx(const Order&) {
+    Result result;
+    result.language = Language::kPtx;
+    result.reason = "this build of smt has no PTX rewriter: there was no nvcc";
+    return result;
+}
+
+#endif
+
+}  // namespace smt::runtime::jit

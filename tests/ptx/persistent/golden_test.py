@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""What becomes of the cases, against their golden files; and that it assembles where the case does.
+
+    golden_test.py PTX_PERSIST PTXAS|- [--update]
+
+A golden file holds what the program's own code became, without the loop around it.
+"""
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import subprocess
+import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "cases"
+ARCHITECTURES = ("sm_75", "sm_90a", "sm_100a")
+
+
+def assembles(ptxas, architecture, text):
+    command = [ptxas, f"-arch={architecture}", "-c", "-o", os.devnull, "/dev/stdin"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def examine(program, ptxas, case):
+    """The golden text, what is wrong with it, and for how many architectures it assembled."""
+    shown = subprocess.run([program, "--show", case], capture_output=True, text=True)
+    whole = subprocess.run([program, case], capture_output=True, text=True)
+    problems, count = shown.stderr, 0
+    text = "".join(line for line in whole.stdout.splitlines(True) if not line.startswith("// "))
+    if ptxas != "-" and text:
+        for architecture in ARCHITECTURES:
+            if assembles(ptxas, architecture, case.read_text()):
+                continue
+            problem = assembles(ptxas, architecture, text)
+            count += not problem
+            problems += problem and f"for {architecture}: {problem}"
+    return shown.stdout, problems, count
+
+
+def main(program, ptxas, update=False):
+    cases = sorted(FOLDER.glob("*.ptx"))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda case: examine(program, ptxas, case), cases))
+    wrong = assembled = 0
+    for case, (text, problems, count) in zip(cases, results):
+        golden = case.with_suffix(".golden")
+        assembled += count
+        if update:
+            golden.write_text(text)
+        expected = golden.read_text() if golden.exists() else ""
+        if problems or text != expected:
+            wrong += 1
+            print(f"{case.name}: {problems}")
+            sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), str(golden), "found"))
+    for golden in FOLDER.glob("*.golden"):
+        if not golden.with_suffix(".ptx").exists():
+            print(f"{golden} has no case")
+            wrong += 1
+    print(f"{len(cases)} cases, {wrong} wrong; assembled {assembled} times")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], "--update" in sys.argv[3:]))

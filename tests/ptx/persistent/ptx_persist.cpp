@@ -1,0 +1,87 @@
+// ptx_persist [--show] FILE: the managed form of a PTX module, and a comment for each kernel.
+// --show: of what was added only what the program's own code became, without the loop around it.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "rewriter/ptx/parser.h"
+#include "rewriter/ptx/persistent/compose.h"
+#include "rewriter/ptx/persistent/persist.h"
+#include "rewriter/ptx/printer.h"
+#include "tests/ptx/files.h"
+
+namespace smt::ptx {
+namespace {
+
+// The scope that holds a body, in place of the whole loop.
+Function without_loop(Function entry) {
+    std::vector<Statement> kept;
+    for (Statement& statement : entry.body->statements) {
+        auto* scope = std::get_if<Scope>(&statement);
+        auto* first =
+            scope && !scope->statements.empty() ? std::get_if<Variable>(&scope->statements[0]) : nullptr;
+        if (first && first->name == persistent::kBlock) kept.push_back(std::move(statement));
+    }
+    entry.body->statements = std::move(kept);
+    return entry;
+}
+
+void show(const Module& module, const persistent::Output& output) {
+    Module shown = module;
+    shown.declarations.clear();
+    std::set<std::string> managed;
+    for (const persistent::Kernel& kernel : output.kernels) managed.insert(kernel.managed);
+    for (const Declaration& declaration : module.declarations) {
+        auto* function = std::get_if<Function>(&declaration);
+        auto* variable = std::get_if<Variable>(&declaration);
+        if (variable && variable->space == Space::kShared && variable->linkage == Linkage::kExtern)
+            shown.declarations.push_back(declaration);
+        if (!function || !function->body) continue;
+        if (managed.contains(function->name))
+            shown.declarations.emplace_back(without_loop(*function));
+        else if (function->name.starts_with(persistent::kPrefix))
+            shown.declarations.push_back(declaration);
+    }
+    std::fputs(print(shown).c_str(), stdout);
+}
+
+int persist(const char* path, bool shows) {
+    const persistent::Output output = persistent::persist(read_text(path));
+    for (const persistent::Kernel& kernel : output.kernels) {
+        fmt::print("// {}: {}{}{}\n", kernel.name,
+                   kernel.managed.empty() ? "refused: " + kernel.reason : kernel.managed,
+                   kernel.form.empty() ? "" : " (" + kernel.form + ")",
+                   kernel.once.empty() ? "" : ", one block a worker: " + kernel.once);
+    }
+    if (!output.reason.empty()) fmt::print("// left as it was: {}\n", output.reason);
+    if (output.text.empty()) return 0;
+    auto parsed = parse(output.text);
+    if (auto* diagnostic = std::get_if<Diagnostic>(&parsed)) {
+        fmt::print(stderr, "{}: what was made of it: {}\n", path, to_string(*diagnostic));
+        return 1;
+    }
+    const Module& module = std::get<Module>(parsed);
+    if (print(module) != output.text) {
+        fmt::print(stderr, "{}: what was made of it prints otherwise\n", path);
+        return 1;
+    }
+    if (shows)
+        show(module, output);
+    else
+        std::fputs(output.text.c_str(), stdout);
+    return 0;
+}
+
+}  // namespace
+}  // namespace smt::ptx
+
+int main(int count, char** arguments) {
+    const bool shows = count == 3 && std::strcmp(arguments[1], "--show") == 0;
+    if (count != 2 && !shows) {
+        fmt::print(stderr, "usage: ptx_persist [--show] FILE\n");
+        return 2;
+    }
+    return smt::ptx::persist(arguments[count - 1], shows);
+}
