@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,9 +19,11 @@ using rewriter::source::Wanted;
 
 namespace {
 
-// error NUL text NUL file NUL file NUL ...: none of them has a NUL.
+// error NUL text NUL variable NUL ... NUL file NUL file NUL ...: none of them has a NUL, or is empty.
 std::string pack(const Extract& extract) {
     std::string bytes = extract.error + '\0' + extract.text + '\0';
+    for (const std::string& variable : extract.variables) bytes += variable + '\0';
+    bytes += '\0';
     for (const std::string& file : extract.files) bytes += file + '\0';
     return bytes;
 }
@@ -32,7 +35,10 @@ Extract unpack(const std::string& bytes) {
     if (parts.size() < 2) return extract.error = "its extraction is cut", extract;
     extract.error = parts[0];
     extract.text = parts[1];
-    extract.files.assign(parts.begin() + 2, parts.end());
+    const auto gap = std::find(parts.begin() + 2, parts.end(), "");
+    if (gap == parts.end()) return extract.error = "its extraction is cut", extract;
+    extract.variables.assign(parts.begin() + 2, gap);
+    extract.files.assign(gap + 1, parts.end());
     return extract;
 }
 

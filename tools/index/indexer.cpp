@@ -59,11 +59,19 @@ std::string newer_than(const std::string& object, const std::vector<std::string>
     return "";
 }
 
-std::string summary(const runtime::jit::Result& result, size_t managed) {
-    std::string text = fmt::format("{} of {} kernels managed", managed, result.kernels.size());
-    for (const runtime::jit::Kernel& kernel : result.kernels)
-        if (kernel.managed.empty()) text += fmt::format("; {} is not: {}", kernel.name, kernel.reason);
-    return text;
+// Counts what is managed of the image's kernels, and says why the others are not.
+void summarize(const runtime::jit::Result& result, const std::vector<std::string>& symbols, Outcome& outcome) {
+    std::string others;
+    for (const std::string& symbol : symbols) {
+        const runtime::jit::Kernel* found = nullptr;
+        for (const runtime::jit::Kernel& kernel : result.kernels)
+            if (kernel.symbol == symbol) found = &kernel;
+        if (found && !found->managed.empty()) ++outcome.managed;
+        else if (found) others += fmt::format("; {} is not: {}", found->name, found->reason);
+        else others += fmt::format("; {} is not: Clang does not understand all of it", symbol);
+    }
+    outcome.kernels = symbols.size();
+    outcome.text = fmt::format("{} of {} kernels managed{}", outcome.managed, outcome.kernels, others);
 }
 
 }  // namespace
@@ -74,7 +82,6 @@ std::string Indexer::make(const CommandLine& line, const std::string& directory,
     rewriter::source::Wanted wanted{symbols.kernels, {}};
     for (const std::string& name : symbols.variables)
         if (std::binary_search(object.strings.begin(), object.strings.end(), name)) wanted.variables.push_back(name);
-    indexed.variables = wanted.variables;
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(service_.settings().time);
     for (const auto& [base, codes] : codes_by_base(line, object.image)) {
         rewriter::source::Input input;
@@ -87,6 +94,7 @@ std::string Indexer::make(const CommandLine& line, const std::string& directory,
         if (!part.error.empty()) return part.error;
         if (std::string newer = newer_than(line.object, part.files, directory); !newer.empty())
             return fmt::format("its object is older than {}: build first", newer);
+        indexed.variables = part.variables;   // the same for each
         runtime::jit::Source source{line.file, std::move(part.text), {}, line.nvrtc, {}};
         indexed.variants.push_back({std::move(source), codes});
     }
@@ -122,12 +130,9 @@ Outcome Indexer::index(const rewriter::source::CompileCommand& command) {
     if (!result || !result->image.empty()) machine_code = try_out(object.image, false);
     if (!result || (machine_code && machine_code->image.empty())) result = machine_code;
     if (!result) return index_.remove(object.image), refuse("the compile worker did not answer");
-    outcome.kernels = result->kernels.size();
     if (result->image.empty()) return index_.remove(object.image), refuse(result->reason);
-    outcome.managed = static_cast<size_t>(std::count_if(result->kernels.begin(), result->kernels.end(),
-                                                        [](const runtime::jit::Kernel& kernel) { return !kernel.managed.empty(); }));
+    summarize(*result, runtime::jit::symbols_of(object.image).kernels, outcome);
     outcome.indexed = true;
-    outcome.text = summary(*result, outcome.managed);
     return outcome;
 }
 

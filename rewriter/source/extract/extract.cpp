@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "rewriter/source/extract/groups.h"
@@ -23,6 +24,8 @@ namespace smt::rewriter::source {
 using namespace clang;
 
 namespace {
+
+constexpr std::array kLibraries = {"_ZN4cuda", "_ZN3cub", "_ZN6thrust", "_ZN18cooperative_groups", "_ZN7cutlass", "_ZN4cute"};
 
 // A type that only its own file has a name for, or none at all.
 bool is_nameless(QualType type) {
@@ -60,6 +63,7 @@ public:
         note_files();
         choose_kernels();
         choose_variables(context_.getTranslationUnitDecl());
+        miss_variables();
         if (!output_.error.empty()) return;
         needs_.close();
         output_.error = needs_.problem();
@@ -118,7 +122,10 @@ private:
                 continue;
             }
             const auto* variable = dyn_cast<VarDecl>(declaration);
-            if (!variable || !is_device_variable(variable) || groups_.origin(variable->getLocation()) != Origin::kProgram) continue;
+            if (!variable) continue;
+            const Origin origin = groups_.origin(variable->getLocation());
+            if (origin == Origin::kLibrary && wanted_) library_.insert(variable->getNameAsString());
+            if (!is_device_variable(variable) || origin != Origin::kProgram) continue;
             if (!wanted_) {
                 needs_.add(variable);
                 continue;
@@ -127,8 +134,19 @@ private:
             for (const std::string& name : wanted_->variables) {
                 if (plain_symbol(name, names_) != symbol) continue;
                 needs_.add(variable);
+                output_.variables.push_back(name);
                 if (!names_.internal.empty() && name.find(names_.internal) != name.npos) writer_.internal.insert(variable);
             }
+        }
+    }
+
+    // Those of a library's headers are constants that no program asks for, though nvcc lists them for it.
+    void miss_variables() {
+        for (const std::string& name : wanted_ ? wanted_->variables : std::vector<std::string>()) {
+            if (std::count(output_.variables.begin(), output_.variables.end(), name) != 0) continue;
+            const std::string plain = plain_symbol(name, names_);
+            const bool library = std::any_of(kLibraries.begin(), kLibraries.end(), [&](const char* one) { return plain.starts_with(one); });
+            if (!library && library_.count(plain) == 0) fail(fmt::format("the image has variable {}, which its source does not", name));
         }
     }
 
@@ -136,6 +154,7 @@ private:
     const Wanted* wanted_;
     ASTContext& context_;
     Extract& output_;
+    std::set<std::string> library_;   // names of libraries' variables
     Groups groups_;
     Needs needs_;
     FileNames names_;

@@ -22,6 +22,7 @@ struct Wanted {
 
 struct Extract {
     std::string text;
+    std::vector<std::string> variables; // of the wanted ones those that the program wrote, as they are in the image
     std::vector<std::string> files;     // all that was read, the file itself first
     std::string error;                  // why there is no text
 };

@@ -95,6 +95,10 @@ public:
         return Base::TraverseTemplateName(name);
     }
     bool VisitType(Type* type) { return needs_.see(type), true; }
+    // What an alias means with its arguments: which specialisation it leads through.
+    bool VisitTemplateSpecializationType(TemplateSpecializationType* type) {
+        return !instance_ || !type->isTypeAlias() || TraverseType(type->getAliasedType());
+    }
     bool VisitDeclRefExpr(DeclRefExpr* reference) { return needs_.need(reference->getDecl()), true; }
     bool VisitMemberExpr(MemberExpr* member) { return needs_.need(member->getMemberDecl()), true; }
     bool VisitCXXConstructExpr(CXXConstructExpr* construction) { return needs_.need(construction->getConstructor()), true; }
