@@ -25,7 +25,8 @@ using namespace clang;
 
 namespace {
 
-constexpr std::array kLibraries = {"_ZN4cuda", "_ZN3cub", "_ZN6thrust", "_ZN18cooperative_groups", "_ZN7cutlass", "_ZN4cute"};
+constexpr std::array kLibraries = {"_ZN4cuda",    "_ZN3cub", "_ZN6thrust", "_ZN18cooperative_groups",
+                                   "_ZN7cutlass", "_ZN4cute"};
 
 // A type that only its own file has a name for, or none at all.
 bool is_nameless(QualType type) {
@@ -91,16 +92,21 @@ private:
         for (const KernelFacts& kernel : collect(context_, false).kernels) {
             for (const FunctionDecl* instance : kernel.instances) {
                 const std::string symbol = symbol_of(context_, instance);
-                const bool chosen = wanted_ ? open.erase(symbol) != 0 : groups_.origin(instance->getLocation()) == Origin::kProgram;
+                const bool chosen = wanted_ ? open.erase(symbol) != 0
+                                            : groups_.origin(instance->getLocation()) == Origin::kProgram;
                 if (chosen) choose(instance);
             }
         }
-        if (!open.empty()) fail(fmt::format("the image has {}, which its source does not{}", *open.begin(), hint(*open.begin())));
+        if (!open.empty())
+            fail(fmt::format("the image has {}, which its source does not{}", *open.begin(),
+                             hint(*open.begin())));
     }
 
     static std::string hint(const std::string& symbol) {
-        return symbol.find("__nv_dl_wrapper_t") != symbol.npos || symbol.find("__nv_hdl_wrapper_t") != symbol.npos
-                   ? " (a kernel that is launched with an extended lambda, which only nvcc can name)" : "";
+        return symbol.find("__nv_dl_wrapper_t") != symbol.npos ||
+                       symbol.find("__nv_hdl_wrapper_t") != symbol.npos
+                   ? " (a kernel that is launched with an extended lambda, which only nvcc can name)"
+                   : "";
     }
 
     void choose(const FunctionDecl* instance) {
@@ -109,7 +115,8 @@ private:
         if (instance->isTemplateInstantiation()) {
             for (const TemplateArgument& argument : instance->getTemplateSpecializationArgs()->asArray())
                 if (argument.getKind() == TemplateArgument::Type && is_nameless(argument.getAsType()))
-                    return fail(readable_name(context_, instance) + " is instantiated with a type that has no name outside");
+                    return fail(readable_name(context_, instance) +
+                                " is instantiated with a type that has no name outside");
             writer_.instances.push_back(instance);
         }
         needs_.add(instance);
@@ -117,7 +124,8 @@ private:
 
     void choose_variables(const DeclContext* context) {
         for (const Decl* declaration : context->decls()) {
-            if (const auto* inner = dyn_cast<DeclContext>(declaration); inner && isa<NamespaceDecl, LinkageSpecDecl>(declaration)) {
+            if (const auto* inner = dyn_cast<DeclContext>(declaration);
+                inner && isa<NamespaceDecl, LinkageSpecDecl>(declaration)) {
                 choose_variables(inner);
                 continue;
             }
@@ -135,7 +143,8 @@ private:
                 if (plain_symbol(name, names_) != symbol) continue;
                 needs_.add(variable);
                 output_.variables.push_back(name);
-                if (!names_.internal.empty() && name.find(names_.internal) != name.npos) writer_.internal.insert(variable);
+                if (!names_.internal.empty() && name.find(names_.internal) != name.npos)
+                    writer_.internal.insert(variable);
             }
         }
     }
@@ -145,8 +154,10 @@ private:
         for (const std::string& name : wanted_ ? wanted_->variables : std::vector<std::string>()) {
             if (std::count(output_.variables.begin(), output_.variables.end(), name) != 0) continue;
             const std::string plain = plain_symbol(name, names_);
-            const bool library = std::any_of(kLibraries.begin(), kLibraries.end(), [&](const char* one) { return plain.starts_with(one); });
-            if (!library && library_.count(plain) == 0) fail(fmt::format("the image has variable {}, which its source does not", name));
+            const bool library = std::any_of(kLibraries.begin(), kLibraries.end(),
+                                             [&](const char* one) { return plain.starts_with(one); });
+            if (!library && library_.count(plain) == 0)
+                fail(fmt::format("the image has variable {}, which its source does not", name));
         }
     }
 
@@ -154,7 +165,7 @@ private:
     const Wanted* wanted_;
     ASTContext& context_;
     Extract& output_;
-    std::set<std::string> library_;   // names of libraries' variables
+    std::set<std::string> library_;  // names of libraries' variables
     Groups groups_;
     Needs needs_;
     FileNames names_;
@@ -166,10 +177,13 @@ private:
 Extract extract(const Input& input, const Wanted* wanted) {
     Extract output;
     Tokens tokens;
-    const Problem problem = parse(input, input.text, [&](ASTContext& context) {
-        tokens.finish(context);
-        Extractor(input, wanted, context, tokens, output).run();
-    }, [&](Preprocessor& preprocessor) { tokens.watch(preprocessor); });
+    const Problem problem = parse(
+        input, input.text,
+        [&](ASTContext& context) {
+            tokens.finish(context);
+            Extractor(input, wanted, context, tokens, output).run();
+        },
+        [&](Preprocessor& preprocessor) { tokens.watch(preprocessor); });
     if (problem) output.error = problem.message;
     if (!output.error.empty()) output.text.clear();
     return output;
