@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr size_t kEndBytes = 32 << 10;
 constexpr uint64_t kNoLimit = ~0ull;
-constexpr std::string_view kLayout = "1";   // of the files; another one is another key
+constexpr std::string_view kLayout = "1";  // of the files; another one is another key
 
 // A text's final NULs are no part of it: callers differ in whether they count them.
 std::string_view content(std::string_view image) {
@@ -27,7 +27,8 @@ std::string_view content(std::string_view image) {
 
 std::string sketch_key(std::string_view image) {
     const size_t end = std::min(image.size(), kEndBytes);
-    return digest({"sketch", kLayout, std::to_string(image.size()), image.substr(0, end), image.substr(image.size() - end)});
+    return digest({"sketch", kLayout, std::to_string(image.size()), image.substr(0, end),
+                   image.substr(image.size() - end)});
 }
 
 std::string entry_key(std::string_view image) { return digest({"indexed", kLayout, identity_of(image)}); }

@@ -33,11 +33,14 @@ void put(std::string& bytes, T value) {
 std::string fatbin(std::string text) {
     text.resize((text.size() + 8) / 8 * 8);
     std::string entry;
-    put<uint16_t>(entry, 1), put<uint16_t>(entry, 0), put<uint32_t>(entry, 64), put<uint64_t>(entry, text.size());
-    put<uint32_t>(entry, 0), put<uint32_t>(entry, 0), put<uint16_t>(entry, 0), put<uint16_t>(entry, 9), put<uint32_t>(entry, 90);
+    put<uint16_t>(entry, 1), put<uint16_t>(entry, 0), put<uint32_t>(entry, 64),
+        put<uint64_t>(entry, text.size());
+    put<uint32_t>(entry, 0), put<uint32_t>(entry, 0), put<uint16_t>(entry, 0), put<uint16_t>(entry, 9),
+        put<uint32_t>(entry, 90);
     entry.resize(64);
     std::string image;
-    put<uint32_t>(image, 0xba55ed50), put<uint16_t>(image, 1), put<uint16_t>(image, 16), put<uint64_t>(image, entry.size() + text.size());
+    put<uint32_t>(image, 0xba55ed50), put<uint16_t>(image, 1), put<uint16_t>(image, 16),
+        put<uint64_t>(image, entry.size() + text.size());
     return image + entry + text;
 }
 
@@ -82,7 +85,8 @@ TEST_CASE("what is stored is found by the image's bytes, by other processes too"
         CHECK_FALSE(other.has(image));
     }
     SECTION("damaged entries count as absent") {
-        for (const auto& file : std::filesystem::directory_iterator(index.folder())) std::ofstream(file.path(), std::ios::app) << "x";
+        for (const auto& file : std::filesystem::directory_iterator(index.folder()))
+            std::ofstream(file.path(), std::ios::app) << "x";
         CHECK_FALSE(other.find(image));
     }
 }
@@ -91,19 +95,22 @@ TEST_CASE("a fatbin whose source is in the index is compiled when a program load
     TemporaryFolder folder;
     const std::string image = fatbin(kPtx);
     std::string lines;
-    Service service(toy_settings(folder.file("cache")), [&](const std::string& line) { lines += line + "\n"; });
+    Service service(toy_settings(folder.file("cache")),
+                    [&](const std::string& line) { lines += line + "\n"; });
     CHECK(service.request(image, kSimulated).empty());
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale()));
-    CHECK(service.request(image, {70, true}).empty());   // nothing of it runs there
+    CHECK(service.request(image, {70, true}).empty());  // nothing of it runs there
     const std::string identity = service.request(image, kSimulated);
     REQUIRE_FALSE(identity.empty());
     Service::Answer answer = service.wait_for(identity, kPatience);
     REQUIRE(answer.state == State::kDone);
     CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(".entry scale"));
-    CHECK_THAT(lines, Contains("source indexed: test.cu") && Contains("1 kernels managed, 0 refused; compiled in"));
+    CHECK_THAT(lines,
+               Contains("source indexed: test.cu") && Contains("1 kernels managed, 0 refused; compiled in"));
     CHECK(service.request(image, kSimulated) == identity);
     // Another source for the same image is compiled anew.
-    SourceIndex(folder.file("cache"), silent).store(image, indexed(source("//toy managed scale smt_scale\n// newer")));
+    SourceIndex(folder.file("cache"), silent)
+        .store(image, indexed(source("//toy managed scale smt_scale\n// newer")));
     CHECK(service.request(image, kSimulated) != identity);
 }
 

@@ -10,14 +10,26 @@ namespace fs = std::filesystem;
 
 namespace {
 
-enum class Kind { kFolder, kMacro, kKept, kPtxas, kStandard, kCode, kClangCode, kOutput, kLanguage, kInclude, kSkipped };
+enum class Kind {
+    kFolder,
+    kMacro,
+    kKept,
+    kPtxas,
+    kStandard,
+    kCode,
+    kClangCode,
+    kOutput,
+    kLanguage,
+    kInclude,
+    kSkipped
+};
 
 // With a value, in the same word or the next.
 struct Spelling {
     std::string_view text;
     Kind kind;
-    bool joined;                      // -Ifolder
-    std::string_view nvrtc = {};      // its name there
+    bool joined;                  // -Ifolder
+    std::string_view nvrtc = {};  // its name there
 };
 
 // Longest first where one begins like another.
@@ -68,19 +80,25 @@ constexpr Spelling kValued[] = {
 
 // Without a value.
 constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
-    {"--use_fast_math", "--use_fast_math"}, {"-use_fast_math", "--use_fast_math"},
-    {"--device-debug", "--device-debug"},   {"-G", "--device-debug"},
-    {"--generate-line-info", "--generate-line-info"}, {"-lineinfo", "--generate-line-info"},
-    {"--restrict", "--restrict"},           {"-restrict", "--restrict"},
+    {"--use_fast_math", "--use_fast_math"},
+    {"-use_fast_math", "--use_fast_math"},
+    {"--device-debug", "--device-debug"},
+    {"-G", "--device-debug"},
+    {"--generate-line-info", "--generate-line-info"},
+    {"-lineinfo", "--generate-line-info"},
+    {"--restrict", "--restrict"},
+    {"-restrict", "--restrict"},
     {"--extra-device-vectorization", "--extra-device-vectorization"},
     {"-extra-device-vectorization", "--extra-device-vectorization"},
 };
-constexpr std::string_view kRelocatable[] = {"-dc", "--device-c", "-rdc=true", "--relocatable-device-code=true", "-dlto", "--dlink-time-opt",
-                                             "-fgpu-rdc"};
+constexpr std::string_view kRelocatable[] = {
+    "-dc",   "--device-c",       "-rdc=true", "--relocatable-device-code=true",
+    "-dlto", "--dlink-time-opt", "-fgpu-rdc"};
 
 class Reader {
 public:
-    Reader(const rewriter::source::CompileCommand& command, CommandLine& line) : command_(command), line_(line) {}
+    Reader(const rewriter::source::CompileCommand& command, CommandLine& line)
+        : command_(command), line_(line) {}
 
     bool read() {
         const std::vector<std::string>& words = command_.arguments;
@@ -89,19 +107,23 @@ public:
             for (const auto& [spelled, nvrtc] : kPlain)
                 if (words[at] == spelled) line_.nvrtc.emplace_back(nvrtc);
             for (std::string_view each : kRelocatable)
-                if (words[at] == each) line_.refusal = "it is compiled to be linked with other device code (" + words[at] + ")";
+                if (words[at] == each)
+                    line_.refusal = "it is compiled to be linked with other device code (" + words[at] + ")";
             if (words[at].ends_with("extended-lambda")) line_.options.push_back(words[at]);
         }
         line_.file = absolute(command_.file);
         if (output_.empty()) output_ = command_.output;
         if (output_.empty()) output_ = fs::path(command_.file).stem().string() + ".o";
         line_.object = absolute(output_);
-        const bool cuda = language_ == "cu" || language_ == "cuda" || (language_.empty() && fs::path(command_.file).extension() == ".cu");
+        const bool cuda = language_ == "cu" || language_ == "cuda" ||
+                          (language_.empty() && fs::path(command_.file).extension() == ".cu");
         return cuda && runs_compiler();
     }
 
 private:
-    std::string absolute(const std::string& path) const { return (fs::path(command_.directory) / path).lexically_normal().string(); }
+    std::string absolute(const std::string& path) const {
+        return (fs::path(command_.directory) / path).lexically_normal().string();
+    }
 
     // Also behind ccache and the like.
     bool runs_compiler() const {
@@ -135,7 +157,8 @@ private:
     void take(const Spelling& spelling, const std::string& value) {
         switch (spelling.kind) {
             case Kind::kFolder:
-                line_.options.push_back(spelling.text.starts_with("-I") || spelling.text == "--include-path" ? "-I" : "-isystem");
+                line_.options.push_back(
+                    spelling.text.starts_with("-I") || spelling.text == "--include-path" ? "-I" : "-isystem");
                 line_.options.push_back(absolute(value));
                 line_.nvrtc.push_back("-I" + absolute(value));
                 break;
@@ -152,13 +175,26 @@ private:
                 line_.nvrtc.push_back("--std=" + standard);
                 break;
             }
-            case Kind::kKept: line_.nvrtc.push_back(std::string(spelling.nvrtc) + value); break;
-            case Kind::kPtxas: line_.nvrtc.push_back("--ptxas-options=" + value); break;
-            case Kind::kCode: take_codes(value); break;
-            case Kind::kClangCode: line_.codes.emplace_back(value, "compute_" + value.substr(value.find('_') + 1)); break;
-            case Kind::kOutput: output_ = value; break;
-            case Kind::kLanguage: language_ = value; break;
-            case Kind::kSkipped: break;
+            case Kind::kKept:
+                line_.nvrtc.push_back(std::string(spelling.nvrtc) + value);
+                break;
+            case Kind::kPtxas:
+                line_.nvrtc.push_back("--ptxas-options=" + value);
+                break;
+            case Kind::kCode:
+                take_codes(value);
+                break;
+            case Kind::kClangCode:
+                line_.codes.emplace_back(value, "compute_" + value.substr(value.find('_') + 1));
+                break;
+            case Kind::kOutput:
+                output_ = value;
+                break;
+            case Kind::kLanguage:
+                language_ = value;
+                break;
+            case Kind::kSkipped:
+                break;
         }
     }
 
@@ -184,7 +220,8 @@ private:
 
 }  // namespace
 
-bool read_command_line(const rewriter::source::CompileCommand& command, const std::string& toolkit, CommandLine& line) {
+bool read_command_line(const rewriter::source::CompileCommand& command, const std::string& toolkit,
+                       CommandLine& line) {
     if (!Reader(command, line).read()) return false;
     // Who says nothing about where a constexpr function runs means everywhere, which NVRTC calls the device.
     line.nvrtc.insert(line.nvrtc.begin(), {"--device-as-default-execution-space", "--device-int128"});

@@ -18,10 +18,11 @@ using runtime::jit::ResultPointer;
 
 namespace {
 
-constexpr auto kPatience = std::chrono::minutes(10);   // the worker has a limit of its own
+constexpr auto kPatience = std::chrono::minutes(10);  // the worker has a limit of its own
 
 std::string code_of(const image::Entry& entry) {
-    std::string code = fmt::format("{}_{}", entry.kind == image::Kind::kCubin ? "sm" : "compute", entry.architecture);
+    std::string code =
+        fmt::format("{}_{}", entry.kind == image::Kind::kCubin ? "sm" : "compute", entry.architecture);
     if (entry.variant) code += entry.variant;
     return code;
 }
@@ -30,12 +31,15 @@ std::vector<image::Entry> entries_of(const std::string& image) {
     auto read = image::read(image);
     auto* entries = std::get_if<std::vector<image::Entry>>(&read);
     if (!entries) return {};
-    std::erase_if(*entries, [](const image::Entry& entry) { return entry.kind == image::Kind::kOther || entry.architecture == 0; });
+    std::erase_if(*entries, [](const image::Entry& entry) {
+        return entry.kind == image::Kind::kOther || entry.architecture == 0;
+    });
     return *entries;
 }
 
 // The image's codes by the virtual architecture that they were made from, as the command says, or their own.
-std::map<std::string, std::vector<std::string>> codes_by_base(const CommandLine& line, const std::string& image) {
+std::map<std::string, std::vector<std::string>> codes_by_base(const CommandLine& line,
+                                                              const std::string& image) {
     std::map<std::string, std::vector<std::string>> bases;
     for (const image::Entry& entry : entries_of(image)) {
         const std::string code = code_of(entry);
@@ -49,7 +53,8 @@ std::map<std::string, std::vector<std::string>> codes_by_base(const CommandLine&
 }
 
 // Empty: none of them changed after the object was made.
-std::string newer_than(const std::string& object, const std::vector<std::string>& files, const std::string& directory) {
+std::string newer_than(const std::string& object, const std::vector<std::string>& files,
+                       const std::string& directory) {
     std::error_code error;
     const auto made = fs::last_write_time(object, error);
     for (const std::string& file : files) {
@@ -59,22 +64,35 @@ std::string newer_than(const std::string& object, const std::vector<std::string>
     return "";
 }
 
-std::string summary(const runtime::jit::Result& result, size_t managed) {
-    std::string text = fmt::format("{} of {} kernels managed", managed, result.kernels.size());
-    for (const runtime::jit::Kernel& kernel : result.kernels)
-        if (kernel.managed.empty()) text += fmt::format("; {} is not: {}", kernel.name, kernel.reason);
-    return text;
+// Counts what is managed of the image's kernels, and says why the others are not.
+void summarize(const runtime::jit::Result& result, const std::vector<std::string>& symbols,
+               Outcome& outcome) {
+    std::string others;
+    for (const std::string& symbol : symbols) {
+        const runtime::jit::Kernel* found = nullptr;
+        for (const runtime::jit::Kernel& kernel : result.kernels)
+            if (kernel.symbol == symbol) found = &kernel;
+        if (found && !found->managed.empty())
+            ++outcome.managed;
+        else if (found)
+            others += fmt::format("; {} is not: {}", found->name, found->reason);
+        else
+            others += fmt::format("; {} is not: Clang does not understand all of it", symbol);
+    }
+    outcome.kernels = symbols.size();
+    outcome.text = fmt::format("{} of {} kernels managed{}", outcome.managed, outcome.kernels, others);
 }
 
 }  // namespace
 
-std::string Indexer::make(const CommandLine& line, const std::string& directory, const Object& object, Indexed& indexed) {
+std::string Indexer::make(const CommandLine& line, const std::string& directory, const Object& object,
+                          Indexed& indexed) {
     const runtime::jit::Symbols symbols = runtime::jit::symbols_of(object.image);
     if (!symbols.problem.empty()) return "its image: " + symbols.problem;
     rewriter::source::Wanted wanted{symbols.kernels, {}};
     for (const std::string& name : symbols.variables)
-        if (std::binary_search(object.strings.begin(), object.strings.end(), name)) wanted.variables.push_back(name);
-    indexed.variables = wanted.variables;
+        if (std::binary_search(object.strings.begin(), object.strings.end(), name))
+            wanted.variables.push_back(name);
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(service_.settings().time);
     for (const auto& [base, codes] : codes_by_base(line, object.image)) {
         rewriter::source::Input input;
@@ -87,6 +105,7 @@ std::string Indexer::make(const CommandLine& line, const std::string& directory,
         if (!part.error.empty()) return part.error;
         if (std::string newer = newer_than(line.object, part.files, directory); !newer.empty())
             return fmt::format("its object is older than {}: build first", newer);
+        indexed.variables = part.variables;  // the same for each
         runtime::jit::Source source{line.file, std::move(part.text), {}, line.nvrtc, {}};
         indexed.variants.push_back({std::move(source), codes});
     }
@@ -113,21 +132,19 @@ Outcome Indexer::index(const rewriter::source::CompileCommand& command) {
     if (!object.problem.empty()) return refuse(object.problem);
     Indexed indexed;
     if (std::string why = make(line, command.directory, object, indexed); !why.empty()) {
-        index_.remove(object.image);   // of an earlier smt
+        index_.remove(object.image);  // of an earlier smt
         return refuse(why);
     }
-    if (!index_.store(object.image, indexed)) return refuse("the index cannot be written: " + index_.folder());
+    if (!index_.store(object.image, indexed))
+        return refuse("the index cannot be written: " + index_.folder());
     // PTX says more about what may be missing; machine code is what a GPU will be given.
     ResultPointer result = try_out(object.image, true), machine_code;
     if (!result || !result->image.empty()) machine_code = try_out(object.image, false);
     if (!result || (machine_code && machine_code->image.empty())) result = machine_code;
     if (!result) return index_.remove(object.image), refuse("the compile worker did not answer");
-    outcome.kernels = result->kernels.size();
     if (result->image.empty()) return index_.remove(object.image), refuse(result->reason);
-    outcome.managed = static_cast<size_t>(std::count_if(result->kernels.begin(), result->kernels.end(),
-                                                        [](const runtime::jit::Kernel& kernel) { return !kernel.managed.empty(); }));
+    summarize(*result, runtime::jit::symbols_of(object.image).kernels, outcome);
     outcome.indexed = true;
-    outcome.text = summary(*result, outcome.managed);
     return outcome;
 }
 

@@ -1,8 +1,8 @@
 // From one file of a build to an entry of the index.
 //
-// The file is parsed in a child process, which may crash or hang. Then the entry is stored, and tried at once: the
-// service makes the managed forms as it will for the server, and an entry that leads to none is removed again. They
-// stay in the cache, so the first run of the program waits for nothing.
+// The file is parsed in a child process, which may crash or hang. Then the entry is stored, and tried at
+// once: the service makes the managed forms as it will for the server, and an entry that leads to none is
+// removed again. They stay in the cache, so the first run of the program waits for nothing.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@
 namespace smt::tools::index {
 
 struct Outcome {
-    bool cuda = false;      // it is no file of ours otherwise
+    bool cuda = false;  // it is no file of ours otherwise
     bool indexed = false;
     size_t kernels = 0, managed = 0;
-    std::string text;       // for a person
+    std::string text;  // for a person
 };
 
 class Indexer {
@@ -31,7 +31,8 @@ public:
 
 private:
     // Why there is none; empty: it is in `indexed`.
-    std::string make(const CommandLine& line, const std::string& directory, const Object& object, runtime::jit::Indexed& indexed);
+    std::string make(const CommandLine& line, const std::string& directory, const Object& object,
+                     runtime::jit::Indexed& indexed);
     runtime::jit::ResultPointer try_out(const std::string& image, bool text_only);
 
     const std::string toolkit_;

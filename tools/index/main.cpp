@@ -32,16 +32,20 @@ std::string toolkit() {
 }
 
 void say(const std::string& line) {
-    if (!line.starts_with("source ")) fmt::print(stderr, "smt index: {}\n", line);   // those are told file by file
+    if (!line.starts_with("source "))
+        fmt::print(stderr, "smt index: {}\n", line);  // those are told file by file
 }
 
 int index_build(const std::string& folder) {
     std::string problem;
     const auto commands = source::read_compile_commands(folder + "/compile_commands.json", problem);
-    if (!problem.empty()) return complain(kFailure, problem + " (CMake writes it with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)");
+    if (!problem.empty())
+        return complain(kFailure, problem + " (CMake writes it with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)");
     const jit::Settings settings = jit::read_settings(jit::own_folder());
-    if (settings.compiler.empty()) return complain(kFailure, "there is no smt-compile in " + jit::own_folder());
-    if (settings.cache_folder.empty()) return complain(kFailure, "there is no folder for the index: neither SMT_CACHE_DIR nor HOME is set");
+    if (settings.compiler.empty())
+        return complain(kFailure, "there is no smt-compile in " + jit::own_folder());
+    if (settings.cache_folder.empty())
+        return complain(kFailure, "there is no folder for the index: neither SMT_CACHE_DIR nor HOME is set");
     jit::SourceIndex index(settings.cache_folder, say);
     jit::Service service(settings, say);
     Indexer indexer(toolkit(), index, service);
@@ -56,7 +60,8 @@ int index_build(const std::string& folder) {
         kernels += outcome.indexed ? outcome.kernels : 0;
         managed += outcome.managed;
     }
-    fmt::print("{} CUDA files, {} indexed, {} of their {} kernels managed; in {}\n", files, indexed, managed, kernels, index.folder());
+    fmt::print("{} CUDA files, {} indexed, {} of their {} kernels managed; in {}\n", files, indexed, managed,
+               kernels, index.folder());
     return files != 0 && indexed == 0 ? kFailure : 0;
 }
 
@@ -82,7 +87,8 @@ int forget() {
 }
 
 int show(const Arguments& arguments) {
-    if (arguments.size() < 2 || (arguments.size() > 2 && arguments[2] != "--")) return complain(kMisuse, "--show takes a file, and flags behind --");
+    if (arguments.size() < 2 || (arguments.size() > 2 && arguments[2] != "--"))
+        return complain(kMisuse, "--show takes a file, and flags behind --");
     source::Input input;
     input.name = arguments[1];
     input.dialect = source::Dialect::kNvcc;
@@ -90,7 +96,8 @@ int show(const Arguments& arguments) {
     input.toolkit = toolkit();
     const source::Extract extract = extract_here(input, nullptr);
     if (!extract.error.empty()) return complain(kFailure, extract.error);
-    return std::fwrite(extract.text.data(), 1, extract.text.size(), stdout) == extract.text.size() ? 0 : kFailure;
+    return std::fwrite(extract.text.data(), 1, extract.text.size(), stdout) == extract.text.size() ? 0
+                                                                                                   : kFailure;
 }
 
 }  // namespace
@@ -103,6 +110,7 @@ int main(int argc, char** argv) {
     if (arguments[0] == "--list") return list();
     if (arguments[0] == "--forget") return forget();
     if (arguments[0].starts_with("-")) return complain(kMisuse, "unknown option '" + arguments[0] + "'");
-    if (!fs::exists(toolkit() + "/include/cuda_runtime.h")) return complain(kFailure, "no CUDA toolkit in " + toolkit() + ": set CUDA_HOME");
+    if (!fs::exists(toolkit() + "/include/cuda_runtime.h"))
+        return complain(kFailure, "no CUDA toolkit in " + toolkit() + ": set CUDA_HOME");
     return index_build(arguments[0]);
 }

@@ -33,10 +33,12 @@ bool read_at(std::string_view bytes, uint64_t at, T* value) {
 template <typename Use>
 bool each_section(std::string_view file, Use use) {
     Elf64_Ehdr header;
-    if (!read_at(file, 0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
+    if (!read_at(file, 0, &header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header.e_ident[EI_CLASS] != ELFCLASS64)
         return false;
     auto section_at = [&](uint64_t number, Elf64_Shdr* section) {
-        return header.e_shoff <= file.size() && read_at(file, header.e_shoff + number * sizeof *section, section);
+        return header.e_shoff <= file.size() &&
+               read_at(file, header.e_shoff + number * sizeof *section, section);
     };
     auto content = [&](const Elf64_Shdr& section) {
         const bool within = section.sh_type != SHT_NOBITS && section.sh_offset <= file.size() &&
@@ -45,8 +47,9 @@ bool each_section(std::string_view file, Use use) {
     };
     Elf64_Shdr first, names, section;
     if (!section_at(0, &first)) return false;
-    const uint64_t count = header.e_shnum ? header.e_shnum : first.sh_size;   // C++ makes many sections
-    if (!section_at(header.e_shstrndx == SHN_XINDEX ? first.sh_link : header.e_shstrndx, &names)) return false;
+    const uint64_t count = header.e_shnum ? header.e_shnum : first.sh_size;  // C++ makes many sections
+    if (!section_at(header.e_shstrndx == SHN_XINDEX ? first.sh_link : header.e_shstrndx, &names))
+        return false;
     const std::string_view table = content(names);
     for (uint64_t i = 0; i < count && section_at(i, &section); ++i) {
         if (section.sh_name >= table.size()) continue;
@@ -70,7 +73,7 @@ std::vector<std::string> images_in(std::string_view section) {
     for (uint64_t at = 0; read_at(section, at, &header);) {
         const uint64_t bytes = header.header_bytes + header.payload_bytes;
         if (header.magic != kFatbinMagic || bytes > section.size() - at || bytes < sizeof header) {
-            at += 8;   // padding
+            at += 8;  // padding
             continue;
         }
         images.emplace_back(section.substr(at, bytes));
@@ -84,7 +87,8 @@ std::vector<std::string> images_in(std::string_view section) {
 Object read_object(const std::string& path) {
     Object object;
     std::ifstream stream(path, std::ios::binary);
-    if (!stream) return object.problem = "its object " + path + ": " + std::strerror(errno) + "; build first", object;
+    if (!stream)
+        return object.problem = "its object " + path + ": " + std::strerror(errno) + "; build first", object;
     const std::string file{std::istreambuf_iterator<char>(stream), {}};
     std::vector<std::string> images;
     bool relocatable = false;
@@ -93,11 +97,16 @@ Object read_object(const std::string& path) {
         if (name == "__nv_relfatbin") relocatable = true;
         if (name.starts_with(".rodata")) add_strings(content, object.strings);
     });
-    if (!good) object.problem = path + " is no object file";
-    else if (relocatable) object.problem = "it is compiled to be linked with other device code (-rdc=true)";
-    else if (images.empty()) object.problem = path + " has no device code";
-    else if (images.size() > 1) object.problem = path + " has several images, as if it were linked already";
-    else object.image = std::move(images.front());
+    if (!good)
+        object.problem = path + " is no object file";
+    else if (relocatable)
+        object.problem = "it is compiled to be linked with other device code (-rdc=true)";
+    else if (images.empty())
+        object.problem = path + " has no device code";
+    else if (images.size() > 1)
+        object.problem = path + " has several images, as if it were linked already";
+    else
+        object.image = std::move(images.front());
     std::sort(object.strings.begin(), object.strings.end());
     return object;
 }

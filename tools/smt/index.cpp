@@ -1,4 +1,5 @@
-// smt index: the sources of a build, kept for the server. A program of its own beside this one, as smt rewrite.
+// smt index: the sources of a build, kept for the server. A program of its own beside this one, as smt
+// rewrite.
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,7 +15,8 @@ int run(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("which folder?");
     std::string program = find_program("smt-index");
     if (program.empty())
-        throw Failure("smt-index is not in " + own_directory() + ": it is built where CMake finds Clang 22's development files");
+        throw Failure("smt-index is not in " + own_directory() +
+                      ": it is built where CMake finds Clang 22's development files");
     std::vector<char*> argv{program.data()};
     Arguments rest = arguments;
     for (std::string& argument : rest) argv.push_back(argument.data());
@@ -31,8 +33,10 @@ const Command index_command = {
     "       smt index --list | --forget\n"
     "       smt index --show FILE.cu [-- FLAG...]\n"
     "\n"
-    "  BUILD_DIR  has compile_commands.json (CMake: -DCMAKE_EXPORT_COMPILE_COMMANDS=ON) and is built. Each CUDA\n"
-    "             file's kernels are kept with all that they depend on, and compiled in persistent form: the\n"
+    "  BUILD_DIR  has compile_commands.json (CMake: -DCMAKE_EXPORT_COMPILE_COMMANDS=ON) and is built. Each "
+    "CUDA\n"
+    "             file's kernels are kept with all that they depend on, and compiled in persistent form: "
+    "the\n"
     "             programs of this build are managed from now on, until they are built anew\n"
     "  --list     the files whose images are known\n"
     "  --forget   removes all of it\n"

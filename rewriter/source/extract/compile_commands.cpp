@@ -13,7 +13,7 @@ namespace smt::rewriter::source {
 
 namespace {
 
-constexpr int kMostNesting = 8;   // of files of options
+constexpr int kMostNesting = 8;  // of files of options
 
 std::vector<std::string> split(llvm::StringRef line) {
     llvm::BumpPtrAllocator memory;
@@ -23,17 +23,24 @@ std::vector<std::string> split(llvm::StringRef line) {
     return {words.begin(), words.end()};
 }
 
-void append(std::vector<std::string>& all, const std::vector<std::string>& arguments, const std::string& directory, int depth) {
+void append(std::vector<std::string>& all, const std::vector<std::string>& arguments,
+            const std::string& directory, int depth) {
     for (size_t at = 0; at < arguments.size(); ++at) {
         std::string name;
         if (arguments[at].starts_with("@")) name = arguments[at].substr(1);
         for (const char* option : {"--options-file", "-optf"}) {
-            if (arguments[at] == option && at + 1 < arguments.size()) name = arguments[++at];
-            else if (arguments[at].starts_with(std::string(option) + "=")) name = arguments[at].substr(arguments[at].find('=') + 1);
+            if (arguments[at] == option && at + 1 < arguments.size())
+                name = arguments[++at];
+            else if (arguments[at].starts_with(std::string(option) + "="))
+                name = arguments[at].substr(arguments[at].find('=') + 1);
         }
-        auto file = name.empty() || depth == kMostNesting ? nullptr : llvm::MemoryBuffer::getFile((std::filesystem::path(directory) / name).string());
-        if (file && *file) append(all, split((*file)->getBuffer()), directory, depth + 1);
-        else all.push_back(arguments[at]);
+        auto file = name.empty() || depth == kMostNesting
+                        ? nullptr
+                        : llvm::MemoryBuffer::getFile((std::filesystem::path(directory) / name).string());
+        if (file && *file)
+            append(all, split((*file)->getBuffer()), directory, depth + 1);
+        else
+            all.push_back(arguments[at]);
     }
 }
 
@@ -61,7 +68,8 @@ std::vector<CompileCommand> read_compile_commands(const std::string& path, std::
         const llvm::json::Object* entry = (*list)[i].getAsObject();
         std::vector<std::string> arguments;
         if (const llvm::json::Array* words = entry ? entry->getArray("arguments") : nullptr) {
-            for (const llvm::json::Value& word : *words) arguments.push_back(word.getAsString().value_or("").str());
+            for (const llvm::json::Value& word : *words)
+                arguments.push_back(word.getAsString().value_or("").str());
         } else if (entry) {
             arguments = split(entry->getString("command").value_or(""));
         }
@@ -69,7 +77,8 @@ std::vector<CompileCommand> read_compile_commands(const std::string& path, std::
             problem = fmt::format("{}: entry {} has no file or no command", path, i);
             return commands;
         }
-        CompileCommand command{text_of(*entry, "directory"), text_of(*entry, "file"), {}, text_of(*entry, "output")};
+        CompileCommand command{
+            text_of(*entry, "directory"), text_of(*entry, "file"), {}, text_of(*entry, "output")};
         append(command.arguments, arguments, command.directory, 0);
         commands.push_back(std::move(command));
     }

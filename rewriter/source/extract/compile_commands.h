@@ -8,9 +8,10 @@ namespace smt::rewriter::source {
 
 struct CompileCommand {
     std::string directory;
-    std::string file;                      // as it is written there
-    std::vector<std::string> arguments;    // the compiler first; files of options (@file, --options-file) in place
-    std::string output;                    // empty: not said outside of the arguments
+    std::string file;  // as it is written there
+    std::vector<std::string>
+        arguments;       // the compiler first; files of options (@file, --options-file) in place
+    std::string output;  // empty: not said outside of the arguments
 };
 
 // In the file's order. `problem`: what is wrong with the file; empty: nothing.

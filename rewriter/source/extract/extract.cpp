@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "rewriter/source/extract/groups.h"
@@ -23,6 +24,9 @@ namespace smt::rewriter::source {
 using namespace clang;
 
 namespace {
+
+constexpr std::array kLibraries = {"_ZN4cuda",    "_ZN3cub", "_ZN6thrust", "_ZN18cooperative_groups",
+                                   "_ZN7cutlass", "_ZN4cute"};
 
 // A type that only its own file has a name for, or none at all.
 bool is_nameless(QualType type) {
@@ -60,6 +64,7 @@ public:
         note_files();
         choose_kernels();
         choose_variables(context_.getTranslationUnitDecl());
+        miss_variables();
         if (!output_.error.empty()) return;
         needs_.close();
         output_.error = needs_.problem();
@@ -87,16 +92,21 @@ private:
         for (const KernelFacts& kernel : collect(context_, false).kernels) {
             for (const FunctionDecl* instance : kernel.instances) {
                 const std::string symbol = symbol_of(context_, instance);
-                const bool chosen = wanted_ ? open.erase(symbol) != 0 : groups_.origin(instance->getLocation()) == Origin::kProgram;
+                const bool chosen = wanted_ ? open.erase(symbol) != 0
+                                            : groups_.origin(instance->getLocation()) == Origin::kProgram;
                 if (chosen) choose(instance);
             }
         }
-        if (!open.empty()) fail(fmt::format("the image has {}, which its source does not{}", *open.begin(), hint(*open.begin())));
+        if (!open.empty())
+            fail(fmt::format("the image has {}, which its source does not{}", *open.begin(),
+                             hint(*open.begin())));
     }
 
     static std::string hint(const std::string& symbol) {
-        return symbol.find("__nv_dl_wrapper_t") != symbol.npos || symbol.find("__nv_hdl_wrapper_t") != symbol.npos
-                   ? " (a kernel that is launched with an extended lambda, which only nvcc can name)" : "";
+        return symbol.find("__nv_dl_wrapper_t") != symbol.npos ||
+                       symbol.find("__nv_hdl_wrapper_t") != symbol.npos
+                   ? " (a kernel that is launched with an extended lambda, which only nvcc can name)"
+                   : "";
     }
 
     void choose(const FunctionDecl* instance) {
@@ -105,7 +115,8 @@ private:
         if (instance->isTemplateInstantiation()) {
             for (const TemplateArgument& argument : instance->getTemplateSpecializationArgs()->asArray())
                 if (argument.getKind() == TemplateArgument::Type && is_nameless(argument.getAsType()))
-                    return fail(readable_name(context_, instance) + " is instantiated with a type that has no name outside");
+                    return fail(readable_name(context_, instance) +
+                                " is instantiated with a type that has no name outside");
             writer_.instances.push_back(instance);
         }
         needs_.add(instance);
@@ -113,12 +124,16 @@ private:
 
     void choose_variables(const DeclContext* context) {
         for (const Decl* declaration : context->decls()) {
-            if (const auto* inner = dyn_cast<DeclContext>(declaration); inner && isa<NamespaceDecl, LinkageSpecDecl>(declaration)) {
+            if (const auto* inner = dyn_cast<DeclContext>(declaration);
+                inner && isa<NamespaceDecl, LinkageSpecDecl>(declaration)) {
                 choose_variables(inner);
                 continue;
             }
             const auto* variable = dyn_cast<VarDecl>(declaration);
-            if (!variable || !is_device_variable(variable) || groups_.origin(variable->getLocation()) != Origin::kProgram) continue;
+            if (!variable) continue;
+            const Origin origin = groups_.origin(variable->getLocation());
+            if (origin == Origin::kLibrary && wanted_) library_.insert(variable->getNameAsString());
+            if (!is_device_variable(variable) || origin != Origin::kProgram) continue;
             if (!wanted_) {
                 needs_.add(variable);
                 continue;
@@ -127,8 +142,22 @@ private:
             for (const std::string& name : wanted_->variables) {
                 if (plain_symbol(name, names_) != symbol) continue;
                 needs_.add(variable);
-                if (!names_.internal.empty() && name.find(names_.internal) != name.npos) writer_.internal.insert(variable);
+                output_.variables.push_back(name);
+                if (!names_.internal.empty() && name.find(names_.internal) != name.npos)
+                    writer_.internal.insert(variable);
             }
+        }
+    }
+
+    // Those of a library's headers are constants that no program asks for, though nvcc lists them for it.
+    void miss_variables() {
+        for (const std::string& name : wanted_ ? wanted_->variables : std::vector<std::string>()) {
+            if (std::count(output_.variables.begin(), output_.variables.end(), name) != 0) continue;
+            const std::string plain = plain_symbol(name, names_);
+            const bool library = std::any_of(kLibraries.begin(), kLibraries.end(),
+                                             [&](const char* one) { return plain.starts_with(one); });
+            if (!library && library_.count(plain) == 0)
+                fail(fmt::format("the image has variable {}, which its source does not", name));
         }
     }
 
@@ -136,6 +165,7 @@ private:
     const Wanted* wanted_;
     ASTContext& context_;
     Extract& output_;
+    std::set<std::string> library_;  // names of libraries' variables
     Groups groups_;
     Needs needs_;
     FileNames names_;
@@ -147,10 +177,13 @@ private:
 Extract extract(const Input& input, const Wanted* wanted) {
     Extract output;
     Tokens tokens;
-    const Problem problem = parse(input, input.text, [&](ASTContext& context) {
-        tokens.finish(context);
-        Extractor(input, wanted, context, tokens, output).run();
-    }, [&](Preprocessor& preprocessor) { tokens.watch(preprocessor); });
+    const Problem problem = parse(
+        input, input.text,
+        [&](ASTContext& context) {
+            tokens.finish(context);
+            Extractor(input, wanted, context, tokens, output).run();
+        },
+        [&](Preprocessor& preprocessor) { tokens.watch(preprocessor); });
     if (problem) output.error = problem.message;
     if (!output.error.empty()) output.text.clear();
     return output;

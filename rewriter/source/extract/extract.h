@@ -1,7 +1,7 @@
 // The device's part of a .cu file as one text that NVRTC takes: its kernels with exactly what they depend on.
 //
-// In: the file as nvcc compiles it, and which kernels and variables the image that nvcc made of it has. Out: a
-// text with those kernels, in all instances, and variables, under the same names; the types, functions and
+// In: the file as nvcc compiles it, and which kernels and variables the image that nvcc made of it has. Out:
+// a text with those kernels, in all instances, and variables, under the same names; the types, functions and
 // constants that they use; includes of CUDA's own headers. The program's macros are expanded, its headers are
 // part of the text, the host's code is left out, and so is all that is not used.
 //
@@ -22,8 +22,10 @@ struct Wanted {
 
 struct Extract {
     std::string text;
-    std::vector<std::string> files;     // all that was read, the file itself first
-    std::string error;                  // why there is no text
+    std::vector<std::string>
+        variables;  // of the wanted ones those that the program wrote, as they are in the image
+    std::vector<std::string> files;  // all that was read, the file itself first
+    std::string error;               // why there is no text
 };
 
 // `wanted`: null means all kernels and device variables that the file has.

@@ -16,7 +16,8 @@ using namespace clang;
 namespace {
 
 constexpr std::array kSystemFolders = {"/usr/include/", "/usr/lib/", "/usr/local/include/"};
-constexpr std::array kLibraryFolders = {"/cub/", "/thrust/", "/cuda/std/", "/libcudacxx/", "/cutlass/", "/cute/"};
+constexpr std::array kLibraryFolders = {"/cub/",        "/thrust/",  "/cuda/std/",
+                                        "/libcudacxx/", "/cutlass/", "/cute/"};
 constexpr const char* kVirtual = "/smt.rewriter/";
 
 bool opens_block(const DeclContext* context) {
@@ -47,7 +48,10 @@ const Decl* inner_of(const Decl* declaration) {
 }  // namespace
 
 Groups::Groups(const ASTContext& context, const Tokens& tokens, const std::string& toolkit)
-    : context_(context), sources_(context.getSourceManager()), tokens_(tokens), toolkit_(canonical(toolkit) + "/") {}
+    : context_(context),
+      sources_(context.getSourceManager()),
+      tokens_(tokens),
+      toolkit_(canonical(toolkit) + "/") {}
 
 Origin Groups::origin(SourceLocation place) {
     if (place.isInvalid()) return Origin::kCompiler;
@@ -60,7 +64,10 @@ Origin Groups::origin(SourceLocation place) {
 Origin Groups::origin_of_file(FileID file) {
     const std::string name = sources_.getFilename(sources_.getLocForStartOfFile(file)).str();
     if (name.empty()) return Origin::kCompiler;
-    if (name.starts_with(kVirtual)) return name.find("/clang/") != name.npos ? Origin::kSystem : name.ends_with("/prelude.h") ? Origin::kCompiler : Origin::kProgram;
+    if (name.starts_with(kVirtual))
+        return name.find("/clang/") != name.npos ? Origin::kSystem
+               : name.ends_with("/prelude.h")    ? Origin::kCompiler
+                                                 : Origin::kProgram;
     const std::string path = canonical(name);
     if (path.starts_with(toolkit_)) return Origin::kLibrary;
     for (const char* folder : kSystemFolders)
@@ -88,7 +95,8 @@ const Tokens::Include* Groups::include_of(SourceLocation place) {
 const std::map<const Decl*, const Group*>& Groups::block(const DeclContext* context) {
     if (!blocks_.count(context)) {
         std::vector<const Decl*> around;
-        for (const DeclContext* outer = context; !outer->isTranslationUnit(); outer = outer->getLexicalParent())
+        for (const DeclContext* outer = context; !outer->isTranslationUnit();
+             outer = outer->getLexicalParent())
             around.insert(around.begin(), Decl::castFromDeclContext(outer));
         add(context, std::move(around));
     }
@@ -104,7 +112,8 @@ void Groups::add(const DeclContext* context, std::vector<const Decl*> around) {
         const Span span = tokens_.around(range_of(declaration));
         if (span.begin != span.end) found.emplace_back(span, declaration);
     }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
     auto& groups = blocks_[context];
     Group* open = nullptr;
     for (const auto& [span, declaration] : found) {

@@ -1,6 +1,7 @@
 // The declarations of a translation unit outside of classes and functions, each with its tokens.
 //
-// Declarations that share tokens ("struct A {} a, *b;") are one group: they are written together or not at all.
+// Declarations that share tokens ("struct A {} a, *b;") are one group: they are written together or not at
+// all.
 #pragma once
 
 #include <clang/AST/ASTContext.h>
@@ -19,15 +20,16 @@ namespace smt::rewriter::source {
 struct Group {
     Span span;
     std::vector<const clang::Decl*> declarations;
-    std::vector<const clang::Decl*> around;  // namespaces and extern "C" { that it stands in, the outermost first
+    std::vector<const clang::Decl*>
+        around;  // namespaces and extern "C" { that it stands in, the outermost first
 };
 
 // Who wrote a file.
 enum class Origin {
     kCompiler,  // nobody: the compiler, or what it includes before the first line
     kProgram,
-    kLibrary,   // NVRTC can include it: the toolkit's, CCCL, CUTLASS
-    kSystem,    // the host's C and C++ library
+    kLibrary,  // NVRTC can include it: the toolkit's, CCCL, CUTLASS
+    kSystem,   // the host's C and C++ library
 };
 
 class Groups {

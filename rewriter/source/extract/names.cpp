@@ -31,7 +31,8 @@ std::string find_identifier(const std::string& symbol, const std::string& beginn
 }
 
 void replace_all(std::string& text, const std::string& what, const std::string& by) {
-    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) text.replace(at, what.size(), by);
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+        text.replace(at, what.size(), by);
 }
 
 std::string with_length(const std::string& name) { return std::to_string(name.size()) + name; }
@@ -58,7 +59,8 @@ std::string variable_symbol(clang::ASTContext& context, const clang::VarDecl* va
     const std::string name = variable->getNameAsString();
     const bool made = llvm::isa<clang::VarTemplateSpecializationDecl>(variable);
     if (!made && variable->getDeclContext()->getRedeclContext()->isTranslationUnit()) return name;
-    std::unique_ptr<clang::MangleContext> mangling(clang::ItaniumMangleContext::create(context, context.getDiagnostics()));
+    std::unique_ptr<clang::MangleContext> mangling(
+        clang::ItaniumMangleContext::create(context, context.getDiagnostics()));
     if (!mangling->shouldMangleDeclName(variable)) return name;
     std::string symbol;
     llvm::raw_string_ostream out(symbol);

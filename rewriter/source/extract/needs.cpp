@@ -18,15 +18,18 @@ using namespace clang;
 
 bool is_device_variable(const VarDecl* variable) {
     const auto* device = variable->getAttr<CUDADeviceAttr>();
-    const auto* constant = variable->getAttr<CUDAConstantAttr>();   // Clang gives it to constexpr variables, too
-    return (device && !device->isImplicit()) || (constant && !constant->isImplicit()) || variable->hasAttr<HIPManagedAttr>();
+    const auto* constant =
+        variable->getAttr<CUDAConstantAttr>();  // Clang gives it to constexpr variables, too
+    return (device && !device->isImplicit()) || (constant && !constant->isImplicit()) ||
+           variable->hasAttr<HIPManagedAttr>();
 }
 
 namespace {
 
 const FunctionDecl* function_in(const Decl* declaration) {
     if (const auto* friends = dyn_cast<FriendDecl>(declaration)) declaration = friends->getFriendDecl();
-    if (const auto* pattern = dyn_cast_or_null<FunctionTemplateDecl>(declaration)) return pattern->getTemplatedDecl();
+    if (const auto* pattern = dyn_cast_or_null<FunctionTemplateDecl>(declaration))
+        return pattern->getTemplatedDecl();
     return dyn_cast_or_null<FunctionDecl>(declaration);
 }
 
@@ -38,7 +41,8 @@ const Decl* whole(const Decl* declaration) {
 
 bool on_device(const FunctionDecl* function) {
     const auto* device = function->getAttr<CUDADeviceAttr>();
-    return (device && !device->isImplicit()) || function->isConstexpr() || function->isDefaulted() || function->isDeleted();
+    return (device && !device->isImplicit()) || function->isConstexpr() || function->isDefaulted() ||
+           function->isDeleted();
 }
 
 // Without these it would be another class.
@@ -79,7 +83,8 @@ class Finder : public RecursiveASTVisitor<Finder> {
     using Base = RecursiveASTVisitor<Finder>;
 
 public:
-    Finder(Needs& needs, const Decl* root, bool instance = false) : needs_(needs), root_(root), instance_(instance) {}
+    Finder(Needs& needs, const Decl* root, bool instance = false)
+        : needs_(needs), root_(root), instance_(instance) {}
 
     bool shouldVisitImplicitCode() const { return instance_; }
 
@@ -95,19 +100,32 @@ public:
         return Base::TraverseTemplateName(name);
     }
     bool VisitType(Type* type) { return needs_.see(type), true; }
+    // What an alias means with its arguments: which specialisation it leads through.
+    bool VisitTemplateSpecializationType(TemplateSpecializationType* type) {
+        return !instance_ || !type->isTypeAlias() || TraverseType(type->getAliasedType());
+    }
     bool VisitDeclRefExpr(DeclRefExpr* reference) { return needs_.need(reference->getDecl()), true; }
     bool VisitMemberExpr(MemberExpr* member) { return needs_.need(member->getMemberDecl()), true; }
-    bool VisitCXXConstructExpr(CXXConstructExpr* construction) { return needs_.need(construction->getConstructor()), true; }
+    bool VisitCXXConstructExpr(CXXConstructExpr* construction) {
+        return needs_.need(construction->getConstructor()), true;
+    }
     bool VisitOverloadExpr(OverloadExpr* names) { return needs_.candidates(names), true; }
-    bool VisitConceptReference(ConceptReference* reference) { return needs_.need(reference->getNamedConcept()), true; }
-    bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) { return !argument->getParam()->hasInit() || TraverseStmt(argument->getExpr()); }
-    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) { return TraverseStmt(initializer->getExpr()); }
+    bool VisitConceptReference(ConceptReference* reference) {
+        return needs_.need(reference->getNamedConcept()), true;
+    }
+    bool VisitCXXDefaultArgExpr(CXXDefaultArgExpr* argument) {
+        return !argument->getParam()->hasInit() || TraverseStmt(argument->getExpr());
+    }
+    bool VisitCXXDefaultInitExpr(CXXDefaultInitExpr* initializer) {
+        return TraverseStmt(initializer->getExpr());
+    }
     bool VisitCXXNewExpr(CXXNewExpr* creation) { return needs_.need(creation->getOperatorNew()), true; }
     bool VisitAttributedStmt(AttributedStmt* statement) {
         if (instance_) return true;
         for (const Attr* attribute : statement->getAttrs())
             if (const auto* hint = dyn_cast<LoopHintAttr>(attribute))
-                needs_.loop_hints_.emplace_back(statement->getSubStmt()->getBeginLoc(), loop_hint(*hint, needs_.context_));
+                needs_.loop_hints_.emplace_back(statement->getSubStmt()->getBeginLoc(),
+                                                loop_hint(*hint, needs_.context_));
         return true;
     }
 
@@ -118,24 +136,32 @@ private:
 };
 
 void Needs::see(const Type* type) {
-    if (const auto* tag = dyn_cast<TagType>(type)) need(tag->getDecl());
-    else if (const auto* name = dyn_cast<TypedefType>(type)) need(name->getDecl());
-    else if (const auto* used = dyn_cast<UsingType>(type)) need(used->getDecl());
-    else if (const auto* made = dyn_cast<TemplateSpecializationType>(type)) need(made->getTemplateName().getAsTemplateDecl());
-    else if (const auto* guessed = dyn_cast<DeducedTemplateSpecializationType>(type)) need(guessed->getTemplateName().getAsTemplateDecl());
+    if (const auto* tag = dyn_cast<TagType>(type))
+        need(tag->getDecl());
+    else if (const auto* name = dyn_cast<TypedefType>(type))
+        need(name->getDecl());
+    else if (const auto* used = dyn_cast<UsingType>(type))
+        need(used->getDecl());
+    else if (const auto* made = dyn_cast<TemplateSpecializationType>(type))
+        need(made->getTemplateName().getAsTemplateDecl());
+    else if (const auto* guessed = dyn_cast<DeducedTemplateSpecializationType>(type))
+        need(guessed->getTemplateName().getAsTemplateDecl());
 }
 
 void Needs::need(const Decl* declaration) {
     if (!declaration) return;
     if (const auto* shadow = dyn_cast<UsingShadowDecl>(declaration)) return need(shadow->getTargetDecl());
-    if (const auto* pattern = dyn_cast<FunctionTemplateDecl>(declaration)) return need(first_pattern(pattern)->getTemplatedDecl());
+    if (const auto* pattern = dyn_cast<FunctionTemplateDecl>(declaration))
+        return need(first_pattern(pattern)->getTemplatedDecl());
     if (const auto* pattern = dyn_cast<TemplateDecl>(declaration); pattern && !isa<ConceptDecl>(pattern))
         return need(pattern->getTemplatedDecl());
-    if (isa<EnumConstantDecl, FieldDecl, IndirectFieldDecl>(declaration)) return need(Decl::castFromDeclContext(declaration->getDeclContext()));
+    if (isa<EnumConstantDecl, FieldDecl, IndirectFieldDecl>(declaration))
+        return need(Decl::castFromDeclContext(declaration->getDeclContext()));
     if (declaration->isTemplateParameter() || isa<ParmVarDecl, BindingDecl, LabelDecl>(declaration)) return;
     if (const auto* function = dyn_cast<FunctionDecl>(declaration)) {
         take_instance(function);
-        if (const FunctionDecl* pattern = function->getTemplateInstantiationPattern(false)) declaration = pattern;
+        if (const FunctionDecl* pattern = function->getTemplateInstantiationPattern(false))
+            declaration = pattern;
     } else if (const auto* record = dyn_cast<CXXRecordDecl>(declaration)) {
         if (record->isLambda()) return;
         take_instance(record);
@@ -146,19 +172,21 @@ void Needs::need(const Decl* declaration) {
     } else if (const auto* enumeration = dyn_cast<EnumDecl>(declaration)) {
         if (const EnumDecl* pattern = enumeration->getTemplateInstantiationPattern()) declaration = pattern;
     }
-    if (declaration->getParentFunctionOrMethod()) return;   // in a text that is walked
+    if (declaration->getParentFunctionOrMethod()) return;  // in a text that is walked
     if (const auto* named = dyn_cast<NamedDecl>(declaration)) take(named);
 }
 
 // An instance of a template: what its arguments are, and what its text means with them.
 void Needs::take_instance(const FunctionDecl* function) {
-    if (!function->isTemplateInstantiation() || !instances_.insert(function->getCanonicalDecl()).second) return;
+    if (!function->isTemplateInstantiation() || !instances_.insert(function->getCanonicalDecl()).second)
+        return;
     open_instances_.push_back(function);
 }
 
 void Needs::take_instance(const CXXRecordDecl* record) {
     if (record->isDependentType() || !instances_.insert(record->getCanonicalDecl()).second) return;
-    if (isa<ClassTemplateSpecializationDecl>(record) || record->getTemplateInstantiationPattern()) open_instances_.push_back(record);
+    if (isa<ClassTemplateSpecializationDecl>(record) || record->getTemplateInstantiationPattern())
+        open_instances_.push_back(record);
 }
 
 // Where it is from. What the toolkit declares besides the host's headers is the toolkit's.
@@ -167,7 +195,8 @@ Origin Needs::origin_of(const NamedDecl* declaration, SourceLocation* place) {
     const Origin first = groups_.origin(*place);
     if (first != Origin::kSystem || !isa<FunctionDecl>(declaration)) return first;
     for (const Decl* other : declaration->redecls()) {
-        if (groups_.origin(other->getLocation()) == Origin::kLibrary) return *place = other->getLocation(), Origin::kLibrary;
+        if (groups_.origin(other->getLocation()) == Origin::kLibrary)
+            return *place = other->getLocation(), Origin::kLibrary;
     }
     return first;
 }
@@ -183,11 +212,13 @@ void Needs::take(const NamedDecl* declaration) {
         if (isa<FunctionDecl>(declaration)) functions_.insert(declaration->getDeclName());
         return open_.push_back(declaration);
     }
-    if (declaration->getDeclContext()->isRecord()) return;   // comes with its class
+    if (declaration->getDeclContext()->isRecord()) return;  // comes with its class
     if (origin == Origin::kLibrary) {
-        if (const Tokens::Include* include = groups_.include_of(place)) includes_.try_emplace(include->name, include->where);
+        if (const Tokens::Include* include = groups_.include_of(place))
+            includes_.try_emplace(include->name, include->where);
     } else if (origin == Origin::kSystem && !standard_.take(declaration) && problem_.empty()) {
-        problem_ = fmt::format("device code uses {}, which NVRTC does not have", declaration->getQualifiedNameAsString());
+        problem_ = fmt::format("device code uses {}, which NVRTC does not have",
+                               declaration->getQualifiedNameAsString());
     }
 }
 
@@ -204,14 +235,16 @@ Keep Needs::keep(const FunctionDecl* member) const {
     if (has(member)) return Keep::kAll;
     const auto* method = dyn_cast<CXXMethodDecl>(member);
     // A template's friend that is a template is not known to be the function outside.
-    if (!method && !member->doesThisDeclarationHaveABody() && functions_.count(member->getDeclName()) != 0) return Keep::kAll;
+    if (!method && !member->doesThisDeclarationHaveABody() && functions_.count(member->getDeclName()) != 0)
+        return Keep::kAll;
     return method && shapes_class(method) ? Keep::kDeclaration : Keep::kNothing;
 }
 
 void Needs::candidates(const OverloadExpr* names) {
     std::vector<const NamedDecl*> found;
     const auto* lookup = dyn_cast<UnresolvedLookupExpr>(names);
-    if (lookup && lookup->requiresADL() && !lookup->hasExplicitTemplateArgs()) return;   // may be unknown as yet
+    if (lookup && lookup->requiresADL() && !lookup->hasExplicitTemplateArgs())
+        return;  // may be unknown as yet
     for (const NamedDecl* declaration : names->decls()) found.push_back(declaration->getUnderlyingDecl());
     if (!found.empty()) ambiguous_[names] = std::move(found);
 }
@@ -221,7 +254,8 @@ bool Needs::add_candidates() {
     for (const auto& [place, declarations] : ambiguous_) {
         auto known = [&](const NamedDecl* declaration) {
             const FunctionDecl* function = function_in(declaration);
-            return seen_.count(function ? function->getCanonicalDecl() : declaration->getCanonicalDecl()) != 0;
+            return seen_.count(function ? function->getCanonicalDecl() : declaration->getCanonicalDecl()) !=
+                   0;
         };
         if (std::any_of(declarations.begin(), declarations.end(), known)) continue;
         for (const NamedDecl* declaration : declarations) need(declaration);
@@ -237,17 +271,21 @@ void Needs::close() {
             std::deque<const Decl*>& from = open_.empty() ? open_instances_ : open_;
             const Decl* next = from.front();
             from.pop_front();
-            if (&from == &open_) walk(next);
-            else walk_instance(next);
+            if (&from == &open_)
+                walk(next);
+            else
+                walk_instance(next);
         }
     } while (add_candidates());
 }
 
 // "struct A {} a;": the variable is the host's, and the type does without it.
 bool Needs::comes_along(const Group& group, const Decl* other) const {
-    if (const auto* made = dyn_cast<ClassTemplateSpecializationDecl>(other)) return made->isExplicitSpecialization();
+    if (const auto* made = dyn_cast<ClassTemplateSpecializationDecl>(other))
+        return made->isExplicitSpecialization();
     const auto* variable = dyn_cast<VarDecl>(other);
-    const bool typed = std::any_of(group.declarations.begin(), group.declarations.end(), [](const Decl* one) { return isa<TagDecl>(one); });
+    const bool typed = std::any_of(group.declarations.begin(), group.declarations.end(),
+                                   [](const Decl* one) { return isa<TagDecl>(one); });
     return !variable || !typed || variable->getType().isConstQualified() || is_device_variable(variable);
 }
 
@@ -264,14 +302,19 @@ void Needs::write(const Decl* declaration) {
 }
 
 void Needs::walk(const Decl* declaration) {
-    if (const auto* made = dyn_cast<ClassTemplateSpecializationDecl>(declaration)) need(made->getSpecializedTemplate());
+    if (const auto* made = dyn_cast<ClassTemplateSpecializationDecl>(declaration))
+        need(made->getSpecializedTemplate());
     if (const auto* function = dyn_cast<FunctionDecl>(declaration)) need(function->getPrimaryTemplate());
     for (const Decl* one : declaration->redecls()) {
         const auto* function = dyn_cast<FunctionDecl>(one);
-        const bool is_friend = function && function->getLexicalDeclContext()->isRecord() && !function->getDeclContext()->isRecord();
-        if (is_friend && !function->doesThisDeclarationHaveABody()) continue;   // its class is not needed for this
+        const bool is_friend = function && function->getLexicalDeclContext()->isRecord() &&
+                               !function->getDeclContext()->isRecord();
+        if (is_friend && !function->doesThisDeclarationHaveABody())
+            continue;  // its class is not needed for this
         write(one);
-        if (const auto* record = dyn_cast<CXXRecordDecl>(one); record && !record->isThisDeclarationADefinition()) continue;
+        if (const auto* record = dyn_cast<CXXRecordDecl>(one);
+            record && !record->isThisDeclarationADefinition())
+            continue;
         const Decl* all = whole(one);
         Finder(*this, all).TraverseDecl(const_cast<Decl*>(all));
     }
@@ -286,11 +329,14 @@ void Needs::walk_instance(const Decl* declaration) {
         }
     };
     if (const auto* function = dyn_cast<FunctionDecl>(declaration)) {
-        if (const TemplateArgumentList* list = function->getTemplateSpecializationArgs()) arguments(list->asArray());
+        if (const TemplateArgumentList* list = function->getTemplateSpecializationArgs())
+            arguments(list->asArray());
         finder.TraverseType(function->getType());
         if (const auto* constructor = dyn_cast<CXXConstructorDecl>(function))
-            for (CXXCtorInitializer* initializer : constructor->inits()) finder.TraverseConstructorInitializer(initializer);
-        if (const FunctionDecl* definition = nullptr; function->hasBody(definition)) finder.TraverseStmt(definition->getBody());
+            for (CXXCtorInitializer* initializer : constructor->inits())
+                finder.TraverseConstructorInitializer(initializer);
+        if (const FunctionDecl* definition = nullptr; function->hasBody(definition))
+            finder.TraverseStmt(definition->getBody());
         return;
     }
     const auto* record = cast<CXXRecordDecl>(declaration);
@@ -304,8 +350,10 @@ void Needs::walk_instance(const Decl* declaration) {
     if (!record || groups_.origin(record->getLocation()) == Origin::kSystem) return;
     for (const CXXBaseSpecifier& base : record->bases()) finder.TraverseType(base.getType());
     for (const Decl* part : record->decls()) {
-        if (const auto* field = dyn_cast<DeclaratorDecl>(part); field && !isa<FunctionDecl>(field)) finder.TraverseType(field->getType());
-        if (isa<CXXConstructorDecl, CXXDestructorDecl>(part) && cast<FunctionDecl>(part)->hasBody()) need(part);   // of those used
+        if (const auto* field = dyn_cast<DeclaratorDecl>(part); field && !isa<FunctionDecl>(field))
+            finder.TraverseType(field->getType());
+        if (isa<CXXConstructorDecl, CXXDestructorDecl>(part) && cast<FunctionDecl>(part)->hasBody())
+            need(part);  // of those used
     }
 }
 

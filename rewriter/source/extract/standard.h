@@ -1,7 +1,7 @@
 // The host's C and C++ library, as far as NVRTC has something in its place.
 //
-// NVRTC knows none of the host's headers, and does not take them: they are written for another compiler. It has
-// CUDA's functions without any include, and libcu++ (<cuda/std/...>) beside it.
+// NVRTC knows none of the host's headers, and does not take them: they are written for another compiler. It
+// has CUDA's functions without any include, and libcu++ (<cuda/std/...>) beside it.
 #pragma once
 
 #include <clang/AST/Decl.h>
@@ -12,7 +12,8 @@
 
 namespace smt::rewriter::source {
 
-// Macros for what other compilers know without any include (INFINITY's meaning, offsetof's), where `text` has it.
+// Macros for what other compilers know without any include (INFINITY's meaning, offsetof's), where `text` has
+// it.
 std::string builtin_stand_ins(const std::string& text);
 
 class Standard {
@@ -23,8 +24,8 @@ public:
     bool take(const clang::NamedDecl* declaration);
 
     std::string includes() const;  // lines
-    // Lines, behind them. `beside_libraries`: behind includes that have types of the same names, and in part of
-    // another size or mangling: libcu++'s uint64_t is unsigned long long in NVRTC.
+    // Lines, behind them. `beside_libraries`: behind includes that have types of the same names, and in part
+    // of another size or mangling: libcu++'s uint64_t is unsigned long long in NVRTC.
     std::string declarations(bool beside_libraries) const;
 
 private:
@@ -32,7 +33,7 @@ private:
 
     const clang::ASTContext& context_;
     std::set<std::string> headers_;
-    std::map<std::string, std::string> types_;   // and what they mean
+    std::map<std::string, std::string> types_;  // and what they mean
     std::set<std::string> lines_;
 };
 

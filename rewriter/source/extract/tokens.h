@@ -1,8 +1,9 @@
 // A translation unit as the parser saw it: its tokens after preprocessing, and how they are written again.
 //
-// Programs hide declarations in macros and parts of functions in #if; what the parser saw is what counts. So a
-// text is written from these tokens: macros of the program are expanded, those of CUDA (__global__, assert) stay
-// as they were spelled, comments stay where they stand between tokens of one file, and line breaks stay all.
+// Programs hide declarations in macros and parts of functions in #if; what the parser saw is what counts. So
+// a text is written from these tokens: macros of the program are expanded, those of CUDA (__global__, assert)
+// stay as they were spelled, comments stay where they stand between tokens of one file, and line breaks stay
+// all.
 #pragma once
 
 #include <clang/Basic/SourceLocation.h>
@@ -46,22 +47,24 @@ public:
     // All are there.
     void finish(const clang::ASTContext& context);
 
-    // All of the declaration or member whose tree covers this range: with what stands ahead of it (attributes,
-    // extern "C", template <>) and the ';' behind. Empty: it has no text.
+    // All of the declaration or member whose tree covers this range: with what stands ahead of it
+    // (attributes, extern "C", template <>) and the ';' behind. Empty: it has no text.
     Span around(clang::SourceRange range) const;
     // The token at this place; `otherwise` if there is none.
     unsigned find(clang::SourceLocation place, unsigned otherwise) const;
     const Token& at(unsigned index) const { return all_[index]; }
     std::string spelling(unsigned index) const;
     // As #line has it: the file and line that the program wrote.
-    std::string line_directive(unsigned index, const std::string& main_path, const std::string& main_name) const;
+    std::string line_directive(unsigned index, const std::string& main_path,
+                               const std::string& main_name) const;
 
     struct Change {
         Span span;
         std::string text;  // in its place
     };
     // `changes` do not overlap. `ahead`: what is written on lines of its own ahead of a token.
-    std::string write(Span span, std::vector<Change> changes, const std::map<unsigned, std::string>& ahead) const;
+    std::string write(Span span, std::vector<Change> changes,
+                      const std::map<unsigned, std::string>& ahead) const;
 
 private:
     struct Macro {  // one of CUDA's that a token comes out of

@@ -19,7 +19,9 @@ using namespace clang;
 
 namespace {
 
-std::string main_path(const Input& input) { return std::filesystem::absolute(input.name).lexically_normal().string(); }
+std::string main_path(const Input& input) {
+    return std::filesystem::absolute(input.name).lexically_normal().string();
+}
 
 const CXXRecordDecl* record_in(const Decl* declaration) {
     if (const auto* pattern = dyn_cast<ClassTemplateDecl>(declaration)) return pattern->getTemplatedDecl();
@@ -52,10 +54,13 @@ Writer::Path Writer::path_of(const Group& group) const {
     for (const Decl* outer : group.around) {
         const auto* space = dyn_cast<NamespaceDecl>(outer);
         if (!space) {
-            path.push_back(cast<LinkageSpecDecl>(outer)->getLanguage() == LinkageSpecLanguageIDs::C ? "extern \"C\" {" : "extern \"C++\" {");
+            path.push_back(cast<LinkageSpecDecl>(outer)->getLanguage() == LinkageSpecLanguageIDs::C
+                               ? "extern \"C\" {"
+                               : "extern \"C++\" {");
         } else {
             const std::string name = name_of(space);
-            path.push_back(fmt::format("{}namespace {}{{", space->isInline() ? "inline " : "", name.empty() ? "" : name + " "));
+            path.push_back(fmt::format("{}namespace {}{{", space->isInline() ? "inline " : "",
+                                       name.empty() ? "" : name + " "));
         }
     }
     return path;
@@ -82,7 +87,8 @@ std::string Writer::write_path(const Path& from, const Path& to) const {
 // Of "using" in the program what leads to something that is there. It is not known whether any name needs it.
 void Writer::add_usings(const DeclContext* context, std::set<const Group*>& all) {
     for (const Decl* declaration : context->decls()) {
-        if (const auto* inner = dyn_cast<DeclContext>(declaration); inner && isa<NamespaceDecl, LinkageSpecDecl>(declaration)) {
+        if (const auto* inner = dyn_cast<DeclContext>(declaration);
+            inner && isa<NamespaceDecl, LinkageSpecDecl>(declaration)) {
             const auto* space = dyn_cast<NamespaceDecl>(declaration);
             if (!space || needs_.has_part_of(space)) add_usings(inner, all);
             continue;
@@ -95,7 +101,9 @@ void Writer::add_usings(const DeclContext* context, std::set<const Group*>& all)
         } else if (const auto* names_one = dyn_cast<UsingDecl>(declaration)) {
             for (const UsingShadowDecl* shadow : names_one->shadows()) {
                 const NamedDecl* target = shadow->getTargetDecl();
-                if (const auto* pattern = dyn_cast<TemplateDecl>(target); pattern && pattern->getTemplatedDecl()) target = pattern->getTemplatedDecl();
+                if (const auto* pattern = dyn_cast<TemplateDecl>(target);
+                    pattern && pattern->getTemplatedDecl())
+                    target = pattern->getTemplatedDecl();
                 useful |= needs_.has(target);
             }
         }
@@ -107,7 +115,8 @@ std::string Writer::write() {
     std::set<const Group*> all = needs_.groups();
     add_usings(context_.getTranslationUnitDecl(), all);
     std::vector<const Group*> sorted(all.begin(), all.end());
-    std::sort(sorted.begin(), sorted.end(), [](const Group* a, const Group* b) { return a->span.begin < b->span.begin; });
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Group* a, const Group* b) { return a->span.begin < b->span.begin; });
     std::vector<std::pair<SourceLocation, std::string>> includes;
     for (const auto& [name, place] : needs_.includes()) includes.emplace_back(place, name);
     const SourceManager& sources = context_.getSourceManager();
@@ -121,9 +130,10 @@ std::string Writer::write() {
     Path open;
     for (const Group* group : sorted) {
         const Path path = path_of(*group);
-        const bool apart = std::any_of(group->declarations.begin(), group->declarations.end(), [&](const Decl* declaration) {
-            return isa<VarDecl>(declaration) && internal.count(cast<VarDecl>(declaration)) != 0;
-        });
+        const bool apart =
+            std::any_of(group->declarations.begin(), group->declarations.end(), [&](const Decl* declaration) {
+                return isa<VarDecl>(declaration) && internal.count(cast<VarDecl>(declaration)) != 0;
+            });
         const Path own = apart ? inside_internal(path) : path;
         text += write_path(open, own) + write_group(*group);
         open = own;
@@ -143,7 +153,8 @@ std::string Writer::write() {
 unsigned Writer::end_of_type(const Group& group) const {
     unsigned end = 0;
     for (const Decl* declaration : group.declarations) {
-        if (!isa<TagDecl, VarDecl>(declaration) || (isa<VarDecl>(declaration) && needs_.has(declaration))) return group.span.end;
+        if (!isa<TagDecl, VarDecl>(declaration) || (isa<VarDecl>(declaration) && needs_.has(declaration)))
+            return group.span.end;
         if (isa<TagDecl>(declaration)) end = tokens_.find(declaration->getEndLoc(), group.span.end) + 1;
     }
     return end == 0 || group.declarations.size() == 1 ? group.span.end : end;
@@ -152,16 +163,21 @@ unsigned Writer::end_of_type(const Group& group) const {
 std::string Writer::write_group(const Group& group) {
     std::vector<Tokens::Change> changes;
     for (const Decl* declaration : group.declarations) {
-        if (const CXXRecordDecl* record = record_in(declaration); record && record->isThisDeclarationADefinition()) trim(record, changes);
-        if (const auto* variable = dyn_cast<VarDecl>(declaration); variable && internal.count(variable) != 0) {
+        if (const CXXRecordDecl* record = record_in(declaration);
+            record && record->isThisDeclarationADefinition())
+            trim(record, changes);
+        if (const auto* variable = dyn_cast<VarDecl>(declaration);
+            variable && internal.count(variable) != 0) {
             for (unsigned at = group.span.begin; at < group.span.end; ++at)
                 if (tokens_.at(at).kind == tok::kw_static) changes.push_back({{at, at + 1}, ""});
         }
     }
-    if (const unsigned cut = end_of_type(group); cut < group.span.end) changes.push_back({{cut, group.span.end}, ";"});
+    if (const unsigned cut = end_of_type(group); cut < group.span.end)
+        changes.push_back({{cut, group.span.end}, ";"});
     std::map<unsigned, std::string> ahead;
     for (const auto& [place, hint] : needs_.loop_hints())
-        if (const unsigned at = tokens_.find(place, group.span.end); group.span.contains(at)) ahead[at] = hint;
+        if (const unsigned at = tokens_.find(place, group.span.end); group.span.contains(at))
+            ahead[at] = hint;
     const std::string packed = alignment_of(group);
     std::string text = packed.empty() ? "" : "#pragma pack(push, " + packed + ")\n";
     text += tokens_.line_directive(group.span.begin, main_path(input_), input_.name);
@@ -175,28 +191,33 @@ void Writer::trim(const CXXRecordDecl* record, std::vector<Tokens::Change>& chan
         if (part->isImplicit()) continue;
         const Decl* named = part;
         if (const auto* friends = dyn_cast<FriendDecl>(part)) named = friends->getFriendDecl();
-        if (const auto* pattern = dyn_cast_or_null<FunctionTemplateDecl>(named)) named = pattern->getTemplatedDecl();
-        if (const auto* function = dyn_cast_or_null<FunctionDecl>(named)) trim(part, function, changes);
-        else if (const CXXRecordDecl* inner = record_in(part); inner && inner->isThisDeclarationADefinition()) trim(inner, changes);
+        if (const auto* pattern = dyn_cast_or_null<FunctionTemplateDecl>(named))
+            named = pattern->getTemplatedDecl();
+        if (const auto* function = dyn_cast_or_null<FunctionDecl>(named))
+            trim(part, function, changes);
+        else if (const CXXRecordDecl* inner = record_in(part); inner && inner->isThisDeclarationADefinition())
+            trim(inner, changes);
     }
 }
 
-void Writer::trim(const Decl* part, const FunctionDecl* function, std::vector<Tokens::Change>& changes) const {
+void Writer::trim(const Decl* part, const FunctionDecl* function,
+                  std::vector<Tokens::Change>& changes) const {
     const Keep keep = needs_.keep(function);
     if (keep == Keep::kAll) return;
     const Span span = tokens_.around(part->getSourceRange());
     if (span.begin == span.end) return;
     if (keep == Keep::kNothing) return changes.push_back({span, ""});
     for (unsigned at = span.begin; at < span.end; ++at)
-        if (const auto* host = function->getAttr<CUDAHostAttr>(); host && tokens_.find(host->getLocation(), span.end) == at)
+        if (const auto* host = function->getAttr<CUDAHostAttr>();
+            host && tokens_.find(host->getLocation(), span.end) == at)
             for (unsigned word = at - 3; word <= at + 2; ++word) changes.push_back({{word, word + 1}, ""});
     if (!function->doesThisDeclarationHaveABody()) return;
     const FunctionTypeLoc type = function->getFunctionTypeLoc();
     unsigned end = tokens_.find(type ? type.getRParenLoc() : function->getLocation(), span.begin);
     auto also = [&](SourceRange range) { end = std::max(end, tokens_.find(range.getEnd(), end)); };
     also(function->getExceptionSpecSourceRange());
-    while (end + 1 < span.end && tokens_.at(end + 1).kind != tok::l_brace && tokens_.at(end + 1).kind != tok::colon &&
-           tokens_.at(end + 1).kind != tok::kw_try)
+    while (end + 1 < span.end && tokens_.at(end + 1).kind != tok::l_brace &&
+           tokens_.at(end + 1).kind != tok::colon && tokens_.at(end + 1).kind != tok::kw_try)
         ++end;
     changes.push_back({{end + 1, span.end}, ";"});
 }
@@ -217,7 +238,8 @@ std::string Writer::instantiation(const FunctionDecl* kernel) const {
     out << "(";
     for (unsigned i = 0; i < kernel->getNumParams(); ++i) {
         const ParmVarDecl* parameter = kernel->getParamDecl(i);
-        out << (i ? ", " : "") << (parameter->hasAttr<CUDAGridConstantAttr>() ? "const __grid_constant__ " : "")
+        out << (i ? ", " : "")
+            << (parameter->hasAttr<CUDAGridConstantAttr>() ? "const __grid_constant__ " : "")
             << parameter->getType().getCanonicalType().getUnqualifiedType().getAsString(policy);
     }
     out << ");\n";

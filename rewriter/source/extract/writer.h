@@ -15,17 +15,18 @@ namespace smt::rewriter::source {
 
 class Writer {
 public:
-    Writer(const clang::ASTContext& context, const Tokens& tokens, Groups& groups, Needs& needs, const Input& input)
+    Writer(const clang::ASTContext& context, const Tokens& tokens, Groups& groups, Needs& needs,
+           const Input& input)
         : context_(context), tokens_(tokens), groups_(groups), needs_(needs), input_(input) {}
 
     FileNames names;
-    std::vector<const clang::FunctionDecl*> instances;   // of kernel templates
-    std::set<const clang::VarDecl*> internal;            // variables that stand inside of names.internal
+    std::vector<const clang::FunctionDecl*> instances;  // of kernel templates
+    std::set<const clang::VarDecl*> internal;           // variables that stand inside of names.internal
 
     std::string write();
 
 private:
-    using Path = std::vector<std::string>;   // what is opened, the outermost first: "namespace a {"
+    using Path = std::vector<std::string>;  // what is opened, the outermost first: "namespace a {"
 
     void add_usings(const clang::DeclContext* context, std::set<const Group*>& all);
     std::string write_group(const Group& group);
@@ -35,7 +36,8 @@ private:
     Path inside_internal(const Path& path) const;
     std::string name_of(const clang::NamespaceDecl* space) const;
     void trim(const clang::CXXRecordDecl* record, std::vector<Tokens::Change>& changes) const;
-    void trim(const clang::Decl* part, const clang::FunctionDecl* function, std::vector<Tokens::Change>& changes) const;
+    void trim(const clang::Decl* part, const clang::FunctionDecl* function,
+              std::vector<Tokens::Change>& changes) const;
     std::string instantiation(const clang::FunctionDecl* kernel) const;
 
     const clang::ASTContext& context_;

@@ -11,6 +11,11 @@ template <class T, int N = 4> struct Array {
     __device__ T first() const { return items[0]; }
 };
 template <class T> struct Array<T*, 4>;
+template <class T, class = void> struct Traits { using Wide = T; };
+template <class T> struct Traits<T, std::enable_if_t<std::is_same<T, float>::value>> { using Wide = double; };
+template <class T> struct Traits<T*, void> { using Wide = T; };
+template <class T> using Wide = typename Traits<T>::Wide;
+template <class T> __global__ void widen(const T* a, Wide<T>* b) { *b = *a; }
 struct Add { template <class T> __device__ T operator()(T a, T b) const { return a + b; } };
 struct Multiply { template <class T> __device__ T operator()(T a, T b) const { return a * b; } };
 __device__ int twice(int a) { return 2 * a; }
@@ -29,5 +34,6 @@ template <class T> __global__ void never(T* a) { *a = twice(*a); }
 void start() {
     fold<<<1, 1>>>(Array<int>{}, static_cast<int*>(nullptr));
     fold<float, Multiply><<<1, 1>>>({}, nullptr);
+    widen<float><<<1, 1>>>(nullptr, nullptr);
     same<int, int><<<1, 1>>>(nullptr, nullptr);
 }
