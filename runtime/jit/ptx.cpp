@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/image/image.h"
+#include "runtime/image/choice.h"
 #include "runtime/image/kernel_facts.h"
 
 namespace smt::runtime::jit {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/image/image.h"
+#include "runtime/image/choice.h"
 #include "runtime/jit/digest.h"
 #include "runtime/jit/exports.h"
 #include "runtime/jit/form.gen.h"
@@ -41,8 +41,7 @@ std::string code_for(std::string_view image, const Target& target) {
     auto read = image::read(image);
     auto* entries = std::get_if<std::vector<image::Entry>>(&read);
     if (!entries) return "";
-    const image::Entry* entry = target.text_only ? nullptr : image::best_cubin(*entries, target.architecture);
-    if (!entry) entry = image::best_ptx(*entries, target.architecture);
+    const image::Entry* entry = image::choose(*entries, {target.architecture, !target.text_only, true});
     if (!entry) return "";
     std::string code = fmt::format("{}_{}", entry->kind == image::Kind::kCubin ? "sm" : "compute", entry->architecture);
     if (entry->variant) code += entry->variant;
