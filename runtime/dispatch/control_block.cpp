@@ -27,7 +27,7 @@ ControlBlock::~ControlBlock() {
     if (map_) driver_.cuMemFree_v2(map_);
 }
 
-CUresult ControlBlock::open(uint32_t map_entries) {
+CUresult ControlBlock::open(CUstream control, uint32_t map_entries) {
     smt::Control fresh{};
     CUresult status = driver_.cuMemAlloc_v2(&memory_, sizeof fresh);
     if (status == CUDA_SUCCESS && map_entries) {
@@ -36,7 +36,10 @@ CUresult ControlBlock::open(uint32_t map_entries) {
         fresh.map_mask = map_entries - 1;
         fresh.map = reinterpret_cast<smt::Mapping*>(map_);
     }
-    if (status == CUDA_SUCCESS) status = driver_.cuMemcpyHtoD_v2(memory_, &fresh, sizeof fresh);
+    // cuMemcpyHtoD returns while a copy from pageable memory is still under way. One that arrived behind the first
+    // launch would set the count of tickets back.
+    if (status == CUDA_SUCCESS) status = driver_.cuMemcpyHtoDAsync_v2(memory_, &fresh, sizeof fresh, control);
+    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     return status;
 }
 

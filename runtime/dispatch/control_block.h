@@ -23,7 +23,8 @@ public:
     ControlBlock(const ControlBlock&) = delete;
     ControlBlock& operator=(const ControlBlock&) = delete;
 
-    CUresult open(uint32_t map_entries);   // 0: no mapping ring; else a power of two
+    // Ready when it returns. `map_entries`: 0: no mapping ring; else a power of two.
+    CUresult open(CUstream control, uint32_t map_entries);
     smt::Control* address() const { return reinterpret_cast<smt::Control*>(memory_); }
     bool maps() const { return map_ != 0; }
 

@@ -44,7 +44,7 @@ CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     words_->reached.store(0);
     words_->grown.store(0);
-    if (CUresult status = control_.open(kMapEntries)) return status;
+    if (CUresult status = control_.open(dispatcher_.reader(), kMapEntries)) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;

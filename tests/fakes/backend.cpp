@@ -78,7 +78,7 @@ public:
     }
     CUresult link(CUjitInputType type, const void* data, size_t bytes, std::string* image) override {
         const char* text = static_cast<const char*>(data);
-        const size_t header = type == CU_JIT_INPUT_FATBINARY ? 16 : 0;  // a container of one text
+        const size_t header = type == CU_JIT_INPUT_FATBINARY ? 80 : 0;  // a container of one text
         if (bytes < header) return CUDA_ERROR_INVALID_IMAGE;
         image->append(text + header, strnlen(text + header, bytes - header));
         return CUDA_SUCCESS;

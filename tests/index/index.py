@@ -25,7 +25,8 @@ class Place:
         self.folder = tempfile.TemporaryDirectory()
         self.path = pathlib.Path(self.folder.name)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_CACHE_DIR=str(self.path / "cache"))
+        self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_CACHE_DIR=str(self.path / "cache"),
+                                SMT_PTX="0")   # what is not indexed stays as it is
 
     def __enter__(self):
         return self

@@ -47,11 +47,21 @@ bool is_marker(const Statement& statement) {
     return pragma && pragma->texts.size() == 1 && pragma->texts[0] == kMarker;
 }
 
+// The others are a compiler's hints to its own assembler, which may be newer than the program's PTX.
+void erase_hints(std::vector<Statement>& statements) {
+    std::erase_if(statements, [](const Statement& statement) {
+        return std::holds_alternative<Pragma>(statement) && !is_marker(statement);
+    });
+    for (Statement& statement : statements)
+        if (auto* scope = std::get_if<Scope>(&statement)) erase_hints(scope->statements);
+}
+
 // Exactly one place for a body: a compiler may copy inline assembly.
 bool read_form(Function&& entry, Form* form) {
     size_t found = 0;
     set_apart(entry);
     std::vector<Statement>& statements = entry.body->statements;
+    erase_hints(statements);
     for (size_t i = 0; i < statements.size(); ++i) {
         auto* scope = std::get_if<Scope>(&statements[i]);
         if (!scope || scope->statements.empty() || !is_marker(scope->statements.back())) continue;
@@ -74,11 +84,7 @@ Forms read() {
     for (Declaration& declaration : std::get<Module>(parsed).declarations) {
         auto* function = std::get_if<Function>(&declaration);
         if (!function || !function->kernel) {
-            // Pragmas here are a compiler's hints to its own assembler.
-            if (function && function->body)
-                std::erase_if(function->body->statements, [](const Statement& statement) {
-                    return std::holds_alternative<Pragma>(statement);
-                });
+            if (function && function->body) erase_hints(function->body->statements);
             forms.helpers.push_back(std::move(declaration));
             continue;
         }

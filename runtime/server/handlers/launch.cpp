@@ -117,9 +117,18 @@ journal::Entry journal_entry(Call& call, const Kernel& kernel, const protocol::L
     return entry;
 }
 
+// Whether a grid is one that the hardware takes; the driver has the error for what is none.
+bool proper(const protocol::Launch& launch) {
+    constexpr uint32_t kWidest = 0x7fffffff, kHighest = 0xffff, kMostThreads = 1024;
+    const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+    return launch.grid[0] - 1 < kWidest && launch.grid[1] - 1 < kHighest && launch.grid[2] - 1 < kHighest && threads != 0 &&
+           threads <= kMostThreads;
+}
+
 // What prints is launched as it is: the server must know when it is over. So is what has attributes.
 bool manageable(const Kernel& kernel, const Request& request) {
-    return kernel.managed.function && !kernel.prints && request.launch.attribute_count == 0 && request.launch.flags == 0;
+    return kernel.managed.function && !kernel.prints && request.launch.attribute_count == 0 && request.launch.flags == 0 &&
+           proper(request.launch);
 }
 
 CUresult launch_managed(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {

@@ -18,11 +18,17 @@ ARCHITECTURES = (75, 90, 100)
 PROGRAMS = ("examples", "tests/gpu/programs", "tests/ptx/programs", "tests/ptx/exec/kernels", "tests/image/programs",
             "tests/simulated/programs")
 # Its name has a hash of the file in it, where Clang has another word.
-UNNAMED = re.compile(r"\d+_GLOBAL__N_(?:_[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}(?=\d)|1)")
+UNNAMED = re.compile(r"(\d+)_GLOBAL__N_")   # the length of all that NVRTC calls an unnamed namespace: hashes, at times a number more
+
+
+def one_name(symbol):
+    while found := UNNAMED.search(symbol):
+        symbol = symbol[:found.start()] + "<unnamed>" + symbol[found.end(1) + int(found[1]):]
+    return symbol
 
 
 def entries(ptx):
-    return {UNNAMED.sub("<unnamed>", name) for name in re.findall(r"\.entry\s+([\w$]+)", ptx)}
+    return {one_name(name) for name in re.findall(r"\.entry\s+([\w$]+)", ptx)}
 
 
 class Compiler:
@@ -58,7 +64,7 @@ class Compiler:
             return f"NVRTC: {problem}"
         there = entries(ptx)
         for line, *symbols in result.kernels:
-            missing = [symbol for symbol in symbols if symbol and UNNAMED.sub("<unnamed>", symbol) not in there]
+            missing = [symbol for symbol in symbols if symbol and one_name(symbol) not in there]
             if missing:
                 return f"{line}: not in the module: {' '.join(missing)}; there are {' '.join(sorted(there))}"
         return ""
