@@ -11,6 +11,7 @@
 #include "runtime/server/handlers/launch_attributes.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
+#include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server::handlers {
@@ -131,6 +132,14 @@ bool manageable(const Kernel& kernel, const Request& request) {
            proper(request.launch);
 }
 
+// A launch with no more blocks than multiprocessors has begun them all at once: there is no place to stop it, so where
+// nobody looks on, it goes as it is, which is cheaper.
+bool worth_managing(Call& call, const protocol::Launch& launch) {
+    const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+    return blocks > static_cast<uint64_t>(call.session.device().properties().multiprocessors) ||
+           call.session.dispatched().stoppable.load(std::memory_order_relaxed) || call.session.server().dispatcher().maps();
+}
+
 CUresult launch_managed(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
     const protocol::Launch& launch = request.launch;
     dispatch::ManagedStream* managed = nullptr;
@@ -171,7 +180,7 @@ CUresult handle_launch(Call& call) {
     if (CUresult status = call.launch_stream(request.launch.stream, &target)) return status;
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
-    if (manageable(*kernel, request) && !captures) {
+    if (manageable(*kernel, request) && !captures && worth_managing(call, request.launch)) {
         CUresult status = launch_managed(call, *kernel, request, *target);
         if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
     }
