@@ -22,25 +22,48 @@ CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
 
 }  // namespace
 
-ControlBlock::~ControlBlock() {
-    if (memory_) driver_.cuMemFree_v2(memory_);
-    if (map_) driver_.cuMemFree_v2(map_);
+ControlMemory::~ControlMemory() {
+    for (const Piece& piece : free_) {
+        driver_.cuMemFree_v2(piece.control);
+        driver_.cuMemFree_v2(piece.map);
+    }
 }
 
-CUresult ControlBlock::open(CUstream control, uint32_t map_entries) {
-    smt::Control fresh{};
-    CUresult status = driver_.cuMemAlloc_v2(&memory_, sizeof fresh);
-    if (status == CUDA_SUCCESS && map_entries) {
-        status = driver_.cuMemAlloc_v2(&map_, uint64_t{map_entries} * sizeof(smt::Mapping));
-        map_entries_ = map_entries;
-        fresh.map_mask = map_entries - 1;
-        fresh.map = reinterpret_cast<smt::Mapping*>(map_);
+CUresult ControlMemory::take(Piece* piece) {
+    {
+        std::lock_guard lock(mutex_);
+        if (!free_.empty()) {
+            *piece = free_.back();
+            free_.pop_back();
+            return CUDA_SUCCESS;
+        }
     }
+    Piece fresh;
+    if (CUresult status = driver_.cuMemAlloc_v2(&fresh.control, sizeof(smt::Control))) return status;
+    CUresult status = driver_.cuMemAlloc_v2(&fresh.map, uint64_t{map_entries_} * sizeof(smt::Mapping));
+    if (status != CUDA_SUCCESS) driver_.cuMemFree_v2(fresh.control);
+    else *piece = fresh;
+    return status;
+}
+
+void ControlMemory::give(const Piece& piece) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(piece);
+}
+
+ControlBlock::~ControlBlock() {
+    if (piece_.control) memory_.give(piece_);
+}
+
+CUresult ControlBlock::open(CUstream control) {
+    if (CUresult status = memory_.take(&piece_)) return status;
+    smt::Control fresh{};
+    fresh.map_mask = memory_.map_entries() - 1;
+    fresh.map = reinterpret_cast<smt::Mapping*>(piece_.map);
     // cuMemcpyHtoD returns while a copy from pageable memory is still under way. One that arrived behind the first
     // launch would set the count of tickets back.
-    if (status == CUDA_SUCCESS) status = driver_.cuMemcpyHtoDAsync_v2(memory_, &fresh, sizeof fresh, control);
-    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
-    return status;
+    CUresult status = driver_.cuMemcpyHtoDAsync_v2(piece_.control, &fresh, sizeof fresh, control);
+    return status == CUDA_SUCCESS ? driver_.cuStreamSynchronize(control) : status;
 }
 
 CUresult ControlBlock::reset(CUstream stream) {
@@ -69,22 +92,22 @@ CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas)
 
 CUresult ControlBlock::report(CUstream stream, State* pinned) {
     static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 && sizeof(State) == 12);
-    return driver_.cuMemcpyDtoHAsync_v2(pinned, memory_, sizeof(State), stream);
+    return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.control, sizeof(State), stream);
 }
 
 CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings) {
     mappings->clear();
-    if (!map_) return CUDA_SUCCESS;
     uint32_t written = 0;
     CUresult status = driver_.cuMemcpyDtoHAsync_v2(&written, at(offsetof(smt::Control, mapped)), 4, control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS || written == mapped_) return status;
-    std::vector<smt::Mapping> ring(map_entries_);
-    status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), map_, ring.size() * sizeof ring[0], control);
+    const uint32_t entries = memory_.map_entries();
+    std::vector<smt::Mapping> ring(entries);
+    status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), piece_.map, ring.size() * sizeof ring[0], control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS) return status;
-    if (written - mapped_ > map_entries_) mapped_ = written - map_entries_;
-    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (map_entries_ - 1)]);
+    if (written - mapped_ > entries) mapped_ = written - entries;
+    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (entries - 1)]);
     return CUDA_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "driver_api.gen.h"
@@ -16,17 +17,42 @@ namespace smt::runtime::dispatch {
 
 using QuotaTable = std::vector<uint8_t>;   // by multiprocessor; kNoQuota: as many as fit
 
+// Device memory for control blocks. It is kept for the next stream: to free it, the driver waits until the whole
+// context is idle and keeps everybody out meanwhile, also whoever would end a wait. Any thread.
+class ControlMemory {
+public:
+    struct Piece {
+        CUdeviceptr control = 0;
+        CUdeviceptr map = 0;
+    };
+    // `map_entries`: of each piece's mapping ring, a power of two.
+    ControlMemory(const DriverApi& driver, uint32_t map_entries) : driver_(driver), map_entries_(map_entries) {}
+    ~ControlMemory();   // no stream is left
+    ControlMemory(const ControlMemory&) = delete;
+    ControlMemory& operator=(const ControlMemory&) = delete;
+
+    const DriverApi& driver() const { return driver_; }
+    uint32_t map_entries() const { return map_entries_; }
+    CUresult take(Piece* piece);   // with whatever is in it
+    void give(const Piece& piece);
+
+private:
+    const DriverApi& driver_;
+    const uint32_t map_entries_;
+    std::mutex mutex_;
+    std::vector<Piece> free_;
+};
+
 class ControlBlock {
 public:
-    explicit ControlBlock(const DriverApi& driver) : driver_(driver) {}
-    ~ControlBlock();
+    explicit ControlBlock(ControlMemory& memory) : memory_(memory), driver_(memory.driver()) {}
+    ~ControlBlock();   // no worker is running
     ControlBlock(const ControlBlock&) = delete;
     ControlBlock& operator=(const ControlBlock&) = delete;
 
-    // Ready when it returns. `map_entries`: 0: no mapping ring; else a power of two.
-    CUresult open(CUstream control, uint32_t map_entries);
-    smt::Control* address() const { return reinterpret_cast<smt::Control*>(memory_); }
-    bool maps() const { return map_ != 0; }
+    // Ready when it returns, whatever its memory's last owner has written on `control`.
+    CUresult open(CUstream control);
+    smt::Control* address() const { return reinterpret_cast<smt::Control*>(piece_.control); }
 
     // As if never used, but for what the ring holds; in the order of `stream`.
     CUresult reset(CUstream stream);
@@ -51,12 +77,11 @@ public:
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings);
 
 private:
-    CUdeviceptr at(size_t offset) const { return memory_ + offset; }
+    CUdeviceptr at(size_t offset) const { return piece_.control + offset; }
 
+    ControlMemory& memory_;
     const DriverApi& driver_;
-    CUdeviceptr memory_ = 0;
-    CUdeviceptr map_ = 0;
-    uint32_t map_entries_ = 0;
+    ControlMemory::Piece piece_;
     uint32_t mapped_ = 0;    // entries read
     uint32_t change_ = 0;    // number of the last change
     uint32_t said_ = 0;      // what the word's high half was set to last

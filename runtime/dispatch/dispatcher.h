@@ -54,6 +54,7 @@ public:
     bool maps() const { return maps_; }
     CUstream control() const { return control_; }   // on which nothing ever waits
     CUstream reader() const { return reader_; }     // who reads from the device waits here
+    ControlMemory& control_memory() { return control_memory_; }
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
@@ -87,6 +88,7 @@ private:
     const bool maps_;
     CUstream control_ = nullptr;
     CUstream reader_ = nullptr;
+    ControlMemory control_memory_;
 
     std::mutex words_mutex_;
     char* words_ = nullptr;

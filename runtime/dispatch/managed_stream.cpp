@@ -18,7 +18,6 @@ constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 8;
 constexpr uint32_t kWaves = 4;
-constexpr uint32_t kMapEntries = 1u << 12;
 // Before the count of tickets reaches the word's high half.
 constexpr uint32_t kMostTickets = 1u << 31;
 
@@ -30,7 +29,7 @@ uint64_t next_id() {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.driver()) {}
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -44,7 +43,7 @@ CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     words_->reached.store(0);
     words_->grown.store(0);
-    if (CUresult status = control_.open(dispatcher_.reader(), kMapEntries)) return status;
+    if (CUresult status = control_.open(dispatcher_.control())) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
