@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "rewriter/ptx/parser.h"
 #include "runtime/device/simulated/driver/facts.h"
 
 namespace smt::runtime::device::simulated {
@@ -83,7 +84,15 @@ CUresult SimulatedBackend::link(CUjitInputType, const void* data, size_t bytes, 
         tell("an input cannot be linked: " + refusal->why);
         return refusal->error;
     }
-    for (const std::string& part : std::get<PtxTexts>(found).parts) *image += part + "\n";
+    // What comes out is an image that programs trust: no bytes of theirs that are something else.
+    for (const std::string& part : std::get<PtxTexts>(found).parts) {
+        auto parsed = ptx::parse(part);
+        if (auto* diagnostic = std::get_if<ptx::Diagnostic>(&parsed)) {
+            tell("an input cannot be linked: " + to_string(*diagnostic));
+            return CUDA_ERROR_INVALID_PTX;
+        }
+        *image += part + "\n";
+    }
     return CUDA_SUCCESS;
 }
 
