@@ -11,7 +11,7 @@ readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-d
                   catch2 ccache binutils)
 readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev)   # what the rewriter is built with
 readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
-                      nvidia-cuda-cccl nvidia-cuda-cupti)
+                      nvidia-nvjitlink nvidia-cuda-cccl nvidia-cuda-cupti)
 readonly CUDA_VERSION=13.0
 readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 

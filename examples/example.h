@@ -208,16 +208,20 @@ public:
         cudaEventDestroy(end_);
     }
 
-    void start() { CHECK(cudaEventRecord(begin_)); }
+    void start() {
+        CHECK(cudaEventRecord(begin_));
+        lapped_ = false;
+    }
     // The end of an iteration: with --times it is timed by itself, and waited for.
     void lap() {
         if (!show_times) return;
         measure();
         start();
+        lapped_ = true;
     }
     void stop(int launches) {
         launches_ += launches;
-        if (each_.empty() || !show_times) measure();
+        if (!lapped_) measure();
     }
     void print() const {
         std::printf("kernel %s launches %d mean_ms %.6f\n", name_, launches_,
@@ -241,6 +245,7 @@ private:
 
     const char* name_;
     cudaEvent_t begin_, end_;
+    bool lapped_ = false;  // nothing ran since the last lap
     double milliseconds_ = 0;
     int launches_ = 0;
     std::vector<float> each_;   // of each iteration

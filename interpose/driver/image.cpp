@@ -19,13 +19,6 @@ namespace smt::interpose {
 
 using namespace protocol;
 
-namespace {
-
-// Of a file; an image in memory is measured in image_bytes.cpp.
-constexpr uint64_t kMaxImageBytes = 4ull << 30;
-
-}  // namespace
-
 CUresult upload(const void* data, uint64_t bytes) {
     {
         RemoteCall begin(Op::kUploadBegin, sizeof(UploadBegin));
@@ -51,7 +44,7 @@ CUresult read_file(const char* path, char*& data, uint64_t& bytes) {
     if (file < 0) return errno == EACCES ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_FILE_NOT_FOUND;
     struct stat facts;
     CUresult status = CUDA_ERROR_FILE_NOT_FOUND;
-    if (::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && uint64_t(facts.st_size) < kMaxImageBytes) {
+    if (::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && uint64_t(facts.st_size) <= kMostImageBytes) {
         bytes = facts.st_size;
         data = static_cast<char*>(std::malloc(bytes + 1));
         status = data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

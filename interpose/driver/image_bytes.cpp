@@ -1,12 +1,13 @@
 // How long an image is, which only its own headers tell. See image.h.
 //
 // The headers are read where the application's pointer leads, as the driver does. What they say is
-// followed no further than kMaxImageBytes, and a header that leads further is no image.
+// followed no further than protocol::kMostImageBytes, and a header that leads further is no image.
 #include <elf.h>
 
 #include <cstring>
 
 #include "interpose/driver/image.h"
+#include "runtime/protocol/record.h"
 
 namespace smt::interpose {
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
-constexpr uint64_t kMaxImageBytes = 4ull << 30;
 
 struct FatbinWrapper {
     uint32_t magic;
@@ -39,7 +39,7 @@ T read_at(const void* data, uint64_t offset = 0) {
 
 // Moves `end` behind the part of the image; false: no image is that long.
 bool reaches(uint64_t& end, uint64_t offset, uint64_t count, uint64_t each = 1) {
-    if (offset > kMaxImageBytes || count > (kMaxImageBytes - offset) / each) return false;
+    if (offset > protocol::kMostImageBytes || count > (protocol::kMostImageBytes - offset) / each) return false;
     if (offset + count * each > end) end = offset + count * each;
     return true;
 }
@@ -94,7 +94,7 @@ ImageBytes image_bytes(const void* image) {
     } else {
         bytes = std::strlen(text) + 1;
     }
-    if (bytes == 0 || bytes > kMaxImageBytes) return {nullptr, 0};
+    if (bytes == 0 || bytes > protocol::kMostImageBytes) return {nullptr, 0};
     return {image, bytes};
 }
 

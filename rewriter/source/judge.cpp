@@ -105,8 +105,8 @@ public:
         managed.shared = shares_index(managed);
         managed.apart = program_.shares || managed.copies || shares_memory(managed);
         if (std::string full = refuse_shared_size(managed); !full.empty()) return full;
-        managed.single = leaves_early(program_, *kernel.function, text_);
-        return managed.single ? refuse_early_returns(*kernel.function, text_) : "";
+        managed.reuse = reuse_after_returns(program_, *kernel.function, text_);
+        return managed.reuse == Reuse::kNever ? refuse_early_returns(*kernel.function, text_) : "";
     }
 
 private:

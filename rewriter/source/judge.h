@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rewriter/device/reuse.h"
 #include "rewriter/source/facts.h"
 #include "rewriter/source/text.h"
 
@@ -17,7 +18,7 @@ struct Managed {
     bool shared = false;                     // other functions read the block's index
     bool apart = false;                      // its threads may share memory: one block after the other
     bool overloaded = false;                 // another kernel has its name
-    bool single = false;
+    Reuse reuse = Reuse::kAlways;            // of a worker, for further blocks
     bool copies = false;  // may leave copies running at its end
 };
 

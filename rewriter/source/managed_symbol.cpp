@@ -4,10 +4,10 @@
 
 namespace smt::rewriter::source {
 
-std::string managed_name(const std::string& name, bool single) { return (single ? "smt_single_" : "smt_") + name; }
+std::string managed_name(const std::string& name, Reuse reuse) { return std::string(prefix_of(reuse)) + name; }
 
-std::string managed_symbol(const std::string& symbol, const std::string& name, bool single) {
-    const std::string managed = managed_name(name, single);
+std::string managed_symbol(const std::string& symbol, const std::string& name, Reuse reuse) {
+    const std::string managed = managed_name(name, reuse);
     if (!symbol.starts_with("_Z")) return symbol == name ? managed : "";
     const std::string spelled = std::to_string(name.size()) + name;
     const size_t at = symbol.find(spelled);

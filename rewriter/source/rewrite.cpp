@@ -28,7 +28,7 @@ std::optional<std::string> apply(const Verdict& verdict, const Text& text) {
     for (const Managed& managed : verdict.managed) {
         edit_declarations(managed, text, edits);
         edit_reads(managed, text, edits);
-        if (managed.single) edit_early_returns(*managed.facts->function, text, edits);
+        if (managed.reuse == Reuse::kNever) edit_early_returns(*managed.facts->function, text, edits);
         edit_entry(managed, text, edits);
     }
     return edits.apply(text.all());
@@ -105,8 +105,8 @@ private:
                 auto refused = verdict.refused.find(facts.function);
                 if (refused != verdict.refused.end()) kernel.reason = refused->second;
                 if (managed) {
-                    kernel.managed = managed_symbol(kernel.symbol, instance->getNameAsString(), managed->single);
-                    kernel.single = managed->single;
+                    kernel.managed = managed_symbol(kernel.symbol, instance->getNameAsString(), managed->reuse);
+                    kernel.reuse = managed->reuse;
                     if (!symbols.count(kernel.managed)) {
                         kernel.managed.clear();
                         kernel.reason = "nothing makes the compiler emit its persistent form";

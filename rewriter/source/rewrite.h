@@ -1,8 +1,8 @@
 // Turns the kernels of one translation unit of CUDA C++ into persistent form (rewriter/device/smt_worker.h).
 //
 // In: the text, what it may include, and the options that it is compiled with. Out: the text with every
-// kernel twice (its own form under its own name, and the managed form, `smt_` before the name, or `smt_single_`), and a line
-// for each kernel: managed, or refused with a reason. A kernel that is refused stays exactly as it was.
+// kernel twice (its own form under its own name, and the managed form, with what reuse.h says before the name),
+// and a line for each kernel: managed, or refused with a reason. A kernel that is refused stays exactly as it was.
 //
 // A pure function of its arguments and of the files that the text includes; one thread at a time for each
 // call, any number of calls. Throws nothing. Runs in the compile worker and in `smt rewrite`, never in the
@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "rewriter/device/reuse.h"
 
 namespace smt::rewriter::source {
 
@@ -35,7 +37,7 @@ struct Kernel {
     std::string symbol;   // mangled, as the program asks for it
     std::string managed;  // mangled name of the managed form; empty: refused
     std::string reason;   // why it was refused
-    bool single = false;  // a worker may run one block only (kSingle)
+    Reuse reuse = Reuse::kAlways;  // of a worker, for further blocks
     int line = 0;         // 0: it is in a header
 };
 

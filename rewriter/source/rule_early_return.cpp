@@ -6,13 +6,21 @@
 // block each (kSingle).
 //
 // A return does no harm where no barrier or warp-wide operation can come after it: none stands further down
-// in the body, and none in a loop around it. What a called function does counts where it is called.
+// in the body, and none in a loop around it. What a called function does counts where it is called. And of
+// warp-wide operations none where a warp returns as a whole: its condition is the same in all of its threads.
+//
+//     const unsigned row = blockIdx.x * 8 + threadIdx.x / 32;
+//     if (row >= rows) return;
+//     ... __shfl_xor_sync(~0u, sum, 16) ...
 #include <clang/AST/ASTContext.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <vector>
 
 #include "rewriter/source/asm_text.h"
+#include "rewriter/source/likeness.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {
@@ -21,32 +29,36 @@ using namespace clang;
 
 namespace {
 
+// How many threads take part.
+enum class Width { kThread, kWarp, kBlock };
+
+bool has_any(const std::string& name, std::initializer_list<const char*> parts) {
+    return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return name.find(part) != std::string::npos; });
+}
+
 // The toolkit's functions in which other threads take part, by what their names have in common.
-bool wide_by_name(const FunctionDecl* function) {
-    if (!function->getDeclName().isIdentifier()) return false;
+Width width_by_name(const FunctionDecl* function) {
+    if (!function->getDeclName().isIdentifier()) return Width::kThread;
     const std::string name = function->getName().str();
-    if (!name.starts_with("__") && !function->getBuiltinID()) return false;
-    for (const char* part : {"barrier", "shfl", "vote", "ballot", "match", "mma", "elect", "redux"})
-        if (name.find(part) != std::string::npos) return true;
-    if (name == "__all" || name == "__any") return true;
+    if (!name.starts_with("__") && !function->getBuiltinID()) return Width::kThread;
+    if (has_any(name, {"shfl", "vote", "ballot", "match", "elect", "redux", "syncwarp", "bar_warp"})) return Width::kWarp;
+    if (name == "__all" || name == "__any" || name == "__all_sync" || name == "__any_sync") return Width::kWarp;
+    if (has_any(name, {"barrier", "mma"})) return Width::kBlock;
     for (size_t at = name.find("sync"); at != std::string::npos; at = name.find("sync", at + 1))
-        if (at == 0 || name[at - 1] != 'a') return true;  // not "async"
-    return false;
+        if (at == 0 || name[at - 1] != 'a') return Width::kBlock;  // not "async"
+    return Width::kThread;
 }
 
-bool wide_alone(const Program& program, const FunctionDecl* key) {
-    if (wide_by_name(key)) return true;
-    const Function* function = program.find(key);
-    if (!function) return false;
-    return std::any_of(function->assembly.begin(), function->assembly.end(), [](const GCCAsmStmt* statement) {
-        return examine_asm(statement->getAsmString()).wide;
-    });
-}
-
-bool wide(const Program& program, const FunctionDecl* key) {
-    const auto reached = program.reach(key);
-    return std::any_of(reached.begin(), reached.end(),
-                       [&](const FunctionDecl* one) { return wide_alone(program, one); });
+Width width(const Program& program, const FunctionDecl* key) {
+    Width widest = Width::kThread;
+    for (const FunctionDecl* one : program.reach(key)) {
+        widest = std::max(widest, width_by_name(one));
+        const Function* function = program.find(one);
+        if (!function) continue;
+        for (const GCCAsmStmt* statement : function->assembly)
+            if (examine_asm(statement->getAsmString()).wide) widest = Width::kBlock;
+    }
+    return widest;
 }
 
 struct Operations {
@@ -54,10 +66,11 @@ struct Operations {
     std::vector<unsigned> places;
 };
 
-Operations wide_operations(const Program& program, const Function& kernel, const Text& text) {
+// Those of that width or a wider one.
+Operations wide_operations(const Program& program, const Function& kernel, const Text& text, Width width_from) {
     Operations found;
     for (const Use& use : kernel.uses) {
-        if (!wide(program, use.target)) continue;
+        if (width(program, use.target) < width_from) continue;
         const Function* target = program.find(use.target);
         if (target && target->lambda) found.anywhere = true;
         found.places.push_back(text.used(use.where).value_or(0));
@@ -91,14 +104,56 @@ bool does_harm(const ReturnStmt* statement, const Function& kernel, const Operat
     return false;
 }
 
+// The conditions on which a return is reached, if these alone decide: it stands in no loop and no switch.
+class Way {
+public:
+    Way(const Stmt* body, SourceLocation place) : place_(place) { simple_ = leads_to(body) && simple_; }
+    bool simple() const { return simple_; }
+    const std::vector<const Expr*>& conditions() const { return conditions_; }
+
+private:
+    bool leads_to(const Stmt* at) {
+        if (!at) return false;
+        if (isa<ReturnStmt>(at)) return at->getBeginLoc() == place_;
+        for (const Stmt* child : at->children()) {
+            if (!leads_to(child)) continue;
+            const auto* branch = dyn_cast<IfStmt>(at);
+            if (branch && !branch->getConditionVariable() && branch->getCond()) {
+                if (!branch->isConstexpr()) conditions_.push_back(branch->getCond());
+            } else if (!isa<CompoundStmt>(at)) {
+                simple_ = false;
+            }
+            return true;
+        }
+        return false;
+    }
+
+    const SourceLocation place_;
+    bool simple_ = true;
+    std::vector<const Expr*> conditions_;
+};
+
+bool is_of_whole_warps(const ReturnStmt* statement, const FunctionDecl* kernel) {
+    const Way way(kernel->getBody(), statement->getBeginLoc());
+    return way.simple() && std::none_of(way.conditions().begin(), way.conditions().end(), [&](const Expr* condition) {
+               return may_differ(likeness_of(condition, kernel));
+           });
+}
+
 }  // namespace
 
-bool leaves_early(const Program& program, const Function& kernel, const Text& text) {
-    if (kernel.returns.empty()) return false;
-    const Operations operations = wide_operations(program, kernel, text);
-    return std::any_of(kernel.returns.begin(), kernel.returns.end(), [&](const ReturnStmt* statement) {
-        return does_harm(statement, kernel, operations, text);
-    });
+Reuse reuse_after_returns(const Program& program, const Function& kernel, const Text& text) {
+    if (kernel.returns.empty()) return Reuse::kAlways;
+    const Operations all = wide_operations(program, kernel, text, Width::kWarp);
+    const Operations of_blocks = wide_operations(program, kernel, text, Width::kBlock);
+    Reuse reuse = Reuse::kAlways;
+    for (const ReturnStmt* statement : kernel.returns) {
+        if (!does_harm(statement, kernel, all, text)) continue;
+        if (all.anywhere || does_harm(statement, kernel, of_blocks, text) || !is_of_whole_warps(statement, kernel.definition))
+            return Reuse::kNever;
+        reuse = Reuse::kByWarps;
+    }
+    return reuse;
 }
 
 std::string refuse_early_returns(const Function& kernel, const Text& text) {

@@ -87,7 +87,7 @@ std::string body_head(const Managed& managed, const Entry& entry, const Text& te
 }
 
 const char* worker_of(const Managed& managed) {
-    if (managed.single) return managed.shared ? "SharedSingleWorker" : "SingleWorker";
+    if (managed.reuse == Reuse::kNever) return managed.shared ? "SharedSingleWorker" : "SingleWorker";
     return managed.shared ? "SharedWorker" : managed.apart ? "Worker" : "FreeWorker";
 }
 
@@ -95,7 +95,7 @@ std::string managed_kernel(const Managed& managed, const Entry& entry) {
     const std::string parameters = entry.parameters(Parameters::kManaged);
     const std::string call = fmt::format("{}{}(smt_worker.block(), smt_worker.grid(), smt_launch{});",
                                          managed.body, entry.template_arguments(), entry.arguments());
-    return entry.head(managed_name(entry.name(), managed.single)) +
+    return entry.head(managed_name(entry.name(), managed.reuse)) +
            fmt::format(
                "({}{}::smt::Launch smt_launch){}{{\n"
                "    ::smt::{} smt_worker(smt_launch);\n"
@@ -109,7 +109,7 @@ std::string managed_kernel(const Managed& managed, const Entry& entry) {
 std::string own_kernel(const Managed& managed, const Entry& entry) {
     std::string keep;
     if (entry.is_template() || entry.is_internal()) {
-        const std::string name = "&" + managed_name(entry.name(), managed.single) + entry.template_arguments();
+        const std::string name = "&" + managed_name(entry.name(), managed.reuse) + entry.template_arguments();
         const std::string parameters = entry.parameters(Parameters::kManaged);
         keep = managed.overloaded || entry.has_pack()
                    ? fmt::format("    (void)static_cast<void (*)({}{}::smt::Launch)>({});\n", parameters,

@@ -89,7 +89,7 @@ void Dispatcher::leave(ManagedStream& stream) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
     for (const Member& each : members_) {
-        if (each.stream == &stream && each.stress) note(stream.tenant(), fmt::format("under stress: {} schedules", each.stress->schedules()));
+        if (each.stream == &stream && each.stress) note(stream.tenant(), fmt::format("under stress: {} schedules, {} launches stopped half way", each.stress->schedules(), each.stress->stops()));
     }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
 }

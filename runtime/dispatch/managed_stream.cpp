@@ -170,11 +170,12 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     if (CUresult status = fitting(work, &fits)) return status;
     const uint64_t capacity = uint64_t{fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
+    const bool never = work.function->reuse == Reuse::kNever;
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
     const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
-    work.chunk = work.function->single ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
+    work.chunk = never ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
-    const bool single = work.function->single || work.tickets <= capacity;
+    const bool single = never || work.tickets <= capacity;
     *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
     *launch = {};
     launch->control = control_.address();

@@ -6,6 +6,9 @@ namespace {
 
 constexpr uint64_t kLongestPause = 300;   // us between two things that are done to a run
 constexpr uint64_t kLongRun = 2'000;
+constexpr uint64_t kShortRun = 60;        // where there is nothing but stops
+
+int most_of(const schedule::Kernel& kernel) { return kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8; }
 
 }  // namespace
 
@@ -23,40 +26,50 @@ QuotaTable Stress::quotas(int most) {
 }
 
 void Stress::plan() {
-    next_ = schedule::Clock::now() + std::chrono::microseconds(below(one_in(8) ? kLongRun : kLongestPause));
+    const uint64_t longest = stops_only_ ? kShortRun : one_in(8) ? kLongRun : kLongestPause;
+    next_ = schedule::Clock::now() + std::chrono::microseconds(below(longest));
 }
 
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
-    const int most = kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8;
     if (kernel.state == Seen::kWaiting) {
         ++schedules_;
+        stops_ += kernel.blocks_done != 0;
         plan();
-        const uint64_t left = kernel.blocks - kernel.blocks_done;
-        if (one_in(4)) {
-            stream.flow();
-        } else {
-            stream.run(quotas(most), one_in(3) ? 1 + below(left) : 0);
-        }
+        begin(stream, kernel);
     } else if (kernel.state == Seen::kRunning && schedule::Clock::now() >= next_) {
         plan();
-        switch (below(4)) {
-            case 0:
-                if (stream.flowing()) {
-                    stream.stop();
-                } else {
-                    stream.halt();
-                }
-                break;
-            case 1:
-                stream.change(quotas(most));
-                break;
-            case 2:
-                stream.grow(1 + static_cast<uint32_t>(below(static_cast<uint64_t>(multiprocessors_))));
-                break;
-            default:
-                break;
-        }
+        disturb(stream, kernel);
+    }
+}
+
+void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
+    if (one_in(4)) {
+        stream.flow();
+    } else if (stops_only_) {
+        stream.run(QuotaTable(static_cast<size_t>(multiprocessors_), smt::kNoQuota), 0);
+    } else {
+        stream.run(quotas(most_of(kernel)), one_in(3) ? 1 + below(kernel.blocks - kernel.blocks_done) : 0);
+    }
+}
+
+void Stress::disturb(ManagedStream& stream, const schedule::Kernel& kernel) {
+    switch (stops_only_ ? 0 : below(4)) {
+        case 0:
+            if (stream.flowing()) {
+                stream.stop();
+            } else {
+                stream.halt();
+            }
+            break;
+        case 1:
+            stream.change(quotas(most_of(kernel)));
+            break;
+        case 2:
+            stream.grow(1 + static_cast<uint32_t>(below(static_cast<uint64_t>(multiprocessors_))));
+            break;
+        default:
+            break;
     }
 }
 

@@ -7,8 +7,7 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-constexpr std::string_view kPrefix = "smt_";
-constexpr std::string_view kSinglePrefix = "smt_single_";
+constexpr std::string_view kPrefix = "smt_";   // of all of them
 constexpr std::string_view kLaunch = "N3smt6LaunchE";
 
 // Where the last identifier of a mangled name begins, with its length before it: the function's own name
@@ -47,8 +46,8 @@ Place find_name(std::string_view symbol) {
 
 }  // namespace
 
-std::string managed_symbol(std::string_view symbol, bool single) {
-    const std::string_view prefix = single ? kSinglePrefix : kPrefix;
+std::string managed_symbol(std::string_view symbol, Reuse reuse) {
+    const std::string_view prefix = prefix_of(reuse);
     if (symbol.empty() || symbol.starts_with(kPrefix)) return {};
     if (!symbol.starts_with("_Z")) return std::string(prefix) + std::string(symbol);
     const Place name = find_name(symbol);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rewriter/device/reuse.h"
 #include "runtime/journal/journal.h"
 
 namespace smt::runtime::dispatch {
@@ -18,7 +19,7 @@ namespace smt::runtime::dispatch {
 struct ManagedFunction {
     CUfunction function = nullptr;   // null: there is none
     uint32_t launch_offset = 0;      // of smt::Launch among its parameters
-    bool single = false;             // a worker may run one block only
+    Reuse reuse = Reuse::kAlways;    // of a worker, for further blocks
 
     // CTAs that fit on a multiprocessor, for the shape that was asked for last: they are asked for often.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {

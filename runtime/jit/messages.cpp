@@ -142,7 +142,7 @@ std::string encode(const Result& result) {
         to.string(kernel.symbol);
         to.string(kernel.managed);
         to.string(kernel.reason);
-        to.scalar<uint32_t>(kernel.single);
+        to.scalar(kernel.reuse);
     }
     to.string(result.reason);
     to.string(result.log);
@@ -189,7 +189,8 @@ std::optional<Result> decode_result(std::string_view bytes) {
         kernel.symbol = read_string(reader);
         kernel.managed = read_string(reader);
         kernel.reason = read_string(reader);
-        kernel.single = reader.scalar<uint32_t>() != 0;
+        kernel.reuse = reader.scalar<Reuse>();
+        if (kernel.reuse > Reuse::kNever) reader.reject();
         result.kernels.push_back(std::move(kernel));
     }
     result.reason = read_string(reader);

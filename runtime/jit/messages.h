@@ -5,7 +5,7 @@
 //                                             { string kernel, u32 registers }, source
 //   worker -> smtd   Head{kResult}, result := array image, u64 count, { kernel }, string reason, string log,
 //                                             u32 language, u32 lasting
-//   kernel := string name, string symbol, string managed, string reason, u32 single
+//   kernel := string name, string symbol, string managed, string reason, u32 reuse
 //   source := string name, string text, list headers (name, text, name, text ...), list options,
 //             list name_expressions
 //   list   := u64 count, { string }

@@ -83,4 +83,15 @@ bool is_architecture(const std::string& option) {
     return name == "gpu-architecture" || name == "arch";
 }
 
+std::string architecture_in(const std::vector<std::string>& options) {
+    constexpr std::array kMachineCode = {"maxrregcount", "ptxas-options", "Xptxas", "device-debug", "G"};
+    std::string architecture;
+    for (const std::string& option : options) {
+        const Parts parts = split(option);
+        if (among(kMachineCode, parts.name)) return "";
+        if (is_architecture(option) && !parts.value.empty()) architecture = parts.value.substr(1);
+    }
+    return architecture;
+}
+
 }  // namespace smt::runtime::jit

@@ -18,4 +18,7 @@ Options prepare_options(const std::vector<std::string>& options, const std::stri
 // Whether it says for which architecture to compile.
 bool is_architecture(const std::string& option);
 
+// "sm_90": what the options say; empty: nothing, or something about how machine code is to be made besides.
+std::string architecture_in(const std::vector<std::string>& options);
+
 }  // namespace smt::runtime::jit

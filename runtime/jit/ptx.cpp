@@ -17,7 +17,6 @@ PtxChoice none(std::string reason) { return {"", {}, std::move(reason)}; }
 
 constexpr size_t kMostKernels = 1u << 14;
 
-// What cannot be read is not known.
 std::map<std::string, uint32_t> registers_of(const image::Entry* cubin) {
     std::map<std::string, uint32_t> registers;
     if (!cubin) return registers;
@@ -38,6 +37,13 @@ std::string without_ptx(const std::vector<image::Entry>& entries, int architectu
 }
 
 }  // namespace
+
+std::map<std::string, uint32_t> own_registers(std::string_view bytes, int architecture) {
+    auto read = image::read(bytes);
+    auto* entries = std::get_if<std::vector<image::Entry>>(&read);
+    if (!entries || entries->empty()) return {};
+    return registers_of(image::best_cubin(*entries, architecture ? architecture : entries->front().architecture));
+}
 
 PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_bytes) {
     auto read = image::read(bytes);

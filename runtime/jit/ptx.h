@@ -10,9 +10,13 @@ namespace smt::runtime::jit {
 
 struct PtxChoice {
     std::string text;
-    std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, where the image has machine code, too
+    std::map<std::string, uint32_t> registers = {};   // own_registers()
     std::string reason;   // why there is none, in words; empty: there is a text
 };
+
+// Registers of a thread, by kernel, where the image has machine code for the device; `architecture` 0: the image is one
+// cubin. What cannot be read is not known.
+std::map<std::string, uint32_t> own_registers(std::string_view image, int architecture = 0);
 
 // `image`: a fatbin, a cubin or a text, not trusted. `architecture`: the device's, 90 for compute capability 9.0.
 // Of more than `most_bytes` nothing is unpacked.

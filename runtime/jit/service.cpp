@@ -75,7 +75,7 @@ void Service::submit(Source source, std::string image) {
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
     job->identity = identity_of(image);
-    job->order = {std::move(source), form_of(image), "", Language::kCuda, {}};
+    job->order = {std::move(source), form_of(image), "", Language::kCuda, own_registers(image)};
     job->image = std::move(image);
     enqueue(std::move(job));
 }
@@ -90,6 +90,7 @@ std::string Service::request(std::string_view image, const Target& target) {
         auto job = std::make_shared<Job>();
         job->origin = "indexed";
         job->order = {std::move(variant.source), code.starts_with("sm_") ? Form::kCubin : Form::kPtx, code};
+        if (job->order.form == Form::kCubin) job->order.registers = own_registers(image, target.architecture);
         job->variables = std::move(indexed->variables);
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});
@@ -102,11 +103,15 @@ std::string Service::request(std::string_view image, const Target& target) {
     return "";
 }
 
-std::string Service::submit_ptx(PtxChoice choice) {
+std::string Service::submit_ptx(PtxChoice choice, const Target& target) {
     auto job = std::make_shared<Job>();
     job->order.source.text = std::move(choice.text);
     job->order.registers = std::move(choice.registers);
     job->order.language = Language::kPtx;
+    if (!target.text_only) {
+        job->order.form = Form::kCubin;
+        job->order.architecture = fmt::format("sm_{}", target.architecture);
+    }
     std::string identity = job->identity = digest({"ptx", encode(job->order)});
     enqueue(std::move(job));
     return identity;

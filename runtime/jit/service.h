@@ -70,7 +70,7 @@ public:
     Answer wait_for(const std::string& identity, std::chrono::milliseconds patience);   // identity_of(), or what a request returned
 
     // Of one text the work is done once. Returns what to wait for.
-    std::string submit_ptx(PtxChoice choice);
+    std::string submit_ptx(PtxChoice choice, const Target& target);
 
     const Settings& settings() const { return settings_; }
     static bool may_be_known(std::string_view image);   // cheap; false: it is nothing that NVRTC makes

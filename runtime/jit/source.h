@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "rewriter/device/reuse.h"
+
 namespace smt::runtime::jit {
 
 // One translation unit as a program handed it to NVRTC.
@@ -42,9 +44,9 @@ enum class Form : uint32_t { kPtx = 1, kCubin = 2 };
 struct Order {
     Source source;
     Form form = Form::kPtx;
-    std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says
+    std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says. Of PTX: of a cubin
     Language language = Language::kCuda;
-    std::map<std::string, uint32_t> registers = {};   // of PTX: of a thread of a kernel, in the program's machine code
+    std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, in the program's own machine code
 };
 
 struct Kernel {
@@ -52,7 +54,7 @@ struct Kernel {
     std::string symbol;    // mangled
     std::string managed;   // symbol of the managed form; empty: refused
     std::string reason;    // why it was refused
-    bool single = false;   // its workers run one block each (smt::kSingle)
+    Reuse reuse = Reuse::kAlways;   // of its workers
 };
 
 // Either an image, which holds all that the program's own does and the managed forms besides, or a reason
@@ -61,7 +63,7 @@ struct Result {
     std::string image;
     std::vector<Kernel> kernels;
     std::string reason;
-    std::string log;       // NVRTC's
+    std::string log;       // of the compiler or the assembler
     Language language = Language::kCuda;   // what was rewritten
     bool lasting = false;  // the same order would give the same: worth keeping. A crash or a time limit is not
 };

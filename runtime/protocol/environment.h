@@ -63,7 +63,8 @@ inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
 inline constexpr const char* kPriority = "SMT_PRIORITY";
 
 // A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
-// results do not depend on it. 0 or unset: they are not. Client.
+// results do not depend on it. From 2147483648 on they are only stopped, as often as possible. 0 or unset: they are left
+// alone. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
 // How tenants share the GPU: priority (default; between tenants of one priority as the hardware does) or
@@ -121,6 +122,10 @@ inline constexpr unsigned long kPtxSizeMax = 256ul << 20;
 // The NVRTC that the worker loads. Path. Default: libnvrtc.so.13 in $CUDA_HOME, in the toolkit that smt was built
 // with, in /usr/local/cuda, or as the loader finds it. Worker.
 inline constexpr const char* kNvrtc = "SMT_NVRTC";
+
+// The nvJitLink that the worker loads, which makes machine code of managed PTX. Path. Default: libnvJitLink.so.13 in the
+// same places. Without one the driver makes it, when the image is loaded. Worker.
+inline constexpr const char* kNvJitLink = "SMT_NVJITLINK";
 
 // Where what the worker made is kept, and in its folder `index` what smt index found. Path. Default: $XDG_CACHE_HOME/smt, else $HOME/.cache/smt. Server, tools.
 inline constexpr const char* kCacheDir = "SMT_CACHE_DIR";

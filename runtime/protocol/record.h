@@ -176,6 +176,8 @@ struct MemFreeAsync { uint64_t address; uint32_t stream; uint32_t reserved; };
 struct AddressReserve { uint64_t bytes; uint64_t alignment; uint64_t hint; };
 struct AddressRange { uint64_t address; uint64_t bytes; };
 
+// Of a module's image, in bytes: larger ones are damaged.
+inline constexpr uint64_t kMostImageBytes = 1ull << 30;
 struct UploadBegin { uint64_t bytes; };
 struct UploadSlot { uint64_t at; uint64_t bytes; uint32_t slot; uint32_t reserved; uint64_t done_value; };
 struct Download { uint64_t at; uint64_t bytes; };

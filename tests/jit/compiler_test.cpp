@@ -41,7 +41,7 @@ TEST_CASE("the worker makes PTX and cubins with the managed kernels in them") {
     REQUIRE(ptx.kernels.size() == 2);
     CHECK(ptx.kernels[0].symbol == "scale");
     CHECK(ptx.kernels[0].managed == "smt_scale");
-    CHECK(ptx.kernels[0].single);
+    CHECK(ptx.kernels[0].reuse == smt::Reuse::kNever);
     CHECK(ptx.kernels[1].managed.empty());
     CHECK(ptx.kernels[1].reason == "it is not there");
     CHECK_THAT(ptx.image, Contains(".entry scale") && Contains(".entry smt_scale") && Contains(".target sm_90"));

@@ -65,7 +65,7 @@ Output toy(const Input& input) {
         if (how == "managed") {
             words >> kernel.symbol >> kernel.managed >> rest;
             kernel.name = kernel.symbol;
-            kernel.single = rest == "single";
+            if (rest == "single") kernel.reuse = smt::Reuse::kNever;
             output.kernels.push_back(kernel);
         } else if (how == "refused") {
             words >> kernel.symbol >> std::ws;

@@ -99,10 +99,10 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
     runtime::server::Session& session = client.session();
     TestServer::get().device().enter_thread();
     auto compiled = std::make_shared<runtime::jit::Result>();
-    compiled->kernels = {{"plain", "plain", "smt_plain", "", false},
-                         {"alone", "alone", "smt_alone", "", true},
-                         {"refused", "refused", "", "it is", false},
-                         {"lost", "lost", "smt_lost", "", false}};
+    compiled->kernels = {{"plain", "plain", "smt_plain", "", Reuse::kAlways},
+                         {"alone", "alone", "smt_alone", "", Reuse::kNever},
+                         {"refused", "refused", "", "it is", Reuse::kAlways},
+                         {"lost", "lost", "smt_lost", "", Reuse::kAlways}};
     const char image[] = "FAKE\nkernel plain\nkernel smt_plain params 56\nkernel alone\nkernel smt_alone params 56\nkernel refused\nkernel lost\n";
     auto& code = session.code();
     auto fetch = [&](uint32_t id, const char* name) {
@@ -117,9 +117,9 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
         else REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
         const uint32_t id = code.add(owner, module, library, false, {}, compiled);
         CHECK(fetch(id, "plain")->managed.function == fetch(id, "smt_plain")->function);
-        CHECK(!fetch(id, "plain")->managed.single);
+        CHECK(fetch(id, "plain")->managed.reuse == Reuse::kAlways);
         CHECK(fetch(id, "alone")->managed.function == fetch(id, "smt_alone")->function);
-        CHECK(fetch(id, "alone")->managed.single);
+        CHECK(fetch(id, "alone")->managed.reuse == Reuse::kNever);
         CHECK(fetch(id, "refused")->managed.function == nullptr);
         CHECK(fetch(id, "lost")->managed.function == nullptr);
         CHECK(fetch(id, "smt_plain")->managed.function == nullptr);
@@ -132,7 +132,7 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
     const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, false, {});
     for (const char* name : {"plain", "alone", "refused", "lost"}) {
         CHECK(fetch(id, name)->managed.function == nullptr);
-        CHECK(!fetch(id, name)->managed.single);
+        CHECK(fetch(id, name)->managed.reuse == Reuse::kAlways);
     }
     CHECK(code.unload(id) == CUDA_SUCCESS);
     // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders nothing.

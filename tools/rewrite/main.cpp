@@ -91,8 +91,10 @@ void report(const std::string& file, const Kernel& kernel, bool symbols) {
     std::string verdict = "managed";
     if (kernel.managed.empty())
         verdict = "refused: " + kernel.reason;
-    else if (kernel.single)
+    else if (kernel.reuse == smt::Reuse::kNever)
         verdict += ", one block a worker (threads return ahead of a barrier)";
+    else if (kernel.reuse == smt::Reuse::kByWarps)
+        verdict += ", where blocks are a whole number of warps wide (warps return ahead of a shuffle or the like)";
     const std::string place = kernel.line ? fmt::format("{}:{}", file, kernel.line) : file;  // 0: in a header
     fmt::print(stderr, "{}: {}: {}\n", place, kernel.name, verdict);
     if (symbols) fmt::print(stderr, "    {} {}\n", kernel.symbol, kernel.managed);

@@ -15,8 +15,9 @@ constexpr const char* kDone = "$smt_done";
 constexpr const char* kDepart = "$smt_depart";
 
 // A name may begin with %, and have none further on.
-std::string prefixed(const char* prefix, const std::string& name) {
-    return name.starts_with('%') ? '%' + (prefix + name.substr(1)) : prefix + name;
+std::string prefixed(std::string_view prefix, const std::string& name) {
+    const size_t mark = name.starts_with('%') ? 1 : 0;
+    return name.substr(0, mark) + std::string(prefix) + name.substr(mark);
 }
 
 Label label(const std::string& name) {
@@ -229,7 +230,7 @@ void read_shared_index(Scope& scope) {
 }  // namespace
 
 std::string managed_name(const std::string& kernel, const Verdict& verdict) {
-    return prefixed(verdict.once.empty() ? kPrefix : kSinglePrefix, kernel);
+    return prefixed(prefix_of(verdict.reuse), kernel);
 }
 
 std::string copy_name(const std::string& function) { return prefixed(kPrefix, function); }
@@ -241,7 +242,7 @@ Function compose(const Function& entry, const Verdict& verdict, const ModuleFact
         replace_index(instruction);
         call_copies(instruction, verdict.copied, facts);
     });
-    if (verdict.once.empty())
+    if (verdict.reuse != Reuse::kNever)
         return_to_loop(body);
     else
         Departures(body, form).make();
@@ -255,7 +256,7 @@ Function compose(const Function& entry, const Verdict& verdict, const ModuleFact
     managed.parameters.push_back(form.entry.parameters.front());
     Scope& around = std::get<Scope>(managed.body->statements[form.place]);
     around.statements.emplace_back(std::move(body));
-    if (verdict.once.empty()) {
+    if (verdict.reuse != Reuse::kNever) {
         around.statements.emplace_back(label(kDone));
         if (verdict.copies) around.statements.emplace_back(await_copies());
     }

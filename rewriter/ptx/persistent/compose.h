@@ -21,8 +21,7 @@
 
 namespace smt::ptx::persistent {
 
-inline constexpr const char* kPrefix = "smt_";  // of managed forms, and of functions' copies
-inline constexpr const char* kSinglePrefix = "smt_single_";
+inline constexpr const char* kPrefix = "smt_";  // of functions' copies, and of all managed forms
 
 std::string managed_name(const std::string& kernel, const Verdict& verdict);
 

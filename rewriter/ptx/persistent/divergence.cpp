@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
+#include <vector>
 
 #include "rewriter/ptx/persistent/walk.h"
 
@@ -21,25 +22,10 @@ bool is_pure(Opcode opcode) {
            opcode == Opcode::kCvta || opcode == Opcode::kIsspacep;
 }
 
-bool is_same_for_all(Special special) {
-    switch (special) {
-        case Special::kNtid:
-        case Special::kCtaid:
-        case Special::kNctaid:
-        case Special::kNwarpid:
-        case Special::kSmid:
-        case Special::kNsmid:
-        case Special::kDynamicSmemSize:
-            return true;
-        default:
-            return false;
-    }
-}
-
 class Divergence {
 public:
-    Divergence(const Function& function, const Graph& graph)
-        : graph_(graph), spread_(graph.blocks.size(), false), apart_(graph.blocks.size(), false) {
+    Divergence(const Function& function, const Graph& graph, Team team)
+        : graph_(graph), team_(team), spread_(graph.blocks.size(), false), apart_(graph.blocks.size(), false) {
         if (function.kernel)  // what others are given may differ
             for (const Variable& parameter : function.parameters) parameters_.insert(parameter.name);
         const std::vector<size_t> joins = postdominators(graph);
@@ -65,27 +51,42 @@ public:
 
     // Only some of the threads that come to it may do it.
     bool is_for_some(const Instruction& instruction) const {
-        return instruction.guard && registers_.contains(instruction.guard->name);
+        return instruction.guard && may_differ(of_register(instruction.guard->name));
     }
 
 private:
-    bool differs(const Operand& operand) const {
-        bool any = false;
-        each_operand(operand, [&](const Operand& part) {
-            any |= part.kind == Operand::Kind::kRegister && registers_.contains(part.name);
-            any |= part.kind == Operand::Kind::kSpecial && !is_same_for_all(part.special);
-        });
-        return any;
+    Likeness of_register(const std::string& name) const {
+        auto found = registers_.find(name);
+        return found == registers_.end() ? Likeness::kUnknown : found->second;
     }
 
-    // The guard, or an operand besides a first one that is written.
+    Likeness of_operand(const Operand& operand) const {
+        switch (operand.kind) {
+            case Operand::Kind::kRegister:
+                return of_register(operand.name);
+            case Operand::Kind::kSpecial:
+                return likeness_of(operand, team_);
+            case Operand::Kind::kInteger:
+                return rewriter::likeness_of_integer(operand.bits);
+            default: {
+                Likeness all = Likeness::kSame;
+                for (const Operand& element : operand.elements) all = rewriter::join(all, of_operand(element));
+                return all;
+            }
+        }
+    }
+
+    // Of all operands but a first one that is written.
+    std::vector<Likeness> inputs(const Instruction& instruction) const {
+        std::vector<Likeness> found;
+        for (size_t i = writes(instruction) ? 1 : 0; i < instruction.operands.size(); ++i)
+            found.push_back(of_operand(instruction.operands[i]));
+        return found;
+    }
+
     bool differs(const Instruction& instruction) const {
-        if (is_for_some(instruction)) return true;
-        const size_t first = writes(instruction) ? 1 : 0;
-        return std::any_of(instruction.operands.begin() +
-                               static_cast<std::ptrdiff_t>(std::min(first, instruction.operands.size())),
-                           instruction.operands.end(),
-                           [&](const Operand& operand) { return differs(operand); });
+        const std::vector<Likeness> all = inputs(instruction);
+        return is_for_some(instruction) || std::any_of(all.begin(), all.end(), may_differ);
     }
 
     static bool writes(const Instruction& instruction) {
@@ -114,19 +115,30 @@ private:
         return instruction.opcode == Opcode::kBar && instruction.has(Modifier::kRed) &&
                instruction.operands.size() == 3;
     }
-    static bool is_same_for_all(Special special) { return persistent::is_same_for_all(special); }
 
-    // Whether something became divergent.
-    bool spread(const Instruction& instruction, bool apart) {
+    Likeness written_by(const Instruction& instruction, bool apart) const {
+        if (apart || !is_same_for_all(instruction) || is_for_some(instruction)) return Likeness::kDiffers;
+        if (instruction.opcode == Opcode::kBar) return Likeness::kSame;
         const bool reads_carry = instruction.opcode == Opcode::kAddc || instruction.opcode == Opcode::kSubc ||
                                  instruction.opcode == Opcode::kMadc;
-        const bool votes = instruction.opcode == Opcode::kBar;
-        const bool different = apart || !is_same_for_all(instruction) || (!votes && differs(instruction)) ||
-                               (reads_carry && registers_.contains(kCarry));
-        if (!different || !writes(instruction)) return false;
-        bool changed = instruction.has(Modifier::kCc) && registers_.insert(kCarry).second;
+        if (reads_carry && may_differ(of_register(kCarry))) return Likeness::kDiffers;
+        return result_of(instruction, inputs(instruction));
+    }
+
+    // Whether something became more different.
+    bool spread(const Instruction& instruction, bool apart) {
+        if (!writes(instruction)) return false;
+        const Likeness written = written_by(instruction, apart);
+        bool changed = false;
+        auto add = [&](const std::string& name, Likeness likeness) {
+            Likeness& known = registers_.try_emplace(name, Likeness::kUnknown).first->second;
+            const Likeness both = rewriter::join(known, likeness);
+            changed |= both != known;
+            known = both;
+        };
+        if (instruction.has(Modifier::kCc)) add(kCarry, may_differ(written) ? Likeness::kDiffers : written);
         each_operand(instruction.operands[0], [&](const Operand& part) {
-            if (part.kind == Operand::Kind::kRegister) changed |= registers_.insert(part.name).second;
+            if (part.kind == Operand::Kind::kRegister) add(part.name, written);
         });
         return changed;
     }
@@ -149,8 +161,9 @@ private:
     }
 
     const Graph& graph_;
+    const Team team_;
     std::set<std::string> parameters_;
-    std::unordered_set<std::string> registers_;  // that may differ
+    std::unordered_map<std::string, Likeness> registers_;
     std::vector<bool> spread_;                   // branches whose sides are known to be
     std::vector<bool> apart_;                    // blocks where only some threads may come by
 };
@@ -214,11 +227,11 @@ std::vector<Side> sides_of(const Graph& graph, const Divergence& divergence) {
 
 }  // namespace
 
-bool leaves_early(const Function& function, const Test& wide) {
+bool leaves_early(const Function& function, const Test& wide, Team team) {
     const Graph graph = graph_of(*function.body, wide);
     auto is_alone = [](const Block& block) { return block.alone; };
     if (std::none_of(graph.blocks.begin(), graph.blocks.end(), is_alone)) return false;
-    const Divergence divergence(function, graph);
+    const Divergence divergence(function, graph, team);
     Blocks barriers(graph.blocks.size(), false);
     for (size_t block = 0; block < graph.blocks.size(); ++block) {
         if (!graph.blocks[block].alone) continue;

@@ -1,5 +1,5 @@
-// Whether some threads of a block may leave a kernel while others still come to an operation in which threads
-// take part together.
+// Whether some threads of a team (a block, a warp) may leave a kernel while others of it still come to an
+// operation in which the team's threads take part together.
 //
 // On hardware nobody waits for a thread that has left; in a loop it only leaves the body. So where this is
 // so, a worker runs one block, and its threads really end.
@@ -15,10 +15,12 @@
 #pragma once
 
 #include "rewriter/ptx/persistent/control_flow.h"
+#include "rewriter/ptx/persistent/likeness.h"
 
 namespace smt::ptx::persistent {
 
-// Of a function that kernels call, leaving is returning.
-bool leaves_early(const Function& function, const Test& wide);
+// Of a function that kernels call, leaving is returning. `wide`: the operation is one of the whole team. What is
+// said of warps holds where a block is a whole number of warps wide.
+bool leaves_early(const Function& function, const Test& wide, Team team);
 
 }  // namespace smt::ptx::persistent

@@ -24,8 +24,8 @@ void look_at(const Instruction& instruction, const ModuleFacts& module, Facts& f
         else
             facts.calls.insert(module.resolve(target));
     }
-    facts.wide |= is_wide(instruction);
-    facts.shares |= is_wide(instruction) || in_shared(instruction) ||
+    facts.width = std::max(facts.width, width_of(instruction));
+    facts.shares |= width_of(instruction) != Width::kThread || in_shared(instruction) ||
                     instruction.opcode == Opcode::kActivemask || instruction.opcode == Opcode::kMbarrier;
     for (const Operand& whole : instruction.operands) {
         each_operand(whole, [&](const Operand& operand) {
@@ -55,10 +55,8 @@ uint64_t size_of(const Variable& variable) {
 
 }  // namespace
 
-bool is_wide(const Instruction& instruction) {
+Width width_of(const Instruction& instruction) {
     switch (instruction.opcode) {
-        case Opcode::kBar:
-        case Opcode::kBarrier:
         case Opcode::kVote:
         case Opcode::kShfl:
         case Opcode::kMatch:
@@ -66,10 +64,17 @@ bool is_wide(const Instruction& instruction) {
         case Opcode::kElect:
         case Opcode::kWmma:
         case Opcode::kMma:
+        case Opcode::kLdmatrix:
+        case Opcode::kStmatrix:
+        case Opcode::kMovmatrix:
+            return Width::kWarp;
+        case Opcode::kBar:
+            return instruction.has(Modifier::kWarp) ? Width::kWarp : Width::kBlock;
+        case Opcode::kBarrier:
         case Opcode::kWgmma:
-            return true;
+            return Width::kBlock;
         default:
-            return instruction.has(Modifier::kSync);
+            return instruction.has(Modifier::kSync) ? Width::kBlock : Width::kThread;
     }
 }
 
@@ -152,9 +157,10 @@ bool ModuleFacts::reads_index(const std::string& function) const {
     });
 }
 
-bool ModuleFacts::is_wide(const std::string& function) const {
-    const std::vector<const Facts*> reached = reach(function);
-    return std::any_of(reached.begin(), reached.end(), [](const Facts* facts) { return facts->wide; });
+Width ModuleFacts::width_of(const std::string& function) const {
+    Width width = Width::kThread;
+    for (const Facts* facts : reach(function)) width = std::max(width, facts->width);
+    return width;
 }
 
 uint64_t ModuleFacts::shared_bytes(const std::vector<const Facts*>& functions) const {

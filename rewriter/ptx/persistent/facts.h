@@ -13,12 +13,15 @@
 
 namespace smt::ptx::persistent {
 
+// How many threads take part in an operation.
+enum class Width { kThread, kWarp, kBlock };
+
 struct Facts {
     const Function* function = nullptr;
     std::string refusal;           // why no kernel that runs it can be managed
     std::string once;              // why its worker can run one block only; empty: many
     bool index = false;            // reads %ctaid or %nctaid
-    bool wide = false;             // other threads take part in something that it does
+    Width width = Width::kThread;  // of the widest operation that it does
     bool shares = false;           // its threads may share memory or work with each other
     bool copies = false;           // starts cp.async, which may still run when it ends
     bool indirect = false;         // calls through a pointer
@@ -38,7 +41,7 @@ public:
     // Called by `function` or by what it runs, and without a body here.
     std::set<std::string> unseen(const std::string& function) const;
     bool reads_index(const std::string& function) const;                   // it, or what it calls by name
-    bool is_wide(const std::string& function) const;                       // it, or anything that it may run
+    Width width_of(const std::string& function) const;                     // of it and all that it may run
     const std::set<std::string>& addressed() const { return addressed_; }  // what an indirect call may call
     std::string resolve(const std::string& name) const;                    // an alias's target
     bool has_name(const std::string& name) const {
@@ -56,7 +59,7 @@ private:
     std::set<std::string> names_;
 };
 
-// Other threads take part: a barrier, a vote, a shuffle, a matrix. Calls are not looked into.
-bool is_wide(const Instruction& instruction);
+// Wide are barriers, votes, shuffles, matrices. Calls are not looked into.
+Width width_of(const Instruction& instruction);
 
 }  // namespace smt::ptx::persistent

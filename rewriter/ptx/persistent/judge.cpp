@@ -36,18 +36,18 @@ public:
         return refuse_pointers();
     }
 
-    std::string once() const {
-        for (const Facts* facts : reached_)
-            if (!facts->once.empty()) return facts->once + where(*facts);
-        auto wide = [&](const Instruction& instruction) {
-            if (instruction.opcode != Opcode::kCall) return is_wide(instruction);
-            const std::string name = callee(instruction);
-            return name.empty() ? indirect_is_wide() : facts_.is_wide(facts_.resolve(name));
-        };
-        for (const Facts* facts : reached_)
-            if (leaves_early(*facts->function, wide))
-                return "some threads may leave ahead of a barrier or a warp-wide operation" + where(*facts);
-        return "";
+    // Whether its workers may run one block after the other; if not always, `why`.
+    Reuse reuse(std::string& why) const {
+        for (const Facts* facts : reached_) {
+            if (facts->once.empty()) continue;
+            why = facts->once + where(*facts);
+            return Reuse::kNever;
+        }
+        if (!leaves_early(Team::kBlock, Width::kWarp, why)) return Reuse::kAlways;
+        if (leaves_early(Team::kBlock, Width::kBlock, why) || leaves_early(Team::kWarp, Width::kWarp, why))
+            return Reuse::kNever;
+        why = "warps may leave ahead of a warp-wide operation of others";
+        return Reuse::kByWarps;
     }
 
     std::set<std::string> copied() const {
@@ -75,9 +75,24 @@ private:
         return facts.function == &entry_ ? "" : fmt::format(" (in {})", facts.function->name);
     }
 
-    bool indirect_is_wide() const {
-        return std::any_of(facts_.addressed().begin(), facts_.addressed().end(),
-                           [&](const std::string& name) { return facts_.is_wide(name); });
+    // Some of a team's threads ahead of an operation of that width, or a wider one.
+    bool leaves_early(Team team, Width width, std::string& why) const {
+        auto is_wide = [&](const Instruction& instruction) { return width_of(instruction) >= width; };
+        for (const Facts* facts : reached_) {
+            if (!persistent::leaves_early(*facts->function, is_wide, team)) continue;
+            why = "some threads may leave ahead of a barrier or a warp-wide operation" + where(*facts);
+            return true;
+        }
+        return false;
+    }
+
+    Width width_of(const Instruction& instruction) const {
+        if (instruction.opcode != Opcode::kCall) return persistent::width_of(instruction);
+        const std::string name = callee(instruction);
+        if (!name.empty()) return facts_.width_of(facts_.resolve(name));
+        Width width = Width::kThread;
+        for (const std::string& called : facts_.addressed()) width = std::max(width, facts_.width_of(called));
+        return width;
     }
 
     // A pointer leads to one function, whoever calls it: there is no place for a copy.
@@ -103,10 +118,10 @@ Verdict judge(const Function& entry, const Module& module, const ModuleFacts& fa
     verdict.refusal = refuse_entry(entry, module);
     if (verdict.refusal.empty()) verdict.refusal = judge.refuse();
     if (!verdict.refusal.empty()) return verdict;
-    verdict.once = judge.once();
+    verdict.reuse = judge.reuse(verdict.limit);
     verdict.copied = judge.copied();
     verdict.copies = judge.copies();
-    if (!verdict.once.empty()) {
+    if (verdict.reuse == Reuse::kNever) {
         verdict.form = verdict.copied.empty() ? FormKind::kSingle : FormKind::kSingleShared;
     } else if (!verdict.copied.empty()) {
         verdict.form = FormKind::kShared;

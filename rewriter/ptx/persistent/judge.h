@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "rewriter/device/reuse.h"
 #include "rewriter/ptx/persistent/facts.h"
 #include "rewriter/ptx/persistent/forms.h"
 
@@ -10,7 +11,8 @@ namespace smt::ptx::persistent {
 
 struct Verdict {
     std::string refusal;  // empty: it can be managed
-    std::string once;     // why its workers run one block each; empty: many
+    Reuse reuse = Reuse::kAlways;
+    std::string limit;    // why it is not kAlways
     FormKind form = FormKind::kWorker;
     bool copies = false;           // may leave copies running at its end
     std::set<std::string> copied;  // functions that read the block's index, or call such: it needs its own

@@ -15,10 +15,14 @@ namespace smt::ptx::persistent {
 
 namespace {
 
-bool takes_our_names(std::string_view text) {
+// The loop's shared memory stands at a module's head or in its kernels, as a compiler likes.
+constexpr const char* kLoopVariable = "N3smt6device6sharedEv";
+
+std::string refuse_names(std::string_view text) {
+    if (text.find(kLoopVariable) != text.npos) return "it has managed forms already";
     for (const char* name : {"%smt_", "$smt_", kLaunch})
-        if (text.find(name) != text.npos) return true;
-    return false;
+        if (text.find(name) != text.npos) return "it has names that begin as ours do (smt_)";
+    return "";
 }
 
 // Dynamic shared memory stands behind the static, which the loop adds to. What its program knew of its place
@@ -54,13 +58,9 @@ Function declaration_of(const Function& function) {
     return declaration;
 }
 
-// Registers of a thread are handed out in eights. With so few all threads that an SM can have fit.
-constexpr uint32_t kGranularity = 8, kFewest = 32;
-
 class Persist {
 public:
-    Persist(Module& module, const Registers& registers)
-        : module_(module), registers_(registers), facts_(module) {}
+    explicit Persist(Module& module) : module_(module), facts_(module) {}
 
     void run(Output& output) {
         for (const Declaration& declaration : module_.declarations) {
@@ -68,12 +68,11 @@ public:
             if (!function || !function->kernel || !function->body) continue;
             Verdict verdict = judge(*function, module_, facts_);
             if (verdict.refusal.empty()) verdict.refusal = refuse_name(*function, verdict);
-            Kernel kernel{function->name, "", verdict.refusal, verdict.once, ""};
+            Kernel kernel{function->name, "", verdict.refusal, verdict.reuse, verdict.limit, ""};
             if (verdict.refusal.empty()) {
                 kernel.managed = managed_name(function->name, verdict);
                 kernel.form = name_of(verdict.form);
                 entries_.emplace_back(compose(*function, verdict, facts_));
-                limit_registers(entries_.back(), function->name);
                 copied_.insert(verdict.copied.begin(), verdict.copied.end());
                 matrices_ |= has_matrices(*function);
             }
@@ -116,21 +115,7 @@ private:
         return "";
     }
 
-    // A kernel that says itself how many of its blocks are to fit, or how many registers it may have, is held
-    // to that.
-    void limit_registers(Function& managed, const std::string& name) const {
-        auto own = registers_.find(name);
-        if (own == registers_.end() || own->second == 0 || managed.find(Directive::Kind::kMaxnreg) ||
-            managed.find(Directive::Kind::kMinnctapersm))
-            return;
-        Directive limit;
-        limit.kind = Directive::Kind::kMaxnreg;
-        limit.values = {std::max((own->second + kGranularity - 1) / kGranularity * kGranularity, kFewest)};
-        managed.directives.push_back(std::move(limit));
-    }
-
     Module& module_;
-    const Registers& registers_;
     const ModuleFacts facts_;
     std::vector<Function> entries_;
     std::set<std::string> copied_;
@@ -139,7 +124,7 @@ private:
 
 }  // namespace
 
-Output persist(std::string_view text, const Registers& registers) {
+Output persist(std::string_view text) {
     Output output;
     output.reason = forms().problem;
     if (!output.reason.empty()) return output;
@@ -150,9 +135,8 @@ Output persist(std::string_view text, const Registers& registers) {
     }
     Module& module = std::get<Module>(parsed);
     output.reason = refuse_module(module);
-    if (output.reason.empty() && takes_our_names(text))
-        output.reason = "it has names that begin as ours do (smt_)";
-    if (output.reason.empty()) Persist(module, registers).run(output);
+    if (output.reason.empty()) output.reason = refuse_names(text);
+    if (output.reason.empty()) Persist(module).run(output);
     return output;
 }
 

@@ -182,9 +182,6 @@ std::string refuse_module(const Module& module) {
     for (const Declaration& declaration : module.declarations) {
         auto* variable = std::get_if<Variable>(&declaration);
         if (!variable) continue;
-        if (variable->name == kIndexVariable ||
-            variable->name.find("smt6device6shared") != variable->name.npos)
-            return "it has managed forms already";
         for (const Attribute& attribute : variable->attributes)
             if (attribute.name == "managed")
                 return fmt::format("it has a __managed__ variable ({}), which only machine code shows",

@@ -2,45 +2,15 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <vector>
 
+#include "runtime/jit/worker/toolkit.h"
 #include "runtime/protocol/environment.h"
 
 namespace smt::runtime::jit {
 
 namespace {
-
-constexpr const char* kFile = "libnvrtc.so.13";
-constexpr const char* kNumbers[] = {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"};
-
-std::string text(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
-std::vector<std::string> toolkits() {
-    std::vector<std::string> roots;
-    if (std::string home = text(environment::kCudaHome); !home.empty()) roots.push_back(home);
-    roots.push_back(SMT_CUDA_ROOT);
-    roots.push_back("/usr/local/cuda");
-    return roots;
-}
-
-std::vector<std::string> candidates() {
-    if (std::string chosen = text(environment::kNvrtc); !chosen.empty()) return {chosen};
-    std::vector<std::string> paths;
-    for (const std::string& root : toolkits()) {
-        for (const char* folder : kNumbers) {
-            const std::string path = root + folder + kFile;
-            if (access(path.c_str(), R_OK) == 0) paths.push_back(path);
-        }
-    }
-    paths.push_back(kFile);
-    return paths;
-}
 
 // For those who look at the reason only: the first line that says what is wrong.
 std::string first_error(const std::string& log) {
@@ -51,6 +21,17 @@ std::string first_error(const std::string& log) {
     return log.substr(begin, log.find('\n', at) - begin);
 }
 
+// False: there is none, and nothing in `image`.
+template <typename Size, typename Image>
+bool read(nvrtcProgram program, Size size, Image image, std::string& bytes) {
+    size_t count = 0;
+    bool good = size(program, &count) == NVRTC_SUCCESS && count != 0;
+    bytes.resize(good ? count : 0);
+    good = good && image(program, bytes.data()) == NVRTC_SUCCESS;
+    if (!good) bytes.clear();
+    return good;
+}
+
 std::vector<const char*> pointers(const std::vector<std::string>& texts) {
     std::vector<const char*> all;
     for (const std::string& text : texts) all.push_back(text.c_str());
@@ -59,15 +40,8 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-std::string find_toolkit() {
-    for (const std::string& root : toolkits()) {
-        if (access((root + "/include/cuda_runtime.h").c_str(), R_OK) == 0) return root;
-    }
-    return "";
-}
-
 Nvrtc::Nvrtc() {
-    for (const std::string& path : candidates()) {
+    for (const std::string& path : library_paths("libnvrtc.so.13", environment::kNvrtc)) {
         if (!load(path)) continue;
         int major = 0, minor = 0;
         get_version_(&major, &minor);
@@ -95,7 +69,7 @@ bool Nvrtc::load(const std::string& path) {
            find(cubin_, "nvrtcGetCUBIN") && find(log_size_, "nvrtcGetProgramLogSize") && find(log_, "nvrtcGetProgramLog");
 }
 
-Result Nvrtc::compile(const Source& source, Form form) const {
+Result Nvrtc::compile(const Source& source, Form form, std::string* ptx) const {
     Result result;
     if (!problem_.empty()) return result.reason = problem_, result;
     std::vector<const char*> header_texts, header_names;
@@ -122,23 +96,18 @@ Result Nvrtc::compile(const Source& source, Form form) const {
     // Memory and the like are this process's trouble; whatever else it says it would say again.
     result.lasting = status == NVRTC_SUCCESS || status == NVRTC_ERROR_COMPILATION;
     if (status == NVRTC_SUCCESS) fetch(program, form, result);
-    else result.reason = fmt::format("NVRTC: {} {}", error_string_(status), first_error(result.log));
+    if (status == NVRTC_SUCCESS && ptx) fetch(program, *ptx);
+    if (status != NVRTC_SUCCESS) result.reason = fmt::format("NVRTC: {} {}", error_string_(status), first_error(result.log));
     if (program) destroy_(&program);
     return result;
 }
 
 void Nvrtc::fetch(nvrtcProgram program, Form form, Result& result) const {
-    const auto size = form == Form::kPtx ? ptx_size_ : cubin_size_;
-    const auto image = form == Form::kPtx ? ptx_ : cubin_;
-    size_t bytes = 0;
-    nvrtcResult status = size(program, &bytes);
-    if (status == NVRTC_SUCCESS && bytes != 0) {
-        result.image.resize(bytes);
-        status = image(program, result.image.data());
-    }
-    if (status == NVRTC_SUCCESS && bytes != 0) return;
-    result.image.clear();
-    result.reason = form == Form::kPtx ? "NVRTC made no PTX" : "NVRTC made no cubin: its options name no real architecture";
+    const bool ptx = form == Form::kPtx;
+    if (ptx ? fetch(program, result.image) : read(program, cubin_size_, cubin_, result.image)) return;
+    result.reason = ptx ? "NVRTC made no PTX" : "NVRTC made no cubin: its options name no real architecture";
 }
+
+bool Nvrtc::fetch(nvrtcProgram program, std::string& ptx) const { return read(program, ptx_size_, ptx_, ptx); }
 
 }  // namespace smt::runtime::jit

@@ -1,5 +1,4 @@
-// NVRTC, opened at run time where it is found: SMT_NVRTC, then $CUDA_HOME, the toolkit that smt was built with,
-// /usr/local/cuda, and what the loader knows.
+// NVRTC, opened at run time where it is found: SMT_NVRTC, or toolkit.h.
 #pragma once
 
 #include <nvrtc.h>
@@ -18,11 +17,13 @@ public:
     const std::string& version() const { return version_; }   // "13.0"
 
     // The source as it stands, with its options. A Result with an image, or with a reason and NVRTC's log.
-    Result compile(const Source& source, Form form) const;
+    // `ptx`: of the same compile, besides.
+    Result compile(const Source& source, Form form, std::string* ptx = nullptr) const;
 
 private:
     bool load(const std::string& path);
     void fetch(nvrtcProgram program, Form form, Result& result) const;
+    bool fetch(nvrtcProgram program, std::string& ptx) const;
 
     decltype(&nvrtcVersion) get_version_ = nullptr;
     decltype(&nvrtcGetErrorString) error_string_ = nullptr;
@@ -39,8 +40,5 @@ private:
     std::string problem_;
     std::string version_;
 };
-
-// CUDA's root, for the rewriter; empty: not found.
-std::string find_toolkit();
 
 }  // namespace smt::runtime::jit

@@ -9,12 +9,12 @@ namespace smt::runtime::jit {
 #ifdef SMT_HAVE_PTX_REWRITER
 
 Result rewrite_ptx(const Order& order) {
-    ptx::persistent::Output output = ptx::persistent::persist(order.source.text, order.registers);
+    ptx::persistent::Output output = ptx::persistent::persist(order.source.text);
     Result result;
     result.image = std::move(output.text);
     result.reason = std::move(output.reason);
     for (const ptx::persistent::Kernel& kernel : output.kernels)
-        result.kernels.push_back({kernel.name, kernel.name, kernel.managed, kernel.reason, !kernel.once.empty()});
+        result.kernels.push_back({kernel.name, kernel.name, kernel.managed, kernel.reason, kernel.reuse});
     result.language = Language::kPtx;
     result.lasting = true;
     return result;

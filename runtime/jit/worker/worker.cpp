@@ -16,6 +16,8 @@
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
+#include "runtime/jit/worker/registers.h"
+#include "runtime/jit/worker/toolkit.h"
 
 namespace smt::runtime::jit {
 
@@ -79,6 +81,31 @@ Order with_architecture(Order order) {
     return order;
 }
 
+// Opened when it is needed: most sources keep to their registers.
+const Assembler& assembler() {
+    static const Assembler assembler;
+    return assembler;
+}
+
+// NVRTC's own machine code is a little better: it knows where shared memory stands. So it stays if it can.
+void hold_registers(Result& compiled, const std::string& ptx, const Order& order) {
+    const std::string architecture = architecture_in(order.source.options);
+    if (architecture.empty() || !exceeds(compiled.image, compiled.kernels, order.registers)) return;
+    std::string reason;
+    std::string held = assemble_managed(ptx, compiled.kernels, order.registers, architecture, assembler(), reason);
+    if (!held.empty()) compiled.image = std::move(held);
+}
+
+Result work_on_ptx(const Order& order) {
+    Result result = rewrite_ptx(order);
+    if (result.image.empty()) return result;
+    std::string machine_code;
+    if (order.form == Form::kCubin)
+        machine_code = assemble_managed(result.image, result.kernels, order.registers, order.architecture, assembler(), result.log);
+    result.image = machine_code.empty() ? limit_to_known(result.image, result.kernels, order.registers) : std::move(machine_code);
+    return result;
+}
+
 Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
     try {
         return work(order, nvrtc, rewrite);
@@ -92,20 +119,22 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
 }  // namespace
 
 Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
-    if (given.language == Language::kPtx) return rewrite_ptx(given);
+    if (given.language == Language::kPtx) return work_on_ptx(given);
     const Order order = with_architecture(given);
     rewriter::source::Output output = rewrite(input_of(order));
     Result result;
     size_t managed = 0;
     for (const rewriter::source::Kernel& kernel : output.kernels) {
-        result.kernels.push_back({kernel.name, kernel.symbol, kernel.managed, kernel.reason, kernel.single});
+        result.kernels.push_back({kernel.name, kernel.symbol, kernel.managed, kernel.reason, kernel.reuse});
         managed += !kernel.managed.empty();
     }
     result.lasting = rewrites(rewrite);
     if (!output.error.empty()) return result.reason = output.error, result;
     if (managed == 0) return result.reason = "no kernel of it can be managed", result;
-    Result compiled = nvrtc.compile(rewritten(order, output), order.form);
+    std::string ptx;
+    Result compiled = nvrtc.compile(rewritten(order, output), order.form, &ptx);
     compiled.kernels = std::move(result.kernels);
+    if (order.form == Form::kCubin && !compiled.image.empty()) hold_registers(compiled, ptx, order);
     return compiled;
 }
 

@@ -9,7 +9,8 @@
 
 namespace smt::runtime::jit {
 
-// Rewrites the source and compiles what came out; of PTX only the first.
+// Rewrites the source, or the PTX, and compiles what came out. Managed forms are held to the registers of the kernels'
+// own forms (registers.h).
 Result work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite);
 
 // main() of the worker, with the rewriter or, in tests, something in its place:

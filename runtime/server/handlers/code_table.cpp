@@ -136,7 +136,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     entry->static_shared = fresh.static_shared;
     entry->managed.function = fresh.managed.function;
     entry->managed.launch_offset = fresh.managed.launch_offset;
-    entry->managed.single = fresh.managed.single;
+    entry->managed.reuse = fresh.managed.reuse;
     entry->managed.forget();
     entry->journal_name = journal.name(name);
     entry->live.store(true);
@@ -178,18 +178,18 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) con
 // that was built with managed forms tells by their names.
 void CodeTable::find_managed(const Image& image, const char* name, Kernel& kernel) const {
     if (!image.compiled) {
-        for (bool single : {false, true}) {
-            if (take_managed(image, dispatch::managed_symbol(name, single), single, kernel)) return;
+        for (const Reuse reuse : kReuses) {
+            if (take_managed(image, dispatch::managed_symbol(name, reuse), reuse, kernel)) return;
         }
         return;
     }
     for (const jit::Kernel& form : image.compiled->kernels) {
-        if (form.symbol == name) take_managed(image, form.managed, form.single, kernel);
+        if (form.symbol == name) take_managed(image, form.managed, form.reuse, kernel);
     }
 }
 
 // Its parameters are the kernel's own, and smt::Launch behind them.
-bool CodeTable::take_managed(const Image& image, const std::string& symbol, bool single, Kernel& kernel) const {
+bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const {
     CUfunction function = nullptr;
     size_t offset = 0, bytes = 0;
     if (symbol.empty() || driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS) return false;
@@ -197,7 +197,7 @@ bool CodeTable::take_managed(const Image& image, const std::string& symbol, bool
     if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return false;
     kernel.managed.function = function;
     kernel.managed.launch_offset = static_cast<uint32_t>(offset);
-    kernel.managed.single = single;
+    kernel.managed.reuse = reuse;
     return true;
 }
 

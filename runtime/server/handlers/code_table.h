@@ -109,7 +109,7 @@ private:
     CUresult describe(Image& image, const char* name, Kernel& kernel) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
     void find_managed(const Image& image, const char* name, Kernel& kernel) const;
-    bool take_managed(const Image& image, const std::string& symbol, bool single, Kernel& kernel) const;
+    bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const;
     CUresult unload(Image& image);
 
     const DriverApi& driver_;

@@ -22,7 +22,6 @@ using protocol::ImageOwner;
 
 namespace {
 
-constexpr uint64_t kMaxImageBytes = 4ull << 30;
 // What the driver would read beyond the end of the buffer, or lose its way in, is refused before it does: it
 // trusts an image, and it is in this process.
 bool is_sound(Call& call, std::string_view bytes) {
@@ -129,7 +128,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
 
 CUresult handle_upload_begin(Call& call) {
     protocol::UploadBegin request;
-    if (!decode(call, request) || request.bytes == 0 || request.bytes > kMaxImageBytes)
+    if (!decode(call, request) || request.bytes == 0 || request.bytes > protocol::kMostImageBytes)
         return CUDA_ERROR_INVALID_VALUE;
     std::vector<char> buffer;
     buffer.reserve(request.bytes + 1);  // untouched pages cost nothing

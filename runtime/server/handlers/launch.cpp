@@ -128,7 +128,7 @@ bool proper(const protocol::Launch& launch) {
 
 // What prints is launched as it is: the server must know when it is over. So is what has attributes.
 bool manageable(const Kernel& kernel, const Request& request) {
-    return kernel.managed.function && !kernel.prints && request.launch.attribute_count == 0 && request.launch.flags == 0 &&
+    return kernel.managed.function && suits(kernel.managed.reuse, request.launch.block[0]) && !kernel.prints && request.launch.attribute_count == 0 && request.launch.flags == 0 &&
            proper(request.launch);
 }
 

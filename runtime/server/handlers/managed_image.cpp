@@ -31,9 +31,10 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity)
     return answer;
 }
 
-int architecture_of(Call& call) {
+// The simulated device executes PTX.
+jit::Target target_of(Call& call) {
     const device::Properties& device = call.session.device().properties();
-    return 10 * device.compute_major + device.compute_minor;
+    return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};
 }
 
 // Null, and a line that says why; none where nothing is known.
@@ -55,9 +56,7 @@ jit::ResultPointer take(Call& call, Service& compiler, const std::string& identi
 
 // What to wait for; empty: its source is not known.
 std::string identify(Call& call, Service& compiler, std::string_view image, uint32_t captures) {
-    // The simulated device executes PTX.
-    const jit::Target target{architecture_of(call), call.session.device().properties().keeps_sessions_apart};
-    if (jit::is_fatbin(image)) return compiler.request(image, target);
+    if (jit::is_fatbin(image)) return compiler.request(image, target_of(call));
     if (!Service::may_be_known(image)) return "";
     call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
     return jit::identity_of(image);
@@ -65,12 +64,12 @@ std::string identify(Call& call, Service& compiler, std::string_view image, uint
 
 jit::ResultPointer from_ptx(Call& call, Service& compiler, std::string_view image) {
     if (!compiler.settings().ptx) return nullptr;
-    jit::PtxChoice choice = jit::choose_ptx(image, architecture_of(call), compiler.settings().ptx_bytes);
+    jit::PtxChoice choice = jit::choose_ptx(image, target_of(call).architecture, compiler.settings().ptx_bytes);
     if (!choice.reason.empty()) {
         call.session.note("an image is loaded as the program made it: " + choice.reason);
         return nullptr;
     }
-    return take(call, compiler, compiler.submit_ptx(std::move(choice)));
+    return take(call, compiler, compiler.submit_ptx(std::move(choice), target_of(call)));
 }
 
 }  // namespace

@@ -47,13 +47,18 @@ void show(const Module& module, const persistent::Output& output) {
     std::fputs(print(shown).c_str(), stdout);
 }
 
+std::string limit(const persistent::Kernel& kernel) {
+    if (kernel.reuse == Reuse::kAlways) return "";
+    return (kernel.reuse == Reuse::kNever ? ", one block a worker: " : ", for whole warps: ") + kernel.limit;
+}
+
 int persist(const char* path, bool shows) {
     const persistent::Output output = persistent::persist(read_text(path));
     for (const persistent::Kernel& kernel : output.kernels) {
         fmt::print("// {}: {}{}{}\n", kernel.name,
                    kernel.managed.empty() ? "refused: " + kernel.reason : kernel.managed,
                    kernel.form.empty() ? "" : " (" + kernel.form + ")",
-                   kernel.once.empty() ? "" : ", one block a worker: " + kernel.once);
+                   limit(kernel));
     }
     if (!output.reason.empty()) fmt::print("// left as it was: {}\n", output.reason);
     if (output.text.empty()) return 0;

@@ -1,0 +1,85 @@
+#include "runtime/jit/worker/registers.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "rewriter/ptx/register_limit.h"
+#include "runtime/image/kernel_facts.h"
+
+namespace smt::runtime::jit {
+
+namespace {
+
+constexpr uint32_t kGranularity = 8, kFewest = 32;
+constexpr int kMostRounds = 4;   // as it is, held, and let have more, twice
+
+using Facts = std::map<std::string, image::KernelFacts>;
+
+Facts facts_of(std::string_view cubin) {
+    Facts facts;
+    auto read = image::kernel_facts(cubin);
+    if (auto* list = std::get_if<std::vector<image::KernelFacts>>(&read))
+        for (image::KernelFacts& each : *list)
+            if (each.kernel) facts.emplace(each.name, std::move(each));
+    return facts;
+}
+
+uint32_t step_of(uint32_t registers) {
+    return std::max((registers + kGranularity - 1) / kGranularity * kGranularity, kFewest);
+}
+
+// What the hardware hands out for the kernel's own form; 0: nobody knows.
+uint32_t allowed(const Kernel& kernel, const Registers& known, const Facts& facts) {
+    if (auto own = known.find(kernel.symbol); own != known.end() && own->second) return step_of(own->second);
+    auto own = facts.find(kernel.symbol);
+    return own == facts.end() ? 0 : step_of(own->second.registers);
+}
+
+// Whether there is something to assemble again for.
+bool adjust(const Kernel& kernel, const Facts& facts, const Registers& known, ptx::RegisterLimits& limits) {
+    auto managed = facts.find(kernel.managed), own = facts.find(kernel.symbol);
+    if (kernel.managed.empty() || managed == facts.end()) return false;
+    if (auto limit = limits.find(kernel.managed); limit != limits.end()) {
+        if (own == facts.end() || managed->second.stack_bytes <= own->second.stack_bytes) return false;
+        limit->second += kGranularity;
+        return true;
+    }
+    const uint32_t most = allowed(kernel, known, facts);
+    if (most == 0 || managed->second.registers <= most) return false;
+    limits[kernel.managed] = most;
+    return true;
+}
+
+}  // namespace
+
+bool exceeds(std::string_view cubin, const std::vector<Kernel>& kernels, const Registers& known) {
+    const Facts facts = facts_of(cubin);
+    ptx::RegisterLimits limits;
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [&](const Kernel& kernel) { return adjust(kernel, facts, known, limits); });
+}
+
+std::string assemble_managed(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
+                             const std::string& architecture, const Assembler& assembler, std::string& reason) {
+    ptx::RegisterLimits limits;
+    std::string cubin;
+    for (int round = 0; round < kMostRounds; ++round) {
+        std::string made = assembler.assemble(ptx::limit_registers(text, limits), architecture, reason);
+        if (made.empty()) return cubin;   // the last one, if any
+        cubin = std::move(made);
+        const Facts facts = facts_of(cubin);
+        bool again = false;
+        for (const Kernel& kernel : kernels) again |= adjust(kernel, facts, known, limits);
+        if (!again) break;
+    }
+    return cubin;
+}
+
+std::string limit_to_known(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known) {
+    ptx::RegisterLimits limits;
+    for (const Kernel& kernel : kernels)
+        if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty()) limits[kernel.managed] = most;
+    return ptx::limit_registers(text, limits);
+}
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,16 @@
+// Where CUDA's toolkit is, for what the worker opens at run time: $CUDA_HOME, the toolkit that smt was built with,
+// /usr/local/cuda, and what the loader knows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace smt::runtime::jit {
+
+// CUDA's root, for the rewriter; empty: not found.
+std::string find_toolkit();
+
+// Paths to try for "libnvrtc.so.13", best first. `chosen`: the environment variable by which a user says which.
+std::vector<std::string> library_paths(const std::string& file, const char* chosen);
+
+}  // namespace smt::runtime::jit
