@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,11 @@ public:
     // thread does not forbid this thread's calls. `guest`: its calls are for that session's lane.
     virtual CUresult enter_thread(Guest* guest = nullptr, uint32_t lane = kNoLane) = 0;
 
+    // A stream of the highest priority for the server's own short work, behind which nothing waits for a program; made
+    // when it is asked for first. One for all: the streams of a context share 32 channels to the GPU, and one that waits
+    // for a word holds up those with which it shares one. Any thread; null: there is none.
+    CUstream errands() const;
+
     // The rest is for devices that keep a clock of their own; CUDA needs none of it.
 
     // Before a session exists: may hold it up until others have come. Its number, or 0: any.
@@ -89,6 +95,10 @@ protected:
     CUcontext context_ = nullptr;
     Properties properties_;
     std::string key_;
+
+private:
+    mutable std::once_flag errands_made_;
+    mutable CUstream errands_ = nullptr;   // as long as the context
 };
 
 // The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none.

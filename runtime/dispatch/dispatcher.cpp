@@ -28,7 +28,6 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::un
     int least = 0, greatest = 0;
     driver().cuCtxGetStreamPriorityRange(&least, &greatest);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest);
-    driver().cuStreamCreateWithPriority(&reader_, CU_STREAM_NON_BLOCKING, greatest);
     snapshot_.device.multiprocessors = device.properties().multiprocessors;
 }
 
@@ -40,7 +39,6 @@ Dispatcher::~Dispatcher() {
     }
     if (thread_.joinable()) thread_.join();
     if (control_) driver().cuStreamDestroy_v2(control_);
-    if (reader_) driver().cuStreamDestroy_v2(reader_);
     if (words_) driver().cuMemHostUnregister(words_);
     if (words_) munmap(words_, kMostStreams * kWordsBytes);
 }

@@ -53,7 +53,6 @@ public:
     const DriverApi& driver() const { return device_.driver(); }
     bool maps() const { return maps_; }
     CUstream control() const { return control_; }   // on which nothing ever waits
-    CUstream reader() const { return reader_; }     // who reads from the device waits here
     ControlMemory& control_memory() { return control_memory_; }
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
@@ -87,7 +86,6 @@ private:
     journal::Writer& journal_;
     const bool maps_;
     CUstream control_ = nullptr;
-    CUstream reader_ = nullptr;
     ControlMemory control_memory_;
 
     std::mutex words_mutex_;

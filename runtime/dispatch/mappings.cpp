@@ -30,7 +30,7 @@ void ManagedStream::read_mappings() {
 void ManagedStream::take_mappings() {
     if (!learning_ && !dispatcher_.maps()) return;
     std::vector<smt::Mapping> mappings;
-    if (control_.read_mappings(dispatcher_.reader(), &mappings) != CUDA_SUCCESS || mappings.empty()) return;
+    if (control_.read_mappings(dispatcher_.device().errands(), &mappings) != CUDA_SUCCESS || mappings.empty()) return;
     std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
     for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
     for (const auto& [launch, workers] : by_launch) {

@@ -108,10 +108,7 @@ std::string Service::submit_ptx(PtxChoice choice, const Target& target) {
     job->order.source.text = std::move(choice.text);
     job->order.registers = std::move(choice.registers);
     job->order.language = Language::kPtx;
-    if (!target.text_only) {
-        job->order.form = Form::kCubin;
-        job->order.architecture = fmt::format("sm_{}", target.architecture);
-    }
+    if (!target.text_only) job->order.architecture = fmt::format("sm_{}", target.architecture);
     std::string identity = job->identity = digest({"ptx", encode(job->order)});
     enqueue(std::move(job));
     return identity;

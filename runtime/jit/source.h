@@ -44,7 +44,7 @@ enum class Form : uint32_t { kPtx = 1, kCubin = 2 };
 struct Order {
     Source source;
     Form form = Form::kPtx;
-    std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says. Of PTX: of a cubin
+    std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says. Of PTX: of the device
     Language language = Language::kCuda;
     std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, in the program's own machine code
 };

@@ -123,8 +123,8 @@ inline constexpr unsigned long kPtxSizeMax = 256ul << 20;
 // with, in /usr/local/cuda, or as the loader finds it. Worker.
 inline constexpr const char* kNvrtc = "SMT_NVRTC";
 
-// The nvJitLink that the worker loads, which makes machine code of managed PTX. Path. Default: libnvJitLink.so.13 in the
-// same places. Without one the driver makes it, when the image is loaded. Worker.
+// The nvJitLink that the worker loads, which tells how many registers managed kernels would have. Path. Default:
+// libnvJitLink.so.13 in the same places. Without one they are held to those of the program's machine code. Worker.
 inline constexpr const char* kNvJitLink = "SMT_NVJITLINK";
 
 // Where what the worker made is kept, and in its folder `index` what smt index found. Path. Default: $XDG_CACHE_HOME/smt, else $HOME/.cache/smt. Server, tools.

@@ -21,12 +21,9 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
       started_(journal::now_ns()),
       compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }) {
     device_.attach(journal_);
-    device_.driver().cuStreamCreateWithPriority(&probe_, CU_STREAM_NON_BLOCKING, 0);
 }
 
-Server::~Server() {
-    if (probe_) device_.driver().cuStreamDestroy_v2(probe_);
-}
+Server::~Server() = default;
 
 void Server::note(const std::string& line, const Session* of) {
     journal::Entry entry;
@@ -75,8 +72,8 @@ void Server::poison(CUresult status, Session* culprit) {
 }
 
 void Server::tick() {
-    if (fatal() == CUDA_SUCCESS && probe_) {
-        CUresult status = device_.driver().cuStreamQuery(probe_);
+    if (fatal() == CUDA_SUCCESS) {
+        CUresult status = device_.driver().cuStreamQuery(device_.errands());
         if (is_fatal(status)) poison(status, nullptr);
     }
     std::lock_guard lock(mutex_);

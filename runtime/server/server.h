@@ -66,7 +66,6 @@ private:
     DevicePrintf& device_printf_;
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
-    CUstream probe_ = nullptr;
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};

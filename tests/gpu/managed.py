@@ -6,6 +6,8 @@ right; figures are for people to judge.
   overhead   each example natively and in managed form under smt, interleaved: kernel times of each iteration
   stress     each example in managed form, stopped, moved, resized and sliced at random: its result, and how
              long each stop took from the decision to the last worker gone
+  stops      all examples at once, each stopped and let go on again and again until it has been stopped half way
+             --stops times or time is over: results, and how many launches were stopped half way
   share      a small urgent program behind a large one: smt by priority, smt fifo, MPS, MPS with client
              priority, time-slicing; interleaved
 """
@@ -16,11 +18,14 @@ import re
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
 
 TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
+HALF_WAY = re.compile(r"(\d+) launches stopped half way")
+STOPS_ONLY = 1 << 31   # in a seed of SMT_STRESS
 CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
 # Small, large, and iterations that keep the large one busy for five seconds.
 PAIRS = [("nearest_neighbour", "nbody", 700), ("vector_add", "black_scholes", 800), ("matrix_multiply", "tpacf", 230)]
@@ -115,6 +120,46 @@ class Managed:
             else:
                 print(f"{name:<20} {right:>3}/{runs:<2} no stops")
 
+    def stops(self, budget):
+        end = time.monotonic() + budget
+        counts = {name: [0, 0, 0] for name in self.names}   # stopped half way, runs, right
+        with Runtime(self.places) as runtime:
+            def one(name, seed):
+                row = self.once("stops", name, self.options.stops_size, self.options.stops_iterations, True, runtime,
+                                variables={"SMT_STRESS": str(STOPS_ONLY + seed), "SMT_TENANT": name}, seed=seed)
+                counts[name][1] += 1
+                counts[name][2] += row["ok"]
+
+            def again_and_again(name):
+                seed = 1
+                while time.monotonic() < end and counts[name][0] < self.options.stops:
+                    seed += 1
+                    one(name, seed)
+
+            def count(lines):
+                for line in lines:
+                    if "half way" in line:
+                        note = json.loads(line)
+                        counts[note["tenant"]][0] += int(HALF_WAY.search(note["text"])[1])
+
+            one(self.names[0], 1)   # there is a server from here on
+            journal = subprocess.Popen([self.places.smt, "log", "--json", "--follow"], stdout=subprocess.PIPE, text=True,
+                                       env={**self.environment, **runtime.variables()})
+            reader = threading.Thread(target=count, args=(journal.stdout,), daemon=True)
+            reader.start()
+            threads = [threading.Thread(target=again_and_again, args=(name,)) for name in self.names]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            time.sleep(1)   # what the journal still says; measured, not asserted
+            journal.kill()
+            reader.join(5)
+        print(f"{'program':<20} {'stopped half way':>17} {'right':>9}")
+        for name, (stopped, runs, right) in counts.items():
+            self.lines.add(part="stopped", program=name, half_way=stopped, runs=runs, right=right)
+            print(f"{name:<20} {stopped:>17} {right:>4}/{runs:<4}")
+
     def share(self, budget):
         end = time.monotonic() + budget
         found = {}
@@ -188,6 +233,9 @@ def main():
     parser.add_argument("--iterations", type=int, default=25)
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--stress-iterations", type=int, default=20)
+    parser.add_argument("--stops", type=int, default=100_000)
+    parser.add_argument("--stops-size", default="small")
+    parser.add_argument("--stops-iterations", type=int, default=40)
     parser.add_argument("--share-rounds", type=int, default=2)
     parser.add_argument("--parts", default="overhead,stress,share")
     parser.add_argument("--seconds", default="120,100,120", help="for each part")

@@ -41,12 +41,14 @@ Made managed_in(const std::string& cubin) {
     return {};
 }
 
+// What comes of a text that was held.
 std::string assemble(const std::string& text, const Registers& known) {
     static const Assembler assembler;
     INFO(assembler.problem());
     REQUIRE(assembler.problem().empty());
     std::string reason;
-    std::string cubin = assemble_managed(text, kKernels, known, "sm_90", assembler, reason);
+    const std::string held = hold_registers(text, kKernels, known, "sm_90", assembler, reason);
+    std::string cubin = assembler.assemble(held, "sm_90", reason);
     INFO(reason);
     REQUIRE(!cubin.empty());
     return cubin;
@@ -74,14 +76,15 @@ TEST_CASE("a managed form with more is held to it, and let have more where it wo
 }
 
 TEST_CASE("a text for the driver is limited by what is known") {
-    CHECK_THAT(limit_to_known(module_of(4, 8), kKernels, {{"k", 41}}), Contains(".maxnreg 48"));
-    CHECK_THAT(limit_to_known(module_of(4, 8), kKernels, {{"k", 4}}), Contains(".maxnreg 32"));
-    CHECK(limit_to_known(module_of(4, 8), kKernels, {}) == module_of(4, 8));
+    CHECK_THAT(hold_registers(module_of(4, 8), kKernels, {{"k", 41}}), Contains(".maxnreg 48"));
+    CHECK_THAT(hold_registers(module_of(4, 8), kKernels, {{"k", 4}}), Contains(".maxnreg 32"));
+    CHECK(hold_registers(module_of(4, 8), kKernels, {}) == module_of(4, 8));
 }
 
-TEST_CASE("what cannot be assembled says why") {
+TEST_CASE("what cannot be assembled says why, and is held to what is known") {
     const Assembler assembler;
     std::string reason;
+    CHECK_THAT(hold_registers(module_of(4, 8), kKernels, {{"k", 41}}, "sm_12345", assembler, reason), Contains(".maxnreg 48"));
     CHECK(assembler.assemble("nonsense", "sm_90", reason).empty());
     CHECK_THAT(reason, Contains("nvJitLink: error"));
     CHECK(assembler.assemble(module_of(1, 1), "sm_12345", reason).empty());

@@ -11,7 +11,7 @@ namespace smt::runtime::jit {
 namespace {
 
 constexpr uint32_t kGranularity = 8, kFewest = 32;
-constexpr int kMostRounds = 4;   // as it is, held, and let have more, twice
+constexpr int kMostRounds = 3;   // a look at it as it is, held, and let have more
 
 using Facts = std::map<std::string, image::KernelFacts>;
 
@@ -59,23 +59,23 @@ bool exceeds(std::string_view cubin, const std::vector<Kernel>& kernels, const R
                        [&](const Kernel& kernel) { return adjust(kernel, facts, known, limits); });
 }
 
-std::string assemble_managed(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
-                             const std::string& architecture, const Assembler& assembler, std::string& reason) {
+std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
+                           const std::string& architecture, const Assembler& assembler, std::string& reason) {
     ptx::RegisterLimits limits;
-    std::string cubin;
+    std::string held = text;
     for (int round = 0; round < kMostRounds; ++round) {
-        std::string made = assembler.assemble(ptx::limit_registers(text, limits), architecture, reason);
-        if (made.empty()) return cubin;   // the last one, if any
-        cubin = std::move(made);
+        const std::string cubin = assembler.assemble(held, architecture, reason);
+        if (cubin.empty()) return hold_registers(text, kernels, known);
         const Facts facts = facts_of(cubin);
         bool again = false;
         for (const Kernel& kernel : kernels) again |= adjust(kernel, facts, known, limits);
         if (!again) break;
+        held = ptx::limit_registers(text, limits);
     }
-    return cubin;
+    return held;
 }
 
-std::string limit_to_known(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known) {
+std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known) {
     ptx::RegisterLimits limits;
     for (const Kernel& kernel : kernels)
         if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty()) limits[kernel.managed] = most;

@@ -1,9 +1,12 @@
-// Machine code of managed PTX, with registers such that as many blocks fit an SM as of the program's own kernel.
+// Managed PTX with limits to its registers, such that as many blocks fit an SM as of the program's own kernel.
 //
 // With the loop around it a kernel may be given more registers than its own form has, and fewer of its blocks would fit.
-// So it is assembled, looked at, and assembled again with those kernels held to what the hardware hands out for the own
-// form's number (in eights, and 32 at least: with so few all threads fit that an SM can have). Where that makes a kernel
-// spill, it is let have eight more, twice at most: a block less costs less than memory in an inner loop.
+// So it is assembled, looked at, and those kernels are held to what the hardware hands out for the own form's number (in
+// eights, and 32 at least: with so few all threads fit that an SM can have). Where that makes a kernel spill, it is let
+// have eight more, twice at most: a block less costs less than memory in an inner loop.
+//
+// What was assembled is only looked at: nvJitLink does not know where shared memory will stand, and its code took up to
+// 1.6 times as long. The driver knows, and makes the code that runs.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +25,11 @@ using Registers = std::map<std::string, uint32_t>;   // of a thread, by kernel
 // machine code; where it says nothing of a kernel, the cubin's own form counts.
 bool exceeds(std::string_view cubin, const std::vector<Kernel>& kernels, const Registers& known);
 
-// Empty: it is not to be made, and `reason` says why.
-std::string assemble_managed(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
-                             const std::string& architecture, const Assembler& assembler, std::string& reason);
+// Where it cannot be assembled `reason` says why, and all kernels are held of which something is known.
+std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
+                           const std::string& architecture, const Assembler& assembler, std::string& reason);
 
-// The limits that apply to a text which the driver assembles: all kernels of which something is known.
-std::string limit_to_known(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known);
+// Without a look at machine code.
+std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known);
 
 }  // namespace smt::runtime::jit

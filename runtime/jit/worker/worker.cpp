@@ -87,22 +87,19 @@ const Assembler& assembler() {
     return assembler;
 }
 
-// NVRTC's own machine code is a little better: it knows where shared memory stands. So it stays if it can.
-void hold_registers(Result& compiled, const std::string& ptx, const Order& order) {
+// NVRTC's machine code stays if it can: the driver need make none.
+void keep_to_registers(Result& compiled, const std::string& ptx, const Order& order) {
     const std::string architecture = architecture_in(order.source.options);
-    if (architecture.empty() || !exceeds(compiled.image, compiled.kernels, order.registers)) return;
-    std::string reason;
-    std::string held = assemble_managed(ptx, compiled.kernels, order.registers, architecture, assembler(), reason);
-    if (!held.empty()) compiled.image = std::move(held);
+    if (architecture.empty() || ptx.empty() || !exceeds(compiled.image, compiled.kernels, order.registers)) return;
+    compiled.image = hold_registers(ptx, compiled.kernels, order.registers, architecture, assembler(), compiled.log);
 }
 
 Result work_on_ptx(const Order& order) {
     Result result = rewrite_ptx(order);
     if (result.image.empty()) return result;
-    std::string machine_code;
-    if (order.form == Form::kCubin)
-        machine_code = assemble_managed(result.image, result.kernels, order.registers, order.architecture, assembler(), result.log);
-    result.image = machine_code.empty() ? limit_to_known(result.image, result.kernels, order.registers) : std::move(machine_code);
+    result.image = order.architecture.empty()
+                       ? hold_registers(result.image, result.kernels, order.registers)
+                       : hold_registers(result.image, result.kernels, order.registers, order.architecture, assembler(), result.log);
     return result;
 }
 
@@ -134,7 +131,7 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     std::string ptx;
     Result compiled = nvrtc.compile(rewritten(order, output), order.form, &ptx);
     compiled.kernels = std::move(result.kernels);
-    if (order.form == Form::kCubin && !compiled.image.empty()) hold_registers(compiled, ptx, order);
+    if (order.form == Form::kCubin && !compiled.image.empty()) keep_to_registers(compiled, ptx, order);
     return compiled;
 }
 

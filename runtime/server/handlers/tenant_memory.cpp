@@ -185,14 +185,13 @@ CUmemLocation TenantMemory::here() const {
 }
 
 CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
-    if (!stream_) {
-        int least = 0, greatest = 0;
-        if (CUresult status = driver_.cuCtxGetStreamPriorityRange(&least, &greatest)) return status;
-        CUresult status = driver_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, greatest);
-        if (status) return status;
+    CUstream stream = device_.errands();
+    if (device_.properties().keeps_sessions_apart) {   // a stream that all share would order them
+        if (!stream_) driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+        stream = stream_;
     }
-    if (CUresult status = driver_.cuMemsetD8Async(base, 0, bytes, stream_)) return status;
-    return driver_.cuStreamSynchronize(stream_);
+    if (CUresult status = driver_.cuMemsetD8Async(base, 0, bytes, stream)) return status;
+    return driver_.cuStreamSynchronize(stream);
 }
 
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {

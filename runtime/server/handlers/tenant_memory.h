@@ -110,9 +110,9 @@ private:
     uint64_t cached_bytes_ = 0;
     uint64_t held_ = 0;  // physical memory, cached chunks included
     uint64_t kept_ = 0;
-    CUstream stream_ = nullptr;  // zeroes chunks; made at the first one
 
     Pools pools_;
+    CUstream stream_ = nullptr;  // zeroes chunks, where sessions are kept apart
 };
 
 }  // namespace smt::runtime::server::handlers
