@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <vector>
+
+#include "tests/profiler/cost.h"
 
 namespace smt::profiler::models {
 namespace {
@@ -158,15 +159,10 @@ TEST_CASE("what a co-schedule costs", "[.][cost]") {
          {Case{8, {4, 4}}, Case{8, {2, 6}}, Case{4, {8, 8}}, Case{32, {1, 1}}}) {
         const Kernel first{.warps_per_block = warps, .most_blocks = 64 / warps, .memory_ratio = 0.1};
         const Kernel second{.warps_per_block = warps, .most_blocks = 64 / warps, .memory_ratio = 0.02};
-        double least = 1e9, sum = 0;
-        for (int trial = 0; trial < 50; ++trial) {
-            const auto begin = std::chrono::steady_clock::now();
-            for (int i = 0; i < 100; ++i) sum += co_schedule(kSm, first, second, blocks).profit;
-            const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-            least = std::min(least, took.count() / 100);
-        }
+        double sum = 0;
+        const double cost = tests::cost_us([&] { sum += co_schedule(kSm, first, second, blocks).profit; });
         CHECK(sum != 0);
-        std::printf("%d + %d blocks of %d warps: %.2f us\n", blocks[0], blocks[1], warps, least);
+        std::printf("%d + %d blocks of %d warps: %.2f us\n", blocks[0], blocks[1], warps, cost);
     }
 }
 

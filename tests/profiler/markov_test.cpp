@@ -1,12 +1,12 @@
 #include "profiler/models/markov.h"
 
-#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstdio>
 #include <random>
 #include <vector>
+
+#include "tests/profiler/cost.h"
 
 namespace smt::profiler::models {
 namespace {
@@ -170,16 +170,11 @@ TEST_CASE("what a query costs", "[.][cost]") {
                                         {Units{4, 2, 0.1, 0}, Units{4, 2, 0.02, 0}},
                                         {Units{2, 2, 0.1, 0.3}, Units{3, 2, 0.02, 0}},
                                         {Units{8, 2, 0.1, 0}, Units{8, 2, 0.02, 0}}}) {
-        double least = 1e9, sum = 0;
-        for (int trial = 0; trial < 50; ++trial) {
-            const auto begin = std::chrono::steady_clock::now();
-            for (int i = 0; i < 100; ++i) sum += issued(memory, first, second)[0];
-            const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-            least = std::min(least, took.count() / 100);
-        }
+        double sum = 0;
+        const double cost = tests::cost_us([&] { sum += issued(memory, first, second)[0]; });
         CHECK(sum > 0);
         std::printf("%d + %d units, %d states: %.2f us\n", first.count, second.count,
-                    states_of(first) * states_of(second), least);
+                    states_of(first) * states_of(second), cost);
     }
 }
 

@@ -2,15 +2,14 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <thread>
 #include <vector>
 
 #include "profiler/store/database.h"
+#include "tests/profiler/cost.h"
 #include "tests/profiler/profiles.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -268,11 +267,8 @@ TEST_CASE("what calls cost", "[.][cost]") {
     Store store(folder.file("p"));
     for (int i = 0; i < 1000; ++i)
         REQUIRE(problem_of(store.record(some_profile("k" + std::to_string(i)))).empty());
-    const auto time = [](const char* what, const std::function<void()>& call) {
-        const auto begin = std::chrono::steady_clock::now();
-        for (int i = 0; i < 1000; ++i) call();
-        const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-        std::printf("%s: %.1f us on average\n", what, took.count() / 1000);
+    const auto time = [](const char* what, const auto& call) {
+        std::printf("%s: %.0f us\n", what, tests::cost_us(call));
     };
     time("find", [&] { value_of(store.find(some_key("k500"))); });
     time("record", [&] { REQUIRE(problem_of(store.record(some_profile("k500"))).empty()); });
