@@ -33,7 +33,7 @@ double preemption_ns(const Kernel& kernel);
 uint64_t blocks_left(const Kernel& kernel);   // 0 as well if it is not known how many there are
 
 inline Duration nanoseconds(double ns) {
-    return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::nano>(ns));
+    return std::chrono::round<Duration>(std::chrono::duration<double, std::nano>(ns));
 }
 // How long it has been stopped.
 inline Duration waited(const Kernel& kernel, TimePoint now) {

@@ -50,7 +50,8 @@ public:
 // Null: there is none of that name. names(): all there are, for people.
 std::unique_ptr<Policy> make_policy(std::string_view name);
 std::vector<std::string> policy_names();
-// Whether the dispatcher can do all that it decides. It carries out run and wait; quotas and slices not yet.
-bool can_be_carried_out(std::string_view name);
+// Why a server cannot have that policy, in words; empty if it can. The dispatcher carries out run and wait,
+// not yet quotas and slices, and nothing fills in weights: policies that need them are known and refused.
+std::string policy_problem(std::string_view name);
 
 }  // namespace smt::runtime::schedule

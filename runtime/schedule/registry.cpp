@@ -1,3 +1,7 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -34,11 +38,15 @@ std::vector<std::string> policy_names() {
     return names;
 }
 
-bool can_be_carried_out(std::string_view name) {
+std::string policy_problem(std::string_view name) {
+    std::vector<std::string_view> choices;
     for (const Entry& each : kPolicies) {
-        if (each.name == name) return each.carried_out;
+        if (each.carried_out) choices.push_back(each.name);
+        if (each.carried_out && each.name == name) return "";
     }
-    return false;
+    const auto known = std::any_of(std::begin(kPolicies), std::end(kPolicies), [&](const Entry& each) { return each.name == name; });
+    return fmt::format("{} '{}'; {} can be chosen", known ? "smt cannot carry out yet what is decided by policy" : "there is no policy",
+                       name, fmt::join(choices, " and "));
 }
 
 }  // namespace smt::runtime::schedule

@@ -20,6 +20,8 @@ struct Resources {
 
 // How many more of `cta` fit into what is free.
 inline int fitting(const Resources& free, const Resources& cta) {
+    // Most SMs are full while kernels are placed; divisions are slow.
+    if (free.ctas < cta.ctas || free.threads < cta.threads || free.registers < cta.registers) return 0;
     uint32_t most = UINT16_MAX;
     const auto bound = [&](uint32_t room, uint32_t each) {
         if (each) most = std::min(most, room / each);

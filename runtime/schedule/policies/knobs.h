@@ -17,7 +17,7 @@ struct Patience {
 struct HpfKnobs {
     bool spatial = true;   // stop just enough SMs; false: all of them
     int extra_sms = 0;     // beyond just enough, as in FLEP 6.4
-    Patience patience;     // among kernels of one priority
+    Patience patience = {};     // among kernels of one priority
 };
 
 struct FairKnobs {
@@ -30,12 +30,12 @@ struct FairKnobs {
 
 struct SliceKnobs {
     double overhead = 0.02;                 // p % of Kernelet 4.1
-    profiler::models::Likeness likeness;    // alpha_p, alpha_m
-    Patience patience;
+    profiler::models::Likeness likeness = {};    // alpha_p, alpha_m
+    Patience patience = {};
 };
 
 struct CompactKnobs {
-    Patience patience;
+    Patience patience = {};
 };
 
 }  // namespace smt::runtime::schedule

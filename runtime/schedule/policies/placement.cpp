@@ -1,7 +1,5 @@
 #include "runtime/schedule/policies/placement.h"
 
-#include <numeric>
-
 namespace smt::runtime::schedule {
 
 namespace {
@@ -12,8 +10,6 @@ int per_sm(const Placed& row, const Resources& limits) {
     const int most = most_ctas(*row.kernel, limits);
     return is_known(row) ? std::clamp(row.profile->footprint->ctas_per_sm, 1, most) : most;
 }
-
-int sum(const Quota& table) { return std::accumulate(table.begin(), table.end(), 0); }
 
 }  // namespace
 
@@ -30,7 +26,7 @@ const Placed& Placement::note(const Kernel& kernel) {
         row = rows_.end();
     }
     if (row == rows_.end()) {
-        rows_.push_back({nullptr, kernel.id, kernel.profile, kernel.cta, {}, {}, 0});
+        rows_.push_back({nullptr, kernel.id, kernel.profile, kernel.cta, {}, {}, 0, {}, 1});
         row = std::prev(rows_.end());
         changed_ = true;
     }
@@ -57,8 +53,12 @@ void Placement::place(const Device& device, uint64_t first) {
         // What was room that nobody wanted is free again, and what has no footprint moves.
         const Quota kept = is_known(row) && row.asked.size() == count ? row.asked : Quota(count, 0);
         row.table.assign(count, 0);
-        const Resources cta = cta_of(*row.kernel, limits_);
-        for (size_t sm = 0; sm < count; ++sm) put(row, sm, std::min<int>(kept[sm], fitting(sms_[sm].free, cta)));
+        row.total = 0;
+        row.each = cta_of(*row.kernel, limits_);
+        row.most = per_sm(row, limits_);
+        for (size_t sm = 0; sm < count; ++sm) {
+            if (kept[sm]) put(row, sm, std::min<int>(kept[sm], fitting(sms_[sm].free, row.each)));
+        }
         unknown += !is_known(row);
     }
     for (Placed& row : rows_) {
@@ -78,26 +78,24 @@ void Placement::place(const Device& device, uint64_t first) {
     }
     for (Placed& row : rows_) row.asked = row.table;
     grow(device);
-    for (Placed& row : rows_) row.total = sum(row.table);
 }
 
 void Placement::put(Placed& row, size_t sm, int ctas) {
     if (!ctas) return;
-    take(sms_[sm].free, cta_of(*row.kernel, limits_), ctas);
+    take(sms_[sm].free, row.each, ctas);
     sms_[sm].used = true;
+    row.total += ctas;
     row.table[sm] = static_cast<uint8_t>(row.table[sm] + ctas);
 }
 
 void Placement::place_known(Placed& row) {
-    const Resources cta = cta_of(*row.kernel, limits_);
-    const int most = per_sm(row, limits_);
-    int want = std::max(1, row.profile->footprint->sms * most) - sum(row.table);
+    int want = std::max(1, row.profile->footprint->sms * row.most) - row.total;
     for (const bool used : {true, false}) {
         for (size_t sm = 0; sm < sms_.size() && want > 0; ++sm) {
             if (sms_[sm].used != used) continue;
-            const int room = std::min(fitting(sms_[sm].free, cta), most - row.table[sm]);
+            const int room = std::min(fitting(sms_[sm].free, row.each), row.most - row.table[sm]);
             const int ctas = std::min(room, want);
-            const bool rest = ctas < most && want < most && sum(row.table) > 0;
+            const bool rest = want < row.most && row.total > 0;
             if (ctas <= 0 || (!used && rest)) continue;
             put(row, sm, ctas);
             want -= ctas;
@@ -106,8 +104,6 @@ void Placement::place_known(Placed& row) {
 }
 
 void Placement::place_unknown(Placed& row, size_t parts) {
-    const Resources cta = cta_of(*row.kernel, limits_);
-    const int most = per_sm(row, limits_);
     const auto is_free = [](const Sm& sm) { return !sm.used; };
     const auto free = static_cast<size_t>(std::count_if(sms_.begin(), sms_.end(), is_free));
     size_t left = (free + parts - 1) / parts;
@@ -115,7 +111,7 @@ void Placement::place_unknown(Placed& row, size_t parts) {
     for (size_t sm = 0; sm < sms_.size(); ++sm) {
         if (whole && (sms_[sm].used || left == 0)) continue;
         left -= whole;
-        put(row, sm, std::min(fitting(sms_[sm].free, cta), most));
+        put(row, sm, std::min(fitting(sms_[sm].free, row.each), row.most));
     }
 }
 
@@ -123,14 +119,13 @@ void Placement::place_unknown(Placed& row, size_t parts) {
 void Placement::grow(const Device& device) {
     std::vector<std::pair<double, Placed*>> order;
     for (Placed& row : rows_) {
-        if (is_known(row)) order.emplace_back(remaining_ns(*row.kernel, device, per_sm(row, limits_)), &row);
+        if (is_known(row)) order.emplace_back(remaining_ns(*row.kernel, device, row.most), &row);
     }
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [left_ns, row] : order) {
-        const Resources cta = cta_of(*row->kernel, limits_);
-        const int most = per_sm(*row, limits_);
         for (size_t sm = 0; sm < sms_.size(); ++sm) {
-            if (sms_[sm].used) put(*row, sm, std::min(fitting(sms_[sm].free, cta), most - row->table[sm]));
+            if (!sms_[sm].used || row->table[sm] >= row->most) continue;
+            put(*row, sm, std::min(fitting(sms_[sm].free, row->each), row->most - row->table[sm]));
         }
     }
 }

@@ -15,6 +15,8 @@ struct Placed {
     Quota table;                      // by SM; what it has
     Quota asked;                      // of that, without the room that nobody else wanted
     int total = 0;                    // of `table`
+    Resources each;                   // of a CTA, as it is reckoned with
+    int most = 1;                     // CTAs on an SM
 };
 
 class Placement {
