@@ -22,7 +22,7 @@ std::shared_ptr<const Profile> mix(double memory_ratio, double pur, double mur, 
     return std::make_shared<Profile>(made);
 }
 
-const auto kComputes = mix(0.002, 0.95, 0.01), kLoads = mix(0.2, 0.15, 0.9), kBetween = mix(0.05, 0.5, 0.5);
+const auto kComputes = mix(0.002, 0.95, 0.01), kLoads = mix(0.2, 0.15, 0.9), kBetween = mix(0.015, 0.5, 0.5);
 
 Kernel profiled(uint64_t id, std::shared_ptr<const Profile> profile, uint64_t blocks = 100000) {
     Kernel made = kernel(id, blocks, kEighth);
@@ -100,8 +100,30 @@ TEST_CASE("slice: pairs that are too much alike in both PUR and MUR are left out
     CHECK(chosen(*policy, modelled(132), {profiled(1, a), profiled(2, b), profiled(3, c)}) == Ids{1, 3});
     // All pairs are pruned at first; with halved thresholds one is left.
     CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, b)}) == Ids{1, 2});
+    const auto d = mix(0.2, 0.90, 0.50);   // and in one of the two alone
+    CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, d)}) == Ids{1, 2});
     // Of one mix: no pair. The first runs alone.
     CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, a)}) == Ids{1});
+}
+
+TEST_CASE("slice: with many pairs that were never seen, models take their time", "[policy]") {
+    // 66 pairs of much the same kind, of which the last one only is worth it.
+    const auto policy = make_slice({.likeness = {0, 0}});
+    std::vector<Kernel> kernels;
+    for (uint64_t id = 1; id <= 11; ++id) kernels.push_back(waiting(profiled(id, mix(0.4 + 0.01 * static_cast<double>(id), 0.5, 0.5))));
+    kernels.push_back(waiting(profiled(12, kComputes)));
+    const auto first = expected(*kernels[0].profile, *kernels[1].profile).profit;
+    const auto last = expected(*kernels[10].profile, *kComputes).profit;
+    REQUIRE(last > 0.05);
+    REQUIRE(first < 0.01);
+    int decisions = 1;
+    Decision decision = policy->decide({modelled(132), kernels}, kBegin);
+    while (decision.again && *decision.again == 1ms && decisions < 20) {
+        decision = policy->decide({modelled(132), kernels}, kBegin + decisions * 1ms);
+        ++decisions;
+    }
+    CHECK(said(decision).size() == 2);
+    CHECK(said(decision).count(12));
 }
 
 TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]") {

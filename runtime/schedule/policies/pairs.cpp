@@ -13,7 +13,9 @@ constexpr int kHalvings = 8;             // then only kernels of one mix are lef
 
 using Pair = std::pair<const Kernel*, const Kernel*>;
 
-// Full ones: no further block of either fits.
+constexpr size_t kMostCandidates = 8;    // ratios an eighth apart are close enough
+
+// Full ones: no further block of either fits. Of more than kMostCandidates, so many, evenly spread.
 std::vector<models::Blocks> candidates(const Resources& limits, const Resources& first, int most_first,
                                        const Resources& second, int most_second) {
     std::vector<models::Blocks> found;
@@ -26,7 +28,10 @@ std::vector<models::Blocks> candidates(const Resources& limits, const Resources&
         take(free, second, b);
         if (a == most_first || fitting(free, first) == 0) found.push_back({a, b});
     }
-    return found;
+    if (found.size() <= kMostCandidates) return found;
+    std::vector<models::Blocks> spread;
+    for (size_t i = 0; i < kMostCandidates; ++i) spread.push_back(found[i * (found.size() - 1) / (kMostCandidates - 1)]);
+    return spread;
 }
 
 models::Kernel model_of(const Kernel& kernel, const Resources& cta, int most) {
@@ -63,11 +68,15 @@ bool Pairs::Key::operator<(const Key& other) const {
 }
 
 const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, const Kernel& second, const Device& device) {
-    if (computed_.size() > kMostComputed) computed_.clear();
     const Resources limits = limits_of(device);
+    static const std::optional<models::CoSchedule> kNone;
     const Resources a = cta_of(first, limits), b = cta_of(second, limits);
-    const auto [found, added] = computed_.try_emplace({first.profile, second.profile, a, b});
-    if (added) {
+    const Key key{first.profile, second.profile, a, b};
+    auto found = computed_.find(key);
+    if (found == computed_.end()) {
+        fresh_ = std::min(fresh_ + 1, kMostFresh + 1);
+        if (!complete()) return kNone;
+        found = computed_.emplace(key, std::nullopt).first;
         const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
         found->second = models::balanced(*device.model, model_of(first, a, most_a), model_of(second, b, most_b),
                                          candidates(limits, a, most_a, b, most_b));
@@ -76,6 +85,8 @@ const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, co
 }
 
 std::optional<Pairs::Found> Pairs::best(const std::vector<const Kernel*>& kernels, const Kernel* one, const Device& device) {
+    if (computed_.size() > kMostComputed) computed_.clear();
+    fresh_ = 0;
     std::vector<Pair> pairs;
     for (size_t i = 0; i < kernels.size(); ++i) {
         for (size_t j = i + 1; j < kernels.size(); ++j) {
@@ -85,7 +96,7 @@ std::optional<Pairs::Found> Pairs::best(const std::vector<const Kernel*>& kernel
     std::optional<Found> best;
     for (const Pair& pair : pruned(pairs, likeness_)) {
         const std::optional<models::CoSchedule>& found = together(*pair.first, *pair.second, device);
-        if (found && found->profit > (best ? best->together.profit : 0)) best = Found{pair.first, pair.second, *found};
+        if (found && found->profit > (best ? best->together.profit : kLeastProfit)) best = Found{pair.first, pair.second, *found};
     }
     return best;
 }

@@ -25,8 +25,16 @@ public:
         const Kernel* second = nullptr;
         models::CoSchedule together;
     };
-    // Nothing: there is no pair with a profit. `one`, if not null, is in it.
+    // Nothing: there is no pair with a profit worth the name, which is more than the model's own error (some
+    // 0.01, co_schedule.h). `one`, if not null, is in it.
+    //
+    // A pair's models take some 50 us, and a decision holds up everybody's, so no more than kMostFresh pairs
+    // that were never seen are computed at a time; complete() says whether that were all. The others are not
+    // considered until the next choice.
+    static constexpr double kLeastProfit = 0.01;
+    static constexpr int kMostFresh = 8;
     std::optional<Found> best(const std::vector<const Kernel*>& kernels, const Kernel* one, const Device& device);
+    bool complete() const { return fresh_ <= kMostFresh; }
 
 private:
     // The same profiles and resources give the same answer, however often they come together. Profiles are
@@ -39,6 +47,7 @@ private:
     const std::optional<models::CoSchedule>& together(const Kernel& first, const Kernel& second, const Device& device);
 
     models::Likeness likeness_;
+    int fresh_ = 0;   // pairs that the last choice had not seen before; one too many stands for all
     std::map<Key, std::optional<models::CoSchedule>> computed_;   // nothing: no blocks of both fit
 };
 

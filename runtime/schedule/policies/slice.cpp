@@ -13,7 +13,7 @@
 //
 //     132 SMs, balanced {3, 5}, smallest slices 396 and 900:   slices of 792 and 1320
 //
-// CP of a pair with the same profiles is computed once; models take microseconds.
+// CP of a pair with the same profiles is computed once, and few at a time (pairs.h).
 //
 // Without a profile of the mix of instructions, or a model of the device, a kernel runs as it is, beside
 // whatever has been chosen, until it has one; so does opaque work. Without times t_b is estimate.h's.
@@ -35,6 +35,8 @@ namespace {
 
 using Kernels = std::vector<const Kernel*>;
 
+constexpr auto kNextModels = std::chrono::milliseconds(1);   // a decision with models takes about half of it
+
 class Slice final : public Policy {
 public:
     explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), pairs_(knobs.likeness) {}
@@ -53,6 +55,8 @@ public:
             }
         }
         choose(known, snapshot.device, now);
+        // Alone only until the models have been through all pairs.
+        if (!pairs_.complete() && !chosen_.two()) decision.ask_again(kNextModels);
         turns_.ask_again(decision, known, now);
         for (const Kernel* kernel : known) say(*kernel, snapshot.device, decision);
         return decision;
@@ -66,7 +70,8 @@ private:
             return std::any_of(known.begin(), known.end(), [&](const Kernel* each) { return is(*each, which); });
         };
         const bool pair_goes_on = chosen_.two() && still(0) && still(1);
-        if ((!impatient || in_it) && (pair_goes_on || (!chosen_.two() && seen_ == names_of(known)))) return;
+        const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known);
+        if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_ = names_of(known);
         chosen_ = {};
         if (known.empty()) return;
