@@ -36,8 +36,8 @@ Resources cta_of(const Kernel& kernel, const Resources& limits) {
     }
     const int parts = std::max(1, kernel.ctas_per_sm);
     // Rounded down: as many fit as fit.
-    return {limits.threads / parts, limits.registers / parts, limits.shared_bytes / parts, limits.warps / parts,
-            std::max(1u, limits.ctas / parts)};
+    return {limits.threads / parts, limits.registers / parts, limits.shared_bytes / parts,
+            limits.warps / parts, std::max(1u, limits.ctas / parts)};
 }
 
 int most_ctas(const Kernel& kernel, const Resources& limits) {
@@ -54,7 +54,8 @@ double configured_ns(const Kernel& kernel, const models::Configuration& configur
 
 double remaining_ns(const Kernel& kernel, const Device& device, int most) {
     if (kernel.remaining) return std::chrono::duration<double, std::nano>(*kernel.remaining).count();
-    if (kernel.predicted) return left_of(kernel, std::chrono::duration<double, std::nano>(*kernel.predicted).count());
+    if (kernel.predicted)
+        return left_of(kernel, std::chrono::duration<double, std::nano>(*kernel.predicted).count());
     if (has_times(kernel)) return configured_ns(kernel, kernel.profile->configurations.back());
     return left_of(kernel, prior_ns(kernel, device, most));
 }
@@ -63,7 +64,8 @@ double remaining_ns(const Kernel& kernel, const Device& device, int most, int ct
     if (!has_times(kernel)) return remaining_ns(kernel, device, most) * most / std::max(1, ctas);
     // The largest that is not larger.
     const auto& known = kernel.profile->configurations;
-    auto after = std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.ctas_per_sm > ctas; });
+    auto after =
+        std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.ctas_per_sm > ctas; });
     return configured_ns(kernel, after == known.begin() ? *after : *std::prev(after));
 }
 

@@ -13,7 +13,7 @@ struct Resources {
     uint32_t registers = 0;     // of all its threads, as the hardware allots them
     uint32_t shared_bytes = 0;  // static, dynamic, and what the system keeps of each CTA
     uint32_t warps = 0;
-    uint32_t ctas = 0;          // of a CTA: 1; of an SM: the most at once
+    uint32_t ctas = 0;  // of a CTA: 1; of an SM: the most at once
 
     bool operator==(const Resources&) const = default;
 };

@@ -23,11 +23,10 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
         Duration first, second;
     };
     const Row rows[] = {
-        {0.1, 1, 1, 100us, 100us, 1ms, 1ms},          // T = 200 us / (0.1 * 2)
-        {0.1, 2, 1, 150us, 150us, 2ms, 1ms},          // T = 300 us / (0.1 * 3)
-        {0.05, 2, 1, 150us, 150us, 4ms, 2ms},
-        {0.1, 1, 3, 300us, 100us, 1ms, 3ms},
-        {0.1, 1, 1, 0us, 0us, 100us, 100us},          // no shorter than that
+        {0.1, 1, 1, 100us, 100us, 1ms, 1ms},  // T = 200 us / (0.1 * 2)
+        {0.1, 2, 1, 150us, 150us, 2ms, 1ms},  // T = 300 us / (0.1 * 3)
+        {0.05, 2, 1, 150us, 150us, 4ms, 2ms}, {0.1, 1, 3, 300us, 100us, 1ms, 3ms},
+        {0.1, 1, 1, 0us, 0us, 100us, 100us},  // no shorter than that
     };
     for (const Row& row : rows) {
         const auto policy = make_fair({.max_overhead = row.max_overhead});
@@ -43,7 +42,8 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
         const Decision second = policy->decide({device(4), {a, waiting(b)}}, kBegin + row.first);
         CHECK(said(second) == Said{{1, "wait"}, {2, "run"}});
         CHECK(*second.again == row.second);
-        CHECK(said(policy->decide({device(4), {waiting(a), b}}, kBegin + row.first + row.second)) == Said{{1, "run"}, {2, "wait"}});
+        CHECK(said(policy->decide({device(4), {waiting(a), b}}, kBegin + row.first + row.second)) ==
+              Said{{1, "run"}, {2, "wait"}});
     }
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("fair: a turn is the tenant's, however many streams it has", "[policy]
     b.tenant = a.tenant;
     const Decision decision = policy->decide({device(4), {a, b, c}}, kBegin);
     CHECK(said(decision) == Said{{1, "run"}, {2, "run"}, {3, "wait"}});
-    CHECK(*decision.again == 1ms);   // the larger O of two that stop together
+    CHECK(*decision.again == 1ms);  // the larger O of two that stop together
 }
 
 TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]") {
@@ -72,7 +72,7 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
     policy->decide({device(4), {a, b}}, kBegin);
     const Decision gap = policy->decide({device(4), {b}}, kBegin + 100us);
     CHECK(gap.assignments.empty());
-    CHECK(*gap.again == 100us);    // it was last seen at work 100 us ago
+    CHECK(*gap.again == 100us);  // it was last seen at work 100 us ago
     CHECK(said(policy->decide({device(4), {a, b}}, kBegin + 150us)) == Said{{1, "run"}});
     CHECK(policy->decide({device(4), {b}}, kBegin + 300us).assignments.empty());
     const Decision over = policy->decide({device(4), {b}}, kBegin + 350us);
@@ -91,7 +91,7 @@ TEST_CASE("fair: rounds go on where they were when tenants come and go", "[polic
     CHECK(turn({a, b, c}, 0ms) == 1);
     CHECK(turn({a, b, c}, 1ms) == 2);
     CHECK(turn({b, c}, 1500us) == 2);
-    CHECK(turn({a, b, c}, 2ms) == 3);    // not a, which has just come
+    CHECK(turn({a, b, c}, 2ms) == 3);  // not a, which has just come
     CHECK(turn({a, b, c}, 3ms) == 1);
     CHECK(turn({a, c}, 4ms) == 3);
     CHECK(turn({a, c}, 5ms) == 1);
@@ -100,6 +100,8 @@ TEST_CASE("fair: rounds go on where they were when tenants come and go", "[polic
 TEST_CASE("fair: opaque work runs in others' turns, too", "[policy]") {
     Kernel opaque = kernel(2, 0);
     opaque.managed = false;
-    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), opaque}}, kBegin)) == Said{{1, "run"}});
-    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), waiting(opaque)}}, kBegin)) == Said{{1, "run"}, {2, "run"}});
+    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), opaque}}, kBegin)) ==
+          Said{{1, "run"}});
+    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), waiting(opaque)}}, kBegin)) ==
+          Said{{1, "run"}, {2, "run"}});
 }

@@ -9,7 +9,8 @@ namespace {
 std::shared_ptr<const Profile> profile(uint64_t blocks, const std::vector<double>& us) {
     Profile made;
     made.blocks = blocks;
-    for (size_t i = 0; i < us.size(); ++i) made.configurations.push_back({static_cast<int>(i) + 1, us[i] * 1000});
+    for (size_t i = 0; i < us.size(); ++i)
+        made.configurations.push_back({static_cast<int>(i) + 1, us[i] * 1000});
     made.configurations = models::prune(made.configurations);
     return std::make_shared<Profile>(made);
 }
@@ -25,19 +26,20 @@ const std::vector<double> kLinear{600, 300, 200, 150, 120, 100}, kToFive{600, 30
 
 }  // namespace
 
-TEST_CASE("greedy: figure 6, five CTAs, then three and three, then growth in the tail of the other", "[policy]") {
+TEST_CASE("greedy: figure 6, five CTAs, then three and three, then growth in the tail of the other",
+          "[policy]") {
     const auto policy = make_greedy();
     Kernel a = profiled(1, kSixth, kToFive), b = profiled(2, kSixth, kToFive);
-    CHECK(said(policy->decide({device(15), {a}}, kBegin)) == Said{{1, "run 5"}});            // step 1
+    CHECK(said(policy->decide({device(15), {a}}, kBegin)) == Said{{1, "run 5"}});  // step 1
     a.blocks_done = 100;
-    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 3"}, {2, "run 3"}});   // 2 to 4
+    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 3"}, {2, "run 3"}});  // 2 to 4
     a.blocks_done = 500, b.blocks_done = 400;
-    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)).empty());                       // nothing has happened
+    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)).empty());  // nothing has happened
     b.blocks_done = 990, b.last_taken = true;
-    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 5"}});         // 5 and 6
-    CHECK(said(policy->decide({device(15), {a}}, kBegin)).empty());                          // its end brings no more
+    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 5"}});  // 5 and 6
+    CHECK(said(policy->decide({device(15), {a}}, kBegin)).empty());  // its end brings no more
     a.last_taken = true;
-    CHECK(said(policy->decide({device(15), {a}}, kBegin)).empty());                          // 7
+    CHECK(said(policy->decide({device(15), {a}}, kBegin)).empty());  // 7
 }
 
 TEST_CASE("greedy: the kernel with most left grows, by equation 1", "[policy]") {
@@ -48,12 +50,12 @@ TEST_CASE("greedy: the kernel with most left grows, by equation 1", "[policy]") 
     };
     const Row rows[] = {
         {0, kLinear, kLinear, {{1, "run 3"}, {2, "run 3"}}},
-        {600, kLinear, kLinear, {{1, "run 2"}, {2, "run 4"}}},        // 240/c and 600/c
+        {600, kLinear, kLinear, {{1, "run 2"}, {2, "run 4"}}},  // 240/c and 600/c
         {900, kLinear, kLinear, {{1, "run 1"}, {2, "run 5"}}},
-        {0, {600}, kLinear, {{1, "run 1"}, {2, "run 5"}}},            // the longest cannot be helped
+        {0, {600}, kLinear, {{1, "run 1"}, {2, "run 5"}}},  // the longest cannot be helped
         {0, {600, 590, 580, 570}, kLinear, {{1, "run 4"}, {2, "run 2"}}},
-        {0, {600, 600, 600, 600}, kLinear, {{1, "run 1"}, {2, "run 5"}}},   // pruned to one configuration
-        {0, {60, 30, 20}, {600, 590, 580}, {{1, "run 3"}, {2, "run 3"}}},   // all it can use
+        {0, {600, 600, 600, 600}, kLinear, {{1, "run 1"}, {2, "run 5"}}},  // pruned to one configuration
+        {0, {60, 30, 20}, {600, 590, 580}, {{1, "run 3"}, {2, "run 3"}}},  // all it can use
     };
     for (const Row& row : rows) {
         Kernel a = profiled(1, kSixth, row.first), b = profiled(2, kSixth, row.second);
@@ -64,7 +66,8 @@ TEST_CASE("greedy: the kernel with most left grows, by equation 1", "[policy]") 
 
 TEST_CASE("greedy: a step to a configuration that does not fit is taken back", "[policy]") {
     // 1, 2 and 6 CTAs are worth it; from 2 to 6 there is no room beside another.
-    Kernel a = profiled(1, kSixth, {900, 800, 900, 900, 900, 100}), b = profiled(2, kSixth, {500, 400, 300, 200});
+    Kernel a = profiled(1, kSixth, {900, 800, 900, 900, 900, 100}),
+           b = profiled(2, kSixth, {500, 400, 300, 200});
     CHECK(said(make_greedy()->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 2"}, {2, "run 4"}});
     CHECK(said(make_greedy()->decide({device(15), {a}}, kBegin)) == Said{{1, "run 6"}});
 }
@@ -76,22 +79,22 @@ TEST_CASE("greedy: each resource of an SM counts", "[policy]") {
         Resources cta, sm;
     };
     const Row rows[] = {
-        {"threads", {512, 512, 1024, 1, 1}, kSm},
-        {"registers", {32, 16384, 1024, 1, 1}, kSm},
-        {"shared memory", {32, 512, 57 << 10, 1, 1}, kSm},
-        {"warps", {32, 512, 1024, 16, 1}, kSm},
+        {"threads", {512, 512, 1024, 1, 1}, kSm},          {"registers", {32, 16384, 1024, 1, 1}, kSm},
+        {"shared memory", {32, 512, 57 << 10, 1, 1}, kSm}, {"warps", {32, 512, 1024, 16, 1}, kSm},
         {"CTAs", small, {2048, 65536, 228 << 10, 64, 4}},
     };
     for (const Row& row : rows) {
         INFO(row.scarce);
-        CHECK(said(make_greedy()->decide({device(15, row.sm), {kernel(1, 1000, row.cta), kernel(2, 1000, row.cta)}}, kBegin)) ==
+        CHECK(said(make_greedy()->decide(
+                  {device(15, row.sm), {kernel(1, 1000, row.cta), kernel(2, 1000, row.cta)}}, kBegin)) ==
               Said{{1, "run 2"}, {2, "run 2"}});
     }
 }
 
 TEST_CASE("greedy: more kernels than fit all run with one CTA", "[policy]") {
     const Resources half = nth_of(kSm, 2);
-    CHECK(said(make_greedy()->decide({device(15), {kernel(1, 9, half), kernel(2, 9, half), kernel(3, 9, half)}}, kBegin)) ==
+    CHECK(said(make_greedy()->decide(
+              {device(15), {kernel(1, 9, half), kernel(2, 9, half), kernel(3, 9, half)}}, kBegin)) ==
           Said{{1, "run 1"}, {2, "run 1"}, {3, "run 1"}});
 }
 
@@ -102,9 +105,9 @@ TEST_CASE("greedy: without profiles", "[policy]") {
     Kernel a = kernel(1, 15000, kSixth), b = kernel(2, 15000, kSixth);
     CHECK(decide({a}) == Said{{1, "run 6"}});
     CHECK(decide({a, b}) == Said{{1, "run 3"}, {2, "run 3"}});
-    b.blocks = 60000;                                              // four times the rounds
+    b.blocks = 60000;  // four times the rounds
     CHECK(decide({a, b}) == Said{{1, "run 2"}, {2, "run 4"}});
-    b.predicted = 1ms, a.predicted = 1ms;                          // somebody knows better
+    b.predicted = 1ms, a.predicted = 1ms;  // somebody knows better
     CHECK(decide({a, b}) == Said{{1, "run 3"}, {2, "run 3"}});
     // Nothing at all is known but how many fit: equal parts.
     Kernel c = kernel(3, 0), d = kernel(4, 0);

@@ -32,7 +32,8 @@ std::vector<Kernel> crowd(bool profiles) {
         uint32_t parts;
         double memory_ratio;
     };
-    const Row rows[] = {{4000, 2, 0.3}, {4, 4, 0.01}, {4, 8, 0.01}, {500, 1, 0.3}, {100, 4, 0.1}, {8, 16, 0.01}, {3000, 8, 0.01}};
+    const Row rows[] = {{4000, 2, 0.3}, {4, 4, 0.01},  {4, 8, 0.01},   {500, 1, 0.3},
+                        {100, 4, 0.1},  {8, 16, 0.01}, {3000, 8, 0.01}};
     std::vector<Kernel> kernels;
     for (const Row& row : rows) {
         Kernel made = kernel(kernels.size() + 1, row.blocks, nth_of(kSm, row.parts));
@@ -42,7 +43,7 @@ std::vector<Kernel> crowd(bool profiles) {
     return kernels;
 }
 
-constexpr int kSteps = 20000;   // two seconds
+constexpr int kSteps = 20000;  // two seconds
 
 // The fewest blocks that a program got done in any half second.
 uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
@@ -75,9 +76,10 @@ TEST_CASE("somebody would starve without patience", "[policy]") {
     CHECK(least_progress(*make_compact({none}), crowd(true)) == 0);
 }
 
-TEST_CASE("a low priority starves under hpf while others have work, which is what strict priority is", "[policy]") {
+TEST_CASE("a low priority starves under hpf while others have work, which is what strict priority is",
+          "[policy]") {
     std::vector<Kernel> kernels = crowd(true);
-    kernels[0].priority = 1;   // the large one
+    kernels[0].priority = 1;  // the large one
     CHECK(least_progress(*make_hpf(), kernels) == 0);
 }
 
@@ -86,7 +88,7 @@ TEST_CASE("fair: shares of the time are as the weights", "[policy]") {
     for (const double weight : {1.0, 2.0, 3.0}) {
         Kernel made = kernel(small.programs.size() + 1, 100000, nth_of(kSm, 4));
         made.weight = weight;
-        made.profile = full_profile(0.1, 4, 4);   // 100 us to stop: T is a millisecond
+        made.profile = full_profile(0.1, 4, 4);  // 100 us to stop: T is a millisecond
         small.add(made);
     }
     const auto policy = make_fair({.max_overhead = 0.01});
@@ -102,7 +104,8 @@ TEST_CASE("every policy gives the same decisions for the same snapshots", "[poli
         SmallDevice first(modelled(4)), second(modelled(4));
         for (const Kernel& each : crowd(true)) first.add(each), second.add(each);
         for (int i = 0; i < 2000; ++i) first.step(*one), second.step(*two);
-        for (size_t i = 0; i < first.programs.size(); ++i) CHECK(first.programs[i].blocks == second.programs[i].blocks);
+        for (size_t i = 0; i < first.programs.size(); ++i)
+            CHECK(first.programs[i].blocks == second.programs[i].blocks);
     }
 }
 
@@ -118,8 +121,8 @@ TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
     CHECK(policy_problem("priority").empty());
     CHECK(policy_problem("fifo").empty());
     for (const char* known : {"greedy", "hpf", "fair", "slice", "compact"})
-        CHECK(policy_problem(known) == "smt cannot carry out yet what is decided by policy '" + std::string(known) +
-                                           "'; fifo and priority can be chosen");
+        CHECK(policy_problem(known) == "smt cannot carry out yet what is decided by policy '" +
+                                           std::string(known) + "'; fifo and priority can be chosen");
     CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; fifo and priority can be chosen");
 }
 
@@ -143,6 +146,7 @@ TEST_CASE("what a decision for 16 kernels takes", "[.][cost]") {
             policy->decide(next, kBegin);
         });
         const double nothing = cost_us([&] { policy->decide(same, kBegin); });
-        std::printf("%-9s first %7.1f us   all new %6.2f us   nothing new %6.2f us\n", name.c_str(), first.count(), all_new, nothing);
+        std::printf("%-9s first %7.1f us   all new %6.2f us   nothing new %6.2f us\n", name.c_str(),
+                    first.count(), all_new, nothing);
     }
 }

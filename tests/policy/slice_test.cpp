@@ -6,7 +6,7 @@ using namespace smt::tests;
 namespace {
 
 const models::Multiprocessor kModel{4, {.latency = 600, .requests_per_cycle = 0.56}};
-const Resources kEighth = nth_of(kSm, 8);   // 8 warps
+const Resources kEighth = nth_of(kSm, 8);  // 8 warps
 
 Device modelled(int sms) {
     Device made = device(sms);
@@ -27,7 +27,7 @@ const auto kComputes = mix(0.002, 0.95, 0.01), kLoads = mix(0.2, 0.15, 0.9), kBe
 Kernel profiled(uint64_t id, std::shared_ptr<const Profile> profile, uint64_t blocks = 100000) {
     Kernel made = kernel(id, blocks, kEighth);
     made.profile = std::move(profile);
-    made.predicted = 10us * blocks / 100;   // 0.1 us a block
+    made.predicted = 10us * blocks / 100;  // 0.1 us a block
     return made;
 }
 
@@ -42,7 +42,8 @@ models::CoSchedule expected(const Profile& first, const Profile& second) {
 }
 
 // The only ones that run.
-std::vector<uint64_t> chosen(Policy& policy, const Device& device, std::vector<Kernel> kernels, TimePoint now = kBegin) {
+std::vector<uint64_t> chosen(Policy& policy, const Device& device, std::vector<Kernel> kernels,
+                             TimePoint now = kBegin) {
     for (Kernel& each : kernels) each = waiting(each, each.since == TimePoint{} ? kBegin : each.since);
     std::vector<uint64_t> runs;
     for (const auto& [id, text] : said(policy.decide({device, kernels}, now))) runs.push_back(id);
@@ -62,8 +63,8 @@ TEST_CASE("slice: a pair runs with balanced blocks, in slices of that ratio", "[
     const auto slice = [&](int blocks) {
         return "run " + std::to_string(blocks) + ", slice " + std::to_string(132 * rounds * blocks);
     };
-    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}}, kBegin)) ==
-          Said{{1, slice(a)}, {2, slice(b)}});
+    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}},
+                                    kBegin)) == Said{{1, slice(a)}, {2, slice(b)}});
 }
 
 TEST_CASE("slice: alone, the smallest slice with the overhead allowed", "[policy]") {
@@ -72,14 +73,17 @@ TEST_CASE("slice: alone, the smallest slice with the overhead allowed", "[policy
         std::chrono::microseconds slice_overhead;
         const char* expected;
     };
-    const Row rows[] = {{0.02, 10us, "run, slice 5016"}, {0.04, 10us, "run, slice 2508"}, {0.02, 1us, "run, slice 528"},
-                        {0.02, 0us, "run, slice 132"},   {0.001, 10us, "run, slice 100056"}};
+    const Row rows[] = {{0.02, 10us, "run, slice 5016"},
+                        {0.04, 10us, "run, slice 2508"},
+                        {0.02, 1us, "run, slice 528"},
+                        {0.02, 0us, "run, slice 132"},
+                        {0.001, 10us, "run, slice 100056"}};
     for (const Row& row : rows) {
         Profile profile = *kLoads;
         profile.slice_overhead = row.slice_overhead;
         const auto policy = make_slice({.overhead = row.overhead});
-        CHECK(said(policy->decide({modelled(132), {profiled(1, std::make_shared<Profile>(profile))}}, kBegin)) ==
-              Said{{1, row.expected}});
+        CHECK(said(policy->decide({modelled(132), {profiled(1, std::make_shared<Profile>(profile))}},
+                                  kBegin)) == Said{{1, row.expected}});
     }
 }
 
@@ -100,7 +104,7 @@ TEST_CASE("slice: pairs that are too much alike in both PUR and MUR are left out
     CHECK(chosen(*policy, modelled(132), {profiled(1, a), profiled(2, b), profiled(3, c)}) == Ids{1, 3});
     // All pairs are pruned at first; with halved thresholds one is left.
     CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, b)}) == Ids{1, 2});
-    const auto d = mix(0.2, 0.90, 0.50);   // and in one of the two alone
+    const auto d = mix(0.2, 0.90, 0.50);  // and in one of the two alone
     CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, d)}) == Ids{1, 2});
     // Of one mix: no pair. The first runs alone.
     CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, a)}) == Ids{1});
@@ -110,7 +114,8 @@ TEST_CASE("slice: with many pairs that were never seen, models take their time",
     // 66 pairs of much the same kind, of which the last one only is worth it.
     const auto policy = make_slice({.likeness = {0, 0}});
     std::vector<Kernel> kernels;
-    for (uint64_t id = 1; id <= 11; ++id) kernels.push_back(waiting(profiled(id, mix(0.4 + 0.01 * static_cast<double>(id), 0.5, 0.5))));
+    for (uint64_t id = 1; id <= 11; ++id)
+        kernels.push_back(waiting(profiled(id, mix(0.4 + 0.01 * static_cast<double>(id), 0.5, 0.5))));
     kernels.push_back(waiting(profiled(12, kComputes)));
     const auto first = expected(*kernels[0].profile, *kernels[1].profile).profit;
     const auto last = expected(*kernels[10].profile, *kComputes).profit;
@@ -132,7 +137,7 @@ TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]
     Kernel computes = profiled(3, kComputes);
     CHECK(chosen(*policy, modelled(132), {loads, between}) == Ids{1, 2});
     CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 2});
-    CHECK(chosen(*policy, modelled(132), {loads, computes}) == Ids{1, 3});   // between has ended
+    CHECK(chosen(*policy, modelled(132), {loads, computes}) == Ids{1, 3});  // between has ended
     CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 3});
     computes.last_taken = true;
     CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 2});
@@ -143,30 +148,33 @@ TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[
     const Kernel first = profiled(7, kLoads), same = profiled(2, kLoads), computes = profiled(3, kComputes);
     CHECK(chosen(*policy, modelled(132), {first}) == Ids{7});
     CHECK(chosen(*policy, modelled(132), {first, same}) == Ids{7});
-    CHECK(chosen(*policy, modelled(132), {same, first}) == Ids{7});   // it came first
+    CHECK(chosen(*policy, modelled(132), {same, first}) == Ids{7});  // it came first
     CHECK(chosen(*policy, modelled(132), {first, same, computes}).size() == 2);
 }
 
 TEST_CASE("slice: who has waited too long is in the next pair", "[policy]") {
     const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
     const Device sms = modelled(132);
-    const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween), computes = profiled(3, kComputes);
+    const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween),
+                 computes = profiled(3, kComputes);
     policy->decide({sms, {loads, waiting(between), computes}}, kBegin);
     CHECK(said(policy->decide({sms, {loads, waiting(between), computes}}, kBegin + 99ms)).empty());
     const Decision turn = policy->decide({sms, {loads, waiting(between), computes}}, kBegin + 100ms);
     CHECK(said(turn).count(2));
     CHECK(said(turn).at(2).substr(0, 3) == "run");
     CHECK(*turn.again == 10ms);
-    CHECK(said(policy->decide({sms, {loads, between, computes}}, kBegin + 105ms)).count(2) == 0);   // goes on
+    CHECK(said(policy->decide({sms, {loads, between, computes}}, kBegin + 105ms)).count(2) == 0);  // goes on
 }
 
 TEST_CASE("slice: without a profile, or a model of the device, kernels run as they are", "[policy]") {
     Kernel unknown = kernel(1, 1000, kEighth);
     const Kernel loads = profiled(2, kLoads), computes = profiled(3, kComputes);
-    const Said all = said(make_slice()->decide({modelled(132), {unknown, waiting(loads), waiting(computes)}}, kBegin));
+    const Said all =
+        said(make_slice()->decide({modelled(132), {unknown, waiting(loads), waiting(computes)}}, kBegin));
     CHECK(all.at(1) == "run");
     CHECK(all.size() == 3);
-    CHECK(said(make_slice()->decide({device(132), {waiting(loads), waiting(computes)}}, kBegin)) == Said{{2, "run"}, {3, "run"}});
+    CHECK(said(make_slice()->decide({device(132), {waiting(loads), waiting(computes)}}, kBegin)) ==
+          Said{{2, "run"}, {3, "run"}});
     unknown.managed = false;
     CHECK(said(make_slice()->decide({modelled(132), {unknown}}, kBegin)).empty());
     CHECK(said(make_slice()->decide({modelled(132), {waiting(unknown)}}, kBegin)) == Said{{1, "run"}});

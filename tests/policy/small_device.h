@@ -17,11 +17,11 @@ namespace smt::tests {
 struct Program {
     Kernel kernel;
     Quota quota;
-    uint64_t slice_left = 0;   // 0: no slice
-    uint64_t launches = 0;     // that ended
-    uint64_t blocks = 0;       // done, of all launches
+    uint64_t slice_left = 0;  // 0: no slice
+    uint64_t launches = 0;    // that ended
+    uint64_t blocks = 0;      // done, of all launches
     uint64_t in_queue = 0;
-    std::vector<int> ctas;     // on each SM
+    std::vector<int> ctas;  // on each SM
 };
 
 class SmallDevice {
@@ -62,7 +62,9 @@ private:
         }
     }
 
-    std::vector<int> no_ctas() const { return std::vector<int>(static_cast<size_t>(device_.multiprocessors)); }
+    std::vector<int> no_ctas() const {
+        return std::vector<int>(static_cast<size_t>(device_.multiprocessors));
+    }
 
     static int quota(const Program& program, size_t sm) {
         const Quota& quota = program.quota;
@@ -81,7 +83,8 @@ private:
             }
             if (program.kernel.state == State::kRunning) order.push_back(&program);
         }
-        std::sort(order.begin(), order.end(), [](const Program* a, const Program* b) { return a->in_queue < b->in_queue; });
+        std::sort(order.begin(), order.end(),
+                  [](const Program* a, const Program* b) { return a->in_queue < b->in_queue; });
         for (Program* program : order) {
             if (!fill(*program, cta_of(program->kernel, limits), free)) break;
         }
@@ -95,7 +98,8 @@ private:
         bool found_room = false;
         for (size_t sm = 0; sm < free.size() && all < left; ++sm) {
             const int room = std::min(fitting(free[sm], cta), quota(program, sm) - program.ctas[sm]);
-            const int more = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(0, room)), left - all));
+            const int more =
+                static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(0, room)), left - all));
             take(free[sm], cta, more);
             program.ctas[sm] += more;
             all += static_cast<uint64_t>(more);

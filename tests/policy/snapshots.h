@@ -1,7 +1,7 @@
 // Kernels, devices and decisions as tables.
 #pragma once
 
-#define CATCH_CONFIG_ENABLE_PAIR_STRINGMAKER   // in every file that includes Catch
+#define CATCH_CONFIG_ENABLE_PAIR_STRINGMAKER  // in every file that includes Catch
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -9,7 +9,7 @@
 
 namespace smt::tests {
 
-using namespace runtime::schedule;   // the words of the tables
+using namespace runtime::schedule;  // the words of the tables
 using namespace std::chrono_literals;
 using State = Kernel::State;
 using Action = Assignment::Action;

@@ -80,13 +80,14 @@ private:
             return;
         }
         ledger_.run(decision, *placed.kernel, placed.table, 0, [&] {
-            const auto sms = std::count_if(placed.table.begin(), placed.table.end(), [](uint8_t ctas) { return ctas > 0; });
+            const auto sms = std::count_if(placed.table.begin(), placed.table.end(),
+                                           [](uint8_t ctas) { return ctas > 0; });
             return fmt::format("{} CTAs on {} of {} SMs", placed.total, sms, placed.table.size());
         });
     }
 
     Turns turns_;
-    uint64_t first_ = 0;   // whose turn it was; 0: nobody's
+    uint64_t first_ = 0;  // whose turn it was; 0: nobody's
     Placement placement_;
     Ledger ledger_;
 };

@@ -1,5 +1,5 @@
-// Fair: tenants take turns, each for a time in proportion to its weight. FLEP (Wu and others), 5.2.2: weighted
-// round robin, in which i runs for an epoch of T * W_i, with the smallest T such that
+// Fair: tenants take turns, each for a time in proportion to its weight. FLEP (Wu and others), 5.2.2:
+// weighted round robin, in which i runs for an epoch of T * W_i, with the smallest T such that
 //
 //     sum(O_i) / (T * sum(W_i)) <= max_overhead        so        T = sum(O_i) / (max_overhead * sum(W_i))
 //
@@ -10,8 +10,8 @@
 //
 // The paper's i is a kernel. Here it is a tenant: all that it runs is one turn, or a program with
 // more streams would have more of the GPU. Its O is the largest of its kernels', which stop together.
-// A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch, wait
-// and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
+// A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch,
+// wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
 //
 // Without a profile O is estimate.h's. Opaque work is not stopped, and runs in others' turns too.
 //
@@ -29,7 +29,7 @@ namespace {
 struct Share {
     std::string tenant;
     double weight = 1;
-    double preemption_ns = 0;   // O
+    double preemption_ns = 0;  // O
     bool has_work = false;
 };
 
@@ -84,7 +84,8 @@ private:
         } else {
             decision.ask_again(knobs_.gap - (now - busy_));
         }
-        const auto others = std::count_if(ring_.begin(), ring_.end(), [&](const Share& each) { return each.tenant != turn_; });
+        const auto others = std::count_if(ring_.begin(), ring_.end(),
+                                          [&](const Share& each) { return each.tenant != turn_; });
         if (others > 0 && until_ > now) decision.ask_again(until_ - now);
     }
 
@@ -101,7 +102,7 @@ private:
         until_ = now + nanoseconds(epoch_ns() * next->weight);
     }
 
-    double epoch_ns() const {   // T
+    double epoch_ns() const {  // T
         double overhead = 0, weights = 0;
         for (const Share& share : ring_) {
             overhead += share.preemption_ns;
@@ -112,14 +113,15 @@ private:
     }
 
     std::vector<Share>::iterator find(const std::string& tenant) {
-        return std::find_if(ring_.begin(), ring_.end(), [&](const Share& share) { return share.tenant == tenant; });
+        return std::find_if(ring_.begin(), ring_.end(),
+                            [&](const Share& share) { return share.tenant == tenant; });
     }
 
     FairKnobs knobs_;
     std::vector<Share> ring_;
-    std::string turn_;     // whose
+    std::string turn_;  // whose
     TimePoint until_{};
-    TimePoint busy_{};     // when it last had work
+    TimePoint busy_{};  // when it last had work
     Ledger ledger_;
 };
 

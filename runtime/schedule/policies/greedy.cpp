@@ -103,8 +103,9 @@ public:
         for (const Kernel& kernel : snapshot.kernels) {
             const int ctas = given(kernel);
             if (ctas > 0) {
-                ledger_.run(decision, kernel, even_quota(ctas), 0,
-                            [&] { return fmt::format("{} CTAs an SM, beside {} others", ctas, given_.size() - 1); });
+                ledger_.run(decision, kernel, even_quota(ctas), 0, [&] {
+                    return fmt::format("{} CTAs an SM, beside {} others", ctas, given_.size() - 1);
+                });
             } else if (kernel.state == Kernel::State::kWaiting) {
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }

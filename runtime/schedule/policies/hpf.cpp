@@ -5,9 +5,9 @@
 //
 //     T_r(K_r) > T_r(K_s) + O(K_r)          (lines 22 to 34; O: what it costs to stop K_r)
 //
-// Spatial: a kernel whose blocks need fewer SMs than there are, blocks over CTAs that fit on one, gets just so
-// many (and `extra_sms`); the rest goes to the next in the order, which keeps running there if it did. As in
-// figure 4 (c) it is the SMs of the lowest numbers that are given up.
+// Spatial: a kernel whose blocks need fewer SMs than there are, blocks over CTAs that fit on one, gets just
+// so many (and `extra_sms`); the rest goes to the next in the order, which keeps running there if it did. As
+// in figure 4 (c) it is the SMs of the lowest numbers that are given up.
 //
 //     2 SMs of 2 CTAs, K1 runs, K2 is more urgent.   K2 has 4 blocks: K2 everywhere, K1 waits.
 //                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
@@ -34,14 +34,14 @@ namespace {
 
 struct Candidate {
     const Kernel* kernel;
-    double left_ns;   // T_r
-    int most;         // CTAs on an SM
+    double left_ns;  // T_r
+    int most;        // CTAs on an SM
 };
 
 struct Width {
     uint64_t id;
     uint64_t launch;
-    int sms;   // needed
+    int sms;  // needed
 };
 
 class Hpf final : public Policy {
@@ -99,7 +99,8 @@ private:
     }
 
     static void to_front(std::vector<Candidate>& queue, uint64_t id) {
-        const auto found = std::find_if(queue.begin(), queue.end(), [&](const Candidate& each) { return each.kernel->id == id; });
+        const auto found = std::find_if(queue.begin(), queue.end(),
+                                        [&](const Candidate& each) { return each.kernel->id == id; });
         std::rotate(queue.begin(), found, found + 1);
     }
 
@@ -123,7 +124,8 @@ private:
             }
             ledger_.run(decision, kernel, table, 0, [&] {
                 return count == sms ? fmt::format("has the GPU (priority {})", kernel.priority)
-                                    : fmt::format("has SMs {} to {} (priority {})", next, next + count - 1, kernel.priority);
+                                    : fmt::format("has SMs {} to {} (priority {})", next, next + count - 1,
+                                                  kernel.priority);
             });
             next += count;
         }
@@ -137,19 +139,21 @@ private:
         if (!knobs_.spatial || !kernel.blocks) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
-        return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1, static_cast<uint64_t>(sms)));
+        return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1,
+                                                     static_cast<uint64_t>(sms)));
     }
 
     static std::string why_not(const Kernel& kernel, const Kernel& first) {
         if (kernel.priority < first.priority)
-            return fmt::format("stopped for {} (priority {} over {})", first.tenant, first.priority, kernel.priority);
+            return fmt::format("stopped for {} (priority {} over {})", first.tenant, first.priority,
+                               kernel.priority);
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
     HpfKnobs knobs_;
     Turns turns_;
-    std::pair<uint64_t, uint64_t> first_{};   // K_r: id and launch
-    std::vector<Width> widths_;    // of those that have SMs
+    std::pair<uint64_t, uint64_t> first_{};  // K_r: id and launch
+    std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;
 };
 

@@ -22,9 +22,11 @@ public:
     }
 
     template <class Reason>
-    void run(Decision& decision, const Kernel& kernel, const Quota& quota, uint64_t slice, const Reason& reason) {
+    void run(Decision& decision, const Kernel& kernel, const Quota& quota, uint64_t slice,
+             const Reason& reason) {
         if (kernel.state == Kernel::State::kStopping) return;
-        auto found = std::find_if(runs_.begin(), runs_.end(), [&](const Run& each) { return each.id == kernel.id; });
+        auto found =
+            std::find_if(runs_.begin(), runs_.end(), [&](const Run& each) { return each.id == kernel.id; });
         if (found == runs_.end()) {
             runs_.push_back({kernel.id, quota, slice});
         } else {

@@ -8,12 +8,12 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr size_t kMostComputed = 4096;   // some hundred bytes each
-constexpr int kHalvings = 8;             // then only kernels of one mix are left out
+constexpr size_t kMostComputed = 4096;  // some hundred bytes each
+constexpr int kHalvings = 8;            // then only kernels of one mix are left out
 
 using Pair = std::pair<const Kernel*, const Kernel*>;
 
-constexpr size_t kMostCandidates = 8;    // ratios an eighth apart are close enough
+constexpr size_t kMostCandidates = 8;  // ratios an eighth apart are close enough
 
 // Full ones: no further block of either fits. Of more than kMostCandidates, so many, evenly spread.
 std::vector<models::Blocks> candidates(const Resources& limits, const Resources& first, int most_first,
@@ -30,7 +30,8 @@ std::vector<models::Blocks> candidates(const Resources& limits, const Resources&
     }
     if (found.size() <= kMostCandidates) return found;
     std::vector<models::Blocks> spread;
-    for (size_t i = 0; i < kMostCandidates; ++i) spread.push_back(found[i * (found.size() - 1) / (kMostCandidates - 1)]);
+    for (size_t i = 0; i < kMostCandidates; ++i)
+        spread.push_back(found[i * (found.size() - 1) / (kMostCandidates - 1)]);
     return spread;
 }
 
@@ -46,7 +47,8 @@ std::vector<Pair> pruned(const std::vector<Pair>& pairs, models::Likeness likene
     for (int i = 0; i <= kHalvings; ++i) {
         std::vector<Pair> kept;
         for (const Pair& pair : pairs) {
-            if (!models::too_alike(pair.first->profile->mix->utilization, pair.second->profile->mix->utilization, likeness))
+            if (!models::too_alike(pair.first->profile->mix->utilization,
+                                   pair.second->profile->mix->utilization, likeness))
                 kept.push_back(pair);
         }
         if (!kept.empty()) return kept;
@@ -67,7 +69,8 @@ bool Pairs::Key::operator<(const Key& other) const {
     return std::tuple_cat(of(a), of(b)) < std::tuple_cat(of(other.a), of(other.b));
 }
 
-const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, const Kernel& second, const Device& device) {
+const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, const Kernel& second,
+                                                         const Device& device) {
     const Resources limits = limits_of(device);
     static const std::optional<models::CoSchedule> kNone;
     const Resources a = cta_of(first, limits), b = cta_of(second, limits);
@@ -78,13 +81,15 @@ const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, co
         if (!complete()) return kNone;
         found = computed_.emplace(key, std::nullopt).first;
         const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
-        found->second = models::balanced(*device.model, model_of(first, a, most_a), model_of(second, b, most_b),
-                                         candidates(limits, a, most_a, b, most_b));
+        found->second =
+            models::balanced(*device.model, model_of(first, a, most_a), model_of(second, b, most_b),
+                             candidates(limits, a, most_a, b, most_b));
     }
     return found->second;
 }
 
-std::optional<Pairs::Found> Pairs::best(const std::vector<const Kernel*>& kernels, const Kernel* one, const Device& device) {
+std::optional<Pairs::Found> Pairs::best(const std::vector<const Kernel*>& kernels, const Kernel* one,
+                                        const Device& device) {
     if (computed_.size() > kMostComputed) computed_.clear();
     fresh_ = 0;
     std::vector<Pair> pairs;
@@ -96,7 +101,8 @@ std::optional<Pairs::Found> Pairs::best(const std::vector<const Kernel*>& kernel
     std::optional<Found> best;
     for (const Pair& pair : pruned(pairs, likeness_)) {
         const std::optional<models::CoSchedule>& found = together(*pair.first, *pair.second, device);
-        if (found && found->profit > (best ? best->together.profit : kLeastProfit)) best = Found{pair.first, pair.second, *found};
+        if (found && found->profit > (best ? best->together.profit : kLeastProfit))
+            best = Found{pair.first, pair.second, *found};
     }
     return best;
 }

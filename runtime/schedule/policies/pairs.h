@@ -17,7 +17,8 @@ public:
 
     // Whether the model can say anything of it.
     static bool knows(const Kernel& kernel, const Device& device) {
-        return kernel.profile && kernel.profile->mix && kernel.profile->mix->instructions_per_block > 0 && device.model;
+        return kernel.profile && kernel.profile->mix && kernel.profile->mix->instructions_per_block > 0 &&
+               device.model;
     }
 
     struct Found {
@@ -33,7 +34,8 @@ public:
     // considered until the next choice.
     static constexpr double kLeastProfit = 0.01;
     static constexpr int kMostFresh = 8;
-    std::optional<Found> best(const std::vector<const Kernel*>& kernels, const Kernel* one, const Device& device);
+    std::optional<Found> best(const std::vector<const Kernel*>& kernels, const Kernel* one,
+                              const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
 
 private:
@@ -44,11 +46,12 @@ private:
         Resources a, b;
         bool operator<(const Key& other) const;
     };
-    const std::optional<models::CoSchedule>& together(const Kernel& first, const Kernel& second, const Device& device);
+    const std::optional<models::CoSchedule>& together(const Kernel& first, const Kernel& second,
+                                                      const Device& device);
 
     models::Likeness likeness_;
-    int fresh_ = 0;   // pairs that the last choice had not seen before; one too many stands for all
-    std::map<Key, std::optional<models::CoSchedule>> computed_;   // nothing: no blocks of both fit
+    int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
+    std::map<Key, std::optional<models::CoSchedule>> computed_;  // nothing: no blocks of both fit
 };
 
 }  // namespace smt::runtime::schedule

@@ -45,7 +45,7 @@ public:
 private:
     Patience patience_;
     uint64_t id_ = 0, launch_ = 0;
-    TimePoint until_{};   // past: it is nobody's turn
+    TimePoint until_{};  // past: it is nobody's turn
 };
 
 }  // namespace smt::runtime::schedule

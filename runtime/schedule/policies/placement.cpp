@@ -19,7 +19,8 @@ void Placement::begin() {
 }
 
 const Placed& Placement::note(const Kernel& kernel) {
-    auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Placed& each) { return each.id == kernel.id; });
+    auto row =
+        std::find_if(rows_.begin(), rows_.end(), [&](const Placed& each) { return each.id == kernel.id; });
     // Another kernel in the same stream comes last; the next launch of the same one stays where it is.
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
         rows_.erase(row);
@@ -121,7 +122,8 @@ void Placement::grow(const Device& device) {
     for (Placed& row : rows_) {
         if (is_known(row)) order.emplace_back(remaining_ns(*row.kernel, device, row.most), &row);
     }
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [left_ns, row] : order) {
         for (size_t sm = 0; sm < sms_.size(); ++sm) {
             if (!sms_[sm].used || row->table[sm] >= row->most) continue;

@@ -8,21 +8,21 @@
 namespace smt::runtime::schedule {
 
 struct Placed {
-    const Kernel* kernel = nullptr;   // of this snapshot
+    const Kernel* kernel = nullptr;  // of this snapshot
     uint64_t id = 0;
     std::shared_ptr<const Profile> profile;
-    Resources cta;                    // as the kernel says it
-    Quota table;                      // by SM; what it has
-    Quota asked;                      // of that, without the room that nobody else wanted
-    int total = 0;                    // of `table`
-    Resources each;                   // of a CTA, as it is reckoned with
-    int most = 1;                     // CTAs on an SM
+    Resources cta;   // as the kernel says it
+    Quota table;     // by SM; what it has
+    Quota asked;     // of that, without the room that nobody else wanted
+    int total = 0;   // of `table`
+    Resources each;  // of a CTA, as it is reckoned with
+    int most = 1;    // CTAs on an SM
 };
 
 class Placement {
 public:
-    // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another one
-    // than before, and forgets those that went.
+    // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another
+    // one than before, and forgets those that went.
     void begin();
     const Placed& note(const Kernel& kernel);
     bool end();
@@ -32,7 +32,7 @@ public:
     // Who has a place keeps it, but for the room that nobody wanted.
     void place(const Device& device, uint64_t first);
 
-    const std::vector<Placed>& rows() const { return rows_; }   // by arrival
+    const std::vector<Placed>& rows() const { return rows_; }  // by arrival
 
 private:
     struct Sm {
