@@ -68,7 +68,8 @@ inline constexpr const char* kPriority = "SMT_PRIORITY";
 inline constexpr const char* kStress = "SMT_STRESS";
 
 // How tenants share the GPU: priority (default; between tenants of one priority as the hardware does) or
-// fifo. Server.
+// fifo. Known and refused, as they cannot be carried out yet: greedy, hpf, fair, slice, compact. Server;
+// `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 

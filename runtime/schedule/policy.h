@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/schedule/resources.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::schedule {
@@ -24,6 +25,9 @@ struct Assignment {
         kWait,   // stops between two blocks, and waits
     } action = Action::kRun;
     std::string reason;   // for the journal; said when the action changes
+    // Of kRun, and for the stream's later launches too, until it is named again:
+    Quota quota = {};     // CTAs on each SM
+    uint64_t slice = 0;   // blocks, after which it stops and waits; 0: to its end
 };
 
 struct Decision {
@@ -46,5 +50,8 @@ public:
 // Null: there is none of that name. names(): all there are, for people.
 std::unique_ptr<Policy> make_policy(std::string_view name);
 std::vector<std::string> policy_names();
+// Why a server cannot have that policy, in words; empty if it can. The dispatcher carries out run and wait,
+// not yet quotas and slices, and nothing fills in weights: policies that need them are known and refused.
+std::string policy_problem(std::string_view name);
 
 }  // namespace smt::runtime::schedule

@@ -1,3 +1,7 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -7,10 +11,16 @@ namespace {
 struct Entry {
     std::string_view name;
     std::unique_ptr<Policy> (*make)();
+    bool carried_out = false;
 };
 constexpr Entry kPolicies[] = {
-    {"fifo", make_fifo},
-    {"priority", make_priority},
+    {"fifo", make_fifo, true},
+    {"priority", make_priority, true},
+    {"greedy", make_greedy},
+    {"hpf", [] { return make_hpf(); }},
+    {"fair", [] { return make_fair(); }},
+    {"slice", [] { return make_slice(); }},
+    {"compact", [] { return make_compact(); }},
 };
 
 }  // namespace
@@ -26,6 +36,17 @@ std::vector<std::string> policy_names() {
     std::vector<std::string> names;
     for (const Entry& each : kPolicies) names.emplace_back(each.name);
     return names;
+}
+
+std::string policy_problem(std::string_view name) {
+    std::vector<std::string_view> choices;
+    for (const Entry& each : kPolicies) {
+        if (each.carried_out) choices.push_back(each.name);
+        if (each.carried_out && each.name == name) return "";
+    }
+    const auto known = std::any_of(std::begin(kPolicies), std::end(kPolicies), [&](const Entry& each) { return each.name == name; });
+    return fmt::format("{} '{}'; {} can be chosen", known ? "smt cannot carry out yet what is decided by policy" : "there is no policy",
+                       name, fmt::join(choices, " and "));
 }
 
 }  // namespace smt::runtime::schedule

@@ -3,8 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "profiler/models/co_schedule.h"
+#include "runtime/schedule/profile.h"
+#include "runtime/schedule/resources.h"
 
 namespace smt::runtime::schedule {
 
@@ -24,10 +30,22 @@ struct Kernel {
     uint64_t blocks_done = 0;
     int ctas_per_sm = 0;        // that fit
     TimePoint since{};          // in this state
+
+    // What the policies with quotas look at. Filled as far as it is known: estimate.h says what is taken
+    // for the rest.
+    uint64_t launch = 0;        // counts those of the stream: another number is another kernel that has arrived
+    bool last_taken = false;    // no block is left to take: its CTAs leave as they finish, no quota changes that
+    double weight = 1;          // of the tenant, above 0: its share under `fair`
+    Resources cta;              // all 0: not known
+    std::optional<Duration> predicted;       // of the whole launch, alone with all the CTAs that fit
+    std::optional<Duration> remaining;       // of that, from now on
+    std::shared_ptr<const Profile> profile;  // null: never seen before
 };
 
 struct Device {
     int multiprocessors = 0;
+    Resources sm = {};          // what a multiprocessor has; 0: not known, and taken as endless
+    std::optional<profiler::models::Multiprocessor> model = std::nullopt;   // schedulers and memory
 };
 
 struct Snapshot {

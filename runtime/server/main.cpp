@@ -99,12 +99,12 @@ int serve(const Options& options, const Files& files) {
     std::unique_ptr<Server> server;
     if (device) {
         const char* wanted = std::getenv(environment::kPolicy);
-        std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted && *wanted ? wanted : environment::kPolicyDefault);
-        if (!policy) {
-            log_line(fmt::format("{} names no policy: '{}'. There are {}; going on with {}", environment::kPolicy, wanted,
-                                 fmt::join(schedule::policy_names(), ", "), environment::kPolicyDefault));
-            policy = schedule::make_policy(environment::kPolicyDefault);
+        if (!wanted || !*wanted) wanted = environment::kPolicyDefault;
+        if (const std::string problem = schedule::policy_problem(wanted); !problem.empty()) {
+            log_line(fmt::format("{}: {}; going on with {}", environment::kPolicy, problem, environment::kPolicyDefault));
+            wanted = environment::kPolicyDefault;
         }
+        std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted);
         const char* mapping = std::getenv(environment::kMapping);
         server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), mapping && *mapping == '1');
         log_line(fmt::format("serving {} as {}", device->properties().name, options.key));

@@ -56,6 +56,21 @@ TEST_CASE("priorities", "[command]") {
     for (const char* bad : {"", "higher", "1x", "99999999999"}) CHECK_THROWS_AS(parse_priority(bad), Misuse);
 }
 
+TEST_CASE("policies that nobody carries out are refused", "[command]") {
+    for (const char* fine : {"", "priority", "fifo"}) {
+        Setting policy(environment::kPolicy, fine);
+        CHECK_NOTHROW(check_policy());
+    }
+    {
+        Setting policy(environment::kPolicy, nullptr);
+        CHECK_NOTHROW(check_policy());
+    }
+    for (const char* bad : {"hpf", "greedy", "fair", "slice", "compact", "nonsense"}) {
+        Setting policy(environment::kPolicy, bad);
+        CHECK_THROWS_AS(check_policy(), Misuse);
+    }
+}
+
 TEST_CASE("options", "[command]") {
     Options options = parse_options({"--json", "--tenant", "a", "--memory=4G", "prog", "--json"}, {"--json"},
                                     {"--tenant", "--memory"}, Operands::kCommandLine);

@@ -101,6 +101,7 @@ int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--memory", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
+    check_policy();
     std::string interposer = find_interposer();
     if (interposer.empty())
         throw Failure("libsmt.so is not beside this program (" + own_directory() +

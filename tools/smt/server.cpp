@@ -16,6 +16,7 @@
 #include "tools/smt/control.h"
 #include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
+#include "tools/smt/settings.h"
 
 namespace smt::tools {
 namespace {
@@ -79,6 +80,7 @@ int spawn_server(const std::string& program, const Gpu& gpu) {
 }
 
 int start(const Options& options) {
+    check_policy();
     std::string directory = runtime_directory();
     if (std::string problem = runtime_directory_problem(directory); !problem.empty())
         throw Failure("cannot use " + directory + ": " + problem);

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <limits>
 
+#include "runtime/protocol/environment.h"
+#include "runtime/schedule/policy.h"
 #include "tools/smt/command.h"
 
 namespace smt::tools {
@@ -48,6 +50,13 @@ int parse_priority(const std::string& text) {
         throw Misuse("--priority wants high, normal, low or a whole number (0 is normal, more is more urgent), not '" +
                      text + "'");
     return static_cast<int>(value);
+}
+
+void check_policy() {
+    const char* wanted = std::getenv(environment::kPolicy);
+    if (!wanted || !*wanted) return;
+    if (const std::string problem = runtime::schedule::policy_problem(wanted); !problem.empty())
+        throw Misuse(std::string(environment::kPolicy) + ": " + problem);
 }
 
 }  // namespace smt::tools

@@ -1,0 +1,143 @@
+#include "profiler/store/rows.h"
+
+#include <string>
+
+namespace smt::profiler {
+
+namespace {
+
+constexpr char kSelect[] = R"(
+SELECT id, kernel, image, block_x, block_y, block_z, grid_class, device,
+       registers, local_bytes, static_shared_bytes, dynamic_shared_bytes, most_ctas_per_sm,
+       counted_blocks, counted_ns, instructions, memory_instructions, uncoalesced_instructions,
+       dram_reads, dram_writes, stops, stops_ns
+FROM profile WHERE )";
+
+constexpr char kMerge[] = R"(
+INSERT INTO profile (kernel, image, block_x, block_y, block_z, grid_class, device,
+                     registers, local_bytes, static_shared_bytes, dynamic_shared_bytes, most_ctas_per_sm,
+                     counted_blocks, counted_ns, instructions, memory_instructions, uncoalesced_instructions,
+                     dram_reads, dram_writes, stops, stops_ns, updated)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+ON CONFLICT DO UPDATE SET
+    registers = coalesce(excluded.registers, registers),
+    local_bytes = coalesce(excluded.local_bytes, local_bytes),
+    static_shared_bytes = coalesce(excluded.static_shared_bytes, static_shared_bytes),
+    dynamic_shared_bytes = coalesce(excluded.dynamic_shared_bytes, dynamic_shared_bytes),
+    most_ctas_per_sm = coalesce(excluded.most_ctas_per_sm, most_ctas_per_sm),
+    counted_blocks = counted_blocks + excluded.counted_blocks,
+    counted_ns = counted_ns + excluded.counted_ns,
+    instructions = instructions + excluded.instructions,
+    memory_instructions = memory_instructions + excluded.memory_instructions,
+    uncoalesced_instructions = uncoalesced_instructions + excluded.uncoalesced_instructions,
+    dram_reads = dram_reads + excluded.dram_reads,
+    dram_writes = dram_writes + excluded.dram_writes,
+    stops = stops + excluded.stops,
+    stops_ns = stops_ns + excluded.stops_ns,
+    updated = excluded.updated
+RETURNING id)";
+
+constexpr char kMergeTimes[] = R"(
+INSERT INTO times (profile, sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    launches = launches + excluded.launches,
+    blocks = blocks + excluded.blocks,
+    input_bytes = input_bytes + excluded.input_bytes,
+    nanoseconds = nanoseconds + excluded.nanoseconds)";
+
+constexpr char kSetCoefficient[] =
+    "INSERT OR REPLACE INTO coefficient (profile, name, value) VALUES (?, ?, ?)";
+
+// The profile that `row` stands at.
+Profile read_row(Database& database, const Statement& row) {
+    Profile profile;
+    profile.key = {row.text(1),
+                   row.text(2),
+                   {row.integer(3), row.integer(4), row.integer(5)},
+                   row.integer(6),
+                   row.text(7)};
+    if (!row.is_null(8)) {
+        profile.resources =
+            Resources{row.integer(8), row.integer(9), row.integer(10), row.integer(11), row.integer(12)};
+    }
+    profile.counters = {row.integer(13), row.integer(14), row.integer(15), row.integer(16),
+                        row.integer(17), row.integer(18), row.integer(19)};
+    profile.preemption = {row.integer(20), row.integer(21)};
+
+    Statement times = database.prepare(
+        "SELECT sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds FROM times WHERE profile = ?");
+    times.bind(row.integer(0));
+    while (times.step()) {
+        profile.times[{times.integer(0), times.integer(1)}] = {times.integer(2), times.integer(3),
+                                                               times.integer(4), times.integer(5)};
+    }
+    Statement coefficients = database.prepare("SELECT name, value FROM coefficient WHERE profile = ?");
+    coefficients.bind(row.integer(0));
+    while (coefficients.step()) profile.coefficients[coefficients.text(0)] = coefficients.real(1);
+    return profile;
+}
+
+int64_t merge_main_row(Database& database, const Profile& news) {
+    const auto known = [&](int64_t Resources::*part) -> std::optional<int64_t> {
+        if (!news.resources) return std::nullopt;
+        return *news.resources.*part;
+    };
+    Statement merge = database.prepare(kMerge);
+    const auto& [kernel, image, block, grid_class, device] = news.key;
+    merge.bind(kernel, image, block[0], block[1], block[2], grid_class, device);
+    merge.bind(known(&Resources::registers), known(&Resources::local_bytes),
+               known(&Resources::static_shared_bytes), known(&Resources::dynamic_shared_bytes),
+               known(&Resources::most_ctas_per_sm));
+    const models::Counters& counters = news.counters;
+    merge.bind(counters.blocks, counters.nanoseconds, counters.instructions, counters.memory_instructions,
+               counters.uncoalesced_instructions, counters.dram_reads, counters.dram_writes);
+    merge.bind(news.preemption.stops, news.preemption.nanoseconds);
+    merge.step();
+    const int64_t id = merge.integer(0);
+    merge.run();
+    return id;
+}
+
+}  // namespace
+
+std::optional<Profile> find_row(Database& database, const Key& key) {
+    Statement row =
+        database.prepare(std::string(kSelect) +
+                         "kernel = ? AND image = ? AND device = ? AND block_x = ? AND block_y = ? "
+                         "AND block_z = ? AND grid_class = ?");
+    row.bind(key.kernel, key.image, key.device, key.block[0], key.block[1], key.block[2], key.grid_class);
+    if (!row.step()) return std::nullopt;
+    return read_row(database, row);
+}
+
+void merge_row(Database& database, const Profile& news) {
+    const int64_t id = merge_main_row(database, news);
+    Statement times = database.prepare(kMergeTimes);
+    for (const auto& [place, sums] : news.times) {
+        times.bind(id, place.sms, place.ctas_per_sm, sums.launches, sums.blocks, sums.input_bytes,
+                   sums.nanoseconds);
+        times.run();
+    }
+    Statement coefficient = database.prepare(kSetCoefficient);
+    for (const auto& [name, value] : news.coefficients) {
+        coefficient.bind(id, name, value);
+        coefficient.run();
+    }
+}
+
+std::vector<Profile> list_rows(Database& database, const Which& which) {
+    Statement row = database.prepare(std::string(kSelect) + kWhich + kOrder);
+    row.bind(which.kernel, which.image, which.device);
+    std::vector<Profile> profiles;
+    while (row.step()) profiles.push_back(read_row(database, row));
+    return profiles;
+}
+
+int64_t delete_rows(Database& database, const Which& which) {
+    Statement row = database.prepare(std::string("DELETE FROM profile WHERE") + kWhich);
+    row.bind(which.kernel, which.image, which.device);
+    row.run();
+    return database.changes();
+}
+
+}  // namespace smt::profiler

@@ -1,0 +1,99 @@
+// Compact: every kernel on as few SMs as it needs, several kernels packed on them, and the SMs that are left
+// over kept for who comes next. smCompactor (Chen and others), 3.3 to 3.5.
+//
+// A kernel wants the CTAs of its footprint, SMs x CTAs on each, with which its throughput saturates
+// (profiler/models/saturation.h). Throughput goes with the number of CTAs (3.3), so it is the product that
+// counts: beside others a kernel may be on more SMs with fewer CTAs on each, never with more on one. Kernels
+// are placed in the order in which they came and stay where they are: first on SMs that others use, then on
+// free ones, by index, as many as fit on each. A rest too small for a whole SM opens no further one: it would
+// take it from the next. Tables are therefore uneven:
+//
+//     30 SMs.   FT 15 x 1        1 on SMs 0 to 14
+//               LM 18 x 2        1 on 0 to 14, where FT leaves room for one; 2 on 15 to 24; 1 is left out
+//               BS 15 x 16       12 on 15 to 24, beside LM; 16 on 25 to 29              (tables 2 and 3)
+//
+// Room that nobody wants any more on SMs in use goes to who has the longest way to go, up to its footprint's
+// CTAs on an SM (4.3: "slightly tune up"); it is taken back whenever somebody comes. When a kernel has taken
+// its last block, its SMs go to those that are short of CTAs, then to those that wait, by arrival.
+// On the device the workers do the rest: one that finds its SM's quota filled retreats, until all SMs are
+// fulfilled (3.5).
+//
+// Without a footprint a kernel gets an equal part of the SMs that those with one leave free, whole; if there
+// is none, the room left on the others. With no profile at all tenants so have equal numbers of SMs. Opaque
+// work runs as it is, on SMs that are not counted.
+//
+// Nobody starves: who has found no room and waited too long (knobs.h) is placed first when all are placed
+// anew; those that have no room then wait their time in turn.
+#include <fmt/format.h>
+
+#include "runtime/schedule/policies/ledger.h"
+#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/placement.h"
+#include "runtime/schedule/policies/policies.h"
+
+namespace smt::runtime::schedule {
+
+namespace {
+
+class Compact final : public Policy {
+public:
+    explicit Compact(const CompactKnobs& knobs) : turns_(knobs.patience) {}
+    std::string_view name() const override { return "compact"; }
+    bool preempts() const override { return true; }
+
+    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+        ledger_.keep_only(snapshot);
+        Decision decision;
+        std::vector<const Kernel*> waiting;
+        const bool changed = note_kernels(snapshot, decision, waiting);
+        const Kernel* impatient = turns_.whose(waiting, now);
+        turns_.ask_again(decision, waiting, now);
+        const uint64_t first = impatient ? impatient->id : 0;
+        if (impatient && first != first_) {
+            placement_.replace(snapshot.device, first);
+        } else if (changed) {
+            placement_.place(snapshot.device, first);
+        }
+        first_ = first;
+        for (const Placed& placed : placement_.rows()) say(placed, decision);
+        return decision;
+    }
+
+private:
+    // Whether somebody has come or gone. Waiting: who has nothing, or has its turn.
+    bool note_kernels(const Snapshot& snapshot, Decision& decision, std::vector<const Kernel*>& waiting) {
+        placement_.begin();
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.managed && !kernel.last_taken) {
+                const Placed& placed = placement_.note(kernel);
+                if (placed.total == 0 || kernel.id == first_) waiting.push_back(&kernel);
+            } else if (kernel.state == Kernel::State::kWaiting) {
+                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+            }
+        }
+        return placement_.end();
+    }
+
+    void say(const Placed& placed, Decision& decision) {
+        if (placed.total == 0) {
+            ledger_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
+            return;
+        }
+        ledger_.run(decision, *placed.kernel, placed.table, 0, [&] {
+            const auto sms = std::count_if(placed.table.begin(), placed.table.end(),
+                                           [](uint8_t ctas) { return ctas > 0; });
+            return fmt::format("{} CTAs on {} of {} SMs", placed.total, sms, placed.table.size());
+        });
+    }
+
+    Turns turns_;
+    uint64_t first_ = 0;  // whose turn it was; 0: nobody's
+    Placement placement_;
+    Ledger ledger_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_compact(const CompactKnobs& knobs) { return std::make_unique<Compact>(knobs); }
+
+}  // namespace smt::runtime::schedule

@@ -1,0 +1,132 @@
+// Fair: tenants take turns, each for a time in proportion to its weight. FLEP (Wu and others), 5.2.2:
+// weighted round robin, in which i runs for an epoch of T * W_i, with the smallest T such that
+//
+//     sum(O_i) / (T * sum(W_i)) <= max_overhead        so        T = sum(O_i) / (max_overhead * sum(W_i))
+//
+// where O_i is what it costs to stop i. The sums are over those that have work, and an epoch's length is that
+// of its beginning.
+//
+//     O: 100 us each, W: 2 and 1, max_overhead 10 %:   T = 667 us; turns of 1333 and 667 us
+//
+// The paper's i is a kernel. Here it is a tenant: all that it runs is one turn, or a program with
+// more streams would have more of the GPU. Its O is the largest of its kernels', which stop together.
+// A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch,
+// wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
+//
+// Without a profile O is estimate.h's. Opaque work is not stopped, and runs in others' turns too.
+//
+// Nobody starves: a round has an end, and everybody who has work is in it.
+#include <fmt/format.h>
+
+#include "runtime/schedule/estimate.h"
+#include "runtime/schedule/policies/ledger.h"
+#include "runtime/schedule/policies/policies.h"
+
+namespace smt::runtime::schedule {
+
+namespace {
+
+struct Share {
+    std::string tenant;
+    double weight = 1;
+    double preemption_ns = 0;  // O
+    bool has_work = false;
+};
+
+class Fair final : public Policy {
+public:
+    explicit Fair(const FairKnobs& knobs) : knobs_(knobs) {}
+    std::string_view name() const override { return "fair"; }
+    bool preempts() const override { return true; }
+
+    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+        ledger_.keep_only(snapshot);
+        note_work(snapshot);
+        Decision decision;
+        take_turns(now, decision);
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (!kernel.managed) {
+                if (kernel.state == Kernel::State::kWaiting)
+                    ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+            } else if (kernel.tenant == turn_) {
+                ledger_.run(decision, kernel, {}, 0, [&] { return fmt::format("the turn of {}", turn_); });
+            } else {
+                ledger_.wait(decision, kernel, [&] { return fmt::format("the turn of {}", turn_); });
+            }
+        }
+        return decision;
+    }
+
+private:
+    // In the order in which they came. Who has no work leaves, but for the one whose turn it is.
+    void note_work(const Snapshot& snapshot) {
+        for (Share& share : ring_) share.has_work = false;
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (!kernel.managed) continue;
+            auto share = find(kernel.tenant);
+            if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
+            if (!share->has_work) share->preemption_ns = 0;
+            share->has_work = true;
+            share->weight = kernel.weight > 0 ? kernel.weight : 1;
+            share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
+        }
+        // The place in the round stays while those before it leave.
+        std::erase_if(ring_, [&](const Share& share) { return !share.has_work && share.tenant != turn_; });
+    }
+
+    void take_turns(TimePoint now, Decision& decision) {
+        auto holder = find(turn_);
+        const bool holds = holder != ring_.end() && now < until_;
+        if (holds && holder->has_work) {
+            busy_ = now;
+        } else if (!holds || now - busy_ >= knobs_.gap) {
+            begin_next(holder, now);
+        } else {
+            decision.ask_again(knobs_.gap - (now - busy_));
+        }
+        const auto others = std::count_if(ring_.begin(), ring_.end(),
+                                          [&](const Share& each) { return each.tenant != turn_; });
+        if (others > 0 && until_ > now) decision.ask_again(until_ - now);
+    }
+
+    void begin_next(std::vector<Share>::iterator holder, TimePoint now) {
+        auto next = ring_.begin();
+        if (holder != ring_.end()) {
+            next = holder->has_work ? std::next(holder) : ring_.erase(holder);
+        }
+        if (next == ring_.end()) next = ring_.begin();
+        turn_.clear();
+        if (next == ring_.end()) return;
+        turn_ = next->tenant;
+        busy_ = now;
+        until_ = now + nanoseconds(epoch_ns() * next->weight);
+    }
+
+    double epoch_ns() const {  // T
+        double overhead = 0, weights = 0;
+        for (const Share& share : ring_) {
+            overhead += share.preemption_ns;
+            weights += share.weight;
+        }
+        const double shortest = std::chrono::duration<double, std::nano>(knobs_.shortest).count();
+        return std::max(shortest, overhead / (knobs_.max_overhead * weights));
+    }
+
+    std::vector<Share>::iterator find(const std::string& tenant) {
+        return std::find_if(ring_.begin(), ring_.end(),
+                            [&](const Share& share) { return share.tenant == tenant; });
+    }
+
+    FairKnobs knobs_;
+    std::vector<Share> ring_;
+    std::string turn_;  // whose
+    TimePoint until_{};
+    TimePoint busy_{};  // when it last had work
+    Ledger ledger_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_fair(const FairKnobs& knobs) { return std::make_unique<Fair>(knobs); }
+
+}  // namespace smt::runtime::schedule

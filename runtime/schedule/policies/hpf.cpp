@@ -1,0 +1,164 @@
+// Highest priority first: FLEP (Wu and others), 5.2.1 and figure 6, with the spatial preemption of 4.1.
+//
+// The kernel of the highest priority has the GPU. Among kernels of one priority it is the one with the
+// shortest remaining time T_r, except that the one that runs, K_r, gives way to a shorter one K_s only if
+//
+//     T_r(K_r) > T_r(K_s) + O(K_r)          (lines 22 to 34; O: what it costs to stop K_r)
+//
+// Spatial: a kernel whose blocks need fewer SMs than there are, blocks over CTAs that fit on one, gets just
+// so many (and `extra_sms`); the rest goes to the next in the order, which keeps running there if it did. As
+// in figure 4 (c) it is the SMs of the lowest numbers that are given up.
+//
+//     2 SMs of 2 CTAs, K1 runs, K2 is more urgent.   K2 has 4 blocks: K2 everywhere, K1 waits.
+//                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
+//
+// How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
+// block. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
+// A launch that has taken its last block needs nothing more, and counts as finished.
+//
+// Without a profile T_r is estimate.h's, which knows the blocks at best; of equal times the earlier runs on.
+// Opaque work is neither stopped nor waited for.
+//
+// Low priorities may starve: that is what strict priority is. Within a priority nobody does: the paper's rule
+// alone would let short kernels that keep coming hold up a long one, so one that has waited too long
+// gets a turn (knobs.h).
+#include <fmt/format.h>
+
+#include "runtime/schedule/policies/ledger.h"
+#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/policies.h"
+
+namespace smt::runtime::schedule {
+
+namespace {
+
+struct Candidate {
+    const Kernel* kernel;
+    double left_ns;  // T_r
+    int most;        // CTAs on an SM
+};
+
+struct Width {
+    uint64_t id;
+    uint64_t launch;
+    int sms;  // needed
+};
+
+class Hpf final : public Policy {
+public:
+    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), turns_(knobs.patience) {}
+    std::string_view name() const override { return "hpf"; }
+    bool preempts() const override { return true; }
+
+    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+        ledger_.keep_only(snapshot);
+        Decision decision;
+        std::vector<Candidate> queue = candidates(snapshot, decision);
+        if (queue.empty()) return decision;
+        to_front(queue, first_of(queue, now, decision));
+        first_ = {queue.front().kernel->id, queue.front().kernel->launch};
+        place(queue, snapshot.device, decision);
+        return decision;
+    }
+
+private:
+    // By priority, then by T_r.
+    std::vector<Candidate> candidates(const Snapshot& snapshot, Decision& decision) {
+        const Resources limits = limits_of(snapshot.device);
+        std::vector<Candidate> queue;
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.managed && !kernel.last_taken) {
+                const int most = most_ctas(kernel, limits);
+                queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
+            } else if (kernel.state == Kernel::State::kWaiting) {
+                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+            }
+        }
+        std::stable_sort(queue.begin(), queue.end(), [](const Candidate& a, const Candidate& b) {
+            if (a.kernel->priority != b.kernel->priority) return a.kernel->priority > b.kernel->priority;
+            return a.left_ns < b.left_ns;
+        });
+        return queue;
+    }
+
+    // Of those of the highest priority.
+    uint64_t first_of(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
+        std::vector<const Kernel*> equals;
+        const Candidate* runs = nullptr;
+        for (const Candidate& each : queue) {
+            if (each.kernel->priority != queue.front().kernel->priority) break;
+            equals.push_back(each.kernel);
+            if (first_ == std::pair(each.kernel->id, each.kernel->launch)) runs = &each;
+        }
+        const Kernel* impatient = turns_.whose(equals, now);
+        turns_.ask_again(decision, equals, now);
+        if (impatient) return impatient->id;
+        const Candidate& shortest = queue.front();
+        if (runs && runs->left_ns <= shortest.left_ns + preemption_ns(*runs->kernel)) return first_.first;
+        return shortest.kernel->id;
+    }
+
+    static void to_front(std::vector<Candidate>& queue, uint64_t id) {
+        const auto found = std::find_if(queue.begin(), queue.end(),
+                                        [&](const Candidate& each) { return each.kernel->id == id; });
+        std::rotate(queue.begin(), found, found + 1);
+    }
+
+    void place(const std::vector<Candidate>& queue, const Device& device, Decision& decision) {
+        const int sms = std::max(1, device.multiprocessors);
+        const std::vector<Width> before = std::exchange(widths_, {});
+        int next = 0;
+        for (const Candidate& each : queue) {
+            const Kernel& kernel = *each.kernel;
+            if (next == sms) {
+                ledger_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
+                continue;
+            }
+            const int need = needed(each, sms, before);
+            const int count = std::min(need, sms - next);
+            widths_.push_back({kernel.id, kernel.launch, need});
+            Quota table;
+            if (count < sms) {
+                table.assign(static_cast<size_t>(sms), 0);
+                std::fill_n(table.begin() + next, count, static_cast<uint8_t>(each.most));
+            }
+            ledger_.run(decision, kernel, table, 0, [&] {
+                return count == sms ? fmt::format("has the GPU (priority {})", kernel.priority)
+                                    : fmt::format("has SMs {} to {} (priority {})", next, next + count - 1,
+                                                  kernel.priority);
+            });
+            next += count;
+        }
+    }
+
+    int needed(const Candidate& candidate, int sms, const std::vector<Width>& before) const {
+        const Kernel& kernel = *candidate.kernel;
+        for (const Width& width : before) {
+            if (width.id == kernel.id && width.launch == kernel.launch) return width.sms;
+        }
+        if (!knobs_.spatial || !kernel.blocks) return sms;
+        const auto each = static_cast<uint64_t>(candidate.most);
+        const uint64_t just = (blocks_left(kernel) + each - 1) / each;
+        return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1,
+                                                     static_cast<uint64_t>(sms)));
+    }
+
+    static std::string why_not(const Kernel& kernel, const Kernel& first) {
+        if (kernel.priority < first.priority)
+            return fmt::format("stopped for {} (priority {} over {})", first.tenant, first.priority,
+                               kernel.priority);
+        return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
+    }
+
+    HpfKnobs knobs_;
+    Turns turns_;
+    std::pair<uint64_t, uint64_t> first_{};  // K_r: id and launch
+    std::vector<Width> widths_;              // of those that have SMs
+    Ledger ledger_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_hpf(const HpfKnobs& knobs) { return std::make_unique<Hpf>(knobs); }
+
+}  // namespace smt::runtime::schedule

@@ -1,0 +1,41 @@
+// What can be set of each policy, and why it is what it is when nobody does.
+#pragma once
+
+#include "profiler/models/utilization.h"
+#include "runtime/schedule/snapshot.h"
+
+namespace smt::runtime::schedule {
+
+// Who waits longer than this goes first, for a turn at least: nobody waits for ever behind those whom a
+// policy likes better. None of the papers has it. A turn is many times what a stop costs; a tenth of the
+// wait, so that those who wait never take more than a tenth from the policy's own choice, each.
+struct Patience {
+    Duration longest_wait = std::chrono::milliseconds(100);
+    Duration turn = std::chrono::milliseconds(10);
+};
+
+struct HpfKnobs {
+    bool spatial = true;     // stop just enough SMs; false: all of them
+    int extra_sms = 0;       // beyond just enough, as in FLEP 6.4
+    Patience patience = {};  // among kernels of one priority
+};
+
+struct FairKnobs {
+    double max_overhead = 0.10;  // of the time, for stopping
+    // Below this T, deciding costs more than stopping.
+    Duration shortest = std::chrono::microseconds(100);
+    // A tenant that launches, waits and launches again keeps its turn through such a gap.
+    Duration gap = std::chrono::microseconds(200);
+};
+
+struct SliceKnobs {
+    double overhead = 0.02;                    // p % of Kernelet 4.1
+    profiler::models::Likeness likeness = {};  // alpha_p, alpha_m
+    Patience patience = {};
+};
+
+struct CompactKnobs {
+    Patience patience = {};
+};
+
+}  // namespace smt::runtime::schedule

@@ -1,0 +1,174 @@
+// Slice: two kernels that go well together run side by side, slice by slice. Kernelet (Zhong and He), 4.1 to
+// 4.4, Algorithm 1, with the model of profiler/models/co_schedule.h.
+//
+// Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
+// the largest co-scheduling profit CP (equation 1) runs, with the balanced number of blocks of each on an SM
+// (equation 8). If every pair is left out, the thresholds are halved until one is not. A pair without profit
+// is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
+// the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8).
+//
+// A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
+// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the balanced
+// blocks of each SM, times the smallest whole number that makes both large enough.
+//
+//     132 SMs, balanced {3, 5}, smallest slices 396 and 900:   slices of 792 and 1320
+//
+// CP of a pair with the same profiles is computed once, and few at a time (pairs.h).
+//
+// Without a profile of the mix of instructions, or a model of the device, a kernel runs as it is, beside
+// whatever has been chosen, until it has one; so does opaque work. Without times t_b is estimate.h's.
+//
+// Nobody starves: the best pair may be the same for ever, so one that has waited too long (knobs.h) is in the
+// next pair, with its best partner or alone, for a turn at least.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "runtime/schedule/policies/ledger.h"
+#include "runtime/schedule/policies/pairs.h"
+#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/policies.h"
+
+namespace smt::runtime::schedule {
+
+namespace {
+
+using Kernels = std::vector<const Kernel*>;
+
+constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes about half of it
+
+class Slice final : public Policy {
+public:
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), pairs_(knobs.likeness) {}
+    std::string_view name() const override { return "slice"; }
+    bool preempts() const override { return true; }
+
+    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+        ledger_.keep_only(snapshot);
+        Decision decision;
+        Kernels known;
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.managed && Pairs::knows(kernel, snapshot.device)) {
+                if (!kernel.last_taken) known.push_back(&kernel);
+            } else if (kernel.state == Kernel::State::kWaiting || kernel.managed) {
+                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
+            }
+        }
+        choose(known, snapshot.device, now);
+        // Alone only until the models have been through all pairs.
+        if (!pairs_.complete() && !chosen_.two()) decision.ask_again(kNextModels);
+        turns_.ask_again(decision, known, now);
+        for (const Kernel* kernel : known) say(*kernel, snapshot.device, decision);
+        return decision;
+    }
+
+private:
+    void choose(const Kernels& known, const Device& device, TimePoint now) {
+        const Kernel* impatient = turns_.whose(known, now);
+        const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
+        const auto still = [&](int which) {
+            return std::any_of(known.begin(), known.end(),
+                               [&](const Kernel* each) { return is(*each, which); });
+        };
+        const bool pair_goes_on = chosen_.two() && still(0) && still(1);
+        const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known);
+        if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
+        seen_ = names_of(known);
+        chosen_ = {};
+        if (known.empty()) return;
+        const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
+        if (best) {
+            chosen_ = {{name_of(*best->first), name_of(*best->second)},
+                       best->together.blocks,
+                       best->together.profit};
+        } else {
+            chosen_.names = {name_of(impatient ? *impatient : *oldest(known))};
+        }
+        if (!chosen_.two()) return;
+        chosen_.rounds = std::max(rounds(*best->first, device, best->together.blocks[0]),
+                                  rounds(*best->second, device, best->together.blocks[1]));
+    }
+
+    // Those that were here before, in the order in which they came.
+    const Kernel* oldest(const Kernels& known) {
+        std::erase_if(order_, [&](const Name& name) {
+            return std::none_of(known.begin(), known.end(),
+                                [&](const Kernel* each) { return name_of(*each) == name; });
+        });
+        for (const Kernel* each : known) {
+            if (std::find(order_.begin(), order_.end(), name_of(*each)) == order_.end())
+                order_.push_back(name_of(*each));
+        }
+        return *std::find_if(known.begin(), known.end(),
+                             [&](const Kernel* each) { return name_of(*each) == order_.front(); });
+    }
+
+    void say(const Kernel& kernel, const Device& device, Decision& decision) {
+        const auto sms = static_cast<uint64_t>(std::max(1, device.multiprocessors));
+        if (chosen_.two() && (is(kernel, 0) || is(kernel, 1))) {
+            const int blocks = chosen_.blocks[is(kernel, 1)];
+            ledger_.run(decision, kernel, even_quota(blocks),
+                        static_cast<uint64_t>(blocks) * sms * chosen_.rounds, [&] {
+                            return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", blocks,
+                                               chosen_.profit * 100);
+                        });
+        } else if (!chosen_.two() && !chosen_.names.empty() && is(kernel, 0)) {
+            ledger_.run(decision, kernel, {}, smallest_slice(kernel, device),
+                        [] { return std::string("alone: no pair is better"); });
+        } else {
+            ledger_.wait(decision, kernel,
+                         [] { return std::string("others are a better pair, or came first"); });
+        }
+    }
+
+    // p %: 4.1. In blocks, a multiple of the SMs.
+    uint64_t smallest_slice(const Kernel& kernel, const Device& device) const {
+        const double sms = std::max(1, device.multiprocessors);
+        const int most = most_ctas(kernel, limits_of(device));
+        const uint64_t left = blocks_left(kernel);
+        const double block_ns =
+            left ? remaining_ns(kernel, device, most) / static_cast<double>(left) : kBlockNs / (most * sms);
+        const auto& measured = kernel.profile->slice_overhead;
+        const double overhead_ns = measured ? static_cast<double>(measured->count()) : kSliceNs;
+        const double blocks = overhead_ns / (knobs_.overhead * std::max(block_ns, 1e-3));
+        return static_cast<uint64_t>(std::max(1.0, std::ceil(blocks / sms)) * sms);
+    }
+    uint64_t rounds(const Kernel& kernel, const Device& device, int blocks) const {
+        const auto each =
+            static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
+        return (smallest_slice(kernel, device) + each - 1) / each;
+    }
+
+    using Name = std::pair<uint64_t, uint64_t>;  // stream and launch
+    static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
+    static std::vector<Name> names_of(const Kernels& kernels) {
+        std::vector<Name> names;
+        for (const Kernel* each : kernels) names.push_back(name_of(*each));
+        return names;
+    }
+    bool is(const Kernel& kernel, size_t which) const {
+        return which < chosen_.names.size() && chosen_.names[which] == name_of(kernel);
+    }
+
+    struct Chosen {
+        bool two() const { return names.size() == 2; }
+        std::vector<Name> names;  // none, one alone, or a pair
+        models::Blocks blocks{};  // of each, on an SM
+        double profit = 0;
+        uint64_t rounds = 1;  // of these blocks in a slice
+    };
+
+    SliceKnobs knobs_;
+    Turns turns_;
+    Pairs pairs_;
+    Chosen chosen_;
+    std::vector<Name> seen_;   // R, at the last choice
+    std::vector<Name> order_;  // of arrival
+    Ledger ledger_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_slice(const SliceKnobs& knobs) { return std::make_unique<Slice>(knobs); }
+
+}  // namespace smt::runtime::schedule

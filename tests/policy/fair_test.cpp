@@ -1,0 +1,107 @@
+// FLEP, 5.2.2.
+#include "tests/policy/snapshots.h"
+
+using namespace smt::tests;
+
+namespace {
+
+Kernel weighted(uint64_t id, double weight, std::chrono::microseconds preemption) {
+    Kernel made = kernel(id, 100000);
+    made.weight = weight;
+    Profile profile;
+    profile.preemption = preemption;
+    made.profile = std::make_shared<Profile>(profile);
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to the overhead", "[policy]") {
+    struct Row {
+        double max_overhead, w1, w2;
+        std::chrono::microseconds o1, o2;
+        Duration first, second;
+    };
+    const Row rows[] = {
+        {0.1, 1, 1, 100us, 100us, 1ms, 1ms},  // T = 200 us / (0.1 * 2)
+        {0.1, 2, 1, 150us, 150us, 2ms, 1ms},  // T = 300 us / (0.1 * 3)
+        {0.05, 2, 1, 150us, 150us, 4ms, 2ms}, {0.1, 1, 3, 300us, 100us, 1ms, 3ms},
+        {0.1, 1, 1, 0us, 0us, 100us, 100us},  // no shorter than that
+    };
+    for (const Row& row : rows) {
+        const auto policy = make_fair({.max_overhead = row.max_overhead});
+        const Kernel a = weighted(1, row.w1, row.o1), b = weighted(2, row.w2, row.o2);
+        const Decision first = policy->decide({device(4), {a, b}}, kBegin);
+        CHECK(said(first) == Said{{1, "run"}, {2, "wait"}});
+        REQUIRE(first.again);
+        CHECK(*first.again == row.first);
+        // In between nothing changes.
+        const Decision within = policy->decide({device(4), {a, waiting(b)}}, kBegin + row.first / 2);
+        CHECK(said(within).empty());
+        CHECK(*within.again == row.first - row.first / 2);
+        const Decision second = policy->decide({device(4), {a, waiting(b)}}, kBegin + row.first);
+        CHECK(said(second) == Said{{1, "wait"}, {2, "run"}});
+        CHECK(*second.again == row.second);
+        CHECK(said(policy->decide({device(4), {waiting(a), b}}, kBegin + row.first + row.second)) ==
+              Said{{1, "run"}, {2, "wait"}});
+    }
+}
+
+TEST_CASE("fair: a tenant alone just runs", "[policy]") {
+    const auto policy = make_fair();
+    const Kernel a = weighted(1, 1, 100us);
+    for (const Duration at : {Duration(0ms), Duration(1ms), Duration(50ms)}) {
+        const Decision decision = policy->decide({device(4), {a}}, kBegin + at);
+        CHECK_FALSE(decision.again);
+        CHECK(said(decision).count(1) == (at == 0ms));
+    }
+}
+
+TEST_CASE("fair: a turn is the tenant's, however many streams it has", "[policy]") {
+    const auto policy = make_fair();
+    Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 60us), c = weighted(3, 1, 100us);
+    b.tenant = a.tenant;
+    const Decision decision = policy->decide({device(4), {a, b, c}}, kBegin);
+    CHECK(said(decision) == Said{{1, "run"}, {2, "run"}, {3, "wait"}});
+    CHECK(*decision.again == 1ms);  // the larger O of two that stop together
+}
+
+TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]") {
+    const auto policy = make_fair();
+    const Kernel a = weighted(1, 1, 100us), b = waiting(weighted(2, 1, 100us));
+    policy->decide({device(4), {a, b}}, kBegin);
+    const Decision gap = policy->decide({device(4), {b}}, kBegin + 100us);
+    CHECK(gap.assignments.empty());
+    CHECK(*gap.again == 100us);  // it was last seen at work 100 us ago
+    CHECK(said(policy->decide({device(4), {a, b}}, kBegin + 150us)) == Said{{1, "run"}});
+    CHECK(policy->decide({device(4), {b}}, kBegin + 300us).assignments.empty());
+    const Decision over = policy->decide({device(4), {b}}, kBegin + 350us);
+    CHECK(said(over) == Said{{2, "run"}});
+    CHECK_FALSE(over.again);
+}
+
+TEST_CASE("fair: rounds go on where they were when tenants come and go", "[policy]") {
+    const auto policy = make_fair();
+    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us), c = weighted(3, 1, 100us);
+    const auto turn = [&](std::vector<Kernel> kernels, Duration at) {
+        for (Kernel& each : kernels) each = waiting(each);
+        const Said all = said(policy->decide({device(4), std::move(kernels)}, kBegin + at));
+        return all.size() == 1 ? all.begin()->first : 0;
+    };
+    CHECK(turn({a, b, c}, 0ms) == 1);
+    CHECK(turn({a, b, c}, 1ms) == 2);
+    CHECK(turn({b, c}, 1500us) == 2);
+    CHECK(turn({a, b, c}, 2ms) == 3);  // not a, which has just come
+    CHECK(turn({a, b, c}, 3ms) == 1);
+    CHECK(turn({a, c}, 4ms) == 3);
+    CHECK(turn({a, c}, 5ms) == 1);
+}
+
+TEST_CASE("fair: opaque work runs in others' turns, too", "[policy]") {
+    Kernel opaque = kernel(2, 0);
+    opaque.managed = false;
+    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), opaque}}, kBegin)) ==
+          Said{{1, "run"}});
+    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), waiting(opaque)}}, kBegin)) ==
+          Said{{1, "run"}, {2, "run"}});
+}

@@ -1,0 +1,131 @@
+// FLEP, 5.2.1, figures 2 and 6.
+#include "tests/policy/snapshots.h"
+
+using namespace smt::tests;
+
+namespace {
+
+const Resources kHalf = nth_of(kSm, 2);
+
+Kernel urgent(Kernel kernel, int priority) {
+    kernel.priority = priority;
+    return kernel;
+}
+
+Kernel timed(uint64_t id, std::chrono::microseconds remaining, std::chrono::microseconds preemption = 100us) {
+    Kernel made = kernel(id, 100000, kHalf);
+    made.remaining = remaining;
+    Profile profile;
+    profile.preemption = preemption;
+    made.profile = std::make_shared<Profile>(profile);
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("hpf: figure 2 (a), temporal preemption", "[policy]") {
+    const auto policy = make_hpf();
+    const Device two = device(2);
+    const Kernel k1 = kernel(1, 1000, kHalf), k2 = urgent(kernel(2, 4, kHalf), 1);
+    CHECK(said(policy->decide({two, {k1}}, kBegin)) == Said{{1, "run"}});
+    CHECK(said(policy->decide({two, {k1, k2}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    CHECK(said(policy->decide({two, {waiting(k1), k2}}, kBegin)).empty());
+    CHECK(said(policy->decide({two, {waiting(k1)}}, kBegin)) == Said{{1, "run"}});  // resumed
+}
+
+TEST_CASE("hpf: figure 2 (b), one SM is enough for two CTAs", "[policy]") {
+    const Device two = device(2);
+    const Kernel k1 = kernel(1, 1000, kHalf), k2 = urgent(kernel(2, 2, kHalf), 1);
+    const auto spatial = make_hpf(), temporal = make_hpf({.spatial = false}),
+               more = make_hpf({.extra_sms = 1});
+    for (const auto& policy : {spatial.get(), temporal.get(), more.get()})
+        CHECK(said(policy->decide({two, {k1}}, kBegin)) == Said{{1, "run"}});
+    CHECK(said(spatial->decide({two, {k1, k2}}, kBegin)) == Said{{1, "run 0 2"}, {2, "run 2 0"}});
+    CHECK(said(temporal->decide({two, {k1, k2}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    CHECK(said(more->decide({two, {k1, k2}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    // While its blocks are done nothing changes; when it has taken the last one, SM 0 is given back.
+    Kernel later = k2;
+    later.blocks_done = 1;
+    CHECK(said(spatial->decide({two, {k1, later}}, kBegin)).empty());
+    later.last_taken = true;
+    CHECK(said(spatial->decide({two, {k1, later}}, kBegin)) == Said{{1, "run"}});
+}
+
+TEST_CASE("hpf: just enough SMs, and some more", "[policy]") {
+    struct Row {
+        uint64_t blocks;
+        int extra;
+        Said expected;
+    };
+    const Row rows[] = {
+        {1, 0, {{1, "run 0 2 2 2"}, {2, "run 2 0 0 0"}}},
+        {3, 0, {{1, "run 0 0 2 2"}, {2, "run 2 2 0 0"}}},
+        {3, 1, {{1, "run 0 0 0 2"}, {2, "run 2 2 2 0"}}},
+        {7, 0, {{1, "wait"}, {2, "run"}}},
+        {3, 9, {{1, "wait"}, {2, "run"}}},
+        {0, 0, {{1, "wait"}, {2, "run"}}},  // nobody knows how many
+    };
+    for (const Row& row : rows) {
+        const auto policy = make_hpf({.extra_sms = row.extra});
+        CHECK(said(policy->decide(
+                  {device(4), {kernel(1, 1000, kHalf), urgent(kernel(2, row.blocks, kHalf), 1)}}, kBegin)) ==
+              row.expected);
+    }
+}
+
+TEST_CASE("hpf: among equals the shortest, if that pays for the stop", "[policy]") {
+    struct Row {
+        std::chrono::microseconds runs, comes, overhead;
+        bool preempted;
+    };
+    const Row rows[] = {{1000us, 100us, 100us, true},  {1000us, 899us, 100us, true},
+                        {1000us, 900us, 100us, false}, {1000us, 901us, 100us, false},
+                        {1000us, 100us, 900us, false}, {1000us, 100us, 0us, true},
+                        {1000us, 2000us, 0us, false},  {1000us, 1000us, 0us, false}};
+    for (const Row& row : rows) {
+        const auto policy = make_hpf();
+        const Kernel runs = timed(1, row.runs, row.overhead), comes = timed(2, row.comes, 5000us);
+        policy->decide({device(4), {runs}}, kBegin);
+        const Said expected = row.preempted ? Said{{1, "wait"}, {2, "run"}} : Said{{2, "wait"}};
+        CHECK(said(policy->decide({device(4), {runs, comes}}, kBegin)) == expected);
+    }
+}
+
+TEST_CASE("hpf: when a kernel ends, the shortest of the highest priority is next", "[policy]") {
+    const auto policy = make_hpf();
+    const Kernel runs = urgent(timed(1, 500us), 1);
+    const std::vector<Kernel> wait{waiting(timed(2, 10us)), waiting(urgent(timed(3, 900us), 1)),
+                                   waiting(urgent(timed(4, 800us), 1))};
+    CHECK(said(policy->decide({device(4), {runs, wait[0], wait[1], wait[2]}}, kBegin)) == Said{{1, "run"}});
+    CHECK(said(policy->decide({device(4), wait}, kBegin)) == Said{{4, "run"}});
+    CHECK(said(policy->decide({device(4), {wait[0], wait[1]}}, kBegin)) == Said{{3, "run"}});
+    CHECK(said(policy->decide({device(4), {wait[0]}}, kBegin)) == Said{{2, "run"}});
+}
+
+TEST_CASE("hpf: the next launch of a stream is not the one that ran", "[policy]") {
+    const Kernel other = waiting(timed(2, 450us));
+    const auto policy = make_hpf();
+    Kernel first = timed(1, 400us);
+    CHECK(said(policy->decide({device(4), {first, other}}, kBegin)) == Said{{1, "run"}});
+    first.launch = 1;
+    first.remaining = 500us;  // longer, but not by a stop's time
+    CHECK(said(policy->decide({device(4), {first, other}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+}
+
+TEST_CASE("hpf: without profiles the number of blocks decides", "[policy]") {
+    const auto policy = make_hpf();
+    Kernel many = kernel(1, 100000, kHalf), few = kernel(2, 9000, kHalf);
+    CHECK(said(policy->decide({device(4), {many, few}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    many.blocks_done = 99999;
+    CHECK(said(policy->decide({device(4), {waiting(many), few}}, kBegin)) ==
+          Said{{1, "run 2 0 0 0"}, {2, "run 0 2 2 2"}});  // one block left
+}
+
+TEST_CASE("hpf: opaque work is neither stopped nor waited for", "[policy]") {
+    Kernel opaque = urgent(kernel(1, 0), 5);
+    opaque.managed = false;
+    const Kernel managed = kernel(2, 1000, kHalf);
+    CHECK(said(make_hpf()->decide({device(4), {opaque, managed}}, kBegin)) == Said{{2, "run"}});
+    CHECK(said(make_hpf()->decide({device(4), {waiting(opaque), managed}}, kBegin)) ==
+          Said{{1, "run"}, {2, "run"}});
+}

@@ -1,0 +1,152 @@
+// Nobody starves but under strict priority; and what a decision takes.
+#include <cstdio>
+
+#include "tests/policy/small_device.h"
+#include "tests/profiler/cost.h"
+
+using namespace smt::tests;
+
+namespace {
+
+Device modelled(int sms) {
+    Device made = device(sms);
+    made.model = models::Multiprocessor{4, {.latency = 600, .requests_per_cycle = 0.56}};
+    return made;
+}
+
+std::shared_ptr<const Profile> full_profile(double memory_ratio, int sms, int ctas) {
+    Profile made;
+    made.blocks = 1000;
+    for (int c = 1; c <= ctas; ++c) made.configurations.push_back({c, 1e6 / c});
+    made.preemption = 100us;
+    made.slice_overhead = 10us;
+    made.mix = Mix{{1 - memory_ratio, memory_ratio}, memory_ratio, 0, 10000};
+    made.footprint = models::Footprint{sms, ctas, 1};
+    return std::make_shared<Profile>(made);
+}
+
+// Long and short, small and large, alike and not; each launched again and again.
+std::vector<Kernel> crowd(bool profiles) {
+    struct Row {
+        uint64_t blocks;
+        uint32_t parts;
+        double memory_ratio;
+    };
+    const Row rows[] = {{4000, 2, 0.3}, {4, 4, 0.01},  {4, 8, 0.01},   {500, 1, 0.3},
+                        {100, 4, 0.1},  {8, 16, 0.01}, {3000, 8, 0.01}};
+    std::vector<Kernel> kernels;
+    for (const Row& row : rows) {
+        Kernel made = kernel(kernels.size() + 1, row.blocks, nth_of(kSm, row.parts));
+        if (profiles) made.profile = full_profile(row.memory_ratio, 4, static_cast<int>(row.parts));
+        kernels.push_back(made);
+    }
+    return kernels;
+}
+
+constexpr int kSteps = 20000;  // two seconds
+
+// The fewest blocks that a program got done in any half second.
+uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
+    SmallDevice small(modelled(4));
+    for (const Kernel& each : kernels) small.add(each);
+    uint64_t least = UINT64_MAX;
+    for (int quarter = 0; quarter < 4; ++quarter) {
+        for (Program& each : small.programs) each.blocks = 0;
+        for (int i = 0; i < kSteps / 4; ++i) small.step(policy);
+        for (const Program& each : small.programs) least = std::min(least, each.blocks);
+    }
+    return least;
+}
+
+}  // namespace
+
+TEST_CASE("nobody starves under greedy, hpf, fair, slice and compact", "[policy]") {
+    for (const char* name : {"greedy", "hpf", "fair", "slice", "compact"}) {
+        for (const bool profiles : {true, false}) {
+            INFO(name << (profiles ? " with profiles" : " without profiles"));
+            CHECK(least_progress(*make_policy(name), crowd(profiles)) > 0);
+        }
+    }
+}
+
+TEST_CASE("somebody would starve without patience", "[policy]") {
+    const Patience none{.longest_wait = std::chrono::hours(10)};
+    CHECK(least_progress(*make_hpf({.patience = none}), crowd(true)) == 0);
+    CHECK(least_progress(*make_slice({.patience = none}), crowd(true)) == 0);
+    CHECK(least_progress(*make_compact({none}), crowd(true)) == 0);
+}
+
+TEST_CASE("a low priority starves under hpf while others have work, which is what strict priority is",
+          "[policy]") {
+    std::vector<Kernel> kernels = crowd(true);
+    kernels[0].priority = 1;  // the large one
+    CHECK(least_progress(*make_hpf(), kernels) == 0);
+}
+
+TEST_CASE("fair: shares of the time are as the weights", "[policy]") {
+    SmallDevice small(modelled(4));
+    for (const double weight : {1.0, 2.0, 3.0}) {
+        Kernel made = kernel(small.programs.size() + 1, 100000, nth_of(kSm, 4));
+        made.weight = weight;
+        made.profile = full_profile(0.1, 4, 4);  // 100 us to stop: T is a millisecond
+        small.add(made);
+    }
+    const auto policy = make_fair({.max_overhead = 0.01});
+    for (int i = 0; i < kSteps; ++i) small.step(*policy);
+    const double first = static_cast<double>(small.programs[0].blocks);
+    CHECK(static_cast<double>(small.programs[1].blocks) / first == Approx(2).epsilon(0.05));
+    CHECK(static_cast<double>(small.programs[2].blocks) / first == Approx(3).epsilon(0.05));
+}
+
+TEST_CASE("every policy gives the same decisions for the same snapshots", "[policy]") {
+    for (const std::string& name : policy_names()) {
+        const auto one = make_policy(name), two = make_policy(name);
+        SmallDevice first(modelled(4)), second(modelled(4));
+        for (const Kernel& each : crowd(true)) first.add(each), second.add(each);
+        for (int i = 0; i < 2000; ++i) first.step(*one), second.step(*two);
+        for (size_t i = 0; i < first.programs.size(); ++i)
+            CHECK(first.programs[i].blocks == second.programs[i].blocks);
+    }
+}
+
+TEST_CASE("no kernels, no decision", "[policy]") {
+    for (const std::string& name : policy_names()) {
+        const Decision decision = make_policy(name)->decide({device(132), {}}, kBegin);
+        CHECK(decision.assignments.empty());
+        CHECK_FALSE(decision.again);
+    }
+}
+
+TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
+    CHECK(policy_problem("priority").empty());
+    CHECK(policy_problem("fifo").empty());
+    for (const char* known : {"greedy", "hpf", "fair", "slice", "compact"})
+        CHECK(policy_problem(known) == "smt cannot carry out yet what is decided by policy '" +
+                                           std::string(known) + "'; fifo and priority can be chosen");
+    CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; fifo and priority can be chosen");
+}
+
+// The first decision, one in which every stream has launched another kernel, and one in which nothing is new.
+TEST_CASE("what a decision for 16 kernels takes", "[.][cost]") {
+    std::vector<Kernel> kernels;
+    for (uint64_t id = 1; id <= 16; ++id) {
+        kernels.push_back(kernel(id, 100000 * id, nth_of(kSm, id % 2 ? 32 : 16)));
+        kernels.back().priority = static_cast<int>(id % 4);
+        kernels.back().profile = full_profile(0.01 * static_cast<double>(id), 8 * static_cast<int>(id), 8);
+    }
+    const Device h200 = modelled(132);
+    for (const std::string& name : policy_names()) {
+        const auto policy = make_policy(name);
+        const auto begin = std::chrono::steady_clock::now();
+        policy->decide({h200, kernels}, kBegin);
+        const std::chrono::duration<double, std::micro> first = std::chrono::steady_clock::now() - begin;
+        Snapshot next{h200, kernels}, same{h200, kernels};
+        const double all_new = cost_us([&] {
+            for (Kernel& each : next.kernels) ++each.launch, each.cta.registers ^= 64;
+            policy->decide(next, kBegin);
+        });
+        const double nothing = cost_us([&] { policy->decide(same, kBegin); });
+        std::printf("%-9s first %7.1f us   all new %6.2f us   nothing new %6.2f us\n", name.c_str(),
+                    first.count(), all_new, nothing);
+    }
+}

@@ -1,0 +1,181 @@
+// Kernelet, 4.1 to 4.4.
+#include "tests/policy/snapshots.h"
+
+using namespace smt::tests;
+
+namespace {
+
+const models::Multiprocessor kModel{4, {.latency = 600, .requests_per_cycle = 0.56}};
+const Resources kEighth = nth_of(kSm, 8);  // 8 warps
+
+Device modelled(int sms) {
+    Device made = device(sms);
+    made.model = kModel;
+    return made;
+}
+
+// R_m decides what it is: PUR and MUR as a kernel would have them.
+std::shared_ptr<const Profile> mix(double memory_ratio, double pur, double mur, double instructions = 10000) {
+    Profile made;
+    made.mix = Mix{{pur, mur}, memory_ratio, 0, instructions};
+    made.slice_overhead = 10us;
+    return std::make_shared<Profile>(made);
+}
+
+const auto kComputes = mix(0.002, 0.95, 0.01), kLoads = mix(0.2, 0.15, 0.9), kBetween = mix(0.015, 0.5, 0.5);
+
+Kernel profiled(uint64_t id, std::shared_ptr<const Profile> profile, uint64_t blocks = 100000) {
+    Kernel made = kernel(id, blocks, kEighth);
+    made.profile = std::move(profile);
+    made.predicted = 10us * blocks / 100;  // 0.1 us a block
+    return made;
+}
+
+models::Kernel model_of(const Profile& profile) {
+    return {8, 8, profile.mix->memory_ratio, 0, profile.mix->instructions_per_block};
+}
+
+models::CoSchedule expected(const Profile& first, const Profile& second) {
+    std::vector<models::Blocks> full;
+    for (int a = 1; a < 8; ++a) full.push_back({a, 8 - a});
+    return *models::balanced(kModel, model_of(first), model_of(second), full);
+}
+
+// The only ones that run.
+std::vector<uint64_t> chosen(Policy& policy, const Device& device, std::vector<Kernel> kernels,
+                             TimePoint now = kBegin) {
+    for (Kernel& each : kernels) each = waiting(each, each.since == TimePoint{} ? kBegin : each.since);
+    std::vector<uint64_t> runs;
+    for (const auto& [id, text] : said(policy.decide({device, kernels}, now))) runs.push_back(id);
+    return runs;
+}
+using Ids = std::vector<uint64_t>;
+
+}  // namespace
+
+TEST_CASE("slice: a pair runs with balanced blocks, in slices of that ratio", "[policy]") {
+    const models::CoSchedule best = expected(*kComputes, *kLoads);
+    REQUIRE(best.profit > 0);
+    const int a = best.blocks[0], b = best.blocks[1];
+    // 10 us of overhead are 2 % of 5000 blocks of 0.1 us; 5016 is the multiple of 132.
+    const uint64_t smallest = 5016;
+    const uint64_t rounds = (smallest + 132 * std::min(a, b) - 1) / (132 * std::min(a, b));
+    const auto slice = [&](int blocks) {
+        return "run " + std::to_string(blocks) + ", slice " + std::to_string(132 * rounds * blocks);
+    };
+    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}},
+                                    kBegin)) == Said{{1, slice(a)}, {2, slice(b)}});
+}
+
+TEST_CASE("slice: alone, the smallest slice with the overhead allowed", "[policy]") {
+    struct Row {
+        double overhead;
+        std::chrono::microseconds slice_overhead;
+        const char* expected;
+    };
+    const Row rows[] = {{0.02, 10us, "run, slice 5016"},
+                        {0.04, 10us, "run, slice 2508"},
+                        {0.02, 1us, "run, slice 528"},
+                        {0.02, 0us, "run, slice 132"},
+                        {0.001, 10us, "run, slice 100056"}};
+    for (const Row& row : rows) {
+        Profile profile = *kLoads;
+        profile.slice_overhead = row.slice_overhead;
+        const auto policy = make_slice({.overhead = row.overhead});
+        CHECK(said(policy->decide({modelled(132), {profiled(1, std::make_shared<Profile>(profile))}},
+                                  kBegin)) == Said{{1, row.expected}});
+    }
+}
+
+TEST_CASE("slice: the pair with the largest profit", "[policy]") {
+    const double far = expected(*kComputes, *kLoads).profit, near = expected(*kBetween, *kLoads).profit,
+                 other = expected(*kComputes, *kBetween).profit;
+    REQUIRE(far > std::max(near, other));
+    const auto policy = make_slice();
+    const std::vector<Kernel> kernels{profiled(1, kBetween), profiled(2, kLoads), profiled(3, kComputes)};
+    CHECK(chosen(*policy, modelled(132), kernels) == Ids{2, 3});
+}
+
+TEST_CASE("slice: pairs that are too much alike in both PUR and MUR are left out", "[policy]") {
+    // The model sees a profit in all of these; PUR and MUR say otherwise.
+    const auto a = mix(0.002, 0.95, 0.50), b = mix(0.2, 0.90, 0.55), c = mix(0.1, 0.20, 0.90);
+    REQUIRE(expected(*a, *b).profit > expected(*a, *c).profit);
+    const auto policy = make_slice();
+    CHECK(chosen(*policy, modelled(132), {profiled(1, a), profiled(2, b), profiled(3, c)}) == Ids{1, 3});
+    // All pairs are pruned at first; with halved thresholds one is left.
+    CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, b)}) == Ids{1, 2});
+    const auto d = mix(0.2, 0.90, 0.50);  // and in one of the two alone
+    CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, d)}) == Ids{1, 2});
+    // Of one mix: no pair. The first runs alone.
+    CHECK(chosen(*make_slice(), modelled(132), {profiled(1, a), profiled(2, a)}) == Ids{1});
+}
+
+TEST_CASE("slice: with many pairs that were never seen, models take their time", "[policy]") {
+    // 66 pairs of much the same kind, of which the last one only is worth it.
+    const auto policy = make_slice({.likeness = {0, 0}});
+    std::vector<Kernel> kernels;
+    for (uint64_t id = 1; id <= 11; ++id)
+        kernels.push_back(waiting(profiled(id, mix(0.4 + 0.01 * static_cast<double>(id), 0.5, 0.5))));
+    kernels.push_back(waiting(profiled(12, kComputes)));
+    const auto first = expected(*kernels[0].profile, *kernels[1].profile).profit;
+    const auto last = expected(*kernels[10].profile, *kComputes).profit;
+    REQUIRE(last > 0.05);
+    REQUIRE(first < 0.01);
+    int decisions = 1;
+    Decision decision = policy->decide({modelled(132), kernels}, kBegin);
+    while (decision.again && *decision.again == 1ms && decisions < 20) {
+        decision = policy->decide({modelled(132), kernels}, kBegin + decisions * 1ms);
+        ++decisions;
+    }
+    CHECK(said(decision).size() == 2);
+    CHECK(said(decision).count(12));
+}
+
+TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]") {
+    const auto policy = make_slice();
+    const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween);
+    Kernel computes = profiled(3, kComputes);
+    CHECK(chosen(*policy, modelled(132), {loads, between}) == Ids{1, 2});
+    CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 2});
+    CHECK(chosen(*policy, modelled(132), {loads, computes}) == Ids{1, 3});  // between has ended
+    CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 3});
+    computes.last_taken = true;
+    CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 2});
+}
+
+TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[policy]") {
+    const auto policy = make_slice();
+    const Kernel first = profiled(7, kLoads), same = profiled(2, kLoads), computes = profiled(3, kComputes);
+    CHECK(chosen(*policy, modelled(132), {first}) == Ids{7});
+    CHECK(chosen(*policy, modelled(132), {first, same}) == Ids{7});
+    CHECK(chosen(*policy, modelled(132), {same, first}) == Ids{7});  // it came first
+    CHECK(chosen(*policy, modelled(132), {first, same, computes}).size() == 2);
+}
+
+TEST_CASE("slice: who has waited too long is in the next pair", "[policy]") {
+    const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const Device sms = modelled(132);
+    const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween),
+                 computes = profiled(3, kComputes);
+    policy->decide({sms, {loads, waiting(between), computes}}, kBegin);
+    CHECK(said(policy->decide({sms, {loads, waiting(between), computes}}, kBegin + 99ms)).empty());
+    const Decision turn = policy->decide({sms, {loads, waiting(between), computes}}, kBegin + 100ms);
+    CHECK(said(turn).count(2));
+    CHECK(said(turn).at(2).substr(0, 3) == "run");
+    CHECK(*turn.again == 10ms);
+    CHECK(said(policy->decide({sms, {loads, between, computes}}, kBegin + 105ms)).count(2) == 0);  // goes on
+}
+
+TEST_CASE("slice: without a profile, or a model of the device, kernels run as they are", "[policy]") {
+    Kernel unknown = kernel(1, 1000, kEighth);
+    const Kernel loads = profiled(2, kLoads), computes = profiled(3, kComputes);
+    const Said all =
+        said(make_slice()->decide({modelled(132), {unknown, waiting(loads), waiting(computes)}}, kBegin));
+    CHECK(all.at(1) == "run");
+    CHECK(all.size() == 3);
+    CHECK(said(make_slice()->decide({device(132), {waiting(loads), waiting(computes)}}, kBegin)) ==
+          Said{{2, "run"}, {3, "run"}});
+    unknown.managed = false;
+    CHECK(said(make_slice()->decide({modelled(132), {unknown}}, kBegin)).empty());
+    CHECK(said(make_slice()->decide({modelled(132), {waiting(unknown)}}, kBegin)) == Said{{1, "run"}});
+}

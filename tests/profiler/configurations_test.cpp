@@ -1,0 +1,30 @@
+#include "profiler/models/configurations.h"
+
+#include <catch2/catch.hpp>
+
+namespace smt::profiler::models {
+namespace {
+
+using Points = std::vector<Configuration>;
+
+TEST_CASE("configurations are sorted by CTAs and pruned to those that are faster", "[configurations]") {
+    CHECK(prune({{1, 80}, {2, 40}, {4, 40}, {3, 45}, {6, 30}}) == Points{{1, 80}, {2, 40}, {6, 30}});
+    CHECK(prune({{3, 10}, {2, 20}, {1, 30}}) == Points{{1, 30}, {2, 20}, {3, 10}});
+    CHECK(prune({{1, 10}, {2, 20}, {3, 30}}) == Points{{1, 10}});
+    CHECK(prune({}).empty());
+}
+
+TEST_CASE("of a configuration that was measured twice the faster counts", "[configurations]") {
+    CHECK(prune({{1, 80}, {2, 90}, {2, 60}, {1, 70}}) == Points{{1, 70}, {2, 60}});
+}
+
+TEST_CASE("remaining time goes by blocks (equation 1)", "[configurations]") {
+    CHECK(remaining_time(800, 100, 0) == 800);
+    CHECK(remaining_time(800, 100, 25) == 600);
+    CHECK(remaining_time(800, 100, 100) == 0);
+    CHECK(remaining_time(800, 100, 101) == 0);
+    CHECK(remaining_time(800, 0, 0) == 0);
+}
+
+}  // namespace
+}  // namespace smt::profiler::models
