@@ -59,9 +59,9 @@ public:
     // thread does not forbid this thread's calls. `guest`: its calls are for that session's lane.
     virtual CUresult enter_thread(Guest* guest = nullptr, uint32_t lane = kNoLane) = 0;
 
-    // A stream of the highest priority for the server's own short work, behind which nothing waits for a program; made
-    // when it is asked for first. One for all: the streams of a context share 32 channels to the GPU, and one that waits
-    // for a word holds up those with which it shares one. Any thread; null: there is none.
+    // A stream of the highest priority for the server's own short work, on which nothing waits for a program; made when it
+    // is asked for first. One for all, since a context has 32 channels to the GPU for its streams. Any thread; null: there
+    // is none.
     CUstream errands() const;
 
     // The rest is for devices that keep a clock of their own; CUDA needs none of it.

@@ -11,7 +11,8 @@ namespace smt::runtime::jit {
 namespace {
 
 constexpr uint32_t kGranularity = 8, kFewest = 32;
-constexpr int kMostRounds = 3;   // a look at it as it is, held, and let have more
+constexpr uint32_t kFewSpilled = 32;   // bytes; see registers.h
+constexpr int kMostRounds = 3;   // a kernel is let have more twice at most
 
 using Facts = std::map<std::string, image::KernelFacts>;
 
@@ -35,16 +36,24 @@ uint32_t allowed(const Kernel& kernel, const Registers& known, const Facts& fact
     return own == facts.end() ? 0 : step_of(own->second.registers);
 }
 
+ptx::RegisterLimits limits_from(const std::vector<Kernel>& kernels, const Registers& known) {
+    ptx::RegisterLimits limits;
+    for (const Kernel& kernel : kernels)
+        if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty()) limits[kernel.managed] = most;
+    return limits;
+}
+
 // Whether there is something to assemble again for.
 bool adjust(const Kernel& kernel, const Facts& facts, const Registers& known, ptx::RegisterLimits& limits) {
     auto managed = facts.find(kernel.managed), own = facts.find(kernel.symbol);
     if (kernel.managed.empty() || managed == facts.end()) return false;
+    const uint32_t most = allowed(kernel, known, facts);
     if (auto limit = limits.find(kernel.managed); limit != limits.end()) {
-        if (own == facts.end() || managed->second.stack_bytes <= own->second.stack_bytes) return false;
+        const uint32_t bearable = limit->second == most ? kFewSpilled : 0;
+        if (own == facts.end() || managed->second.stack_bytes <= own->second.stack_bytes + bearable) return false;
         limit->second += kGranularity;
         return true;
     }
-    const uint32_t most = allowed(kernel, known, facts);
     if (most == 0 || managed->second.registers <= most) return false;
     limits[kernel.managed] = most;
     return true;
@@ -61,11 +70,11 @@ bool exceeds(std::string_view cubin, const std::vector<Kernel>& kernels, const R
 
 std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
                            const std::string& architecture, const Assembler& assembler, std::string& reason) {
-    ptx::RegisterLimits limits;
-    std::string held = text;
+    ptx::RegisterLimits limits = limits_from(kernels, known);   // a limit that is not reached does no harm
+    std::string held = ptx::limit_registers(text, limits);
     for (int round = 0; round < kMostRounds; ++round) {
         const std::string cubin = assembler.assemble(held, architecture, reason);
-        if (cubin.empty()) return hold_registers(text, kernels, known);
+        if (cubin.empty()) break;
         const Facts facts = facts_of(cubin);
         bool again = false;
         for (const Kernel& kernel : kernels) again |= adjust(kernel, facts, known, limits);
@@ -76,10 +85,7 @@ std::string hold_registers(const std::string& text, const std::vector<Kernel>& k
 }
 
 std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known) {
-    ptx::RegisterLimits limits;
-    for (const Kernel& kernel : kernels)
-        if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty()) limits[kernel.managed] = most;
-    return ptx::limit_registers(text, limits);
+    return ptx::limit_registers(text, limits_from(kernels, known));
 }
 
 }  // namespace smt::runtime::jit
