@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 namespace smt::runtime::dispatch {
 
@@ -22,23 +23,47 @@ CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
 
 }  // namespace
 
-ControlBlock::~ControlBlock() {
-    if (memory_) driver_.cuMemFree_v2(memory_);
-    if (map_) driver_.cuMemFree_v2(map_);
+ControlMemory::~ControlMemory() {
+    for (const Piece& each : free_) {
+        driver_.cuMemFree_v2(each.block);
+        driver_.cuMemFree_v2(each.map);
+    }
 }
 
-CUresult ControlBlock::open(CUstream control, uint32_t map_entries) {
-    smt::Control fresh{};
-    CUresult status = driver_.cuMemAlloc_v2(&memory_, sizeof fresh);
-    if (status == CUDA_SUCCESS && map_entries) {
-        status = driver_.cuMemAlloc_v2(&map_, uint64_t{map_entries} * sizeof(smt::Mapping));
-        map_entries_ = map_entries;
-        fresh.map_mask = map_entries - 1;
-        fresh.map = reinterpret_cast<smt::Mapping*>(map_);
+CUresult ControlMemory::take(Piece* piece) {
+    {
+        std::lock_guard lock(mutex_);
+        if (!free_.empty()) {
+            *piece = free_.back();
+            free_.pop_back();
+            return CUDA_SUCCESS;
+        }
     }
+    CUresult status = driver_.cuMemAlloc_v2(&piece->block, sizeof(smt::Control));
+    if (status != CUDA_SUCCESS) return status;
+    status = driver_.cuMemAlloc_v2(&piece->map, uint64_t{kMapEntries} * sizeof(smt::Mapping));
+    if (status != CUDA_SUCCESS) driver_.cuMemFree_v2(std::exchange(piece->block, 0));
+    return status;
+}
+
+void ControlMemory::give(const Piece& piece) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(piece);
+}
+
+ControlBlock::~ControlBlock() {
+    if (piece_.block) pieces_.give(piece_);
+}
+
+CUresult ControlBlock::open(CUstream control) {
+    CUresult status = pieces_.take(&piece_);
+    if (status != CUDA_SUCCESS) return status;
+    smt::Control fresh{};
+    fresh.map_mask = ControlMemory::kMapEntries - 1;
+    fresh.map = reinterpret_cast<smt::Mapping*>(piece_.map);
     // cuMemcpyHtoD returns while a copy from pageable memory is still under way. One that arrived behind the first
     // launch would set the count of tickets back.
-    if (status == CUDA_SUCCESS) status = driver_.cuMemcpyHtoDAsync_v2(memory_, &fresh, sizeof fresh, control);
+    status = driver_.cuMemcpyHtoDAsync_v2(piece_.block, &fresh, sizeof fresh, control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     return status;
 }
@@ -69,22 +94,22 @@ CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas)
 
 CUresult ControlBlock::report(CUstream stream, State* pinned) {
     static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 && sizeof(State) == 12);
-    return driver_.cuMemcpyDtoHAsync_v2(pinned, memory_, sizeof(State), stream);
+    return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.block, sizeof(State), stream);
 }
 
 CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings) {
     mappings->clear();
-    if (!map_) return CUDA_SUCCESS;
+    if (!piece_.map) return CUDA_SUCCESS;
     uint32_t written = 0;
     CUresult status = driver_.cuMemcpyDtoHAsync_v2(&written, at(offsetof(smt::Control, mapped)), 4, control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS || written == mapped_) return status;
-    std::vector<smt::Mapping> ring(map_entries_);
-    status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), map_, ring.size() * sizeof ring[0], control);
+    std::vector<smt::Mapping> ring(ControlMemory::kMapEntries);
+    status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), piece_.map, ring.size() * sizeof ring[0], control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS) return status;
-    if (written - mapped_ > map_entries_) mapped_ = written - map_entries_;
-    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (map_entries_ - 1)]);
+    if (written - mapped_ > ring.size()) mapped_ = written - ControlMemory::kMapEntries;
+    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (ControlMemory::kMapEntries - 1)]);
     return CUDA_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "driver_api.gen.h"
@@ -16,17 +17,39 @@ namespace smt::runtime::dispatch {
 
 using QuotaTable = std::vector<uint8_t>;   // by multiprocessor; kNoQuota: as many as fit
 
+// Device memory of control blocks that are gone, for those to come: to free it would wait until the whole device is
+// idle, and hold up everybody's calls meanwhile. Any thread.
+class ControlMemory {
+public:
+    struct Piece {
+        CUdeviceptr block = 0;
+        CUdeviceptr map = 0;   // 0, or a mapping ring
+    };
+    explicit ControlMemory(const DriverApi& driver) : driver_(driver) {}
+    ~ControlMemory();
+    ControlMemory(const ControlMemory&) = delete;
+    ControlMemory& operator=(const ControlMemory&) = delete;
+
+    CUresult take(Piece* piece);
+    void give(const Piece& piece);
+
+    static constexpr uint32_t kMapEntries = 1u << 12;
+
+private:
+    const DriverApi& driver_;
+    std::mutex mutex_;
+    std::vector<Piece> free_;
+};
+
 class ControlBlock {
 public:
-    explicit ControlBlock(const DriverApi& driver) : driver_(driver) {}
+    ControlBlock(const DriverApi& driver, ControlMemory& pieces) : driver_(driver), pieces_(pieces) {}
     ~ControlBlock();
     ControlBlock(const ControlBlock&) = delete;
     ControlBlock& operator=(const ControlBlock&) = delete;
 
-    // Ready when it returns. `map_entries`: 0: no mapping ring; else a power of two.
-    CUresult open(CUstream control, uint32_t map_entries);
-    smt::Control* address() const { return reinterpret_cast<smt::Control*>(memory_); }
-    bool maps() const { return map_ != 0; }
+    CUresult open(CUstream control);   // ready when it returns
+    smt::Control* address() const { return reinterpret_cast<smt::Control*>(piece_.block); }
 
     // As if never used, but for what the ring holds; in the order of `stream`.
     CUresult reset(CUstream stream);
@@ -51,12 +74,11 @@ public:
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings);
 
 private:
-    CUdeviceptr at(size_t offset) const { return memory_ + offset; }
+    CUdeviceptr at(size_t offset) const { return piece_.block + offset; }
 
     const DriverApi& driver_;
-    CUdeviceptr memory_ = 0;
-    CUdeviceptr map_ = 0;
-    uint32_t map_entries_ = 0;
+    ControlMemory& pieces_;
+    ControlMemory::Piece piece_;
     uint32_t mapped_ = 0;    // entries read
     uint32_t change_ = 0;    // number of the last change
     uint32_t said_ = 0;      // what the word's high half was set to last

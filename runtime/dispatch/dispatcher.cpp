@@ -23,7 +23,7 @@ constexpr auto kShortRest = 5ms;        // while there is something to learn abo
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), policy_(std::move(policy)) {
+    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver()), policy_(std::move(policy)) {
     int least = 0, greatest = 0;
     driver().cuCtxGetStreamPriorityRange(&least, &greatest);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest);
@@ -59,6 +59,7 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     std::erase(tenants_, tenant);
     weigh_tenants();
     decide();
+    wake_.notify_one();
 }
 
 // A tenant may be stopped when somebody more urgent is there, and is watched when somebody less urgent is.
@@ -168,7 +169,7 @@ bool Dispatcher::look() {
         if (member.wants_stop && member.stream->stop()) member.wants_stop = false;
         changed |= member.stream->poll();
         schedule::Kernel kernel;
-        if (member.stress && member.stream->describe(&kernel) && kernel.managed) member.stress->step(*member.stream, kernel);
+        if (member.stress && member.stream->describe(&kernel)) member.stress->step(*member.stream, kernel);
     }
     // Opaque work ends without a word to anybody but its marker.
     size_t busy = 0;
@@ -183,7 +184,7 @@ bool Dispatcher::look() {
 bool Dispatcher::pending() {
     for (const Member& member : members_) {
         const Tenant& tenant = member.stream->tenant();
-        if (!tenant.stoppable.load() && !tenant.watched.load()) continue;
+        if (!tenant.stoppable.load() && !tenant.watched.load() && member.stream->flowing()) continue;
         schedule::Kernel kernel;
         if (member.stream->describe(&kernel)) return true;
     }

@@ -2,7 +2,7 @@
 //
 // A decision is made on the thread that brings news: a program's, when a launch arrives that a policy might
 // care about, so that nothing has to be woken first, or the dispatcher's own, when the GPU has done
-// something. While no policy has a reason to stop anybody (contended() is false for every tenant), launches
+// something. While no policy has a reason to stop anybody (no tenant is stoppable), launches
 // pass without a look and this thread sleeps.
 //
 // Locks: mutex_ here, then a stream's. A program's thread holds no stream's lock when it calls.
@@ -34,6 +34,7 @@ struct Tenant {
     uint32_t journal_name = 0;
     std::atomic<bool> stoppable{false};   // somebody may want its launches stopped
     std::atomic<bool> watched{false};     // somebody waits for its launches to end
+    OpaqueWindow window;
 };
 
 class Dispatcher {
@@ -54,6 +55,7 @@ public:
     bool maps() const { return maps_; }
     CUstream control() const { return control_; }   // on which nothing ever waits
     CUstream reader() const { return reader_; }     // who reads from the device waits here
+    ControlMemory& control_memory() { return control_memory_; }
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
@@ -88,6 +90,7 @@ private:
     CUstream control_ = nullptr;
     CUstream reader_ = nullptr;
 
+    ControlMemory control_memory_;
     std::mutex words_mutex_;
     char* words_ = nullptr;
     CUdeviceptr words_address_ = 0;

@@ -9,8 +9,14 @@
 //
 // What cannot look at a control block (copies, events, other kernels) must not overtake a launch that may be
 // stopped. So whoever enqueues such a thing calls guard() first: it waits until the launches are over where
-// they may be stopped (Dispatcher::contended), and else lets it go ahead and remembers that what is in
+// they may be stopped (Tenant::stoppable), and else lets it go ahead and remembers that what is in
 // flight cannot be stopped any more. Nothing ever waits on the GPU: a waiting stream would hold up others.
+//
+// Whoever launches something opaque calls enter() instead. Where the tenant may be stopped that waits, too, while the
+// stream is stopped or the tenant's window is full, in the program's thread: so order and errors are the driver's own.
+// A stop with nothing but opaque work in flight is over when that has ended.
+//
+// Both sides are in files of their own: what the program's threads call in program_side.cpp, the rest here.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -23,6 +29,7 @@
 #include <mutex>
 
 #include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/opaque.h"
 #include "runtime/dispatch/work.h"
 #include "runtime/schedule/snapshot.h"
 
@@ -53,6 +60,7 @@ public:
     // NOT_SUPPORTED: its managed form does not fit where the kernel itself might; nothing was done.
     CUresult launch(Work&& work);
     CUresult guard();        // before anything else is enqueued on the stream, or waited for
+    CUresult enter(const OpaqueLaunch& launch, OpaquePass* pass);   // before something opaque is launched
     bool held_back();        // launches are unfinished that the driver knows nothing of
     CUresult note_other();   // something else was enqueued that a policy should know about
     void abandon();          // the client is gone: what does not run now never will
@@ -75,6 +83,10 @@ public:
     bool poll();             // looks what the GPU has done; true: the state has changed
 
 private:
+    friend class OpaquePass;
+    CUresult entered(const OpaqueLaunch& launch, OpaqueWindow::Number number);
+    void withdrawn(OpaqueWindow::Number number);
+
     // kRunning: stopped, but for waiting_.front(), which runs with quotas.
     enum class State { kFlowing, kStopping, kStopped, kRunning };
     using Lock = std::unique_lock<std::mutex>;
@@ -88,9 +100,15 @@ private:
     CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
     void prune();
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
+    bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
+    CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock);
     CUresult wait_dispatched(Lock& lock);
+    CUresult await_change(Lock& lock);
+    CUresult await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number);
     CUresult settle();
+    void begin_stop(uint32_t name, uint64_t said_ns);
+    uint32_t last_launched() const { return launched_[(launches_ - 1) % launched_.size()].name; }
     CUresult tickets_run(uint32_t* run);
     CUresult come_to_rest();
     void take_mappings();     // mutex_ held
@@ -109,12 +127,23 @@ private:
     std::deque<Work> in_flight_;       // issued, oldest first
     std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
     uint32_t next_ticket_ = 0;
+    bool used_ = false;                // the control block, since it was reset
     uint32_t launches_ = 0;            // smt::Launch::id of the next one
     struct Launched {
         uint32_t name = 0;
         ManagedFunction* function = nullptr;
     };
     std::array<Launched, 1024> launched_;   // the last ones, for their mapping
+    struct Opaque {
+        uint64_t marker = 0;           // when the stream's word says so much, it is over
+        uint32_t name = 0;
+        OpaqueWindow::Number number = 0;
+        schedule::TimePoint issued{};
+    };
+    std::deque<Opaque> opaque_;        // in flight, oldest first
+    uint32_t entering_ = 0;            // threads with a pass; meanwhile the stream is not stopped
+    uint32_t wanting_ = 0;             // threads that wait for one
+    schedule::TimePoint opaque_over_{};   // the last one's end
     bool learning_ = false;            // launches are in flight that tell how long a block takes
     bool gone_ = false;
 
@@ -123,7 +152,8 @@ private:
     uint64_t marked_ = 0;              // the last marker
     uint32_t unmarked_ = 0;            // launches behind it
     bool unguarded_ = false;           // something that cannot look was enqueued behind launches in flight
-    uint64_t stop_said_ = 0;           // ns: when the stop under way was decided
+    uint64_t stop_said_ = 0;           // ns: when the stop under way was decided,
+    uint32_t stop_name_ = 0;           // and which kernel it stops
     uint64_t unstoppable_ = 0;         // until this marker is reached
 
     CUstream growth_ = nullptr;        // further workers; made when it is needed

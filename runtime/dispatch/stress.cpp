@@ -29,7 +29,9 @@ void Stress::plan() {
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
     const int most = kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8;
-    if (kernel.state == Seen::kWaiting) {
+    if (!kernel.managed) {
+        if (kernel.state == Seen::kWaiting) stream.flow();   // whole kernels: there is nothing to do to them
+    } else if (kernel.state == Seen::kWaiting) {
         ++schedules_;
         plan();
         const uint64_t left = kernel.blocks - kernel.blocks_done;

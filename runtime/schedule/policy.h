@@ -21,7 +21,7 @@ struct Assignment {
     uint64_t kernel = 0;
     enum class Action {
         kRun,    // everything of its stream, as the hardware likes
-        kWait,   // stops between two blocks, and waits
+        kWait,   // stops between two blocks, opaque work between two kernels, and waits
     } action = Action::kRun;
     std::string reason;   // for the journal; said when the action changes
 };

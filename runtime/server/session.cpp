@@ -47,6 +47,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       pid_(hello.pid),
       memory_limit_(hello.memory_limit),
       journal_name_(server.journal().name(tenant_)),
+      graphs_name_(server.journal().name("a graph")),
       dispatched_(tenant_of(id, journal_name_, hello)),
       arena_(device_.driver()),
       streams_(device_.driver(), arena_),

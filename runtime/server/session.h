@@ -86,6 +86,7 @@ public:
     handlers::TenantMemory& memory() { return *memory_; }
     handlers::CodeTable& code() { return *code_; }
     uint32_t journal_name() const { return journal_name_; }   // the tenant's
+    uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
     void count_launch();                       // for `smt server status`
@@ -130,6 +131,7 @@ private:
     const int32_t pid_;
     const uint64_t memory_limit_;
     const uint32_t journal_name_;
+    const uint32_t graphs_name_;
     const std::shared_ptr<dispatch::Tenant> dispatched_;
 
     std::atomic<bool> closing_{false};

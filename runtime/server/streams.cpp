@@ -135,6 +135,13 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
     return status;
 }
 
+CUresult Streams::enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass) {
+    if (!tenant_->stoppable.load(std::memory_order_relaxed) && !tenant_->watched.load(std::memory_order_relaxed)) return stream.guard();
+    dispatch::ManagedStream* managed = nullptr;
+    CUresult status = manage(stream, &managed);
+    return status == CUDA_SUCCESS ? managed->enter(launch, pass) : status;
+}
+
 CUresult Streams::prepare(Stream& stream) {
     CUresult status = prepare_launch(stream);
     return status == CUDA_SUCCESS ? stream.guard() : status;

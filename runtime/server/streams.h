@@ -89,6 +89,8 @@ public:
     CUresult open();   // the legacy stream
     // The stream's dispatch::ManagedStream, made the first time.
     CUresult manage(Stream& stream, dispatch::ManagedStream** managed);
+    // Before something opaque is launched: waits for its turn, where somebody may go first.
+    CUresult enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass);
 
     CUresult create(uint32_t flags, int32_t priority, StreamPointer* stream);
     CUresult destroy(uint32_t reference);

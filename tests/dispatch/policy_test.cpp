@@ -71,9 +71,13 @@ TEST_CASE("priority: the others wait until the urgent has been idle for a while"
     CHECK_FALSE(over.again);
 }
 
-TEST_CASE("priority: opaque work cannot be stopped, but others wait for it", "[schedule]") {
+TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
-    CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}).empty());
+    const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);
+    CHECK(decided("priority", {running}).empty());
+    CHECK(decided("priority", {running, kernel(2, "high", 1, State::kRunning)}) == Actions{{1, Action::kWait}});
+    CHECK(decided("priority", {waiting, kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("priority", {waiting}) == Actions{{1, Action::kRun}});
     CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning), kernel(2, "high", 1, State::kRunning, false)}) ==
           Actions{{1, Action::kWait}});
 }

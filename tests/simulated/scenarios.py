@@ -38,12 +38,12 @@ class Place:
         self.folder.cleanup()
         assert error[0] or not re.search(r"Sanitizer|runtime error:", log), log
 
-    def start(self, tenant, program, *arguments):
-        return subprocess.Popen([self.smt, "run", "--tenant", tenant, "--", self.programs / f"sim_{program}", *arguments],
+    def start(self, tenant, program, *arguments, options=()):
+        return subprocess.Popen([self.smt, "run", "--tenant", tenant, *options, "--", self.programs / f"sim_{program}", *arguments],
                                 env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def run(self, tenant, program, *arguments):
-        return finish(self.start(tenant, program, *arguments))
+    def run(self, tenant, program, *arguments, options=()):
+        return finish(self.start(tenant, program, *arguments, options=options))
 
     def log(self):
         return "".join(path.read_text() for path in pathlib.Path(self.folder.name).glob("*.log"))
@@ -206,6 +206,38 @@ def survives_a_kill(smt, programs):
         finish(victim, -9)
         place.run("next", "work", "2", "8")
         place.wait_until_empty()
+
+
+def notes(place, kind):
+    return [entry for line in place.journal().splitlines() if (entry := json.loads(line))["kind"] == kind]
+
+
+def mixed_under_stress(smt, programs):
+    """Managed and opaque kernels in one stream, the managed ones stopped and resized at random."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        for seed in range(1, 7):
+            output = place.run("mixed", "mixed", "60", options=("--stress", str(seed)))
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output
+        schedules = [int(found[1]) for note in notes(place, "note")
+                     if (found := re.search(r"under stress: (\d+) schedules", note["text"]))]
+        assert sum(schedules) > 100, f"hardly anything was managed: {schedules}"
+
+
+def mixed_beside_urgent(smt, programs):
+    """The same beside programs that it has to give way to, which come and go."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        low = [place.start("low", "mixed", "150", options=("--priority", "low")) for _ in range(2)]
+        for turn in range(4):
+            high = [place.start("high", "mixed", "20", "3", options=("--priority", "high")),
+                    place.start("middle", "mixed", "20", "2")]
+            for process in high:
+                finish(process)
+        for process in low:
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", finish(process))
+        reasons = {re.sub(r" .*", "", note["text"]) for note in notes(place, "decision") if note["tenant"] == "low"}
+        assert {"held", "stopped"} & reasons and "goes" in reasons, reasons
 
 
 def compiled(smt, programs, images):

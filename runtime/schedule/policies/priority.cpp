@@ -1,5 +1,6 @@
 // Strict priority: the tenants of the highest priority among those with work run, everybody else is
-// stopped between two blocks and goes on when that work is done. Within a priority the hardware decides.
+// stopped between two blocks (opaque work: between two kernels) and goes on when that work is done. Within a
+// priority the hardware decides.
 //
 // "Done" means that nothing has come for a while (kPatience): programs launch, wait, and launch again, and a
 // stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others.
@@ -31,9 +32,10 @@ public:
                                                 [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.priority < first.priority) {
-                if (kernel.managed && kernel.state == Kernel::State::kRunning)
+                if (kernel.state == Kernel::State::kRunning)
                     decision.assignments.push_back({kernel.id, Assignment::Action::kWait,
-                                                    fmt::format("stopped for {} (priority {} over {})", first.tenant,
+                                                    fmt::format("{} for {} (priority {} over {})",
+                                                                kernel.managed ? "stopped" : "held back", first.tenant,
                                                                 first.priority, kernel.priority)});
             } else if (kernel.state == Kernel::State::kWaiting) {
                 const Duration rest = rest_for(kernel.priority, now);

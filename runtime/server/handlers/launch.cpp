@@ -168,6 +168,42 @@ CUresult tell_dispatcher(Call& call, Stream& stream) {
     return status == CUDA_SUCCESS ? managed->note_other() : status;
 }
 
+// Launches with what the journal wants to know; the pass is got.
+CUresult launch_noted(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
+    const journal::Entry entry = journal_entry(call, kernel, request.launch);
+    const bool announced = call.session.device().announce(entry);
+    LaunchTimes& times = call.session.code().times();
+    CUevent start = !announced && LaunchTimes::wanted() ? times.before(stream) : nullptr;
+    CUresult status = launch_now(call.driver, kernel, request, stream);
+    const uint64_t sequence = announced || status ? 0 : call.session.journal().write(entry);
+    if (start) [[unlikely]]
+        times.after(start, stream, call.session.journal(), sequence);
+    if (status == CUDA_SUCCESS) call.session.count_launch();
+    return status;
+}
+
+// What prints is not counted by the dispatcher while it waits for the turn to print: that may need others' work to end.
+CUresult launch_printing(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    std::unique_lock<std::mutex> printing = call.session.device_printf().launching(call.session);
+    call.session.code().output_expected().store(true);
+    CUresult status = launch_noted(call, kernel, request, stream.handle);
+    if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) status = tell_dispatcher(call, stream);
+    // Before another tenant's kernel may print: it waits for the work that is known.
+    call.lane.note_uses();
+    return status;
+}
+
+CUresult launch_opaque(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    dispatch::OpaquePass pass;
+    if (CUresult status = call.session.streams().enter(stream, {kernel.journal_name, kernel.journal_name}, &pass)) return status;
+    if (kernel.prints) [[unlikely]] {
+        pass.drop();
+        return launch_printing(call, kernel, request, stream);
+    }
+    CUresult status = launch_noted(call, kernel, request, stream.handle);
+    return status == CUDA_SUCCESS ? pass.launched() : status;
+}
+
 }  // namespace
 
 CUresult handle_launch(Call& call) {
@@ -184,35 +220,11 @@ CUresult handle_launch(Call& call) {
         CUresult status = launch_managed(call, *kernel, request, *target);
         if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
     }
-    if (CUresult status = target->guard()) return status;
-    if (captures) [[unlikely]]
+    if (captures) [[unlikely]] {
+        if (CUresult status = target->guard()) return status;
         return launch_into_graph(call, *kernel, request, stream);
-
-    const journal::Entry entry = journal_entry(call, *kernel, request.launch);
-    if (call.session.device().announce(entry)) {
-        CUresult status = launch_now(call.driver, *kernel, request, stream);
-        if (status == CUDA_SUCCESS) call.session.count_launch();
-        if (status == CUDA_SUCCESS && call.session.dispatched().watched.load()) return tell_dispatcher(call, *target);
-        return status;
     }
-    std::unique_lock<std::mutex> printing;
-    if (kernel->prints) [[unlikely]] {
-        printing = call.session.device_printf().launching(call.session);
-        call.session.code().output_expected().store(true);
-    }
-    LaunchTimes& times = call.session.code().times();
-    CUevent start = LaunchTimes::wanted() ? times.before(stream) : nullptr;
-    CUresult status = launch_now(call.driver, *kernel, request, stream);
-    uint64_t sequence = status ? 0 : call.session.journal().write(entry);
-    if (start) [[unlikely]]
-        times.after(start, stream, call.session.journal(), sequence);
-    if (status == CUDA_SUCCESS) call.session.count_launch();
-    if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) [[unlikely]]
-        status = tell_dispatcher(call, *target);
-    // Before another tenant's kernel may print: it waits for the work that is known.
-    if (kernel->prints) [[unlikely]]
-        call.lane.note_uses();
-    return status;
+    return launch_opaque(call, *kernel, request, *target);
 }
 
 }  // namespace smt::runtime::server::handlers
