@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <utility>
 
 namespace smt::runtime::dispatch {
 
@@ -24,9 +23,9 @@ CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
 }  // namespace
 
 ControlMemory::~ControlMemory() {
-    for (const Piece& each : free_) {
-        driver_.cuMemFree_v2(each.block);
-        driver_.cuMemFree_v2(each.map);
+    for (const Piece& piece : free_) {
+        driver_.cuMemFree_v2(piece.control);
+        driver_.cuMemFree_v2(piece.map);
     }
 }
 
@@ -39,10 +38,11 @@ CUresult ControlMemory::take(Piece* piece) {
             return CUDA_SUCCESS;
         }
     }
-    CUresult status = driver_.cuMemAlloc_v2(&piece->block, sizeof(smt::Control));
-    if (status != CUDA_SUCCESS) return status;
-    status = driver_.cuMemAlloc_v2(&piece->map, uint64_t{kMapEntries} * sizeof(smt::Mapping));
-    if (status != CUDA_SUCCESS) driver_.cuMemFree_v2(std::exchange(piece->block, 0));
+    Piece fresh;
+    if (CUresult status = driver_.cuMemAlloc_v2(&fresh.control, sizeof(smt::Control))) return status;
+    CUresult status = driver_.cuMemAlloc_v2(&fresh.map, uint64_t{map_entries_} * sizeof(smt::Mapping));
+    if (status != CUDA_SUCCESS) driver_.cuMemFree_v2(fresh.control);
+    else *piece = fresh;
     return status;
 }
 
@@ -52,20 +52,18 @@ void ControlMemory::give(const Piece& piece) {
 }
 
 ControlBlock::~ControlBlock() {
-    if (piece_.block) pieces_.give(piece_);
+    if (piece_.control) memory_.give(piece_);
 }
 
 CUresult ControlBlock::open(CUstream control) {
-    CUresult status = pieces_.take(&piece_);
-    if (status != CUDA_SUCCESS) return status;
+    if (CUresult status = memory_.take(&piece_)) return status;
     smt::Control fresh{};
-    fresh.map_mask = ControlMemory::kMapEntries - 1;
+    fresh.map_mask = memory_.map_entries() - 1;
     fresh.map = reinterpret_cast<smt::Mapping*>(piece_.map);
     // cuMemcpyHtoD returns while a copy from pageable memory is still under way. One that arrived behind the first
     // launch would set the count of tickets back.
-    status = driver_.cuMemcpyHtoDAsync_v2(piece_.block, &fresh, sizeof fresh, control);
-    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
-    return status;
+    CUresult status = driver_.cuMemcpyHtoDAsync_v2(piece_.control, &fresh, sizeof fresh, control);
+    return status == CUDA_SUCCESS ? driver_.cuStreamSynchronize(control) : status;
 }
 
 CUresult ControlBlock::reset(CUstream stream) {
@@ -94,22 +92,22 @@ CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas)
 
 CUresult ControlBlock::report(CUstream stream, State* pinned) {
     static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 && sizeof(State) == 12);
-    return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.block, sizeof(State), stream);
+    return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.control, sizeof(State), stream);
 }
 
 CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings) {
     mappings->clear();
-    if (!piece_.map) return CUDA_SUCCESS;
     uint32_t written = 0;
     CUresult status = driver_.cuMemcpyDtoHAsync_v2(&written, at(offsetof(smt::Control, mapped)), 4, control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS || written == mapped_) return status;
-    std::vector<smt::Mapping> ring(ControlMemory::kMapEntries);
+    const uint32_t entries = memory_.map_entries();
+    std::vector<smt::Mapping> ring(entries);
     status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), piece_.map, ring.size() * sizeof ring[0], control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS) return status;
-    if (written - mapped_ > ring.size()) mapped_ = written - ControlMemory::kMapEntries;
-    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (ControlMemory::kMapEntries - 1)]);
+    if (written - mapped_ > entries) mapped_ = written - entries;
+    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (entries - 1)]);
     return CUDA_SUCCESS;
 }
 

@@ -17,39 +17,42 @@ namespace smt::runtime::dispatch {
 
 using QuotaTable = std::vector<uint8_t>;   // by multiprocessor; kNoQuota: as many as fit
 
-// Device memory of control blocks that are gone, for those to come: to free it would wait until the whole device is
-// idle, and hold up everybody's calls meanwhile. Any thread.
+// Device memory for control blocks. It is kept for the next stream: to free it, the driver waits until the whole
+// context is idle and keeps everybody out meanwhile, also whoever would end a wait. Any thread.
 class ControlMemory {
 public:
     struct Piece {
-        CUdeviceptr block = 0;
-        CUdeviceptr map = 0;   // 0, or a mapping ring
+        CUdeviceptr control = 0;
+        CUdeviceptr map = 0;
     };
-    explicit ControlMemory(const DriverApi& driver) : driver_(driver) {}
-    ~ControlMemory();
+    // `map_entries`: of each piece's mapping ring, a power of two.
+    ControlMemory(const DriverApi& driver, uint32_t map_entries) : driver_(driver), map_entries_(map_entries) {}
+    ~ControlMemory();   // no stream is left
     ControlMemory(const ControlMemory&) = delete;
     ControlMemory& operator=(const ControlMemory&) = delete;
 
-    CUresult take(Piece* piece);
+    const DriverApi& driver() const { return driver_; }
+    uint32_t map_entries() const { return map_entries_; }
+    CUresult take(Piece* piece);   // with whatever is in it
     void give(const Piece& piece);
-
-    static constexpr uint32_t kMapEntries = 1u << 12;
 
 private:
     const DriverApi& driver_;
+    const uint32_t map_entries_;
     std::mutex mutex_;
     std::vector<Piece> free_;
 };
 
 class ControlBlock {
 public:
-    ControlBlock(const DriverApi& driver, ControlMemory& pieces) : driver_(driver), pieces_(pieces) {}
-    ~ControlBlock();
+    explicit ControlBlock(ControlMemory& memory) : memory_(memory), driver_(memory.driver()) {}
+    ~ControlBlock();   // no worker is running
     ControlBlock(const ControlBlock&) = delete;
     ControlBlock& operator=(const ControlBlock&) = delete;
 
-    CUresult open(CUstream control);   // ready when it returns
-    smt::Control* address() const { return reinterpret_cast<smt::Control*>(piece_.block); }
+    // Ready when it returns, whatever its memory's last owner has written on `control`.
+    CUresult open(CUstream control);
+    smt::Control* address() const { return reinterpret_cast<smt::Control*>(piece_.control); }
 
     // As if never used, but for what the ring holds; in the order of `stream`.
     CUresult reset(CUstream stream);
@@ -74,10 +77,10 @@ public:
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings);
 
 private:
-    CUdeviceptr at(size_t offset) const { return piece_.block + offset; }
+    CUdeviceptr at(size_t offset) const { return piece_.control + offset; }
 
+    ControlMemory& memory_;
     const DriverApi& driver_;
-    ControlMemory& pieces_;
     ControlMemory::Piece piece_;
     uint32_t mapped_ = 0;    // entries read
     uint32_t change_ = 0;    // number of the last change

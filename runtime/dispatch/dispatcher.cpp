@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t kMostStreams = 4096;
+constexpr uint32_t kMapEntries = 1u << 12;   // of each stream's mapping ring
 constexpr size_t kWordsBytes = 64;       // a line each: the GPU writes them
 constexpr auto kRest = 100ms;           // between looks when no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
@@ -23,7 +24,7 @@ constexpr auto kShortRest = 5ms;        // while there is something to learn abo
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver()), policy_(std::move(policy)) {
+    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), policy_(std::move(policy)) {
     int least = 0, greatest = 0;
     driver().cuCtxGetStreamPriorityRange(&least, &greatest);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest);

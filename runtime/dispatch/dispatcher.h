@@ -89,8 +89,8 @@ private:
     const bool maps_;
     CUstream control_ = nullptr;
     CUstream reader_ = nullptr;
-
     ControlMemory control_memory_;
+
     std::mutex words_mutex_;
     char* words_ = nullptr;
     CUdeviceptr words_address_ = 0;

@@ -29,7 +29,7 @@ uint64_t next_id() {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.driver(), dispatcher.control_memory()) {}
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -46,7 +46,7 @@ CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     words_->reached.store(0);
     words_->grown.store(0);
-    if (CUresult status = control_.open(dispatcher_.reader())) return status;
+    if (CUresult status = control_.open(dispatcher_.control())) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;

@@ -142,6 +142,7 @@ void guard_context_wide_calls(DriverApi& driver) {
     if (driver.name) driver.name = guarded
 #define CONTEXT_WIDE(name, how) GUARD(name, Guarded<&DriverApi::name>::how)
     CONTEXT_WIDE(cuMemHostUnregister, if_quiet);
+    CONTEXT_WIDE(cuMemFree_v2, soon);
     CONTEXT_WIDE(cuArrayDestroy, soon);
     CONTEXT_WIDE(cuMipmappedArrayDestroy, soon);
     CONTEXT_WIDE(cuModuleUnload, soon);

@@ -7,7 +7,7 @@
 // host function waits in the client, and the call that would end the wait is kept out. So they are made
 // while no stream waits for a client's doing, and meanwhile no stream begins to. Otherwise the table's
 //   cuMemHostUnregister                      answers NOT_READY: to be tried again
-//   cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
+//   cuMemFree, cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
 //   cuModuleLoadDataEx, cuLibraryGetModule, cuCtxSetLimit   wait
 // Work that merely takes long still holds them up, and with them everybody's next calls.
 #pragma once
