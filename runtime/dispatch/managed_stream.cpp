@@ -29,7 +29,8 @@ uint64_t next_id() {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()) {}
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()),
+      twin_(dispatcher.driver(), dispatcher.sm_sets()) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
@@ -72,7 +73,7 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
-    const uint64_t capacity = uint64_t{fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+    const uint64_t capacity = uint64_t{fits} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
     const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
@@ -96,6 +97,10 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
+}
+
+uint32_t ManagedStream::multiprocessors() const {
+    return tenant_->places ? tenant_->places->count() : static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
 }
 
 CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers) {
@@ -165,6 +170,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->session = tenant_->session;
     kernel->priority = tenant_->priority;
     kernel->since = since_;
+    kernel->multiprocessors = confined_to_;
     kernel->managed = true;
     using Seen = schedule::Kernel::State;
     kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
@@ -185,6 +191,12 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
 bool ManagedStream::flowing() {
     std::lock_guard lock(mutex_);
     return state_ == State::kFlowing;
+}
+
+void ManagedStream::confine(const schedule::Confinement& confinement) {
+    std::lock_guard lock(mutex_);
+    confined_to_ = confinement.multiprocessors;
+    confines_longer_ = confinement.longer_than;
 }
 
 bool ManagedStream::stop() {
@@ -290,7 +302,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     uint32_t fits = 0;
     if (status == CUDA_SUCCESS) status = fitting(work, &fits);
     if (status != CUDA_SUCCESS) return status;
-    const uint32_t capacity = fits * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+    const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
     launch.flags |= smt::kHeld;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
@@ -329,7 +341,8 @@ CUresult ManagedStream::grow(uint32_t workers) {
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     const DriverApi& driver = dispatcher_.driver();
     CUresult status = CUDA_SUCCESS;
-    if (!growth_ && (status = driver.cuStreamCreateWithPriority(&growth_, CU_STREAM_NON_BLOCKING, 0))) return status;
+    const int priority = dispatcher_.stream_priority(*tenant_, 0);
+    if (!growth_ && (status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth_))) return status;
     Work& work = waiting_.front();
     smt::Launch launch;
     std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);

@@ -30,8 +30,9 @@
 
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/opaque.h"
+#include "runtime/dispatch/twin.h"
 #include "runtime/dispatch/work.h"
-#include "runtime/schedule/snapshot.h"
+#include "runtime/schedule/policy.h"
 
 namespace smt::runtime::dispatch {
 
@@ -62,6 +63,9 @@ public:
     CUresult guard();        // before anything else is enqueued on the stream, or waited for
     CUresult enter(const OpaqueLaunch& launch, OpaquePass* pass);   // before something opaque is launched
     bool held_back();        // launches are unfinished that the driver knows nothing of
+    // For a single launch that stands in the stream's order and runs elsewhere (twin.h).
+    CUresult leave(const SmSet* set, CUstream* away) { return twin_.leave(stream_, set, away); }
+    CUresult come_back(CUstream away) { return twin_.come_back(stream_, away); }
     CUresult note_other();   // something else was enqueued that a policy should know about
     void abandon();          // the client is gone: what does not run now never will
 
@@ -70,6 +74,7 @@ public:
     const Tenant& tenant() const { return *tenant_; }
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
     bool flowing();
+    void confine(const schedule::Confinement& confinement);   // opaque launches from now on
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
     CUresult flow();         // stopped: everything goes on
     // Stopped: the first launch runs with these quotas, `blocks` of it at most.
@@ -84,7 +89,7 @@ public:
 
 private:
     friend class OpaquePass;
-    CUresult entered(const OpaqueLaunch& launch, OpaqueWindow::Number number);
+    CUresult entered(const OpaquePass& pass);
     void withdrawn(OpaqueWindow::Number number);
 
     // kRunning: stopped, but for waiting_.front(), which runs with quotas.
@@ -95,6 +100,7 @@ private:
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
+    uint32_t multiprocessors() const;   // that the stream may use
     CUresult mark();
     uint64_t reached() const { return words_->reached.load(std::memory_order_acquire); }
     CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
@@ -105,6 +111,8 @@ private:
     CUresult wait_in_flight(Lock& lock);
     CUresult wait_dispatched(Lock& lock);
     CUresult await_change(Lock& lock);
+    int confined(const OpaqueLaunch& launch);
+    void go_away(int multiprocessors, OpaquePass* pass);
     CUresult await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number);
     CUresult settle();
     void begin_stop(uint32_t name, uint64_t said_ns);
@@ -144,6 +152,9 @@ private:
     uint32_t entering_ = 0;            // threads with a pass; meanwhile the stream is not stopped
     uint32_t wanting_ = 0;             // threads that wait for one
     schedule::TimePoint opaque_over_{};   // the last one's end
+    int confined_to_ = 0;              // multiprocessors; 0: all
+    schedule::Duration confines_longer_{};
+    Twin twin_;                        // the program's threads
     bool learning_ = false;            // launches are in flight that tell how long a block takes
     bool gone_ = false;
 

@@ -51,9 +51,15 @@ void OpaqueWindow::give(Number number, schedule::Duration took) {
     given_.notify_all();
 }
 
+schedule::Duration OpaqueWindow::expected(uint64_t key) {
+    std::lock_guard lock(mutex_);
+    auto known = known_.find(key);
+    return known == known_.end() ? schedule::Duration::zero() : known->second;
+}
+
 CUresult OpaquePass::launched() {
     ManagedStream* stream = std::exchange(stream_, nullptr);
-    return stream ? stream->entered(launch_, number_) : CUDA_SUCCESS;
+    return stream ? stream->entered(*this) : CUDA_SUCCESS;
 }
 
 void OpaquePass::drop() {

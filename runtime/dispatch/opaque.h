@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/dispatch/sm_sets.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::dispatch {
@@ -20,6 +21,10 @@ class ManagedStream;
 struct OpaqueLaunch {
     uint64_t key = 0;    // launches with one key take about as long
     uint32_t name = 0;   // in the journal
+    CUfunction function = nullptr;   // a kernel, with its shape; null: a graph
+    uint64_t blocks = 0;
+    uint32_t threads = 0;            // of a block
+    uint32_t shared_bytes = 0;       // dynamic
 };
 
 // How much of a tenant's opaque work the driver has at a time, while somebody may want it held back: enough to
@@ -39,6 +44,7 @@ public:
     Number take(uint64_t stream, uint64_t key, schedule::Duration patience);
     Number take_now(uint64_t stream, uint64_t key, schedule::TimePoint now);
     void give(Number number, schedule::Duration took);   // took: zero if it is not known
+    schedule::Duration expected(uint64_t key);           // zero: nothing is known
 
     static constexpr size_t kAtLeast = 2;
     static constexpr size_t kAtMost = 64;
@@ -71,12 +77,18 @@ public:
     OpaquePass(const OpaquePass&) = delete;
     OpaquePass& operator=(const OpaquePass&) = delete;
 
+    // Where to launch: on another stream than `home` if the policy confines it; stay() if it cannot run there.
+    CUstream where(CUstream home) const { return away_ ? away_ : home; }
+    const SmSet* places() const { return away_ ? places_.get() : nullptr; }   // null: where the stream runs
+    void stay() { away_ = nullptr; }
     CUresult launched();   // the driver has it
     void drop();
 
 private:
     friend class ManagedStream;
     ManagedStream* stream_ = nullptr;   // null: nobody asks
+    CUstream away_ = nullptr;
+    SmSetPointer places_;
     OpaqueLaunch launch_;
     OpaqueWindow::Number number_ = 0;
 };

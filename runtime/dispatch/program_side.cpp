@@ -1,4 +1,5 @@
 // What the program's threads do with a stream: launches, and whatever else must not overtake them.
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -81,18 +82,42 @@ CUresult ManagedStream::enter(const OpaqueLaunch& launch, OpaquePass* pass) {
     ++entering_;
     pass->stream_ = this;
     pass->launch_ = launch;
+    const int multiprocessors = confined(launch);
+    lock.unlock();
+    if (multiprocessors) go_away(multiprocessors, pass);
     return CUDA_SUCCESS;
 }
 
-CUresult ManagedStream::entered(const OpaqueLaunch& launch, OpaqueWindow::Number number) {
+CUresult ManagedStream::entered(const OpaquePass& pass) {
+    const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
     Lock lock = lock_soon(mutex_);
     const bool news = tenant_->watched.load(std::memory_order_relaxed) && reached() == marked_;
     CUresult status = mark();
     --entering_;
-    opaque_.push_back({marked_, launch.name, number, schedule::Clock::now()});
+    opaque_.push_back({marked_, pass.launch_.name, pass.number_, schedule::Clock::now()});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
-    return status;
+    return back != CUDA_SUCCESS ? back : status;
+}
+
+// To how many multiprocessors, or 0. By how long a block takes: that is how long somebody else waits for its place.
+int ManagedStream::confined(const OpaqueLaunch& launch) {
+    if (!confined_to_ || !launch.function || tenant_->places || !tenant_->stoppable.load()) return 0;
+    const schedule::Duration known = tenant_->window.expected(launch.key);
+    if (known == schedule::Duration::zero()) return confined_to_;
+    if (known <= confines_longer_) return 0;
+    int fits = 0;
+    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, launch.function, static_cast<int>(launch.threads),
+                                                                     launch.shared_bytes);
+    const uint64_t together = uint64_t{multiprocessors()} * static_cast<uint64_t>(std::max(fits, 1));
+    const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
+    return known / std::max<int64_t>(waves, 1) > confines_longer_ ? confined_to_ : 0;
+}
+
+// Where that cannot be done the launch stays where it is.
+void ManagedStream::go_away(int multiprocessors, OpaquePass* pass) {
+    pass->places_ = dispatcher_.places_for(multiprocessors);
+    if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
 }
 
 void ManagedStream::withdrawn(OpaqueWindow::Number number) {

@@ -17,7 +17,7 @@ QuotaTable Stress::quotas(int most) {
     } else {
         for (uint8_t& each : table) each = static_cast<uint8_t>(below(static_cast<uint64_t>(most) + 1));
     }
-    uint8_t& lucky = table[below(table.size())];
+    uint8_t& lucky = table[places_[below(places_.size())]];
     if (lucky == 0) lucky = 1;
     return table;
 }

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "runtime/dispatch/managed_stream.h"
 
@@ -13,7 +15,9 @@ namespace smt::runtime::dispatch {
 
 class Stress {
 public:
-    Stress(uint64_t seed, int multiprocessors) : random_(seed), multiprocessors_(multiprocessors) {}
+    // `places`: the multiprocessors that the stream may use.
+    Stress(uint64_t seed, int multiprocessors, std::vector<uint32_t> places)
+        : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     // Called again and again while the stream has launches that wait; says what was done through the stream.
     void step(ManagedStream& stream, const schedule::Kernel& kernel);
@@ -27,6 +31,7 @@ private:
 
     std::mt19937_64 random_;
     const int multiprocessors_;
+    const std::vector<uint32_t> places_;
     uint64_t schedules_ = 0;
     schedule::TimePoint next_{};      // when something is done to what runs
 };

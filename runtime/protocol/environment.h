@@ -62,12 +62,16 @@ inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
 // Default: 0. Client.
 inline constexpr const char* kPriority = "SMT_PRIORITY";
 
+// Multiprocessors that the tenant's kernels are confined to: at least so many, as few as the device makes
+// of that. 1 to 4096; 0: all. Default: 0. Client.
+inline constexpr const char* kMultiprocessors = "SMT_SMS";
+
 // A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
 // results do not depend on it. 0 or unset: they are not. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
-// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does) or
-// fifo. Server.
+// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does),
+// priority-whole or fifo: docs/policies.md. Server.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 

@@ -26,8 +26,18 @@ struct Assignment {
     std::string reason;   // for the journal; said when the action changes
 };
 
+// Opaque kernels of a stream, which cannot be stopped once they run, keep to so many multiprocessors, the same for
+// everybody who is given that number. What is enqueued on the stream from now on is meant; it stays until it is changed.
+struct Confinement {
+    uint64_t kernel = 0;
+    int multiprocessors = 0;    // at most; 0: all
+    Duration longer_than{};     // only those whose blocks take longer, or of which nothing is known yet
+    std::string reason;
+};
+
 struct Decision {
     std::vector<Assignment> assignments;
+    std::vector<Confinement> confinements;
     // Time that must pass until the policy is asked again, even if nothing happens meanwhile.
     std::optional<Duration> again;
 

@@ -11,6 +11,7 @@ struct Entry {
 constexpr Entry kPolicies[] = {
     {"fifo", make_fifo},
     {"priority", make_priority},
+    {"priority-whole", make_priority_whole},
 };
 
 }  // namespace

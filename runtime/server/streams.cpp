@@ -37,10 +37,11 @@ Streams::~Streams() {
 
 CUresult Streams::make(bool blocking, int32_t priority, StreamPointer* stream) {
     auto made = std::make_shared<Stream>(driver_, arena_);
-    CUresult status = driver_.cuStreamCreateWithPriority(&made->handle, CU_STREAM_NON_BLOCKING, priority);
-    if (status != CUDA_SUCCESS) return status;
     made->blocking = blocking;
-    driver_.cuStreamGetPriority(made->handle, &made->priority);
+    made->priority = dispatcher_->within_range(priority);
+    CUresult status = dispatcher_->sm_sets().make_stream(tenant_->places.get(), dispatcher_->stream_priority(*tenant_, priority),
+                                                         &made->handle);
+    if (status != CUDA_SUCCESS) return status;
     *stream = std::move(made);
     return CUDA_SUCCESS;
 }
@@ -93,6 +94,25 @@ void Streams::let_go(const StreamPointer& stream) {
         }
         return true;
     });
+}
+
+int Streams::driver_priority(int priority) const { return dispatcher_->stream_priority(*tenant_, priority); }
+
+CUresult Streams::set_priority(CUstream handle, int priority) {
+    CUstreamAttrValue value{};
+    value.priority = driver_priority(priority);
+    CUresult status = driver_.cuStreamSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+    for (const StreamPointer& stream : all()) {
+        if (status == CUDA_SUCCESS && stream->handle == handle) stream->priority = dispatcher_->within_range(priority);
+    }
+    return status;
+}
+
+int Streams::priority_of(CUstream handle) const {
+    for (const StreamPointer& stream : all()) {
+        if (stream->handle == handle) return stream->priority;
+    }
+    return 0;
 }
 
 CUresult Streams::find(uint32_t reference, Lane& lane, StreamPointer* stream) {

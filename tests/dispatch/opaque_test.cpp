@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/dispatch/opaque.h"
+#include "runtime/dispatch/sm_sets.h"
 
 using namespace smt::runtime::dispatch;
 using namespace std::chrono_literals;
@@ -82,4 +83,10 @@ TEST_CASE("opaque: what was not launched teaches nothing", "[dispatch]") {
     window.give(window.take_now(kStream, kKernel, kBegin), 0ns);
     window.give(999, 1us);   // none of it
     CHECK(fill(window, kStream, kKernel) == 2);
+}
+
+TEST_CASE("opaque: multiprocessors are told in rows", "[dispatch]") {
+    CHECK(ranges({}).empty());
+    CHECK(ranges({3}) == "3");
+    CHECK(ranges({0, 1, 2, 3, 16, 18, 19}) == "0-3, 16, 18-19");
 }

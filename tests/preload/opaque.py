@@ -15,6 +15,8 @@ import tempfile
 import run
 from scenarios import Place, finish, wait_for
 
+NOT_READY = 600
+
 
 class Program:
     """A steered program that is ready."""
@@ -95,12 +97,34 @@ def new_work_waits(place):
 def order_of_streams(place):
     """Events between streams, with launches held back before and behind them."""
     low, high = hold(place)
+    before = place.calls("cuGreenCtxStreamCreate")
     low.say("fill 1", "record 1", "use 1", "wait 1", "fill 2", "record 2", "use 0", "wait 2", "fill 3", "record 3", "use 2", "wait 3", "read")
     place.open(2)
     stopped(place, "low")
     assert place.calls("cuLaunchKernel fill") == 0
     place.open(1)
     assert low.answers(13) == [0] * 12 + [3]
+    # What nobody knows goes to a part of the device while the other has just worked: to another stream, that is.
+    assert place.calls("cuGreenCtxStreamCreate") > before
+    low.end(), high.end()
+
+
+def order_when_confined(place):
+    """A launch that runs on a stream of its own stands in the program's stream all the same."""
+    low, high = hold(place)
+    place.open(2)
+    stopped(place, "low")
+    low.say("gate 6", "query")
+    place.open(1)
+    assert low.answers(2) == [0, NOT_READY], "its stream waits for it"
+    place.open(6)
+    assert low.do("sync", "query") == [0, 0]
+    low.say("use 1", "gate 4", "record 9", "use 0", "wait 9", "set 5", "fill 8", "read")
+    wait_for(lambda: place.calls("cuLaunchKernel fill") == 1, "the last one is launched")
+    place.wait_reached(4)
+    place.open(4)
+    assert low.answers(8) == [0] * 7 + [8], "it waits for what is before it"
+    assert place.calls("cuGreenCtxStreamCreate") == 2, "both streams have a second home"
     low.end(), high.end()
 
 
@@ -180,7 +204,7 @@ def a_few_in_flight(place):
     alone.end(), high.end()
 
 
-SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight]
+SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight]
 
 
 def main():

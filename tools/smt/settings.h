@@ -1,4 +1,4 @@
-// Values that a person gives a tenant on the command line. Both throw Misuse for what makes no sense.
+// Values that a person gives a tenant on the command line. All throw Misuse for what makes no sense.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,6 @@ namespace smt::tools {
 uint64_t parse_bytes(const std::string& text);
 uint32_t parse_seed(const std::string& text);      // of --stress
 int parse_priority(const std::string& text);
+uint32_t parse_multiprocessors(const std::string& text);   // of --sms
 
 }  // namespace smt::tools

@@ -7,5 +7,6 @@ namespace smt::runtime::schedule {
 
 std::unique_ptr<Policy> make_fifo();
 std::unique_ptr<Policy> make_priority();
+std::unique_ptr<Policy> make_priority_whole();
 
 }  // namespace smt::runtime::schedule

@@ -20,7 +20,7 @@ CUresult handle_graph_launch(Call& call) {
     StreamPointer stream;
     if (CUresult status = call.launch_stream(request.stream, &stream)) return status;
     dispatch::OpaquePass pass;
-    const dispatch::OpaqueLaunch launch{request.exec, call.session.journal_name_of_graphs()};
+    const dispatch::OpaqueLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
     std::unique_lock<std::mutex> printing;
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {

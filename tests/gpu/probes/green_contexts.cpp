@@ -336,6 +336,47 @@ void latency(const char* name, CUstream large, unsigned large_blocks, CUstream s
         name, small_blocks, times[times.size() / 2], times[times.size() * 9 / 10], times.back(), large_ms);
 }
 
+// Calls beside a kernel that fills the device for 100 ms: which of them wait for its end? And a set of
+// several groups.
+void at_work(CUstream large) {
+    CUdevResource all, rest, groups[16];
+    unsigned count = 16;
+    CHECK(cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM));
+    CHECK(cuDevSmResourceSplitByCount(groups, &count, &all, &rest, 0, 8));
+    std::printf("{\"probe\": \"groups\", \"of\": 8, \"count\": %u, \"rest\": %u}\n", count,
+                rest.type == CU_DEV_RESOURCE_TYPE_SM ? rest.sm.smCount : 0);
+    for (unsigned wide : {1u, 4u, 5u}) {
+        CHECK(launch(large, where, 2 * kSms, 1024, 100'000'000));
+        usleep(1000);
+        CUdevResourceDesc description;
+        Green green;
+        const double begin = now_us();
+        const CUresult described = cuDevResourceGenerateDesc(&description, groups + 2, wide);
+        const CUresult made =
+            cuGreenCtxCreate(&green.context, description, device, CU_GREEN_CTX_DEFAULT_STREAM);
+        const double created = now_us();
+        CHECK(cuGreenCtxStreamCreate(&green.stream, green.context, CU_STREAM_NON_BLOCKING, 0));
+        const double streamed = now_us();
+        CHECK(cuStreamSynchronize(large));
+        const auto sms = places(green.stream, 1024);
+        std::printf(
+            "{\"probe\": \"row of groups, made beside a kernel of 100 ms\", \"groups\": %u, \"described\": "
+            "%d, \"made\": %d, "
+            "\"context_us\": %.1f, \"stream_us\": %.1f, \"count\": %zu, \"sms\": %s}\n",
+            wide, described, made, created - begin, streamed - created, sms.size(), set_text(sms).c_str());
+        CHECK(launch(large, where, 2 * kSms, 1024, 100'000'000));
+        usleep(1000);
+        const double before = now_us();
+        CHECK(cuStreamDestroy(green.stream));
+        const double destroyed = now_us();
+        CHECK(cuGreenCtxDestroy(green.context));
+        const double gone = now_us();
+        CHECK(cuStreamSynchronize(large));
+        std::printf("{\"probe\": \"given back beside it\", \"stream_us\": %.1f, \"context_us\": %.1f}\n",
+                    destroyed - before, gone - destroyed);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -418,5 +459,6 @@ int main() {
         latency("large on 100, small on the other 32", rest_low, blocks, part_high, small, begun);
         cuStreamDestroy(equal);
     }
+    at_work(plain);
     std::puts("{\"probe\": \"end\"}");
 }
