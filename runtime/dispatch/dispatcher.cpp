@@ -31,6 +31,9 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::un
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
     driver().cuStreamCreateWithPriority(&reader_, CU_STREAM_NON_BLOCKING, greatest_);
     snapshot_.device.multiprocessors = device.properties().multiprocessors;
+    // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
+    const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
+    if (part) places_for(part);
 }
 
 Dispatcher::~Dispatcher() {

@@ -15,16 +15,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each block of the probe sets a bit for its multiprocessor. Small blocks are spread over all that there are, and
-// find a place beside others' work.
+// Each block of the probe sets a bit for its multiprocessor and stays there for `spin` ns: all of them together fill
+// the set, so that where others' work leaves no place some wait for one.
 constexpr const char* kWhere = R"(.version 8.0
 .target sm_70
 .address_size 64
-.visible .entry smt_where(.param .u64 seen)
+.visible .entry smt_where(.param .u64 seen, .param .u64 spin)
 {
+    .reg .pred %p;
     .reg .b32 %r<2>;
-    .reg .b64 %a<5>;
+    .reg .b64 %a<8>;
+    mov.u64 %a5, %globaltimer;
     ld.param.u64 %a0, [seen];
+    ld.param.u64 %a6, [spin];
     mov.u32 %r0, %smid;
     shr.u32 %r1, %r0, 6;
     mul.wide.u32 %a1, %r1, 8;
@@ -33,13 +36,20 @@ constexpr const char* kWhere = R"(.version 8.0
     mov.u64 %a3, 1;
     shl.b64 %a4, %a3, %r0;
     red.global.or.b64 [%a2], %a4;
+again:
+    mov.u64 %a7, %globaltimer;
+    sub.s64 %a7, %a7, %a5;
+    setp.lt.u64 %p, %a7, %a6;
+    @%p bra again;
     ret;
 }
 )";
-constexpr unsigned kBlocksEach = 32;
-constexpr int kMostUrgent = -100;   // as far as the driver goes: the next free places are the probe's
-constexpr unsigned kMostMultiprocessors = 256;
-constexpr std::chrono::milliseconds kPatience = 200ms;          // for the probe, on a device at work
+using Seen = std::array<uint64_t, 4>;
+constexpr unsigned kBlocksEach = 32;      // that a multiprocessor holds, of one warp
+constexpr unsigned kMostMultiprocessors = 64 * std::tuple_size_v<Seen>;
+constexpr int kMostUrgent = -100;         // as far as the driver goes: the next free places are the probe's
+constexpr uint64_t kFirstSpin = 2'000;    // ns; four times as long each time that not all were seen
+constexpr std::chrono::milliseconds kPatience = 200ms;   // on a device at work
 constexpr std::chrono::milliseconds kSimulatedPatience = 5s;
 
 }  // namespace
@@ -159,7 +169,7 @@ bool SmSets::open_probe() {
     CUmodule module = nullptr;
     if (where_) return true;
     return driver_.cuModuleLoadDataEx(&module, kWhere, 0, nullptr, nullptr) == CUDA_SUCCESS &&
-           driver_.cuMemAlloc_v2(&seen_, kMostMultiprocessors / 8) == CUDA_SUCCESS &&
+           driver_.cuMemAlloc_v2(&seen_, sizeof(Seen)) == CUDA_SUCCESS &&
            driver_.cuModuleGetFunction(&where_, module, "smt_where") == CUDA_SUCCESS;
 }
 
@@ -168,27 +178,34 @@ bool SmSets::open_probe() {
 void SmSets::calibrate(SmSet& set) {
     CUstream stream = nullptr;
     if (!open_probe() || make_stream(&set, kMostUrgent, &stream) != CUDA_SUCCESS) return;
-    std::array<uint64_t, kMostMultiprocessors / 64> seen{};
-    void* parameters[] = {&seen_};
-    driver_.cuMemsetD8Async(seen_, 0, sizeof seen, stream);
-    driver_.cuLaunchKernel(where_, kBlocksEach * set.count_, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr);
-    const auto begin = std::chrono::steady_clock::now();
     const auto patience = device_.properties().keeps_sessions_apart ? kSimulatedPatience : kPatience;
-    CUresult status = CUDA_ERROR_NOT_READY;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    Seen seen{};
+    driver_.cuMemsetD8Async(seen_, 0, sizeof seen, stream);
     device_.waits_for_others(true);
-    while (status == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() - begin < patience) {
-        status = driver_.cuStreamQuery(stream);
-        sched_yield();
-    }
-    device_.waits_for_others(false);
-    if (status == CUDA_SUCCESS && driver_.cuMemcpyDtoHAsync_v2(seen.data(), seen_, sizeof seen, stream) == CUDA_SUCCESS &&
-        driver_.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
+    for (uint64_t spin = kFirstSpin; set.multiprocessors_.size() < set.count_; spin *= 4) {
+        void* parameters[] = {&seen_, &spin};
+        CUresult status = driver_.cuLaunchKernel(where_, kBlocksEach * set.count_, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr);
+        if (status == CUDA_SUCCESS) status = await(stream, end);
+        if (status == CUDA_ERROR_NOT_READY) where_ = nullptr, seen_ = 0;
+        if (status != CUDA_SUCCESS) break;
+        if (driver_.cuMemcpyDtoHAsync_v2(seen.data(), seen_, sizeof seen, stream) != CUDA_SUCCESS) break;
+        if (driver_.cuStreamSynchronize(stream) != CUDA_SUCCESS) break;
+        set.multiprocessors_.clear();
         for (uint32_t i = 0; i < kMostMultiprocessors; ++i) {
             if (seen[i / 64] >> i % 64 & 1) set.multiprocessors_.push_back(i);
         }
     }
-    if (status == CUDA_ERROR_NOT_READY) where_ = nullptr, seen_ = 0;
+    device_.waits_for_others(false);
     driver_.cuStreamDestroy_v2(stream);
+}
+
+CUresult SmSets::await(CUstream stream, std::chrono::steady_clock::time_point end) const {
+    while (std::chrono::steady_clock::now() < end) {
+        if (CUresult status = driver_.cuStreamQuery(stream); status != CUDA_ERROR_NOT_READY) return status;
+        sched_yield();
+    }
+    return CUDA_ERROR_NOT_READY;
 }
 
 }  // namespace smt::runtime::dispatch

@@ -2,12 +2,14 @@
 // everything there, kernels as they are; it is a stream of the one context otherwise (docs/results/, green-contexts).
 //
 // The device is cut into groups, the smallest parts that the driver makes (8 on an H200), and a set is a row of
-// groups. Tenants get rows that few others have. Sets are kept: to make one takes a millisecond and some
-// megabytes of the device, and the same few are asked for again and again.
+// groups. Tenants get rows that few others have. Sets are kept: to make one takes a millisecond on an idle device,
+// waits for its work on one that is not (device/cuda/context_wide.h), and takes some megabytes; and the same few
+// are asked for again and again.
 #pragma once
 
 #include <cuda.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,6 +60,7 @@ private:
     CUresult make(Row row, SmSet* set);
     bool open_probe();
     void calibrate(SmSet& set);
+    CUresult await(CUstream stream, std::chrono::steady_clock::time_point end) const;   // NOT_READY: not by then
     Row least_used(size_t groups) const;
 
     device::Device& device_;

@@ -50,6 +50,8 @@ public:
     virtual std::string_view name() const = 0;
     // Whether it ever stops anybody; if not, launches need no bookkeeping.
     virtual bool preempts() const = 0;
+    // How many multiprocessors its confinements are to; 0: there are none. So that the set can be made before anybody works.
+    virtual int part(const Device&) const { return 0; }
     virtual Decision decide(const Snapshot& snapshot, TimePoint now) = 0;
 };
 

@@ -124,6 +124,13 @@ TEST_CASE("priority: what arrives after the urgent has left a moment ago is conf
     CHECK(policy->decide({{2}, {kernel(4, "low", -1, State::kRunning)}}, begin + 6ms).confinements.empty());   // nothing to share
 }
 
+TEST_CASE("what a policy confines to is known in advance", "[schedule]") {
+    CHECK(make_policy("priority")->part({132}) == 99);
+    CHECK(make_policy("priority")->part({2}) == 0);
+    CHECK(make_policy("priority-whole")->part({132}) == 0);
+    CHECK(make_policy("fifo")->part({132}) == 0);
+}
+
 TEST_CASE("priority: who is there since a moment may be about to work", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Kernels that smt cannot manage, on a real GPU: opaque.py [--parts where,programs,latency]
+"""Kernels that smt cannot manage, on a real GPU: opaque.py [--parts where,programs,start,latency]
 
   where      tenants confined to parts of the GPU, all at once, and one that is not: where their kernels were,
              against where the journal says that they run
   programs   the GPU test programs that there are, confined: the same output as natively
+  start      a program that finds no server: what it costs to make a set of multiprocessors ready
   latency    an urgent tenant's small kernel behind another's large ones, with blocks of several lengths: smt with
              and without confinement, plain time-slicing, MPS, MPS with client priority; interleaved
 """
@@ -98,22 +99,38 @@ class Opaque:
                 continue
             native = run([os.path.join(folder, name)], self.environment, None, 60)
             with Runtime(self.places) as runtime:
-                confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(SMT_SMS="24", SMT_PTX=self.options.ptx)},
+                confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(SMT_SMS="24", SMT_PTX=self.options.ptx, SMT_MAPPING="1")},
                                  self.places.preload, 60).finish()
-                notes = [note["text"] for note in self.notes(runtime) if "too large" in note["text"]]
+                notes = [note["text"] for note in self.notes(runtime)]
+                told = next((numbers(found[1]) for note in notes if (found := re.search(r"run on 24 multiprocessors \(([\d, -]+)\)", note))), set())
+                log = run([self.places.smt, "log", "--json", "--mapping"], {**self.environment, **runtime.variables()}, None, 60)["out"]
+                managed = [entry for entry in map(json.loads, log.splitlines()) if entry["kind"] == "mapping"]
+            notes = [note for note in notes if "too large" in note]
+            astray = sorted(set(sm for entry in managed for sm in entry["sms"]) - told)
+            self.check(len(told) == 24 and not astray, f"{name}: managed kernels ran on {astray} too")
             same = native["rc"] == confined["rc"] == 0 and native["out"] == confined["out"]
-            self.lines.add(part="programs", program=name, same=same, notes=notes,
+            self.lines.add(part="programs", program=name, same=same, notes=notes, mappings=len(managed), astray=astray,
                            **({} if same else {"native": tail(native["out"]), "confined": tail(confined["out"]), "err": tail(confined["err"]),
                                                "rc": [native["rc"], confined["rc"]]}))
-            print(f"{name:<24} {'same' if same else 'DIFFERENT'} {notes or ''}")
+            print(f"{name:<24} {'same' if same else 'DIFFERENT'}, {len(managed)} managed launches {notes or ''}")
             self.check(same, name)
+
+    def start(self, _):
+        for turn in range(5):
+            for policy in ("priority-whole", "priority"):
+                with Runtime(self.places, SMT_POLICY=policy) as runtime:
+                    done = Child([self.busy, "--launches", "1"], {**self.environment, **runtime.variables()}, self.places.preload, 60).finish()
+                self.lines.add(part="start", policy=policy, round=turn, seconds=done["seconds"], rc=done["rc"])
+        for policy in ("priority-whole", "priority"):
+            times = [row["seconds"] for row in self.lines.all if row["part"] == "start" and row["policy"] == policy]
+            print(f"{policy:<16} first program {statistics.median(times):.3f} s, {min(times):.3f} to {max(times):.3f}")
 
     def latency(self, budget):
         end = time.monotonic() + budget
         found = {}
         for turn in range(self.options.rounds):
-            for kind in LARGE:
-                for mode in MODES:
+            for kind in filter(re.compile(self.options.large).search, LARGE):
+                for mode in filter(re.compile(self.options.modes).search, MODES):
                     if time.monotonic() > end - 5:
                         print(f"no time for {kind}, {mode}, round {turn}")
                         continue
@@ -121,16 +138,16 @@ class Opaque:
                     entry = found.setdefault((kind, mode), ([], []))
                     entry[0].extend(row["small_us"])
                     entry[1].extend(row["large_us"])
-        print(f"{'large':<16} {'mode':<20} {'p50 us':>9} {'p90 us':>9} {'p99 us':>9} {'max us':>9} {'n':>5} {'large ms':>9}")
+        print(f"{'large':<16} {'mode':<20} {'p50 us':>9} {'p90 us':>9} {'p99 us':>9} {'max us':>9} {'n':>5} {'large /s':>9}")
         for (kind, mode), (small, large) in found.items():
             if small:
                 print(f"{kind:<16} {mode:<20} {quantile(small, .5):>9.1f} {quantile(small, .9):>9.1f} {quantile(small, .99):>9.1f} {max(small):>9.1f} "
-                      f"{len(small):>5} {statistics.median(large or [0]) / 1e3:>9.3f}")
+                      f"{len(small):>5} {len(large) / (sum(large) / 1e6) if large else 0:>9.1f}")
 
     def pair(self, kind, mode, turn):
         policy, more = MODES[mode]
         blocks, rounds = LARGE[kind]
-        small_command = [self.busy, *SMALL, "--pause", "2000", "--launches", str(self.options.launches), "--seconds", "3"]
+        small_command = [self.busy, *SMALL, "--pause", str(self.options.pause), "--launches", str(self.options.launches), "--seconds", "3"]
         large_command = [self.busy, "--blocks", str(blocks), "--threads", "1024", "--rounds", str(rounds), "--ahead", "4", "--ready"]
         preload = self.places.preload if policy else None
         with Runtime(self.places, SMT_POLICY=policy or "fifo") as runtime, Mps(mode) as mps:
@@ -159,9 +176,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--blocks", type=int, default=5280, help="of the kernels of the part where")
     parser.add_argument("--launches", type=int, default=150)
+    parser.add_argument("--pause", type=float, default=2000, help="us between the small ones, on average")
+    parser.add_argument("--large", default="", help="which kinds of large kernels; a regular expression, as the next")
+    parser.add_argument("--modes", default="")
     parser.add_argument("--ptx", default="1", choices=["0", "1"], help="of the part programs: whether kernels are managed by their PTX")
-    parser.add_argument("--parts", default="where,programs,latency")
-    parser.add_argument("--seconds", default="30,60,150", help="for each part")
+    parser.add_argument("--parts", default="where,programs,start,latency")
+    parser.add_argument("--seconds", default="30,60,20,150", help="for each part")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     opaque = Opaque(options)

@@ -91,6 +91,7 @@ int main() {
     CHECK(cuModuleGetFunction(&program.fill, module, "fill"));
     CHECK(cuMemAlloc(&program.memory, kInts * sizeof(int)));
     CHECK(cuMemsetD32(program.memory, 0, kInts));
+    CHECK(cuCtxSynchronize());
     program.use(0);
     std::printf("ready\n");
     std::fflush(stdout);

@@ -35,13 +35,16 @@ public:
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     bool preempts() const override { return true; }
+    int part(const Device& device) const override {
+        return whole_ || device.multiprocessors < kKeptFree ? 0 : device.multiprocessors - device.multiprocessors / kKeptFree;
+    }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         note_work(snapshot, now);
         Decision decision;
         if (snapshot.kernels.empty()) return decision;
-        for (const Kernel& kernel : snapshot.kernels) {
-            if (!whole_) confine(kernel, snapshot.device, now, decision);
+        if (part(snapshot.device)) {
+            for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, decision);
         }
         const Kernel& first = *std::max_element(snapshot.kernels.begin(), snapshot.kernels.end(),
                                                 [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
@@ -69,13 +72,12 @@ private:
         Duration lasts{};
         for (auto each = worked_.upper_bound(kernel.priority); each != worked_.end(); ++each)
             lasts = std::max<Duration>(lasts, kLately - (now - each->second));
-        const bool wanted = lasts > Duration::zero() && device.multiprocessors >= kKeptFree;
+        const bool wanted = lasts > Duration::zero();
         if (wanted) decision.ask_again(lasts);
         if (wanted == (kernel.multiprocessors != 0)) return;
-        const int part = device.multiprocessors - device.multiprocessors / kKeptFree;
         decision.confinements.push_back(
-            {kernel.id, wanted ? part : 0, kLongBlock,
-             wanted ? fmt::format("long kernels keep to {} multiprocessors of {}: somebody more urgent worked lately", part, device.multiprocessors)
+            {kernel.id, wanted ? part(device) : 0, kLongBlock,
+             wanted ? fmt::format("long kernels keep to {} multiprocessors of {}: somebody more urgent worked lately", part(device), device.multiprocessors)
                     : "all multiprocessors are for everybody: nobody more urgent worked lately"});
     }
 

@@ -4,7 +4,8 @@
 //   busy [--blocks N] [--threads N] [--rounds N] [--launches N] [--seconds S] [--pause US] [--ahead N] [--ready]
 //
 // A block multiplies and adds `rounds` times in each thread. `ahead` launches are in flight at a time; 1: each is
-// waited for. Ends after so many launches or seconds, whatever comes first. With --ready it says READY when it begins and
+// waited for. `pause` is what lies between them on average: from half to one and a half of it, or launches would keep
+// step with the blocks of others. Ends after so many launches or seconds, whatever comes first. With --ready it says READY when it begins and
 // stops when its standard input ends. One JSON line: {"us": [...], "sms": [...], "seconds": S}; us: from launch to
 // end for each, or, if several are in flight, from one end to the next.
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -93,6 +95,7 @@ int main(int count, char** arguments) {
     for (cudaEvent_t& event : events) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     if (options.ready) std::puts("READY"), std::fflush(stdout);
 
+    std::minstd_rand random(1);
     std::vector<double> times;
     std::deque<double> begun;
     const double begin = now_us();
@@ -113,7 +116,8 @@ int main(int count, char** arguments) {
         CHECK(cudaEventRecord(events[static_cast<size_t>(launched) % events.size()], stream));
         ++launched;
         if (options.ahead <= 1) finish_one();
-        if (options.pause > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(options.pause));
+        const double pause = options.pause * std::uniform_real_distribution<double>(0.5, 1.5)(random);
+        if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(pause));
     }
     while (!begun.empty()) finish_one();
     const double seconds = (now_us() - begin) / 1e6;
