@@ -28,13 +28,13 @@ def exact_names(entries):
 def driver_api(entries):
     text = header("<cstddef>", "<cstdint>", "", '"exact_names.gen.h"').replace('#include \n', "\n")
     text += ("namespace smt {\n\nusing AnyFunction = void (*)();\n\n"
-             "// The driver's functions by exported name; null where the driver has none. Entry points that smt does\n"
-             "// not support are there for native fallback only, without their type.\nstruct DriverApi {\n")
+             "// The driver's functions by exported name; null where the driver has none. Some that smt does not support for\n"
+             "// programs are there for native fallback only, without their type.\nstruct DriverApi {\n")
     members = []
     for e in entries:
         for symbol in e.exports():
             members.append(symbol)
-            if e.treatment == "unsupported":
+            if e.treatment == "unsupported" and e.area != "green":   # those are for the server itself
                 text += f"    AnyFunction {symbol};\n"
             else:
                 text += f"    CUresult (*{symbol})({e.signature()});\n"

@@ -102,6 +102,8 @@ Hello hello() {
     message.pid = getpid();
     message.memory_limit = memory_limit();
     message.priority = priority_of(getenv(environment::kPriority));
+    const char* multiprocessors = getenv(environment::kMultiprocessors);
+    if (multiprocessors) message.multiprocessors = static_cast<uint32_t>(strtoul(multiprocessors, nullptr, 10));
     const char* stress = getenv(environment::kStress);
     if (stress) message.stress = static_cast<uint32_t>(strtoul(stress, nullptr, 10));
     const char* name = getenv(environment::kTenant);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,11 +26,13 @@ constexpr auto kShortRest = 5ms;        // while there is something to learn abo
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), policy_(std::move(policy)) {
-    int least = 0, greatest = 0;
-    driver().cuCtxGetStreamPriorityRange(&least, &greatest);
-    driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest);
+    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device), policy_(std::move(policy)) {
+    driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
+    driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
     snapshot_.device.multiprocessors = device.properties().multiprocessors;
+    // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
+    const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
+    if (part) places_for(part);
 }
 
 Dispatcher::~Dispatcher() {
@@ -58,6 +62,24 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     std::erase(tenants_, tenant);
     weigh_tenants();
     decide();
+    wake_.notify_one();
+}
+
+SmSetPointer Dispatcher::places_for(int multiprocessors) {
+    std::string why;
+    SmSetPointer set = sm_sets_.first(static_cast<unsigned>(multiprocessors), &why);
+    if (!set && !unplaced_.exchange(true))
+        note({}, fmt::format("kernels cannot be confined to {} multiprocessors: {}", multiprocessors, why));
+    return set;
+}
+
+int Dispatcher::within_range(int priority) const { return std::clamp(priority, greatest_, least_); }
+
+int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
+    const int level = tenant.priority > 0 ? 2 : tenant.priority == 0 ? 1 : 0;
+    const int each = (least_ - greatest_ + 1) / 3;
+    if (!policy_->preempts() || each == 0) return within_range(asked);
+    return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 
 // A tenant may be stopped when somebody more urgent is there, and is watched when somebody less urgent is.
@@ -69,7 +91,8 @@ void Dispatcher::weigh_tenants() {
                    });
         };
         tenant->stoppable.store(tenant->stress != 0 || concerned(true));
-        tenant->watched.store(concerned(false));
+        const bool watched = concerned(false);
+        if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = schedule::Clock::now();
     }
 }
 
@@ -78,9 +101,16 @@ void Dispatcher::join(ManagedStream& stream) {
     const auto lock = lock_soon(mutex_);
     Member member{&stream, false, nullptr};
     const uint64_t seed = stream.tenant().stress;
-    if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors);
+    if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors, places(stream.tenant()));
     members_.push_back(std::move(member));
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+std::vector<uint32_t> Dispatcher::places(const Tenant& tenant) const {
+    if (tenant.places && !tenant.places->multiprocessors().empty()) return tenant.places->multiprocessors();
+    std::vector<uint32_t> all(static_cast<size_t>(snapshot_.device.multiprocessors));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
 }
 
 void Dispatcher::leave(ManagedStream& stream) {
@@ -167,7 +197,7 @@ bool Dispatcher::look() {
         if (member.wants_stop && member.stream->stop()) member.wants_stop = false;
         changed |= member.stream->poll();
         schedule::Kernel kernel;
-        if (member.stress && member.stream->describe(&kernel) && kernel.managed) member.stress->step(*member.stream, kernel);
+        if (member.stress && member.stream->describe(&kernel)) member.stress->step(*member.stream, kernel);
     }
     // Opaque work ends without a word to anybody but its marker.
     size_t busy = 0;
@@ -182,7 +212,7 @@ bool Dispatcher::look() {
 bool Dispatcher::pending() {
     for (const Member& member : members_) {
         const Tenant& tenant = member.stream->tenant();
-        if (!tenant.stoppable.load() && !tenant.watched.load()) continue;
+        if (!tenant.stoppable.load() && !tenant.watched.load() && member.stream->flowing()) continue;
         schedule::Kernel kernel;
         if (member.stream->describe(&kernel)) return true;
     }
@@ -191,6 +221,10 @@ bool Dispatcher::pending() {
 
 void Dispatcher::decide() {
     snapshot_.kernels.clear();
+    snapshot_.urgent.clear();
+    for (const auto& tenant : tenants_) {
+        if (tenant->watched.load()) snapshot_.urgent.push_back({tenant->priority, tenant->watched_since});
+    }
     for (const Member& member : members_) {
         schedule::Kernel kernel;
         if (!member.stress && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
@@ -198,6 +232,7 @@ void Dispatcher::decide() {
     const schedule::TimePoint now = schedule::Clock::now();
     const schedule::Decision decision = policy_->decide(snapshot_, now);
     ask_again_ = decision.again ? now + *decision.again : schedule::TimePoint::max();
+    for (const schedule::Confinement& confinement : decision.confinements) carry_out(confinement);
     for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);
 }
 
@@ -212,13 +247,24 @@ void Dispatcher::carry_out(const schedule::Assignment& assignment) {
         member->wants_stop = false;
         member->stream->flow();
     }
-    if (member->said == assignment.action) return;
-    member->said = assignment.action;
+    if (std::exchange(member->said, assignment.action) != assignment.action) say(member->stream->tenant(), assignment.reason);
+}
+
+// Before what waits is let go.
+void Dispatcher::carry_out(const schedule::Confinement& confinement) {
+    auto member = std::find_if(members_.begin(), members_.end(),
+                               [&](const Member& each) { return each.stream->id() == confinement.kernel; });
+    if (member == members_.end()) return;
+    member->stream->confine(confinement);
+    say(member->stream->tenant(), confinement.reason);
+}
+
+void Dispatcher::say(const Tenant& tenant, const std::string& reason) {
     journal::Entry entry;
     entry.kind = journal::Kind::kDecision;
-    entry.session = member->stream->tenant().session;
-    entry.name = member->stream->tenant().journal_name;
-    entry.text = journal_.name(assignment.reason);
+    entry.session = tenant.session;
+    entry.name = tenant.journal_name;
+    entry.text = journal_.name(reason);
     device_.write(journal_, entry, nullptr);
 }
 

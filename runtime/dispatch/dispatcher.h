@@ -2,7 +2,7 @@
 //
 // A decision is made on the thread that brings news: a program's, when a launch arrives that a policy might
 // care about, so that nothing has to be woken first, or the dispatcher's own, when the GPU has done
-// something. While no policy has a reason to stop anybody (contended() is false for every tenant), launches
+// something. While no policy has a reason to stop anybody (no tenant is stoppable), launches
 // pass without a look and this thread sleeps.
 //
 // Locks: mutex_ here, then a stream's. A program's thread holds no stream's lock when it calls.
@@ -19,6 +19,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stress.h"
 #include "runtime/schedule/policy.h"
@@ -32,8 +33,11 @@ struct Tenant {
     int priority = 0;
     uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
     uint32_t journal_name = 0;
+    SmSetPointer places;        // where its streams run; null: everywhere. Set before its first stream is made
     std::atomic<bool> stoppable{false};   // somebody may want its launches stopped
-    std::atomic<bool> watched{false};     // somebody waits for its launches to end
+    std::atomic<bool> watched{false};     // somebody waits for its launches to end,
+    schedule::TimePoint watched_since{};  // since then; the dispatcher's
+    OpaqueWindow window;
 };
 
 class Dispatcher {
@@ -54,6 +58,13 @@ public:
     bool maps() const { return maps_; }
     CUstream control() const { return control_; }   // on which nothing ever waits
     ControlMemory& control_memory() { return control_memory_; }
+    SmSets& sm_sets() { return sm_sets_; }
+    // The set that a policy means by so many; null where there is none, which the journal says once.
+    SmSetPointer places_for(int multiprocessors);
+    // What the program's priority of a stream is for the driver. Where a policy goes by tenants' priorities, these
+    // come first: the driver's range is divided among those above, at and below normal.
+    int stream_priority(const Tenant& tenant, int asked) const;
+    int within_range(int priority) const;   // as the driver does
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
@@ -78,7 +89,10 @@ private:
     void read_mappings();
     void decide();
     void carry_out(const schedule::Assignment& assignment);
+    void carry_out(const schedule::Confinement& confinement);
+    void say(const Tenant& tenant, const std::string& reason);
     void note(const Tenant& tenant, const std::string& line);
+    std::vector<uint32_t> places(const Tenant& tenant) const;
     void weigh_tenants();    // who may be stopped, who is watched
     bool open_words();
 
@@ -87,6 +101,9 @@ private:
     const bool maps_;
     CUstream control_ = nullptr;
     ControlMemory control_memory_;
+    SmSets sm_sets_;
+    std::atomic<bool> unplaced_{false};   // said that there are no sets
+    int least_ = 0, greatest_ = 0;   // the driver's stream priorities; lower numbers are more urgent
 
     std::mutex words_mutex_;
     char* words_ = nullptr;

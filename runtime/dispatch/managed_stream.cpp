@@ -29,10 +29,14 @@ uint64_t next_id() {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()) {}
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()),
+      twin_(dispatcher.driver(), dispatcher.sm_sets()) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
+    for (const Opaque& each : opaque_) {
+        if (each.number) tenant_->window.give(each.number, {});
+    }
     const DriverApi& driver = dispatcher_.driver();
     if (growth_) driver.cuStreamDestroy_v2(growth_);
     if (begun_) driver.cuEventDestroy_v2(begun_);
@@ -47,105 +51,6 @@ CUresult ManagedStream::open() {
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
-}
-
-// ---- The program's threads
-
-CUresult ManagedStream::launch(Work&& work) {
-    Lock lock = lock_soon(mutex_);
-    if (gone_) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    uint32_t fits = 0;
-    if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
-    prune();
-    const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
-    if (!asks || (state_ == State::kFlowing && !in_flight_.empty())) {
-        const bool news = tenant_->watched.load(std::memory_order_relaxed) && in_flight_.empty();
-        CUresult status = issue(std::move(work));
-        lock.unlock();
-        if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
-        return status;
-    }
-    if (state_ == State::kFlowing) {
-        if (CUresult status = come_to_rest()) return status;
-    }
-    waiting_.push_back(std::move(work));
-    lock.unlock();
-    dispatcher_.arrived(*this);
-    return CUDA_SUCCESS;
-}
-
-CUresult ManagedStream::guard() {
-    Lock lock = lock_soon(mutex_);
-    prune();
-    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    if (!unfinished()) return CUDA_SUCCESS;
-    if (state_ == State::kFlowing) {
-        if (!tenant_->stoppable.load()) {
-            unguarded_ = true;
-            return CUDA_SUCCESS;
-        }
-        if (CUresult status = wait_in_flight(lock)) return status;
-    }
-    return unfinished() ? wait_dispatched(lock) : CUDA_SUCCESS;
-}
-
-bool ManagedStream::held_back() {
-    const Lock lock = lock_soon(mutex_);
-    return !gone_ && state_ != State::kFlowing && unfinished();
-}
-
-CUresult ManagedStream::note_other() {
-    Lock lock = lock_soon(mutex_);
-    if (!tenant_->watched.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
-    const bool news = reached() == marked_;
-    CUresult status = mark();
-    lock.unlock();
-    if (news) dispatcher_.arrived(*this);
-    return status;
-}
-
-void ManagedStream::abandon() {
-    std::lock_guard lock(mutex_);
-    gone_ = true;
-    if (state_ != State::kRunning) {
-        waiting_.clear();
-    } else if (waiting_.size() > 1) {
-        waiting_.erase(waiting_.begin() + 1, waiting_.end());
-    }
-    changed_.notify_all();
-}
-
-// The stream's launches are in the driver's hands and may be stopped meanwhile.
-CUresult ManagedStream::wait_in_flight(Lock& lock) {
-    if (unmarked_) {
-        if (CUresult status = mark()) return status;
-    }
-    while (state_ == State::kFlowing && !in_flight_.empty() && !gone_) {
-        lock.unlock();
-        CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
-        lock.lock();
-        if (status != CUDA_SUCCESS) return status;
-        prune();
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult ManagedStream::wait_dispatched(Lock& lock) {
-    device::Device& device = dispatcher_.device();
-    device.waits_for_others(true);
-    // An error that ends the context shows when the driver is asked, not by a marker.
-    CUresult status = CUDA_SUCCESS;
-    while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
-        if (changed_.wait_for(lock, 100ms) == std::cv_status::timeout) {
-            status = dispatcher_.driver().cuStreamQuery(stream_);
-            if (status == CUDA_ERROR_NOT_READY) status = CUDA_SUCCESS;
-        }
-        prune();
-    }
-    device.waits_for_others(false);
-    if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
-    return gone_ ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
 }
 
 // ---- Launching; with mutex_ held
@@ -168,7 +73,7 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
-    const uint64_t capacity = uint64_t{fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+    const uint64_t capacity = uint64_t{fits} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
@@ -195,6 +100,10 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     return CUDA_SUCCESS;
 }
 
+uint32_t ManagedStream::multiprocessors() const {
+    return tenant_->places ? tenant_->places->count() : static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+}
+
 CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers) {
     work.parameters.resize(work.function->launch_offset + sizeof launch);
     std::memcpy(work.parameters.data() + work.function->launch_offset, &launch, sizeof launch);
@@ -202,6 +111,7 @@ CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::L
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
     dispatcher_.device().announce(work.entry);
+    used_ = true;
     return dispatcher_.driver().cuLaunchKernel(work.function->function, workers, 1, 1, work.block[0], work.block[1],
                                                work.block[2], work.shared_bytes, stream, nullptr, whole);
 }
@@ -239,8 +149,15 @@ CUresult ManagedStream::mark() {
 }
 
 void ManagedStream::prune() {
-    if (state_ != State::kFlowing) return;
     const uint64_t over = reached();
+    while (!opaque_.empty() && opaque_.front().marker <= over) {
+        const Opaque& ended = opaque_.front();
+        const schedule::TimePoint now = schedule::Clock::now();
+        if (ended.number) tenant_->window.give(ended.number, now - std::max(ended.issued, opaque_over_));
+        opaque_over_ = now;
+        opaque_.pop_front();
+    }
+    if (state_ != State::kFlowing) return;
     while (!in_flight_.empty() && in_flight_.front().marker && in_flight_.front().marker <= over) in_flight_.pop_front();
 }
 
@@ -254,6 +171,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->session = tenant_->session;
     kernel->priority = tenant_->priority;
     kernel->since = since_;
+    kernel->multiprocessors = confined_to_;
     kernel->managed = true;
     using Seen = schedule::Kernel::State;
     kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
@@ -265,8 +183,10 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
         return true;
     }
     kernel->managed = false;
+    if (gone_) return false;
+    if (under_way() || wanting_) return true;
     kernel->state = Seen::kRunning;
-    return reached() < marked_ && !gone_;
+    return reached() < marked_;
 }
 
 bool ManagedStream::flowing() {
@@ -274,25 +194,42 @@ bool ManagedStream::flowing() {
     return state_ == State::kFlowing;
 }
 
+void ManagedStream::confine(const schedule::Confinement& confinement) {
+    std::lock_guard lock(mutex_);
+    confined_to_ = confinement.multiprocessors;
+    confines_longer_ = confinement.longer_than;
+}
+
 bool ManagedStream::stop() {
     std::lock_guard lock(mutex_);
     prune();
     if (state_ != State::kFlowing) return true;
-    if (in_flight_.empty()) return come_to_rest() == CUDA_SUCCESS;
+    if (entering_) return false;
+    if (!under_way()) return come_to_rest() == CUDA_SUCCESS;
+    if (in_flight_.empty()) {   // whole kernels, with a marker behind the last
+        begin_stop(opaque_.back().name, journal::now_ns());
+        return true;
+    }
     if (unguarded_) {
         unguarded_ = false;
         if (mark() != CUDA_SUCCESS) return false;
         unstoppable_ = marked_;
     }
     if (reached() < unstoppable_) return false;
-    stop_said_ = journal::now_ns();
+    const uint64_t said = journal::now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
     // Behind the last of them: when the marker is reached, all workers have left. Without a report nobody knows
     // what has run; the context is lost then.
     if (control_.report(stream_, &words_->left) != CUDA_SUCCESS || mark() != CUDA_SUCCESS) gone_ = true;
+    begin_stop(last_launched(), said);
+    return true;
+}
+
+void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
+    stop_name_ = name;
+    stop_said_ = said_ns;
     state_ = State::kStopping;
     since_ = schedule::Clock::now();
-    return true;
 }
 
 // The workers have left: how far did they get? The later of two reports says it, and tickets and refusals
@@ -318,7 +255,7 @@ CUresult ManagedStream::settle() {
     in_flight_.clear();
     if (gone_) waiting_.clear();
     take_mappings();
-    if (state_ == State::kStopping || halted_) dispatcher_.report_stop(*tenant_, launched_[(launches_ - 1) % launched_.size()].name, stop_said_);
+    if (state_ == State::kStopping || halted_) dispatcher_.report_stop(*tenant_, stop_name_, stop_said_);
     changed_.notify_all();
     return come_to_rest();
 }
@@ -329,16 +266,14 @@ CUresult ManagedStream::come_to_rest() {
     since_ = schedule::Clock::now();
     next_ticket_ = 0;
     words_->left = words_->left_grown = {};
-    return control_.reset(stream_);
+    return std::exchange(used_, false) ? control_.reset(stream_) : CUDA_SUCCESS;
 }
 
 bool ManagedStream::poll() {
     std::lock_guard lock(mutex_);
-    if (state_ == State::kFlowing) {
-        const bool had = !in_flight_.empty();
-        prune();
-        return had && in_flight_.empty();
-    }
+    const bool had = under_way();
+    prune();
+    if (state_ == State::kFlowing) return had && !under_way();
     const bool ends = state_ == State::kStopping || state_ == State::kRunning;
     if (!ends || reached() < marked_ || words_->grown.load(std::memory_order_acquire) < grown_) return false;
     return settle() == CUDA_SUCCESS;
@@ -368,7 +303,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     uint32_t fits = 0;
     if (status == CUDA_SUCCESS) status = fitting(work, &fits);
     if (status != CUDA_SUCCESS) return status;
-    const uint32_t capacity = fits * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+    const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
     launch.flags |= smt::kHeld;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
@@ -397,6 +332,7 @@ CUresult ManagedStream::halt() {
     std::lock_guard lock(mutex_);
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     stop_said_ = journal::now_ns();
+    stop_name_ = last_launched();
     halted_ = true;   // tickets are refused from now on: nothing may be taken after them
     return control_.stop(dispatcher_.control());
 }
@@ -406,7 +342,8 @@ CUresult ManagedStream::grow(uint32_t workers) {
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     const DriverApi& driver = dispatcher_.driver();
     CUresult status = CUDA_SUCCESS;
-    if (!growth_ && (status = driver.cuStreamCreateWithPriority(&growth_, CU_STREAM_NON_BLOCKING, 0))) return status;
+    const int priority = dispatcher_.stream_priority(*tenant_, 0);
+    if (!growth_ && (status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth_))) return status;
     Work& work = waiting_.front();
     smt::Launch launch;
     std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);

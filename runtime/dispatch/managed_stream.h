@@ -9,8 +9,14 @@
 //
 // What cannot look at a control block (copies, events, other kernels) must not overtake a launch that may be
 // stopped. So whoever enqueues such a thing calls guard() first: it waits until the launches are over where
-// they may be stopped (Dispatcher::contended), and else lets it go ahead and remembers that what is in
+// they may be stopped (Tenant::stoppable), and else lets it go ahead and remembers that what is in
 // flight cannot be stopped any more. Nothing ever waits on the GPU: a waiting stream would hold up others.
+//
+// Whoever launches something opaque calls enter() instead. Where the tenant may be stopped that waits, too, while the
+// stream is stopped or the tenant's window is full, in the program's thread: so order and errors are the driver's own.
+// A stop with nothing but opaque work in flight is over when that has ended.
+//
+// Both sides are in files of their own: what the program's threads call in program_side.cpp, the rest here.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -23,8 +29,10 @@
 #include <mutex>
 
 #include "runtime/dispatch/control_block.h"
+#include "runtime/dispatch/opaque.h"
+#include "runtime/dispatch/twin.h"
 #include "runtime/dispatch/work.h"
-#include "runtime/schedule/snapshot.h"
+#include "runtime/schedule/policy.h"
 
 namespace smt::runtime::dispatch {
 
@@ -53,7 +61,11 @@ public:
     // NOT_SUPPORTED: its managed form does not fit where the kernel itself might; nothing was done.
     CUresult launch(Work&& work);
     CUresult guard();        // before anything else is enqueued on the stream, or waited for
+    CUresult enter(const OpaqueLaunch& launch, OpaquePass* pass);   // before something opaque is launched
     bool held_back();        // launches are unfinished that the driver knows nothing of
+    // For a single launch that stands in the stream's order and runs elsewhere (twin.h).
+    CUresult leave(const SmSet* set, CUstream* away) { return twin_.leave(stream_, set, away); }
+    CUresult come_back(CUstream away) { return twin_.come_back(stream_, away); }
     CUresult note_other();   // something else was enqueued that a policy should know about
     void abandon();          // the client is gone: what does not run now never will
 
@@ -62,6 +74,7 @@ public:
     const Tenant& tenant() const { return *tenant_; }
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
     bool flowing();
+    void confine(const schedule::Confinement& confinement);   // opaque launches from now on
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
     CUresult flow();         // stopped: everything goes on
     // Stopped: the first launch runs with these quotas, `blocks` of it at most.
@@ -75,6 +88,10 @@ public:
     bool poll();             // looks what the GPU has done; true: the state has changed
 
 private:
+    friend class OpaquePass;
+    CUresult entered(const OpaquePass& pass);
+    void withdrawn(OpaqueWindow::Number number);
+
     // kRunning: stopped, but for waiting_.front(), which runs with quotas.
     enum class State { kFlowing, kStopping, kStopped, kRunning };
     using Lock = std::unique_lock<std::mutex>;
@@ -83,14 +100,23 @@ private:
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
+    uint32_t multiprocessors() const;   // that the stream may use
     CUresult mark();
     uint64_t reached() const { return words_->reached.load(std::memory_order_acquire); }
     CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
     void prune();
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
+    bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
+    CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock);
     CUresult wait_dispatched(Lock& lock);
+    CUresult await_change(Lock& lock);
+    int confined(const OpaqueLaunch& launch);
+    void go_away(int multiprocessors, OpaquePass* pass);
+    CUresult await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number);
     CUresult settle();
+    void begin_stop(uint32_t name, uint64_t said_ns);
+    uint32_t last_launched() const { return launched_[(launches_ - 1) % launched_.size()].name; }
     CUresult tickets_run(uint32_t* run);
     CUresult come_to_rest();
     void take_mappings();     // mutex_ held
@@ -109,12 +135,26 @@ private:
     std::deque<Work> in_flight_;       // issued, oldest first
     std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
     uint32_t next_ticket_ = 0;
+    bool used_ = false;                // the control block, since it was reset
     uint32_t launches_ = 0;            // smt::Launch::id of the next one
     struct Launched {
         uint32_t name = 0;
         ManagedFunction* function = nullptr;
     };
     std::array<Launched, 1024> launched_;   // the last ones, for their mapping
+    struct Opaque {
+        uint64_t marker = 0;           // when the stream's word says so much, it is over
+        uint32_t name = 0;
+        OpaqueWindow::Number number = 0;
+        schedule::TimePoint issued{};
+    };
+    std::deque<Opaque> opaque_;        // in flight, oldest first
+    uint32_t entering_ = 0;            // threads with a pass; meanwhile the stream is not stopped
+    uint32_t wanting_ = 0;             // threads that wait for one
+    schedule::TimePoint opaque_over_{};   // the last one's end
+    int confined_to_ = 0;              // multiprocessors; 0: all
+    schedule::Duration confines_longer_{};
+    Twin twin_;                        // the program's threads
     bool learning_ = false;            // launches are in flight that tell how long a block takes
     bool gone_ = false;
 
@@ -123,7 +163,8 @@ private:
     uint64_t marked_ = 0;              // the last marker
     uint32_t unmarked_ = 0;            // launches behind it
     bool unguarded_ = false;           // something that cannot look was enqueued behind launches in flight
-    uint64_t stop_said_ = 0;           // ns: when the stop under way was decided
+    uint64_t stop_said_ = 0;           // ns: when the stop under way was decided,
+    uint32_t stop_name_ = 0;           // and which kernel it stops
     uint64_t unstoppable_ = 0;         // until this marker is reached
 
     CUstream growth_ = nullptr;        // further workers; made when it is needed

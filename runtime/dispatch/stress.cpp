@@ -20,7 +20,7 @@ QuotaTable Stress::quotas(int most) {
     } else {
         for (uint8_t& each : table) each = static_cast<uint8_t>(below(static_cast<uint64_t>(most) + 1));
     }
-    uint8_t& lucky = table[below(table.size())];
+    uint8_t& lucky = table[places_[below(places_.size())]];
     if (lucky == 0) lucky = 1;
     return table;
 }
@@ -32,7 +32,9 @@ void Stress::plan() {
 
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
-    if (kernel.state == Seen::kWaiting) {
+    if (!kernel.managed) {
+        if (kernel.state == Seen::kWaiting) stream.flow();   // whole kernels: there is nothing to do to them
+    } else if (kernel.state == Seen::kWaiting) {
         ++schedules_;
         stops_ += kernel.blocks_done != 0;
         plan();

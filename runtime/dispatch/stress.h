@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "runtime/dispatch/managed_stream.h"
 
@@ -16,8 +18,9 @@ class Stress {
 public:
     static constexpr uint64_t kStopsOnly = 1ull << 31;
 
-    Stress(uint64_t seed, int multiprocessors)
-        : random_(seed), multiprocessors_(multiprocessors), stops_only_(seed & kStopsOnly) {}
+    // `places`: the multiprocessors that the stream may use.
+    Stress(uint64_t seed, int multiprocessors, std::vector<uint32_t> places)
+        : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)), stops_only_(seed & kStopsOnly) {}
 
     // Called again and again while the stream has launches that wait; says what was done through the stream.
     void step(ManagedStream& stream, const schedule::Kernel& kernel);
@@ -34,6 +37,7 @@ private:
 
     std::mt19937_64 random_;
     const int multiprocessors_;
+    const std::vector<uint32_t> places_;
     const bool stops_only_;
     uint64_t schedules_ = 0;
     uint64_t stops_ = 0;

@@ -29,7 +29,8 @@ enum class Kind : uint32_t {
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock (`virtual_time`);
-// names are indices of the name table. Where a launch ran only a simulated device knows.
+// names are indices of the name table. Where a launch ran only a simulated device knows; of one that was confined
+// it says where it may have run.
 struct Entry {
     uint64_t sequence = 0;  // set by the writer
     uint64_t time_ns = 0;   // when the server handed it to the driver
@@ -46,7 +47,7 @@ struct Entry {
     uint32_t block[3] = {};
     uint32_t registers = 0;     // per thread
     uint32_t shared_bytes = 0;  // static and dynamic, per block
-    uint64_t multiprocessors[kPlaceWords] = {};  // a bit for each that ran a block of it; all 0: not known
+    uint64_t multiprocessors[kPlaceWords] = {};  // a bit for each that ran a block of it, or may have; all 0: not known
     uint32_t blocks_together = 0;                // most blocks of it at one time on one of them
     uint32_t virtual_time = 0;                   // 1: the times are virtual
 };

@@ -62,14 +62,18 @@ inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
 // Default: 0. Client.
 inline constexpr const char* kPriority = "SMT_PRIORITY";
 
+// Multiprocessors that the tenant's kernels are confined to: at least so many, as few as the device makes
+// of that. 1 to 4096; 0: all. Default: 0. Client.
+inline constexpr const char* kMultiprocessors = "SMT_SMS";
+
 // A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
 // results do not depend on it. From 2147483648 on they are only stopped, as often as possible. 0 or unset: they are left
 // alone. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
-// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does) or
-// fifo. Known and refused, as they cannot be carried out yet: greedy, hpf, fair, slice, compact. Server;
-// `smt run` and `smt server start` refuse, too.
+// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does),
+// priority-whole or fifo: docs/policies.md. Known and refused, as they cannot be carried out yet: greedy, hpf, fair, slice,
+// compact. Server; `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 

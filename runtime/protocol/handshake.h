@@ -50,10 +50,12 @@ struct Hello {
     int32_t pid = 0;
     int32_t priority = 0;                  // 0 is normal, more is more urgent
     uint64_t memory_limit = 0;             // bytes; 0: the device's
+    uint32_t multiprocessors = 0;          // that it is confined to, at least so many; 0: all
+    uint32_t reserved = 0;
     char tenant[kTenantNameBytes] = {};    // NUL-terminated
     char program[kTenantNameBytes] = {};   // NUL-terminated, for the log
 };
-static_assert(sizeof(Hello) == 168);
+static_assert(sizeof(Hello) == 176);
 
 enum class WelcomeStatus : uint32_t { kOk = 0, kVersionMismatch = 1, kRefused = 2, kNoDevice = 3 };
 

@@ -22,7 +22,7 @@ struct Assignment {
     uint64_t kernel = 0;
     enum class Action {
         kRun,    // everything of its stream, as the hardware likes
-        kWait,   // stops between two blocks, and waits
+        kWait,   // stops between two blocks, opaque work between two kernels, and waits
     } action = Action::kRun;
     std::string reason;   // for the journal; said when the action changes
     // Of kRun, and for the stream's later launches too, until it is named again:
@@ -30,8 +30,18 @@ struct Assignment {
     uint64_t slice = 0;   // blocks, after which it stops and waits; 0: to its end
 };
 
+// Opaque kernels of a stream, which cannot be stopped once they run, keep to so many multiprocessors, the same for
+// everybody who is given that number. What is enqueued on the stream from now on is meant; it stays until it is changed.
+struct Confinement {
+    uint64_t kernel = 0;
+    int multiprocessors = 0;    // at most; 0: all
+    Duration longer_than{};     // only those whose blocks take longer, or of which nothing is known yet
+    std::string reason;
+};
+
 struct Decision {
     std::vector<Assignment> assignments;
+    std::vector<Confinement> confinements;
     // Time that must pass until the policy is asked again, even if nothing happens meanwhile.
     std::optional<Duration> again;
 
@@ -44,6 +54,8 @@ public:
     virtual std::string_view name() const = 0;
     // Whether it ever stops anybody; if not, launches need no bookkeeping.
     virtual bool preempts() const = 0;
+    // How many multiprocessors its confinements are to; 0: there are none. So that the set can be made before anybody works.
+    virtual int part(const Device&) const { return 0; }
     virtual Decision decide(const Snapshot& snapshot, TimePoint now) = 0;
 };
 

@@ -16,6 +16,7 @@ struct Entry {
 constexpr Entry kPolicies[] = {
     {"fifo", make_fifo, true},
     {"priority", make_priority, true},
+    {"priority-whole", make_priority_whole, true},
     {"greedy", make_greedy},
     {"hpf", [] { return make_hpf(); }},
     {"fair", [] { return make_fair(); }},

@@ -29,6 +29,7 @@ struct Kernel {
     uint64_t blocks = 0;        // 0: not known
     uint64_t blocks_done = 0;
     int ctas_per_sm = 0;        // that fit
+    int multiprocessors = 0;    // that its stream's opaque kernels are confined to; 0: all
     TimePoint since{};          // in this state
 
     // What the policies with quotas look at. Filled as far as it is known: estimate.h says what is taken
@@ -48,9 +49,16 @@ struct Device {
     std::optional<profiler::models::Multiprocessor> model = std::nullopt;   // schedulers and memory
 };
 
+// A tenant that somebody less urgent stands beside. What it did before that is not known.
+struct Urgent {
+    int priority = 0;
+    TimePoint since{};
+};
+
 struct Snapshot {
     Device device;
     std::vector<Kernel> kernels;
+    std::vector<Urgent> urgent = {};
 };
 
 }  // namespace smt::runtime::schedule

@@ -46,7 +46,9 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       program_(text_of(hello.program)),
       pid_(hello.pid),
       memory_limit_(hello.memory_limit),
+      multiprocessors_(hello.multiprocessors),
       journal_name_(server.journal().name(tenant_)),
+      graphs_name_(server.journal().name("a graph")),
       dispatched_(tenant_of(id, journal_name_, hello)),
       arena_(device_.driver()),
       streams_(device_.driver(), arena_),
@@ -90,6 +92,10 @@ void Session::count_unsupported(const char* function) {
     entry.value = count;
     device_.write(journal(), entry, this);
     if (count == 1) log_line(fmt::format("session {} ({}): {} is not supported", id_, tenant_, function));
+}
+
+void Session::note_wide_launch(const std::string& kernel) {
+    if (!launched_wide_.exchange(true)) note(fmt::format("{} is a cooperative launch too large for its multiprocessors: it runs on all", kernel));
 }
 
 void Session::stop(const std::string& why) {

@@ -86,11 +86,13 @@ public:
     handlers::TenantMemory& memory() { return *memory_; }
     handlers::CodeTable& code() { return *code_; }
     uint32_t journal_name() const { return journal_name_; }   // the tenant's
+    uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
     void count_launch();                       // for `smt server status`
     void note(const std::string& line);        // to the journal and the log
     void count_unsupported(const char* function);
+    void note_wide_launch(const std::string& kernel);   // said once
     std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
     // Waits until that many images of NVRTC were shown (protocol::Captured), for `patience` at most.
     void await_captures(uint32_t count, std::chrono::milliseconds patience);
@@ -106,6 +108,7 @@ public:
 private:
     bool live();
     bool handshake();
+    void confine();                                  // before the first stream
     bool find_place(int first_region);
     bool place(int region, bool exact);              // arena and device range at the next free slot
     void leave_place();
@@ -129,10 +132,13 @@ private:
     const std::string program_;
     const int32_t pid_;
     const uint64_t memory_limit_;
+    const uint32_t multiprocessors_;           // that it asked for
     const uint32_t journal_name_;
+    const uint32_t graphs_name_;
     const std::shared_ptr<dispatch::Tenant> dispatched_;
 
     std::atomic<bool> closing_{false};
+    std::atomic<bool> launched_wide_{false};   // a kernel ran on more multiprocessors than the tenant has
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
     std::atomic<uint32_t> next_lane_{0};

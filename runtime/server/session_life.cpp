@@ -91,6 +91,18 @@ bool Session::send_welcome(protocol::WelcomeStatus status, const std::string& wh
     return sendmsg(socket_, &message, MSG_NOSIGNAL) == sizeof welcome;
 }
 
+void Session::confine() {
+    if (multiprocessors_ == 0) return;
+    std::string why;
+    dispatched_->places = server_.dispatcher().sm_sets().take(multiprocessors_, &why);
+    if (dispatched_->places) {
+        note(fmt::format("its kernels run on {} of {}; {} were asked for", dispatched_->places->text(),
+                         device_.properties().multiprocessors, multiprocessors_));
+    } else {
+        note(fmt::format("its kernels are not confined to {} multiprocessors: {}", multiprocessors_, why));
+    }
+}
+
 bool Session::handshake() {
     std::string error;
     auto refuse = [&](const std::string& why) {
@@ -99,6 +111,7 @@ bool Session::handshake() {
         return false;
     };
     if (!arena_.create(error)) return refuse(error);
+    confine();
     if (CUresult status = streams_.open(); status != CUDA_SUCCESS) {
         return refuse(fmt::format("the driver makes no stream: error {}", static_cast<int>(status)));
     }

@@ -37,10 +37,11 @@ Streams::~Streams() {
 
 CUresult Streams::make(bool blocking, int32_t priority, StreamPointer* stream) {
     auto made = std::make_shared<Stream>(driver_, arena_);
-    CUresult status = driver_.cuStreamCreateWithPriority(&made->handle, CU_STREAM_NON_BLOCKING, priority);
-    if (status != CUDA_SUCCESS) return status;
     made->blocking = blocking;
-    driver_.cuStreamGetPriority(made->handle, &made->priority);
+    made->priority = dispatcher_->within_range(priority);
+    CUresult status = dispatcher_->sm_sets().make_stream(tenant_->places.get(), dispatcher_->stream_priority(*tenant_, priority),
+                                                         &made->handle);
+    if (status != CUDA_SUCCESS) return status;
     *stream = std::move(made);
     return CUDA_SUCCESS;
 }
@@ -95,6 +96,25 @@ void Streams::let_go(const StreamPointer& stream) {
     });
 }
 
+int Streams::driver_priority(int priority) const { return dispatcher_->stream_priority(*tenant_, priority); }
+
+CUresult Streams::set_priority(CUstream handle, int priority) {
+    CUstreamAttrValue value{};
+    value.priority = driver_priority(priority);
+    CUresult status = driver_.cuStreamSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+    for (const StreamPointer& stream : all()) {
+        if (status == CUDA_SUCCESS && stream->handle == handle) stream->priority = dispatcher_->within_range(priority);
+    }
+    return status;
+}
+
+int Streams::priority_of(CUstream handle) const {
+    for (const StreamPointer& stream : all()) {
+        if (stream->handle == handle) return stream->priority;
+    }
+    return 0;
+}
+
 CUresult Streams::find(uint32_t reference, Lane& lane, StreamPointer* stream) {
     if (reference == protocol::kLegacyStream) {
         *stream = legacy_;
@@ -133,6 +153,13 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
     CUresult status = made->open();
     if (status == CUDA_SUCCESS) stream.managed.store(*managed = made.release(), std::memory_order_release);
     return status;
+}
+
+CUresult Streams::enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass) {
+    if (!tenant_->stoppable.load(std::memory_order_relaxed) && !tenant_->watched.load(std::memory_order_relaxed)) return stream.guard();
+    dispatch::ManagedStream* managed = nullptr;
+    CUresult status = manage(stream, &managed);
+    return status == CUDA_SUCCESS ? managed->enter(launch, pass) : status;
 }
 
 CUresult Streams::prepare(Stream& stream) {

@@ -46,7 +46,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
     Arena& arena;
     CUstream handle = nullptr;
     uint32_t reference = 0;
-    int32_t priority = 0;
+    int32_t priority = 0;                    // the program's; the driver's is Dispatcher::stream_priority()
     bool blocking = false;                   // orders with the legacy stream
     std::atomic<uint64_t> uses{0};           // records that enqueued work on it
     std::atomic<uint64_t> synchronized{0};   // so many of them are known to be complete
@@ -89,6 +89,8 @@ public:
     CUresult open();   // the legacy stream
     // The stream's dispatch::ManagedStream, made the first time.
     CUresult manage(Stream& stream, dispatch::ManagedStream** managed);
+    // Before something opaque is launched: waits for its turn, where somebody may go first.
+    CUresult enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass);
 
     CUresult create(uint32_t flags, int32_t priority, StreamPointer* stream);
     CUresult destroy(uint32_t reference);
@@ -102,6 +104,11 @@ public:
     CUresult order(Stream& stream);
     CUresult wait_function(Stream& stream);
     void note_use(Stream& stream);
+
+    // The program's priorities and the driver's.
+    int driver_priority(int priority) const;
+    CUresult set_priority(CUstream stream, int priority);
+    int priority_of(CUstream stream) const;
 
     CUresult synchronize(Stream& stream);
     CUresult query(const Stream& stream) const;   // SUCCESS, NOT_READY or the error

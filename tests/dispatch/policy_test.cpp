@@ -68,14 +68,94 @@ TEST_CASE("priority: the others wait until the urgent has been idle for a while"
     const Decision over = policy->decide({{132}, {stopped}}, begin + 2ms + 200us);
     REQUIRE(over.assignments.size() == 1);
     CHECK(over.assignments[0].action == Action::kRun);
-    CHECK_FALSE(over.again);
+    REQUIRE(over.again);   // to lift what else it did for the urgent
+    CHECK(*over.again > 500ms);
 }
 
-TEST_CASE("priority: opaque work cannot be stopped, but others wait for it", "[schedule]") {
+TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
-    CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}).empty());
+    const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);
+    CHECK(decided("priority", {running}).empty());
+    CHECK(decided("priority", {running, kernel(2, "high", 1, State::kRunning)}) == Actions{{1, Action::kWait}});
+    CHECK(decided("priority", {waiting, kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("priority", {waiting}) == Actions{{1, Action::kRun}});
     CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning), kernel(2, "high", 1, State::kRunning, false)}) ==
           Actions{{1, Action::kWait}});
+}
+
+TEST_CASE("priority: long opaque kernels keep to a part while somebody more urgent works or has just worked", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const TimePoint begin = TimePoint{} + 1h;
+    Kernel low = kernel(1, "low", -1, State::kRunning, false);
+    const Kernel normal = kernel(2, "normal", 0, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
+    CHECK(policy->decide({{132}, {low}}, begin).confinements.empty());   // alone
+    const Decision there = policy->decide({{132}, {low, normal, urgent}}, begin);
+    REQUIRE(there.confinements.size() == 2);   // of all that are less urgent, and of nobody else
+    for (size_t i = 0; i < 2; ++i) {
+        CHECK(there.confinements[i].kernel == i + 1);
+        CHECK(there.confinements[i].multiprocessors == 99);
+        CHECK(there.confinements[i].longer_than == 100us);
+        CHECK_FALSE(there.confinements[i].reason.empty());
+    }
+    low.multiprocessors = 99;
+    CHECK(policy->decide({{132}, {low, urgent}}, begin + 1ms).confinements.empty());   // it is so already
+    const Decision gone = policy->decide({{132}, {low}}, begin + 2ms);                 // worked until now
+    CHECK(gone.confinements.empty());
+    REQUIRE(gone.again);
+    CHECK(*gone.again == 1s);
+    CHECK(policy->decide({{132}, {low}}, begin + 900ms).confinements.empty());
+    const Decision over = policy->decide({{132}, {low}}, begin + 1002ms);
+    REQUIRE(over.confinements.size() == 1);
+    CHECK(over.confinements[0].multiprocessors == 0);
+    low.multiprocessors = 0;
+    CHECK(policy->decide({{132}, {low}}, begin + 1003ms).confinements.empty());
+}
+
+TEST_CASE("priority: what arrives after the urgent has left a moment ago is confined too", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const TimePoint begin = TimePoint{} + 1h;
+    policy->decide({{132}, {kernel(3, "urgent", 5, State::kRunning)}}, begin);
+    policy->decide({{132}, {}}, begin + 1ms);
+    const Decision late = policy->decide({{132}, {kernel(1, "low", -1, State::kRunning)}}, begin + 5ms);
+    REQUIRE(late.confinements.size() == 1);
+    CHECK(late.confinements[0].multiprocessors == 99);
+    CHECK(policy->decide({{2}, {kernel(4, "low", -1, State::kRunning)}}, begin + 6ms).confinements.empty());   // nothing to share
+}
+
+TEST_CASE("what a policy confines to is known in advance", "[schedule]") {
+    CHECK(make_policy("priority")->part({132}) == 99);
+    CHECK(make_policy("priority")->part({2}) == 0);
+    CHECK(make_policy("priority-whole")->part({132}) == 0);
+    CHECK(make_policy("fifo")->part({132}) == 0);
+}
+
+TEST_CASE("priority: who is there since a moment may be about to work", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const TimePoint begin = TimePoint{} + 1h;
+    const Kernel low = kernel(1, "low", -1, State::kRunning, false);
+    CHECK(policy->decide({{132}, {low}, {{-1, begin}}}, begin).confinements.empty());   // itself
+    CHECK(policy->decide({{132}, {low}, {{0, begin - 2s}}}, begin).confinements.empty());
+    const Decision there = policy->decide({{132}, {low}, {{0, begin - 200ms}}}, begin);
+    REQUIRE(there.confinements.size() == 1);
+    CHECK(*there.again == 800ms);
+    CHECK(there.assignments.empty());
+}
+
+TEST_CASE("priority-whole: the same, and nobody is confined", "[schedule]") {
+    const auto policy = make_policy("priority-whole");
+    CHECK(policy->preempts());
+    const Decision decision = policy->decide({{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {});
+    CHECK(decision.confinements.empty());
+    REQUIRE(decision.assignments.size() == 1);
+    CHECK(decision.assignments[0].action == Action::kWait);
+}
+
+TEST_CASE("fifo: nobody is confined", "[schedule]") {
+    CHECK(make_policy("fifo")->decide({{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {})
+              .confinements.empty());
 }
 
 TEST_CASE("priority: what is stopping is left to stop", "[schedule]") {

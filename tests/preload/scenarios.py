@@ -206,7 +206,7 @@ def connect(place, packet):
 
 
 def hello(version, table_hash=0):
-    return struct.pack("<4IQiiQ64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, b"other", b"other")
+    return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, 0, 0, b"other", b"other")
 
 
 def bystander(place):
@@ -240,7 +240,7 @@ def other_server(place):
         begin = place.start("begin")
         server.settimeout(PATIENCE)
         with server.accept()[0] as client:
-            assert len(client.recv(4096)) == 168
+            assert len(client.recv(4096)) == 176
             client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0, 0, 0, 0, b"speak version 7"))
             output, errors = finish(begin)
     assert output == f"cuInit {NOT_READY}\n" and "speak version 7" in errors, output + errors
@@ -251,8 +251,8 @@ def garbage_hello(place):
     pid = place.server_pid()
     source = random.Random(1)
     whole = hello(version=1)
-    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 167, 168, 169, 170, 4096, 60000)]
-    packets += [whole[:8] + source.randbytes(160), struct.pack("<2I", 99, MAGIC), struct.pack("<2I", WELCOME, MAGIC)]
+    packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 175, 176, 177, 178, 4096, 60000)]
+    packets += [whole[:8] + source.randbytes(168), struct.pack("<2I", 99, MAGIC), struct.pack("<2I", WELCOME, MAGIC)]
     for packet in packets:
         with connect(place, packet) as client:
             while client.recv(4096):

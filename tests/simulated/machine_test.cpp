@@ -258,3 +258,18 @@ TEST_CASE("a grid that is cancelled ends, resident or on its way", "[machine]") 
     CHECK(other->result.started == 10001);
     machine.cancel(*waiting);  // was never launched
 }
+
+TEST_CASE("a confined grid keeps to its multiprocessors, and holds up nobody behind it", "[machine]") {
+    Machine machine({.multiprocessors = 4});
+    auto confined = script("confined", 40, kWide, repeat(1000, {kDependent}));
+    auto other = script("other", 4, kWide, repeat(10, {kDependent}));
+    confined->places = std::make_shared<const std::vector<bool>>(std::vector<bool>{false, true, true, false});
+    machine.launch(confined);
+    machine.at(10000, [&] { machine.launch(other); });
+    run(machine);
+    CHECK(confined->result.blocks == std::vector<uint32_t>{0, 20, 20, 0});
+    CHECK(confined->result.most_resident == std::vector<uint32_t>{0, 2, 2, 0});
+    CHECK(other->result.started == 10000 + kLaunchLatency);
+    CHECK(other->result.blocks == std::vector<uint32_t>{2, 0, 0, 2});
+    CHECK(other->result.ended < confined->result.ended);
+}

@@ -38,12 +38,12 @@ class Place:
         self.folder.cleanup()
         assert error[0] or not re.search(r"Sanitizer|runtime error:", log), log
 
-    def start(self, tenant, program, *arguments):
-        return subprocess.Popen([self.smt, "run", "--tenant", tenant, "--", self.programs / f"sim_{program}", *arguments],
+    def start(self, tenant, program, *arguments, options=()):
+        return subprocess.Popen([self.smt, "run", "--tenant", tenant, *options, "--", self.programs / f"sim_{program}", *arguments],
                                 env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
-    def run(self, tenant, program, *arguments):
-        return finish(self.start(tenant, program, *arguments))
+    def run(self, tenant, program, *arguments, options=()):
+        return finish(self.start(tenant, program, *arguments, options=options))
 
     def log(self):
         return "".join(path.read_text() for path in pathlib.Path(self.folder.name).glob("*.log"))
@@ -58,13 +58,24 @@ class Place:
 
     def journal(self):
         self.wait_until_empty()
-        done = subprocess.run([self.smt, "log", "--json"], env=self.environment, check=True, capture_output=True, text=True,
+        return self.journal_now()
+
+    def journal_now(self, check=True):
+        done = subprocess.run([self.smt, "log", "--json"], env=self.environment, check=check, capture_output=True, text=True,
                               timeout=PATIENCE)
         return done.stdout
 
     def launches(self):
         entries = [json.loads(line) for line in self.journal().splitlines()]
         return [entry for entry in entries if entry["kind"] == "launch"]
+
+    def wait_for_launch(self, tenant):
+        """There may be no journal yet."""
+        deadline = time.monotonic() + PATIENCE
+        while not any(entry.get("tenant") == tenant and entry["kind"] == "launch"
+                      for entry in map(json.loads, self.journal_now(check=False).splitlines())):
+            assert time.monotonic() < deadline, f"{tenant} launches nothing"
+            time.sleep(0.02)
 
     def wait_until_empty(self):
         deadline = time.monotonic() + PATIENCE
@@ -206,6 +217,104 @@ def survives_a_kill(smt, programs):
         finish(victim, -9)
         place.run("next", "work", "2", "8")
         place.wait_until_empty()
+
+
+def notes(place, kind):
+    return [entry for line in place.journal().splitlines() if (entry := json.loads(line))["kind"] == kind]
+
+
+def mixed_under_stress(smt, programs):
+    """Managed and opaque kernels in one stream, the managed ones stopped and resized at random."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        for seed in range(1, 7):
+            output = place.run("mixed", "mixed", "60", options=("--stress", str(seed)))
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output
+        schedules = [int(found[1]) for note in notes(place, "note")
+                     if (found := re.search(r"under stress: (\d+) schedules", note["text"]))]
+        assert sum(schedules) > 100, f"hardly anything was managed: {schedules}"
+
+
+def mixed_beside_urgent(smt, programs):
+    """The same beside programs that it has to give way to, which come and go."""
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        low = [place.start("low", "mixed", "150", options=("--priority", "low")) for _ in range(2)]
+        for turn in range(4):
+            high = [place.start("high", "mixed", "20", "3", options=("--priority", "high")),
+                    place.start("middle", "mixed", "20", "2")]
+            for process in high:
+                finish(process)
+        for process in low:
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", finish(process))
+        reasons = {re.sub(r" .*", "", note["text"]) for note in notes(place, "decision") if note["tenant"] == "low"}
+        assert {"held", "stopped"} & reasons and "goes" in reasons, reasons
+
+
+def confined(smt, programs):
+    """Tenants that are confined have multiprocessors of their own, whatever way their kernels run."""
+    with Place(smt, programs) as place:
+        finish_all = [place.start("three", "work", "3", "40", options=("--sms", "3")),   # the device is divided in twos
+                      place.start("four", "work", "3", "40", options=("--sms", "4")), place.start("all", "work", "3", "40")]
+        for process in finish_all:
+            finish(process)
+        place.run("many", "work", "1", "40", options=("--sms", "100"))
+        sets = {}
+        for entry in place.launches():
+            sets.setdefault(entry.get("tenant"), set()).update(entry["sms"])
+        assert len(sets["three"]) == 4 and len(sets["four"]) == 4 and not sets["three"] & sets["four"], sets
+        assert sets["all"] == sets["many"] == set(range(8)), sets
+        told = {re.sub(r".*\((\w+), pid.*", r"\1", note["text"]): note["text"] for note in notes(place, "note") if "pid" in note["text"]}
+        assert "4 multiprocessors (" in told["three"] and "of 8; 3 were asked for" in told["three"], told
+        assert "not confined to 100 multiprocessors: that is all there are" in told["many"], told
+
+    # What must run all at once and does not fit there runs everywhere.
+    with Place(smt, programs) as place:
+        place.run("together", "line", "together", options=("--sms", "4"))
+        assert place.launches()[-1]["sms"] == list(range(8))
+        assert any("spin is a cooperative launch too large" in note["text"] for note in notes(place, "note"))
+
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        for seed in (1, 2, 3):
+            output = place.run(f"seed{seed}", "mixed", "60", options=("--stress", str(seed), "--sms", "4"))
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output
+        places = {tuple(entry["sms"]) for entry in place.launches()}
+        assert len(places) > 3 and set(sum(places, ())) == {0, 1, 2, 3}, places
+
+
+def confined_by_policy(smt, programs):
+    """Beside an urgent tenant, kernels of which nobody knows how long their blocks take leave a part of the device."""
+    with Place(smt, programs) as place:
+        high = place.start("high", "work", "100000", "4", "20", options=("--priority", "high"))
+        place.wait_for_launch("high")
+        place.run("low", "work", "4", "40", options=("--priority", "low"))
+        high.kill()
+        finish(high, -9)
+        launches = place.launches()
+        first = {kernel: next(entry for entry in launches if entry["tenant"] == "low" and entry["kernel"] == kernel) for kernel in ("add", "spin")}
+        assert all(entry["sms"] == list(range(6)) for entry in first.values()), first
+        assert any(6 in entry["sms"] for entry in launches if entry["tenant"] == "high"), "the urgent one has all"
+        reasons = [note["text"] for note in notes(place, "decision") if note["tenant"] == "low"]
+        assert any("keep to 6 multiprocessors of 8" in reason for reason in reasons), reasons
+
+
+def tenants_order(smt, programs):
+    """A warp of an urgent tenant gets the first place that becomes free; of the less urgent one, the program's own
+    priority does not help it."""
+    def times(large_options, small_options, *small):
+        with Place(smt, programs, TENANTS=2, SMS=2) as place:
+            large = place.start("a-large", "line", "large", options=large_options)
+            behind = place.start("b-small", "line", *small, options=small_options)
+            finish(large), finish(behind)
+            launches = {entry["tenant"]: entry for entry in place.launches()}
+            return launches["a-large"], launches["b-small"]
+
+    # The large one runs for 63 us, each of its blocks for 4.
+    large, small = times((), ("--priority", "high"), "small")
+    assert small["start_ns"] < max(small["time_ns"], large["start_ns"]) + 4500 < large["end_ns"] - 20000, (large, small)
+    large, small = times((), ("--priority", "low"), "small", "urgent")
+    assert small["start_ns"] > large["end_ns"] - 4500, (large, small)
 
 
 def compiled(smt, programs, images):

@@ -49,6 +49,8 @@ TEST_CASE("sizes", "[command]") {
 }
 
 TEST_CASE("priorities", "[command]") {
+    CHECK(parse_multiprocessors("32") == 32);
+    for (const char* bad : {"", "0", "-8", "8x", "5000", "99999999999999999999"}) CHECK_THROWS_AS(parse_multiprocessors(bad), Misuse);
     CHECK(parse_priority("0") == 0);
     CHECK(parse_priority("-3") == -3);
     CHECK(parse_priority("high") > parse_priority("normal"));

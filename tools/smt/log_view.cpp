@@ -190,7 +190,8 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
                    entry.block[2], entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns,
                    entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
                                                     fmt::join(placed_on(entry), ","), entry.blocks_together)
-                                      : "");
+                   : placed_on(entry).empty() ? ""
+                                              : fmt::format(R"(,"sms":[{}])", fmt::join(placed_on(entry), ",")));   // confined to
     } else {
         fmt::print(R"(,"name":{},"text":{},"value":{}{}}})", json_string(text(entry.name)), json_string(text(entry.text)),
                    entry.value,

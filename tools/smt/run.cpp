@@ -91,6 +91,8 @@ void export_settings(const Options& options, const std::string& interposer, cons
     }
     if (const std::string* limit = options.value("--memory"))
         ::setenv(environment::kMemoryLimit, std::to_string(parse_bytes(*limit)).c_str(), 1);
+    if (const std::string* count = options.value("--sms"))
+        ::setenv(environment::kMultiprocessors, std::to_string(parse_multiprocessors(*count)).c_str(), 1);
     if (const std::string* seed = options.value("--stress"))
         ::setenv(environment::kStress, std::to_string(parse_seed(*seed)).c_str(), 1);
     if (const std::string* priority = options.value("--priority"))
@@ -98,7 +100,7 @@ void export_settings(const Options& options, const std::string& interposer, cons
 }
 
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--memory", "--stress"},
+    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--sms", "--memory", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_policy();
@@ -125,7 +127,7 @@ int run(const Arguments& arguments) {
 
 const Command run_command = {
     "run",
-    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--memory LIMIT] [--stress SEED] -- PROGRAM [ARGUMENT]...",
+    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--sms N] [--memory LIMIT] [--stress SEED] -- PROGRAM [ARGUMENT]...",
     "runs a CUDA program so that it shares the GPU", run};
 
 }  // namespace smt::tools

@@ -38,6 +38,16 @@ uint32_t parse_seed(const std::string& text) {
     return static_cast<uint32_t>(value);
 }
 
+uint32_t parse_multiprocessors(const std::string& text) {
+    constexpr unsigned long kMost = 4096;
+    char* end = nullptr;
+    errno = 0;
+    const unsigned long value = std::strtoul(text.c_str(), &end, 10);
+    if (text.empty() || text.front() == '-' || *end || errno || value == 0 || value > kMost)
+        throw Misuse("--sms wants a number of multiprocessors, from 1 to 4096, not '" + text + "'");
+    return static_cast<uint32_t>(value);
+}
+
 int parse_priority(const std::string& text) {
     if (text == "high") return 1;
     if (text == "normal") return 0;

@@ -150,6 +150,7 @@ void guard_context_wide_calls(DriverApi& driver) {
     CONTEXT_WIDE(cuModuleLoadDataEx, in_time);
     CONTEXT_WIDE(cuLibraryGetModule, in_time);
     CONTEXT_WIDE(cuCtxSetLimit, in_time);
+    CONTEXT_WIDE(cuGreenCtxCreate, in_time);
     GUARD(cuStreamWaitValue32_v2, wait_value_32);
     GUARD(cuStreamWaitValue64_v2, wait_value_64);
     GUARD(cuStreamBatchMemOp_v2, batch_of_waits);

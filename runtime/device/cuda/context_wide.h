@@ -8,7 +8,7 @@
 // while no stream waits for a client's doing, and meanwhile no stream begins to. Otherwise the table's
 //   cuMemHostUnregister                      answers NOT_READY: to be tried again
 //   cuMemFree, cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
-//   cuModuleLoadDataEx, cuLibraryGetModule, cuCtxSetLimit   wait
+//   cuModuleLoadDataEx, cuLibraryGetModule, cuCtxSetLimit, cuGreenCtxCreate   wait
 // Work that merely takes long still holds them up, and with them everybody's next calls.
 #pragma once
 

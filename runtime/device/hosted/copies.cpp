@@ -28,8 +28,22 @@ char* memory(CUmemorytype type, const void* host, CUdeviceptr device) {
                                       : reinterpret_cast<char*>(device);
 }
 
+// Small pieces of memory that nobody registered the driver has read when the call returns.
+constexpr size_t kReadAtOnce = 64u << 10;
+
+Work read_now(CUstream handle, uint64_t to, uint64_t from, size_t bytes) {
+    Lock lock(world());
+    auto stream = find_stream(handle);
+    if (bytes > kReadAtOnce || !stream || stream->capture || registered(from, bytes) || on_device(from)) return nullptr;
+    const char* source = reinterpret_cast<const char*>(from);
+    return [to, data = std::vector<char>(source, source + bytes)] {
+        if (touchable(to, data.size())) memcpy(reinterpret_cast<char*>(to), data.data(), data.size());
+    };
+}
+
 CUresult linear(CUstream stream, bool wait, uint64_t to, uint64_t from, size_t bytes) {
     if (!accessible(to, bytes) || !accessible(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    Work from_copy = wait ? nullptr : read_now(stream, to, from, bytes);
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_MEMCPY;
     node->copy.srcMemoryType = node->copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -37,7 +51,7 @@ CUresult linear(CUstream stream, bool wait, uint64_t to, uint64_t from, size_t b
     node->copy.dstDevice = to;
     node->copy.WidthInBytes = bytes;
     node->copy.Height = node->copy.Depth = 1;
-    node->work = copy_work(node->copy);
+    node->work = from_copy ? std::move(from_copy) : copy_work(node->copy);
     return wait ? perform(stream, std::move(node)) : enqueue(stream, std::move(node));
 }
 

@@ -57,6 +57,9 @@ struct Image {
 };
 Function* find_function(const void* handle);  // null: it is none
 
+// The multiprocessors that work is confined to: by number, whether it may run there.
+using Places = std::shared_ptr<const std::vector<bool>>;  // null: on all
+
 // A kernel launch with its parameters packed.
 struct Launch {
     CUfunction function = nullptr;
@@ -67,6 +70,7 @@ struct Launch {
     bool has_priority = false;  // else the stream's
     int priority = 0;
     bool cooperative = false;
+    Places places = {};               // its stream's
     std::shared_ptr<void> code = {};  // the backend's
 };
 CUresult pack(CUfunction function, void** parameters, void** extra, std::vector<char>* packed);
@@ -107,6 +111,7 @@ struct Stream {
     uint64_t id = 0;
     unsigned flags = 0;
     int priority = 0;
+    Places places;
     std::deque<std::shared_ptr<Node>> queue;  // the front is under way
     uint64_t enqueued = 0;
     uint64_t done = 0;
@@ -116,6 +121,8 @@ struct Stream {
     std::vector<Node*> tail;  // what the next captured node depends on
 };
 
+// A stream that the program made; with the lock.
+CUstream make_stream(unsigned flags, int priority, Places places);
 // The stream behind a handle (0, legacy and per-thread are one default stream), or null.
 std::shared_ptr<Stream> find_stream(CUstream handle);
 std::vector<std::shared_ptr<Stream>> all_streams();
@@ -141,6 +148,7 @@ bool accessible(uint64_t address, uint64_t bytes);
 // the driver knows (mapped, allocated, registered), and work on anything else does nothing.
 bool touchable(uint64_t address, uint64_t bytes);
 bool known(uint64_t address, uint64_t bytes);        // the same, with the lock
+bool registered(uint64_t address, uint64_t bytes);   // with the lock: the program's memory, known to the driver
 bool on_device(uint64_t address);                    // with the lock: mapped or allocated device memory
 void know_global(uint64_t address, uint64_t bytes);  // with the lock. 0 bytes: it is gone
 bool take_memory(uint64_t bytes);                    // false: out of memory. Locks for itself

@@ -18,6 +18,10 @@ CUresult launch(const char* name, CUstream stream, Launch what, void** parameter
     for (int i = 0; i < 3; ++i) {
         if (what.grid[i] == 0 || what.block[i] == 0) return CUDA_ERROR_INVALID_VALUE;
     }
+    {
+        Lock lock(world());
+        if (auto target = find_stream(stream)) what.places = target->places;
+    }
     if (CUresult status = backend().check(what); status != CUDA_SUCCESS) return status;
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_KERNEL;

@@ -32,10 +32,11 @@ State& state() {
     return *state;
 }
 
-std::shared_ptr<Stream> start_stream(unsigned flags, int priority) {
+std::shared_ptr<Stream> start_stream(unsigned flags, int priority, Places places = nullptr) {
     auto stream = backend().make_stream();
     stream->flags = flags;
     stream->priority = priority;
+    stream->places = std::move(places);
     stream->id = state().next_id++;
     backend().opened(stream);
     return stream;
@@ -47,6 +48,13 @@ std::shared_ptr<Event> find_event(CUevent handle) {
 }
 
 }  // namespace
+
+CUstream make_stream(unsigned flags, int priority, Places places) {
+    auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority, std::move(places));
+    const auto handle = reinterpret_cast<CUstream>(stream.get());
+    state().streams[handle] = std::move(stream);
+    return handle;
+}
 
 std::shared_ptr<Stream> find_stream(CUstream handle) {
     if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
@@ -115,9 +123,7 @@ DRIVER_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned fla
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuStreamCreateWithPriority, "flags=%u priority=%d", flags, priority);
     Lock lock(world());
-    auto stream = start_stream(flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
-    *handle = reinterpret_cast<CUstream>(stream.get());
-    state().streams[*handle] = stream;
+    *handle = make_stream(flags, priority, nullptr);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuStreamCreate(CUstream* handle, unsigned flags) {

@@ -113,6 +113,13 @@ void fill(DriverApi& api) {
     HAS(cuGraphExecDestroy);
     HAS(cuGraphUpload);
     HAS(cuGraphLaunch);
+    // green.cpp
+    HAS(cuDeviceGetDevResource);
+    HAS(cuDevSmResourceSplitByCount);
+    HAS(cuDevResourceGenerateDesc);
+    HAS(cuGreenCtxCreate);
+    HAS(cuGreenCtxDestroy);
+    HAS(cuGreenCtxStreamCreate);
     // launches.cpp
     HAS(cuLaunchKernel);
     HAS(cuLaunchKernelEx);

@@ -1,10 +1,16 @@
 // Strict priority: the tenants of the highest priority among those with work run, everybody else is
-// stopped between two blocks and goes on when that work is done. Within a priority the hardware decides.
+// stopped between two blocks (opaque work: between two kernels) and goes on when that work is done. Within a
+// priority the hardware decides.
 //
 // "Done" means that nothing has come for a while (kPatience): programs launch, wait, and launch again, and a
 // stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others.
 //
 // A tenant of low priority may starve; that is what the name promises.
+//
+// Opaque kernels that are under way are waited for. Where their blocks are long, that would be for long, whatever the
+// hardware does for streams of higher priority: so while somebody more urgent has worked lately (kLately) they
+// keep to three quarters of the device, and the urgent tenant's next kernel begins in the rest. `priority-whole` leaves
+// that out.
 #include <algorithm>
 #include <map>
 
@@ -17,23 +23,37 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr auto kPatience = std::chrono::microseconds(200);
+// A service whose requests are further apart than this does not cost the others a part of the device in between.
+constexpr auto kLately = std::chrono::seconds(1);
+// Shorter blocks make room for a more urgent stream soon enough: it is about what stopping managed kernels takes.
+constexpr auto kLongBlock = std::chrono::microseconds(100);
+constexpr int kKeptFree = 4;   // one part in so many
 
 class Priority final : public Policy {
 public:
-    std::string_view name() const override { return "priority"; }
+    // `whole`: nobody is confined.
+    explicit Priority(bool whole) : whole_(whole) {}
+    std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     bool preempts() const override { return true; }
+    int part(const Device& device) const override {
+        return whole_ || device.multiprocessors < kKeptFree ? 0 : device.multiprocessors - device.multiprocessors / kKeptFree;
+    }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         note_work(snapshot, now);
         Decision decision;
         if (snapshot.kernels.empty()) return decision;
+        if (part(snapshot.device)) {
+            for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, decision);
+        }
         const Kernel& first = *std::max_element(snapshot.kernels.begin(), snapshot.kernels.end(),
                                                 [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.priority < first.priority) {
-                if (kernel.managed && kernel.state == Kernel::State::kRunning)
+                if (kernel.state == Kernel::State::kRunning)
                     decision.assignments.push_back({kernel.id, Assignment::Action::kWait,
-                                                    fmt::format("stopped for {} (priority {} over {})", first.tenant,
+                                                    fmt::format("{} for {} (priority {} over {})",
+                                                                kernel.managed ? "stopped" : "held back", first.tenant,
                                                                 first.priority, kernel.priority)});
             } else if (kernel.state == Kernel::State::kWaiting) {
                 const Duration rest = rest_for(kernel.priority, now);
@@ -48,6 +68,19 @@ public:
     }
 
 private:
+    void confine(const Kernel& kernel, const Device& device, TimePoint now, Decision& decision) const {
+        Duration lasts{};
+        for (auto each = worked_.upper_bound(kernel.priority); each != worked_.end(); ++each)
+            lasts = std::max<Duration>(lasts, kLately - (now - each->second));
+        const bool wanted = lasts > Duration::zero();
+        if (wanted) decision.ask_again(lasts);
+        if (wanted == (kernel.multiprocessors != 0)) return;
+        decision.confinements.push_back(
+            {kernel.id, wanted ? part(device) : 0, kLongBlock,
+             wanted ? fmt::format("long kernels keep to {} multiprocessors of {}: somebody more urgent worked lately", part(device), device.multiprocessors)
+                    : "all multiprocessors are for everybody: nobody more urgent worked lately"});
+    }
+
     // A priority whose work is gone was busy until now.
     void note_work(const Snapshot& snapshot, TimePoint now) {
         for (auto& [priority, work] : work_) {
@@ -55,6 +88,8 @@ private:
             work.present = false;
         }
         for (const Kernel& kernel : snapshot.kernels) work_[kernel.priority] = {true, now};
+        for (const auto& [priority, work] : work_) worked_[priority] = std::max(worked_[priority], work.until);
+        for (const Urgent& each : snapshot.urgent) worked_[each.priority] = std::max(worked_[each.priority], each.since);
     }
 
     Duration rest_for(int priority, TimePoint now) const {
@@ -68,11 +103,14 @@ private:
         bool present = false;
         TimePoint until{};
     };
-    std::map<int, Work> work_;   // by priority
+    const bool whole_;
+    std::map<int, Work> work_;           // by priority
+    std::map<int, TimePoint> worked_;    // likewise, as far as is known: who has just come may be about to
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_priority() { return std::make_unique<Priority>(); }
+std::unique_ptr<Policy> make_priority() { return std::make_unique<Priority>(false); }
+std::unique_ptr<Policy> make_priority_whole() { return std::make_unique<Priority>(true); }
 
 }  // namespace smt::runtime::schedule

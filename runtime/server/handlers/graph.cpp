@@ -17,16 +17,20 @@ CUresult handle_graph_launch(Call& call) {
     protocol::GraphLaunch request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = call.owned(HandleKind::kGraphExec, request.exec)) return status;
-    CUstream stream = nullptr;
-    if (CUresult status = call.stream(request.stream, &stream)) return status;
+    StreamPointer stream;
+    if (CUresult status = call.launch_stream(request.stream, &stream)) return status;
+    dispatch::OpaquePass pass;
+    const dispatch::OpaqueLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
+    if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
     std::unique_lock<std::mutex> printing;
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
+        pass.drop();  // to print may need others' work to end
         printing = call.session.device_printf().launching(call.session);
         call.session.code().output_expected().store(true);
     }
-    CUresult status = call.driver.cuGraphLaunch(reinterpret_cast<CUgraphExec>(request.exec), stream);
+    CUresult status = call.driver.cuGraphLaunch(reinterpret_cast<CUgraphExec>(request.exec), stream->handle);
     if (printing.owns_lock()) call.lane.note_uses();  // before another tenant's kernel may print
-    return status;
+    return status == CUDA_SUCCESS ? pass.launched() : status;
 }
 
 CUresult handle_graph_memcpy_node(Call& call) {

@@ -1,6 +1,7 @@
 // Kernel launches: the hot path of the server. No lock, no allocation, unless the kernel prints,
 // the stream captures, or launch times are wanted.
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <vector>
 
@@ -33,13 +34,17 @@ bool read(Call& call, Request& request) {
     return call.in.good();
 }
 
-CUresult launch_extended(const DriverApi& driver, const Kernel& kernel, const Request& request,
-                         CUstream stream, void** each, void** whole) {
+CUresult launch_extended(Call& call, const Kernel& kernel, const Request& request, CUstream stream, void** each,
+                         void** whole) {
     const protocol::Launch& launch = request.launch;
     CUlaunchAttribute attributes[kMaxLaunchAttributes + 1];
     uint32_t count = launch.attribute_count;
     if (CUresult status = check_launch_attributes(request.attributes, count)) return status;
     std::copy_n(request.attributes, count, attributes);
+    for (uint32_t i = 0; i < count; ++i) {
+        int& priority = attributes[i].value.priority;
+        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY) priority = call.session.streams().driver_priority(priority);
+    }
     if (launch.flags & protocol::kLaunchCooperative) {
         attributes[count] = {};
         attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
@@ -56,18 +61,18 @@ CUresult launch_extended(const DriverApi& driver, const Kernel& kernel, const Re
     config.hStream = stream;
     config.attrs = attributes;
     config.numAttrs = count;
-    return driver.cuLaunchKernelEx(&config, kernel.function, each, whole);
+    return call.driver.cuLaunchKernelEx(&config, kernel.function, each, whole);
 }
 
 // One of `each` (a pointer for each parameter) and `whole` (a buffer) is given, or none.
-CUresult launch_with(const DriverApi& driver, const Kernel& kernel, const Request& request, CUstream stream,
-                     void** each, void** whole) {
+CUresult launch_with(Call& call, const Kernel& kernel, const Request& request, CUstream stream, void** each,
+                     void** whole) {
     const protocol::Launch& launch = request.launch;
     if (launch.attribute_count || launch.flags) [[unlikely]]
-        return launch_extended(driver, kernel, request, stream, each, whole);
-    return driver.cuLaunchKernel(kernel.function, launch.grid[0], launch.grid[1], launch.grid[2],
-                                 launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
-                                 stream, each, whole);
+        return launch_extended(call, kernel, request, stream, each, whole);
+    return call.driver.cuLaunchKernel(kernel.function, launch.grid[0], launch.grid[1], launch.grid[2],
+                                      launch.block[0], launch.block[1], launch.block[2], launch.shared_bytes,
+                                      stream, each, whole);
 }
 
 std::vector<void*> one_by_one(const Kernel& kernel, const Request& request) {
@@ -88,19 +93,26 @@ bool cooperative(const Request& request) {
 }
 
 // The driver documents the buffer for kernels that are not cooperative only.
-CUresult launch_now(const DriverApi& driver, const Kernel& kernel, const Request& request, CUstream stream) {
+CUresult launch_now(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
     if (cooperative(request)) [[unlikely]]
-        return launch_with(driver, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
+        return launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
     size_t bytes = kernel.parameter_bytes;
     void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, request.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      CU_LAUNCH_PARAM_END};
-    return launch_with(driver, kernel, request, stream, nullptr, bytes ? whole : nullptr);
+    return launch_with(call, kernel, request, stream, nullptr, bytes ? whole : nullptr);
 }
 
 // A graph keeps the parameters one by one, so it is given them so.
 CUresult launch_into_graph(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
     if (kernel.prints) call.session.code().graphs_print().store(true);
-    return launch_with(call.driver, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
+    return launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
+}
+
+// What it may use, where nobody knows what it did use.
+void put_places(Call& call, const dispatch::SmSet& places, journal::Entry& entry) {
+    if (call.session.device().properties().keeps_sessions_apart) return;
+    std::fill(std::begin(entry.multiprocessors), std::end(entry.multiprocessors), 0);
+    for (uint32_t each : places.multiprocessors()) entry.multiprocessors[each / 64 % journal::kPlaceWords] |= 1ull << each % 64;
 }
 
 journal::Entry journal_entry(Call& call, const Kernel& kernel, const protocol::Launch& launch) {
@@ -115,6 +127,7 @@ journal::Entry journal_entry(Call& call, const Kernel& kernel, const protocol::L
     std::copy_n(launch.block, 3, entry.block);
     entry.registers = kernel.registers;
     entry.shared_bytes = kernel.static_shared + launch.shared_bytes;
+    if (const auto& places = call.session.dispatched().places) put_places(call, *places, entry);
     return entry;
 }
 
@@ -168,6 +181,65 @@ CUresult tell_dispatcher(Call& call, Stream& stream) {
     return status == CUDA_SUCCESS ? managed->note_other() : status;
 }
 
+// Launches with what the journal wants to know. `places`: where it runs, if not where its tenant's kernels do.
+CUresult launch_noted(Call& call, const Kernel& kernel, const Request& request, CUstream stream, const dispatch::SmSet* places) {
+    journal::Entry entry = journal_entry(call, kernel, request.launch);
+    if (places) put_places(call, *places, entry);
+    const bool announced = call.session.device().announce(entry);
+    LaunchTimes& times = call.session.code().times();
+    CUevent start = !announced && LaunchTimes::wanted() ? times.before(stream) : nullptr;
+    CUresult status = launch_now(call, kernel, request, stream);
+    const uint64_t sequence = announced || status ? 0 : call.session.journal().write(entry);
+    if (start) [[unlikely]]
+        times.after(start, stream, call.session.journal(), sequence);
+    if (status == CUDA_SUCCESS) call.session.count_launch();
+    return status;
+}
+
+// What prints is not counted by the dispatcher while it waits for the turn to print: that may need others' work to end.
+CUresult launch_printing(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    std::unique_lock<std::mutex> printing = call.session.device_printf().launching(call.session);
+    call.session.code().output_expected().store(true);
+    CUresult status = launch_noted(call, kernel, request, stream.handle, nullptr);
+    if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) status = tell_dispatcher(call, stream);
+    // Before another tenant's kernel may print: it waits for the work that is known.
+    call.lane.note_uses();
+    return status;
+}
+
+// A cooperative launch that needs more multiprocessors than its tenant has runs on all, rather than not at all.
+CUresult launch_everywhere(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    dispatch::ManagedStream* managed = nullptr;
+    CUstream away = nullptr;
+    CUresult status = call.session.streams().manage(stream, &managed);
+    if (status == CUDA_SUCCESS) status = managed->leave(nullptr, &away);
+    if (status == CUDA_SUCCESS) status = launch_noted(call, kernel, request, away, nullptr);
+    if (status != CUDA_SUCCESS) return status;
+    call.session.note_wide_launch(kernel.name);
+    return managed->come_back(away);
+}
+
+CUresult launch_opaque(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    const protocol::Launch& launch = request.launch;
+    const dispatch::OpaqueLaunch what{kernel.journal_name, kernel.journal_name, kernel.function,
+                                      uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2],
+                                      launch.block[0] * launch.block[1] * launch.block[2], launch.shared_bytes};
+    dispatch::OpaquePass pass;
+    if (CUresult status = call.session.streams().enter(stream, what, &pass)) return status;
+    if (kernel.prints) [[unlikely]] {
+        pass.drop();
+        return launch_printing(call, kernel, request, stream);
+    }
+    CUresult status = launch_noted(call, kernel, request, pass.where(stream.handle), pass.places());
+    if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && pass.places()) {
+        pass.stay();
+        status = launch_noted(call, kernel, request, stream.handle, nullptr);
+    }
+    if (status == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && call.session.dispatched().places)
+        status = launch_everywhere(call, kernel, request, stream);
+    return status == CUDA_SUCCESS ? pass.launched() : status;
+}
+
 }  // namespace
 
 CUresult handle_launch(Call& call) {
@@ -184,35 +256,11 @@ CUresult handle_launch(Call& call) {
         CUresult status = launch_managed(call, *kernel, request, *target);
         if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
     }
-    if (CUresult status = target->guard()) return status;
-    if (captures) [[unlikely]]
+    if (captures) [[unlikely]] {
+        if (CUresult status = target->guard()) return status;
         return launch_into_graph(call, *kernel, request, stream);
-
-    const journal::Entry entry = journal_entry(call, *kernel, request.launch);
-    if (call.session.device().announce(entry)) {
-        CUresult status = launch_now(call.driver, *kernel, request, stream);
-        if (status == CUDA_SUCCESS) call.session.count_launch();
-        if (status == CUDA_SUCCESS && call.session.dispatched().watched.load()) return tell_dispatcher(call, *target);
-        return status;
     }
-    std::unique_lock<std::mutex> printing;
-    if (kernel->prints) [[unlikely]] {
-        printing = call.session.device_printf().launching(call.session);
-        call.session.code().output_expected().store(true);
-    }
-    LaunchTimes& times = call.session.code().times();
-    CUevent start = LaunchTimes::wanted() ? times.before(stream) : nullptr;
-    CUresult status = launch_now(call.driver, *kernel, request, stream);
-    uint64_t sequence = status ? 0 : call.session.journal().write(entry);
-    if (start) [[unlikely]]
-        times.after(start, stream, call.session.journal(), sequence);
-    if (status == CUDA_SUCCESS) call.session.count_launch();
-    if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) [[unlikely]]
-        status = tell_dispatcher(call, *target);
-    // Before another tenant's kernel may print: it waits for the work that is known.
-    if (kernel->prints) [[unlikely]]
-        call.lane.note_uses();
-    return status;
+    return launch_opaque(call, *kernel, request, *target);
 }
 
 }  // namespace smt::runtime::server::handlers

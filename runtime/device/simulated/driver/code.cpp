@@ -119,6 +119,8 @@ CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
     const uint32_t resident = blocks_per_multiprocessor(needs);
     if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     const uint64_t blocks = static_cast<uint64_t>(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+    if (launch.places)
+        multiprocessors = static_cast<uint32_t>(std::count(launch.places->begin(), launch.places->end(), true));
     if (launch.cooperative && blocks > static_cast<uint64_t>(resident) * multiprocessors) {
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }

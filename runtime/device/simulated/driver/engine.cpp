@@ -187,6 +187,7 @@ void Engine::start_kernel(const StreamPointer& stream, const Node& node) {
     auto grid =
         make_grid_(node.launch, stream->tenant, [this, stream](const GridResult&) { kernel_over(stream); });
     grid->priority = node.launch.has_priority ? node.launch.priority : stream->priority;
+    grid->places = node.launch.places;
     grids_.emplace_back(stream, grid);
     machine_.launch(std::move(grid));
 }

@@ -29,7 +29,10 @@ void BlockScheduler::give_out() {
     Cycle first = clock_.now() + kBlockStart;
     for (const auto& run : queue_) {
         while (run->left()) {
-            if (!place(*run, first)) return;
+            if (!place(*run, first)) {
+                if (run->grid->places) break;
+                return;
+            }
             first += kBlockSpacing;
         }
     }
@@ -38,6 +41,7 @@ void BlockScheduler::give_out() {
 bool BlockScheduler::place(GridRun& run, Cycle first) {
     Multiprocessor* best = nullptr;
     for (Multiprocessor& each : multiprocessors_) {
+        if (!run.grid->may_use(static_cast<size_t>(&each - multiprocessors_.data()))) continue;
         if ((!best || each.warps() < best->warps()) && each.fits(run.grid->needs)) best = &each;
     }
     if (!best) return false;

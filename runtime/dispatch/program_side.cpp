@@ -1,0 +1,234 @@
+// What the program's threads do with a stream: launches, and whatever else must not overtake them.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/managed_stream.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;   // nobody hears it; none that would end the context
+constexpr auto kLookAtDriver = 100ms;   // an error that ends the context shows when the driver is asked
+constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is no room
+
+// Says to a device that keeps a clock that this thread waits for what others do; until it goes.
+class OthersTurn {
+public:
+    explicit OthersTurn(device::Device& device) : device_(device) {}
+    ~OthersTurn() {
+        if (waits_) device_.waits_for_others(false);
+    }
+    OthersTurn(const OthersTurn&) = delete;
+    OthersTurn& operator=(const OthersTurn&) = delete;
+    void wait() {
+        if (!std::exchange(waits_, true)) device_.waits_for_others(true);
+    }
+
+private:
+    device::Device& device_;
+    bool waits_ = false;
+};
+
+}  // namespace
+
+CUresult ManagedStream::launch(Work&& work) {
+    Lock lock = lock_soon(mutex_);
+    if (gone_) return kClientGone;
+    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
+    uint32_t fits = 0;
+    if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
+    prune();
+    const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
+    if (!asks || (state_ == State::kFlowing && under_way())) {
+        const bool news = tenant_->watched.load(std::memory_order_relaxed) && !under_way();
+        CUresult status = issue(std::move(work));
+        lock.unlock();
+        if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
+        return status;
+    }
+    if (state_ == State::kFlowing) {
+        if (CUresult status = come_to_rest()) return status;
+    }
+    waiting_.push_back(std::move(work));
+    lock.unlock();
+    dispatcher_.arrived(*this);
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::guard() {
+    Lock lock = lock_soon(mutex_);
+    prune();
+    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
+    return clear_way(lock);
+}
+
+CUresult ManagedStream::enter(const OpaqueLaunch& launch, OpaquePass* pass) {
+    Lock lock = lock_soon(mutex_);
+    prune();
+    if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
+    if (CUresult status = clear_way(lock)) return status;
+    pass->number_ = 0;
+    if (tenant_->stoppable.load(std::memory_order_relaxed)) {
+        ++wanting_;
+        CUresult status = await_turn(lock, launch.key, &pass->number_);
+        --wanting_;
+        if (status != CUDA_SUCCESS) return status;
+    }
+    ++entering_;
+    pass->stream_ = this;
+    pass->launch_ = launch;
+    const int multiprocessors = confined(launch);
+    lock.unlock();
+    if (multiprocessors) go_away(multiprocessors, pass);
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::entered(const OpaquePass& pass) {
+    const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
+    Lock lock = lock_soon(mutex_);
+    const bool news = tenant_->watched.load(std::memory_order_relaxed) && reached() == marked_;
+    CUresult status = mark();
+    --entering_;
+    opaque_.push_back({marked_, pass.launch_.name, pass.number_, schedule::Clock::now()});
+    lock.unlock();
+    if (news) dispatcher_.arrived(*this);
+    return back != CUDA_SUCCESS ? back : status;
+}
+
+// To how many multiprocessors, or 0. By how long a block takes: that is how long somebody else waits for its place.
+int ManagedStream::confined(const OpaqueLaunch& launch) {
+    if (!confined_to_ || !launch.function || tenant_->places || !tenant_->stoppable.load()) return 0;
+    const schedule::Duration known = tenant_->window.expected(launch.key);
+    if (known == schedule::Duration::zero()) return confined_to_;
+    if (known <= confines_longer_) return 0;
+    int fits = 0;
+    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, launch.function, static_cast<int>(launch.threads),
+                                                                     launch.shared_bytes);
+    const uint64_t together = uint64_t{multiprocessors()} * static_cast<uint64_t>(std::max(fits, 1));
+    const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
+    return known / std::max<int64_t>(waves, 1) > confines_longer_ ? confined_to_ : 0;
+}
+
+// Where that cannot be done the launch stays where it is.
+void ManagedStream::go_away(int multiprocessors, OpaquePass* pass) {
+    pass->places_ = dispatcher_.places_for(multiprocessors);
+    if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
+}
+
+void ManagedStream::withdrawn(OpaqueWindow::Number number) {
+    Lock lock = lock_soon(mutex_);
+    --entering_;
+    lock.unlock();
+    if (number) tenant_->window.give(number, {});
+}
+
+bool ManagedStream::held_back() {
+    const Lock lock = lock_soon(mutex_);
+    return !gone_ && state_ != State::kFlowing && unfinished();
+}
+
+CUresult ManagedStream::note_other() {
+    Lock lock = lock_soon(mutex_);
+    if (!tenant_->watched.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    const bool news = reached() == marked_;
+    CUresult status = mark();
+    lock.unlock();
+    if (news) dispatcher_.arrived(*this);
+    return status;
+}
+
+void ManagedStream::abandon() {
+    std::lock_guard lock(mutex_);
+    gone_ = true;
+    if (state_ != State::kRunning) {
+        waiting_.clear();
+    } else if (waiting_.size() > 1) {
+        waiting_.erase(waiting_.begin() + 1, waiting_.end());
+    }
+    changed_.notify_all();
+}
+
+// Until no managed launch is unfinished, or, where nobody may stop them, they are known not to be stoppable.
+CUresult ManagedStream::clear_way(Lock& lock) {
+    if (!unfinished()) return CUDA_SUCCESS;
+    if (state_ == State::kFlowing) {
+        if (!tenant_->stoppable.load()) {
+            unguarded_ = true;
+            return CUDA_SUCCESS;
+        }
+        if (CUresult status = wait_in_flight(lock)) return status;
+    }
+    return unfinished() ? wait_dispatched(lock) : CUDA_SUCCESS;
+}
+
+// The stream's launches are in the driver's hands and may be stopped meanwhile.
+CUresult ManagedStream::wait_in_flight(Lock& lock) {
+    if (unmarked_) {
+        if (CUresult status = mark()) return status;
+    }
+    while (state_ == State::kFlowing && !in_flight_.empty() && !gone_) {
+        lock.unlock();
+        CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
+        lock.lock();
+        if (status != CUDA_SUCCESS) return status;
+        prune();
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult ManagedStream::wait_dispatched(Lock& lock) {
+    OthersTurn others(dispatcher_.device());
+    others.wait();
+    CUresult status = CUDA_SUCCESS;
+    while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
+        status = await_change(lock);
+        prune();
+    }
+    if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
+    return gone_ ? kClientGone : status;
+}
+
+CUresult ManagedStream::await_change(Lock& lock) {
+    if (changed_.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) return CUDA_SUCCESS;
+    CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
+    return status == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : status;
+}
+
+// A stream that begins anew asks the policy first, as it does before a managed launch; one that is at work goes on
+// while there is room in the tenant's window.
+CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number) {
+    bool asked = false;
+    CUresult status = CUDA_SUCCESS;
+    OthersTurn others(dispatcher_.device());
+    while (status == CUDA_SUCCESS && !gone_) {
+        prune();
+        if (state_ == State::kFlowing && !tenant_->stoppable.load()) return CUDA_SUCCESS;
+        if (state_ == State::kFlowing && (asked || under_way())) {
+            if ((*number = tenant_->window.take_now(id_, key, schedule::Clock::now()))) return CUDA_SUCCESS;
+            others.wait();
+            lock.unlock();
+            *number = tenant_->window.take(id_, key, kLookAtWindow);
+            lock.lock();
+            if (*number && state_ == State::kFlowing && !gone_) return CUDA_SUCCESS;
+            if (*number) tenant_->window.give(*number, {});
+        } else if (state_ == State::kFlowing) {
+            status = come_to_rest();
+        } else if (!asked) {
+            asked = true;
+            lock.unlock();
+            dispatcher_.arrived(*this);
+            lock.lock();
+        } else {
+            others.wait();
+            status = await_change(lock);
+        }
+    }
+    return status != CUDA_SUCCESS ? status : kClientGone;
+}
+
+}  // namespace smt::runtime::dispatch
