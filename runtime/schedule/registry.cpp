@@ -47,7 +47,7 @@ std::string policy_problem(std::string_view name) {
     }
     const auto known = std::any_of(std::begin(kPolicies), std::end(kPolicies), [&](const Entry& each) { return each.name == name; });
     return fmt::format("{} '{}'; {} can be chosen", known ? "smt cannot carry out yet what is decided by policy" : "there is no policy",
-                       name, fmt::join(choices, " and "));
+                       name, fmt::join(choices, ", "));
 }
 
 }  // namespace smt::runtime::schedule

@@ -122,8 +122,8 @@ TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
     CHECK(policy_problem("fifo").empty());
     for (const char* known : {"greedy", "hpf", "fair", "slice", "compact"})
         CHECK(policy_problem(known) == "smt cannot carry out yet what is decided by policy '" +
-                                           std::string(known) + "'; fifo and priority can be chosen");
-    CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; fifo and priority can be chosen");
+                                           std::string(known) + "'; fifo, priority, priority-whole can be chosen");
+    CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; fifo, priority, priority-whole can be chosen");
 }
 
 // The first decision, one in which every stream has launched another kernel, and one in which nothing is new.
