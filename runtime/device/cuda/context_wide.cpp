@@ -149,6 +149,8 @@ void guard_context_wide_calls(DriverApi& driver) {
     CONTEXT_WIDE(cuLibraryUnload, soon);
     CONTEXT_WIDE(cuModuleLoadDataEx, in_time);
     CONTEXT_WIDE(cuLibraryGetModule, in_time);
+    CONTEXT_WIDE(cuModuleGetFunction, in_time);
+    CONTEXT_WIDE(cuKernelGetFunction, in_time);
     CONTEXT_WIDE(cuCtxSetLimit, in_time);
     CONTEXT_WIDE(cuGreenCtxCreate, in_time);
     GUARD(cuStreamWaitValue32_v2, wait_value_32);

@@ -3,12 +3,17 @@
 // and to unload it (a library's is loaded by cuLibraryGetModule, or by the first look for a kernel); a
 // larger stack, also that of a kernel that is launched for the first time.
 //
-// Made at the wrong moment such a call never returns: a stream of another tenant waits for a word, or a
+// Others return at once, and yet nothing that is enqueued after them begins on any stream until everything
+// enqueued before them has ended: a function that is loaded when it is first asked for (cuModuleGetFunction,
+// cuKernelGetFunction; tests/gpu/probes/standstill.cpp).
+//
+// Made at the wrong moment such a call never returns, or nobody's work goes on: a stream of another tenant waits for a word, or a
 // host function waits in the client, and the call that would end the wait is kept out. So they are made
 // while no stream waits for a client's doing, and meanwhile no stream begins to. Otherwise the table's
 //   cuMemHostUnregister                      answers NOT_READY: to be tried again
 //   cuMemFree, cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
-//   cuModuleLoadDataEx, cuLibraryGetModule, cuCtxSetLimit, cuGreenCtxCreate   wait
+//   cuModuleLoadDataEx, cuLibraryGetModule, cuModuleGetFunction, cuKernelGetFunction, cuCtxSetLimit,
+//   cuGreenCtxCreate                         wait
 // Work that merely takes long still holds them up, and with them everybody's next calls.
 #pragma once
 
