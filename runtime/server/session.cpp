@@ -30,6 +30,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(uint32_t session, uint32_t journal_n
     tenant->session = session;
     tenant->name = text_of(hello.tenant);
     tenant->priority = hello.priority;
+    if (hello.weight_thousandths) tenant->weight = hello.weight_thousandths / 1000.0;
     tenant->stress = hello.stress;
     tenant->journal_name = journal_name;
     return tenant;
