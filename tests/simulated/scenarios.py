@@ -321,6 +321,49 @@ def tenants_order(smt, programs):
     assert small["start_ns"] > large["end_ns"] - 4500, (large, small)
 
 
+def trace(smt, programs):
+    """Every span of the trace is a launch of the journal, on the multiprocessors that ran it."""
+    def smt_trace(place, *arguments):
+        return subprocess.run([smt, "trace", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+
+    with Place(smt, programs, TENANTS=2) as place:
+        done = smt_trace(place)
+        assert done.returncode == 1 and "no journal" in done.stderr, done
+        started = [place.start(tenant, "work", "4", "64") for tenant in ("alpha", "beta")]
+        for process in started:
+            finish(process)
+        launches = place.launches()
+        whole = json.loads(smt_trace(place).stdout)
+        events = [event for event in whole["traceEvents"] if event["ph"] != "M"]
+        names = {event["tid"]: event["args"]["name"] for event in whole["traceEvents"] if event["name"] == "thread_name"}
+        origin = whole["otherData"]["origin_ns"]
+
+        def seen(wanted):
+            return sorted((round(event["ts"] * 1000) + origin, round(event["dur"] * 1000), *found) for event in events
+                          if event["ph"] == "X" and (found := wanted(event)))
+
+        of_tenant = seen(lambda event: event["pid"] == 2 and (names[event["tid"]].partition(" (")[0], event["name"]))
+        assert of_tenant == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], each["tenant"], each["kernel"])
+                                   for each in launches), of_tenant
+        on_sms = seen(lambda event: event["pid"] == 1 and (names[event["tid"]].partition(" (")[0], event["name"]))
+        assert on_sms == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], f"SM {sm}", f"{each['tenant']}: {each['kernel']}")
+                                for each in launches for sm in each["sms"]), on_sms
+        assert "SM 0 (2)" in names.values(), "the two ran side by side"
+        for thread in {event["tid"] for event in events}:
+            spans = sorted((event["ts"], event["dur"]) for event in events if event["tid"] == thread and event["ph"] == "X")
+            assert all(a[0] + a[1] <= b[0] + 1e-6 for a, b in zip(spans, spans[1:])), f"what is on track {names[thread]} overlaps"
+
+        to = pathlib.Path(place.folder.name) / "trace.json"
+        assert smt_trace(place, "-o", str(to)).returncode == 0 and json.loads(to.read_text()) == whole
+        for arguments, code, text in [(("-o", "/nowhere/trace.json"), 1, "No such file"), (("-o", "/dev/full"), 1, "No space"),
+                                      (("--jsn",), 2, "unknown option"), (("-o",), 2, "needs a value"), (("x",), 2, "unexpected")]:
+            done = smt_trace(place, *arguments)
+            assert done.returncode == code and text in done.stderr, done
+        (pathlib.Path(place.folder.name) / "newer.journal").write_text("not a journal")
+        done = smt_trace(place)
+        assert done.returncode == 1 and "is not a journal" in done.stderr, done
+
+
 def compiled(smt, programs, images):
     """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is refused."""
     with Place(smt, programs) as place:

@@ -9,7 +9,6 @@
 #include <ctime>
 #include <iterator>
 #include <memory>
-#include <vector>
 
 #include "tools/smt/json.h"
 
@@ -45,14 +44,6 @@ std::string time_text(const Entry& entry) {
     return entry.virtual_time ? virtual_time(entry.time_ns) : time_of_day(entry.time_ns);
 }
 
-std::vector<int> placed_on(const Entry& entry) {
-    std::vector<int> all;
-    for (int i = 0; i < 64 * runtime::journal::kPlaceWords; ++i) {
-        if (entry.multiprocessors[i / 64] >> i % 64 & 1) all.push_back(i);
-    }
-    return all;
-}
-
 bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
 
 std::string microseconds(const Entry& entry) {
@@ -64,6 +55,14 @@ constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:
 constexpr const char* kPlacedRow = "{:>16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10} {:>10} {:>8} {:>16}\n";
 
 }  // namespace
+
+std::vector<int> placed_on(const Entry& entry) {
+    std::vector<int> all;
+    for (int i = 0; i < 64 * runtime::journal::kPlaceWords; ++i) {
+        if (entry.multiprocessors[i / 64] >> i % 64 & 1) all.push_back(i);
+    }
+    return all;
+}
 
 std::string multiprocessors(const Entry& entry) {
     const std::vector<int> all = placed_on(entry);

@@ -10,7 +10,7 @@ namespace smt::tools {
 namespace {
 
 const Command* const kCommands[] = {&run_command,      &server_command, &log_command,
-                                    &coverage_command, &doctor_command, &bench_command,
+                                    &trace_command,    &coverage_command, &doctor_command, &bench_command,
                                     &rewrite_command,  &index_command,  &cache_command,
                                     &inspect_command};
 

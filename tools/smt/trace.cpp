@@ -1,0 +1,43 @@
+// smt trace: the journal of a server for a trace viewer, while it runs or after it.
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/journal/journal.h"
+#include "tools/smt/command.h"
+#include "tools/smt/places.h"
+#include "tools/smt/trace_view.h"
+
+namespace smt::tools {
+namespace {
+
+// False: it could not all be written, and errno says why.
+bool write_all(const runtime::journal::Reader& journal, std::FILE* to, uint64_t* events) {
+    *events = write_trace(journal, [&](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), to); });
+    return std::fflush(to) == 0 && !std::ferror(to);
+}
+
+int run(const Arguments& arguments) {
+    const Options options = parse_options(arguments, {}, {"-o"});
+    const std::string path = newest_journal();
+    const runtime::journal::Reader journal(path);
+    if (!journal.error().empty()) throw Failure(journal.error());
+    const std::string* name = options.value("-o");
+    std::FILE* to = name ? std::fopen(name->c_str(), "we") : stdout;
+    if (!to) throw Failure("cannot write " + *name + ": " + std::strerror(errno));
+    uint64_t events = 0;
+    errno = 0;
+    bool whole = write_all(journal, to, &events);
+    if (name && std::fclose(to) != 0) whole = false;
+    if (!whole) throw Failure("cannot write " + (name ? *name : "the trace") + ": " + std::strerror(errno));
+    if (name) fmt::print("{}: {} events of {}; open it in https://ui.perfetto.dev or chrome://tracing\n", *name, events, path);
+    return 0;
+}
+
+}  // namespace
+
+const Command trace_command = {"trace", "smt trace [-o FILE]", "writes what the server did for a trace viewer (Perfetto, Chrome)", run};
+
+}  // namespace smt::tools
