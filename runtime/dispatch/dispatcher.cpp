@@ -47,6 +47,13 @@ Dispatcher::~Dispatcher() {
     if (words_) munmap(words_, kMostStreams * kWordsBytes);
 }
 
+void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    recorder_ = std::move(recorder);
+    recorder_->choose(policy_->name());
+}
+
 // ---- For sessions and streams
 
 void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
@@ -231,6 +238,7 @@ void Dispatcher::decide() {
     }
     const schedule::TimePoint now = schedule::Clock::now();
     const schedule::Decision decision = policy_->decide(snapshot_, now);
+    if (recorder_) recorder_->write(snapshot_, now, decision);
     ask_again_ = decision.again ? now + *decision.again : schedule::TimePoint::max();
     for (const schedule::Confinement& confinement : decision.confinements) carry_out(confinement);
     for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);

@@ -23,6 +23,7 @@
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stress.h"
 #include "runtime/schedule/policy.h"
+#include "runtime/schedule/recorder.h"
 
 namespace smt::runtime::dispatch {
 
@@ -47,6 +48,8 @@ public:
     ~Dispatcher();
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;
+
+    void record(std::unique_ptr<schedule::Recorder> recorder);   // every decision from now on
 
     // A session, from its first launch on; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
@@ -114,6 +117,7 @@ private:
     std::mutex mutex_;          // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
+    std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<Member> members_;
     schedule::Snapshot snapshot_;       // the last one; kept for its memory

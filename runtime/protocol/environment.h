@@ -77,6 +77,11 @@ inline constexpr const char* kStress = "SMT_STRESS";
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 
+// Where every decision of the policy is recorded, with what it saw, for `smt replay`. Absolute path; the file is made
+// anew by each server and ends when it is kRecordMost bytes long, which the journal says. Default: nowhere. Server.
+inline constexpr const char* kRecord = "SMT_RECORD";
+inline constexpr unsigned long kRecordMost = 256ul << 20;
+
 // Whether the workers of managed kernels write down where they ran, for `smt log --mapping`. 0 or 1.
 // Default: 0. Server.
 inline constexpr const char* kMapping = "SMT_MAPPING";

@@ -364,6 +364,28 @@ def trace(smt, programs):
         assert done.returncode == 1 and "is not a journal" in done.stderr, done
 
 
+def recording(smt, programs):
+    """What a server's policy decided is recorded, and asked again it decides the same."""
+    with Place(smt, programs) as place, tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "recording"
+        place.environment.update(SMT_PTX="1", SMT_RECORD=str(path))
+        low = place.start("low", "mixed", "30", options=("--priority", "low"))
+        place.run("high", "mixed", "10", "2", options=("--priority", "high"))
+        finish(low)
+        assert any("decisions are recorded in" in note["text"] for note in notes(place, "note"))
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()
+        replayed = subprocess.run([smt, "replay", path, "--policy", "priority"], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+        decisions, different = (int(re.search(text, replayed)[1]) for text in (r"(\d+) decisions", r"priority +(\d+) would"))
+        assert decisions > 5 and different == 0, replayed
+        assert "low#" in replayed and "high#" in replayed and "priority 1" in replayed, replayed
+
+    with Place(smt, programs) as place:
+        place.environment.update(SMT_RECORD="not/absolute")
+        place.run("one", "work", "2", "8")   # serves all the same
+        assert any("not/absolute is no absolute path" in note["text"] for note in notes(place, "note"))
+
+
 def compiled(smt, programs, images):
     """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is refused."""
     with Place(smt, programs) as place:
