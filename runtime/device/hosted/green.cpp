@@ -2,6 +2,7 @@
 // holds stands in the resource's own padding.
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 #include "runtime/device/hosted/backend.h"
 
@@ -89,7 +90,9 @@ DRIVER_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* description,
                                                  unsigned count) {
     DRIVER_ASKED(cuDevResourceGenerateDesc, "resources=%u", count);
     if (!description || !resources || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    auto* all = new Mask;  // never freed, as by the driver
+    static std::deque<Mask>& kept = *new std::deque<Mask>;  // never freed, as by the driver
+    Lock lock(world());
+    Mask* const all = &kept.emplace_back();
     for (unsigned i = 0; i < count; ++i) {
         for (unsigned each : members(resources[i])) all->add(each);
     }
