@@ -29,6 +29,7 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::un
     : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device), policy_(std::move(policy)) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
+    preempts_.store(policy_->preempts());
     snapshot_.device.multiprocessors = device.properties().multiprocessors;
     // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
     const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
@@ -45,6 +46,29 @@ Dispatcher::~Dispatcher() {
     if (control_) driver().cuStreamDestroy_v2(control_);
     if (words_) driver().cuMemHostUnregister(words_);
     if (words_) munmap(words_, kMostStreams * kWordsBytes);
+}
+
+void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    policy_ = std::move(policy);
+    preempts_.store(policy_->preempts());
+    if (recorder_) recorder_->choose(policy_->name());
+    note({}, fmt::format("policy {} from now on", policy_->name()));
+    weigh_tenants();
+    for (const Member& member : members_) {
+        if (member.stress) continue;
+        const std::string reason = fmt::format("policy {} begins", policy_->name());
+        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason, {}, 0});
+        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
+    }
+    decide();
+    wake_.notify_one();
+}
+
+std::string Dispatcher::policy() const {
+    std::lock_guard lock(mutex_);
+    return std::string(policy_->name());
 }
 
 void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
@@ -85,7 +109,7 @@ int Dispatcher::within_range(int priority) const { return std::clamp(priority, g
 int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
     const int level = tenant.priority > 0 ? 2 : tenant.priority == 0 ? 1 : 0;
     const int each = (least_ - greatest_ + 1) / 3;
-    if (!policy_->preempts() || each == 0) return within_range(asked);
+    if (!preempts_.load() || each == 0) return within_range(asked);
     return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 

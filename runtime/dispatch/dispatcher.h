@@ -49,6 +49,9 @@ public:
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;
 
+    // From now on; everybody goes on, and is told afresh.
+    void set_policy(std::unique_ptr<schedule::Policy> policy);
+    std::string policy() const;   // its name
     void record(std::unique_ptr<schedule::Recorder> recorder);   // every decision from now on
 
     // A session, from its first launch on; and at its end.
@@ -114,9 +117,10 @@ private:
     std::vector<uint32_t> free_words_;
 
     std::atomic<int> wanted_{0};   // programs' threads that want mutex_
-    std::mutex mutex_;          // the rest
+    mutable std::mutex mutex_;  // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
+    std::atomic<bool> preempts_{false};   // what it says; asked without the mutex
     std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<Member> members_;

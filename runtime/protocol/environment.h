@@ -71,7 +71,7 @@ inline constexpr const char* kMultiprocessors = "SMT_SMS";
 // alone. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
-// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does),
+// How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as the hardware does),
 // priority-whole or fifo: docs/policies.md. Known and refused, as they cannot be carried out yet: greedy, hpf, fair, slice,
 // compact. Server; `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";

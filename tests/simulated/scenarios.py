@@ -386,6 +386,28 @@ def recording(smt, programs):
         assert any("not/absolute is no absolute path" in note["text"] for note in notes(place, "note"))
 
 
+def shares(smt, programs):
+    """What smt status says of tenants' shares follows from the journal."""
+    with Place(smt, programs, TENANTS=2) as place:
+        started = [place.start("few", "work", "100000", "4", "1"), place.start("many", "work", "100000", "64", "1")]
+        place.wait_for_launch("few"), place.wait_for_launch("many")
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            text = subprocess.run([smt, "status"], env=place.environment, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+            rows = {fields[0]: fields for line in text.splitlines()[2:] if (fields := line.split())}
+            if int(rows["few"][8]) > 20 and int(rows["many"][8]) > 20:   # launches
+                break
+            assert time.monotonic() < deadline, text
+        for process in started:
+            process.kill()
+            finish(process, -9)
+        print(text)
+        few, many = (list(map(float, rows[tenant][-3:])) for tenant in ("few", "many"))
+        for rate, busy, sms in (few, many):
+            assert rate > 0 and 0 < sms <= busy + 0.1 and busy <= 100, text
+        assert many[2] > few[2], text
+
+
 def compiled(smt, programs, images):
     """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is refused."""
     with Place(smt, programs) as place:

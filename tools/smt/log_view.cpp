@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "tools/smt/json.h"
+#include "tools/smt/usage.h"
 
 namespace smt::tools {
 
@@ -43,8 +44,6 @@ std::string virtual_time(uint64_t nanoseconds) { return fmt::format("{:.3f} us",
 std::string time_text(const Entry& entry) {
     return entry.virtual_time ? virtual_time(entry.time_ns) : time_of_day(entry.time_ns);
 }
-
-bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
 
 std::string microseconds(const Entry& entry) {
     return timed(entry) ? fmt::format("{:.2f}", static_cast<double>(entry.end_ns - entry.start_ns) / 1000)

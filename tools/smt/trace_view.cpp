@@ -11,6 +11,7 @@
 
 #include "tools/smt/json.h"
 #include "tools/smt/log_view.h"
+#include "tools/smt/usage.h"
 
 namespace smt::tools {
 
@@ -25,13 +26,6 @@ enum Group : int { kMultiprocessors = 1, kTenants = 2, kDecisions = 3, kServer =
 constexpr const char* kGroupNames[] = {"", "multiprocessors", "tenants", "decisions", "server"};
 constexpr int kOfTrack = 10'000;          // thread numbers of a track and of those that take its overlaps
 constexpr int kOfGroup = 100'000'000;     // and of a group: some viewers want them to differ across processes
-
-struct Span {
-    uint64_t start = 0;
-    uint64_t end = 0;
-};
-
-bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
 
 class Trace {
 public:
@@ -66,11 +60,7 @@ private:
     }
 
     void find_times() {
-        int64_t shift = std::numeric_limits<int64_t>::max();
-        for (const Entry& entry : entries_) {
-            if (entry.kind == Kind::kMapping && timed(entry)) shift = std::min(shift, static_cast<int64_t>(entry.time_ns - entry.end_ns));
-        }
-        shift_ = virtual_ || shift == std::numeric_limits<int64_t>::max() ? 0 : shift;
+        shift_ = timer_shift(entries_);
         origin_ = std::numeric_limits<uint64_t>::max();
         for (const Entry& entry : entries_) origin_ = std::min({origin_, span(entry).start, entry.time_ns});
         if (entries_.empty()) origin_ = 0;
@@ -78,9 +68,7 @@ private:
 
     // Where an entry stands on the journal's clock: a moment, if its start is its end.
     Span span(const Entry& entry) const {
-        if (entry.kind == Kind::kMapping && timed(entry))
-            return {entry.start_ns + static_cast<uint64_t>(shift_), entry.end_ns + static_cast<uint64_t>(shift_)};
-        if (entry.kind == Kind::kLaunch && timed(entry)) return {entry.start_ns, entry.end_ns};
+        if ((entry.kind == Kind::kMapping || entry.kind == Kind::kLaunch) && timed(entry)) return ran(entry, shift_);
         // How long a stop took is real time, which does not go with a virtual clock.
         if (entry.kind == Kind::kStopped && !virtual_) return {entry.time_ns - std::min(entry.value, entry.time_ns), entry.time_ns};
         return {entry.time_ns, entry.time_ns};
