@@ -26,10 +26,10 @@ constexpr auto kShortRest = 5ms;        // while there is something to learn abo
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device), policy_(std::move(policy)) {
+    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
-    preempts_.store(policy_->preempts());
+    adopt(std::move(policy));
     snapshot_.device.multiprocessors = device.properties().multiprocessors;
     // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
     const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
@@ -51,8 +51,7 @@ Dispatcher::~Dispatcher() {
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
-    policy_ = std::move(policy);
-    preempts_.store(policy_->preempts());
+    adopt(std::move(policy));
     if (recorder_) recorder_->choose(policy_->name());
     note({}, fmt::format("policy {} from now on", policy_->name()));
     weigh_tenants();
@@ -66,9 +65,10 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     wake_.notify_one();
 }
 
-std::string Dispatcher::policy() const {
-    std::lock_guard lock(mutex_);
-    return std::string(policy_->name());
+void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
+    policy_ = std::move(policy);
+    preempts_.store(policy_->preempts());
+    policy_name_.store(policy_->name().data());
 }
 
 void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {

@@ -51,7 +51,7 @@ public:
 
     // From now on; everybody goes on, and is told afresh.
     void set_policy(std::unique_ptr<schedule::Policy> policy);
-    std::string policy() const;   // its name
+    const char* policy() const { return policy_name_.load(); }   // takes no lock: also of a dispatcher that hangs
     void record(std::unique_ptr<schedule::Recorder> recorder);   // every decision from now on
 
     // A session, from its first launch on; and at its end.
@@ -99,6 +99,7 @@ private:
     void say(const Tenant& tenant, const std::string& reason);
     void note(const Tenant& tenant, const std::string& line);
     std::vector<uint32_t> places(const Tenant& tenant) const;
+    void adopt(std::unique_ptr<schedule::Policy> policy);
     void weigh_tenants();    // who may be stopped, who is watched
     bool open_words();
 
@@ -117,10 +118,11 @@ private:
     std::vector<uint32_t> free_words_;
 
     std::atomic<int> wanted_{0};   // programs' threads that want mutex_
-    mutable std::mutex mutex_;  // the rest
+    std::mutex mutex_;          // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
     std::atomic<bool> preempts_{false};   // what it says; asked without the mutex
+    std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
     std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<Member> members_;

@@ -93,7 +93,7 @@ protocol::StatusReply Server::status() const {
     reply.launches = launches_.load();
     reply.uptime_ms = (journal::now_ns() - started_) / 1'000'000;
     reply.multiprocessors = static_cast<uint32_t>(device_.properties().multiprocessors);
-    std::strncpy(reply.policy, dispatcher_.policy().c_str(), sizeof reply.policy - 1);
+    std::strncpy(reply.policy, dispatcher_.policy(), sizeof reply.policy - 1);
     std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
     std::lock_guard lock(mutex_);
     reply.sessions = static_cast<uint32_t>(sessions_.size());

@@ -355,8 +355,10 @@ def trace(smt, programs):
 
         to = pathlib.Path(place.folder.name) / "trace.json"
         assert smt_trace(place, "-o", str(to)).returncode == 0 and json.loads(to.read_text()) == whole
+        assert json.loads(smt_trace(place, "--last", "1000").stdout) == whole
+        assert len(smt_trace(place, "--last", "1e-6").stdout.splitlines()) < 20
         for arguments, code, text in [(("-o", "/nowhere/trace.json"), 1, "No such file"), (("-o", "/dev/full"), 1, "No space"),
-                                      (("--jsn",), 2, "unknown option"), (("-o",), 2, "needs a value"), (("x",), 2, "unexpected")]:
+                                      (("--jsn",), 2, "unknown option"), (("-o",), 2, "needs a value"), (("--last", "0"), 2, "--last wants"), (("--last", "1s"), 2, "--last wants"), (("x",), 2, "unexpected")]:
             done = smt_trace(place, *arguments)
             assert done.returncode == code and text in done.stderr, done
         (pathlib.Path(place.folder.name) / "newer.journal").write_text("not a journal")

@@ -44,9 +44,9 @@ public:
         made.end_ns = end;
         add(made);
     }
-    std::string trace() const {
+    std::string trace(uint64_t last_ns = ~0ull) const {
         std::string text;
-        write_trace(Reader(folder_.file("j")), [&](std::string_view piece) { text += piece; });
+        write_trace(Reader(folder_.file("j")), last_ns, [&](std::string_view piece) { text += piece; });
         return text;
     }
     std::vector<Json> events() const { return Json::parse(trace())["traceEvents"].get<std::vector<Json>>(); }
@@ -151,6 +151,16 @@ TEST_CASE("a simulated device's journal: launches say where they ran", "[trace]"
         CHECK(event["name"] == "carol: tiny");
     }
     CHECK(on_sms == 2);
+}
+
+TEST_CASE("the last part of a journal is what ended in it, with the tenants' names", "[trace]") {
+    const Json trace = Json::parse(TwoTenants().trace(20'000));
+    std::vector<std::string> names;
+    for (const Json& event : trace["traceEvents"])
+        if (event["ph"] != "M") names.push_back(event["name"]);
+    CHECK(names == std::vector<std::string>{"bob \"the\" second called cuIpcOpenMemHandle, which is not supported",
+                                            "the compile service has\nsomething to say", "alice closed: the program has ended"});
+    CHECK(Json::parse(TwoTenants().trace(31'000))["otherData"]["origin_ns"] == 1'031'000);   // bob's kernel began before
 }
 
 TEST_CASE("an empty journal is a trace with nothing in it", "[trace]") {

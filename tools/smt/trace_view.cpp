@@ -29,12 +29,13 @@ constexpr int kOfGroup = 100'000'000;     // and of a group: some viewers want t
 
 class Trace {
 public:
-    Trace(const Reader& journal, const std::function<void(std::string_view)>& write) : journal_(journal), write_(write) {
+    Trace(const Reader& journal, uint64_t last_ns, const std::function<void(std::string_view)>& write) : journal_(journal), write_(write) {
         journal.read(0, [&](const Entry& entry) { entries_.push_back(entry); });
         virtual_ = std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.virtual_time; });
         left_out_ = std::erase_if(entries_, [&](const Entry& entry) { return (entry.virtual_time != 0) != virtual_; });
         find_tenants();
-        find_times();
+        shift_ = timer_shift(entries_);
+        keep_last(last_ns);
         // Whatever is laid on a track comes in the order in which it began.
         std::stable_sort(entries_.begin(), entries_.end(),
                          [&](const Entry& a, const Entry& b) { return span(a).start < span(b).start; });
@@ -59,8 +60,10 @@ private:
         }
     }
 
-    void find_times() {
-        shift_ = timer_shift(entries_);
+    void keep_last(uint64_t last_ns) {
+        uint64_t newest = 0;
+        for (const Entry& entry : entries_) newest = std::max(newest, span(entry).end);
+        std::erase_if(entries_, [&](const Entry& entry) { return newest - span(entry).end > last_ns; });
         origin_ = std::numeric_limits<uint64_t>::max();
         for (const Entry& entry : entries_) origin_ = std::min({origin_, span(entry).start, entry.time_ns});
         if (entries_.empty()) origin_ = 0;
@@ -203,6 +206,8 @@ private:
 
 }  // namespace
 
-uint64_t write_trace(const Reader& journal, const std::function<void(std::string_view)>& write) { return Trace(journal, write).write(); }
+uint64_t write_trace(const Reader& journal, uint64_t last_ns, const std::function<void(std::string_view)>& write) {
+    return Trace(journal, last_ns, write).write();
+}
 
 }  // namespace smt::tools

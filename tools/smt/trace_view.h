@@ -14,6 +14,7 @@
 // kernel's end. So kernels stand right among themselves, and up to some milliseconds late among the rest.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
 
@@ -21,7 +22,8 @@
 
 namespace smt::tools {
 
-// In pieces, since a full journal makes hundreds of megabytes. Returns how many events there are.
-uint64_t write_trace(const runtime::journal::Reader& journal, const std::function<void(std::string_view)>& write);
+// What ended in the last `last_ns` of the journal. In pieces: a full journal of kernels on all SMs of a large device makes
+// gigabytes, which viewers cannot open. Returns how many events there are.
+uint64_t write_trace(const runtime::journal::Reader& journal, uint64_t last_ns, const std::function<void(std::string_view)>& write);
 
 }  // namespace smt::tools
