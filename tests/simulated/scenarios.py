@@ -410,6 +410,38 @@ def shares(smt, programs):
         assert many[2] > few[2], text
 
 
+def policies_change(smt, programs):
+    """Every policy that a server can have comes and goes while programs of several priorities run; their results are right."""
+    def policy(*arguments):
+        done = subprocess.run([smt, "policy", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    with Place(smt, programs) as place, tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "recording"
+        place.environment.update(SMT_PTX="1", SMT_RECORD=str(path))
+        names = [line.split()[0] for line in policy("list").splitlines() if "not for servers" not in line]
+        assert {"priority", "fifo"} <= set(names), names
+        started = [place.start(priority, "mixed", "60", *pause, options=("--priority", priority))
+                   for priority, pause in (("low", ()), ("normal", ()), ("high", ("2",)))]
+        place.wait_for_launch("low")
+        turns = 0
+        while any(process.poll() is None for process in started) or turns < 2 * len(names):
+            policy("set", names[turns % len(names)])
+            assert policy("show").endswith(f": {names[turns % len(names)]}\n")
+            turns += 1
+        for process in started:
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", finish(process))
+        print(f"{turns} changes among {names}")
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()   # what belongs to a moment of the virtual clock is written when that is over
+        changes = re.findall(r'"text":"policy ([\w-]+) from now on"', place.journal_now())
+        assert changes == [names[i % len(names)] for i in range(turns)], (len(changes), turns)
+        recorded = {json.loads(line)["policy"] for line in path.read_text().splitlines() if line.startswith('{"recording"')}
+        assert recorded == set(names), recorded
+        subprocess.run([smt, "replay", "--summary", path], check=True, capture_output=True, timeout=PATIENCE)
+
+
 def compiled(smt, programs, images):
     """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is refused."""
     with Place(smt, programs) as place:
