@@ -26,9 +26,10 @@ constexpr auto kShortRest = 5ms;        // while there is something to learn abo
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device), policy_(std::move(policy)) {
+    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
+    adopt(std::move(policy));
     read_device();
     // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
     const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
@@ -45,6 +46,36 @@ Dispatcher::~Dispatcher() {
     if (control_) driver().cuStreamDestroy_v2(control_);
     if (words_) driver().cuMemHostUnregister(words_);
     if (words_) munmap(words_, kMostStreams * kWordsBytes);
+}
+
+void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    adopt(std::move(policy));
+    if (recorder_) recorder_->choose(policy_->name());
+    note({}, fmt::format("policy {} from now on", policy_->name()));
+    weigh_tenants();
+    for (Member& member : members_) {
+        if (member.stress) continue;
+        const std::string reason = fmt::format("policy {} begins", policy_->name());
+        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason, {}, 0});
+        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
+    }
+    decide();
+    wake_.notify_one();
+}
+
+void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
+    policy_ = std::move(policy);
+    stops_.store(policy_->stops() != schedule::Policy::Stops::kNobody);
+    policy_name_.store(policy_->name().data());
+}
+
+void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    recorder_ = std::move(recorder);
+    recorder_->choose(policy_->name());
 }
 
 // ---- For sessions and streams
@@ -78,7 +109,7 @@ int Dispatcher::within_range(int priority) const { return std::clamp(priority, g
 int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
     const int level = tenant.priority > 0 ? 2 : tenant.priority == 0 ? 1 : 0;
     const int each = (least_ - greatest_ + 1) / 3;
-    if (policy_->stops() == schedule::Policy::Stops::kNobody || each == 0) return within_range(asked);
+    if (!stops_.load() || each == 0) return within_range(asked);
     return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 
@@ -98,22 +129,6 @@ void Dispatcher::weigh_tenants() {
         const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
         if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = schedule::Clock::now();
     }
-}
-
-void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
-    const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
-    policy_ = std::move(policy);
-    note({}, fmt::format("policy {} from now on", policy_->name()));
-    weigh_tenants();
-    for (Member& member : members_) {
-        if (member.stress) continue;
-        const std::string reason = fmt::format("policy {} begins", policy_->name());
-        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
-        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
-    }
-    decide();
-    wake_.notify_one();
 }
 
 void Dispatcher::read_device() {
@@ -265,6 +280,7 @@ void Dispatcher::decide() {
     }
     const schedule::TimePoint now = schedule::Clock::now();
     const schedule::Decision decision = policy_->decide(snapshot_, now);
+    if (recorder_) recorder_->write(snapshot_, now, decision);
     ask_again_ = decision.again ? now + *decision.again : schedule::TimePoint::max();
     for (const schedule::Confinement& confinement : decision.confinements) carry_out(confinement);
     for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);

@@ -24,6 +24,7 @@
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stress.h"
 #include "runtime/schedule/policy.h"
+#include "runtime/schedule/recorder.h"
 
 namespace smt::runtime::dispatch {
 
@@ -52,6 +53,8 @@ public:
 
     // From now on; everybody goes on, and is told afresh.
     void set_policy(std::unique_ptr<schedule::Policy> policy);
+    const char* policy() const { return policy_name_.load(); }   // takes no lock: also of a dispatcher that hangs
+    void record(std::unique_ptr<schedule::Recorder> recorder);   // every decision from now on
 
     // A session, from its first launch on; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
@@ -104,6 +107,7 @@ private:
     void say(const Tenant& tenant, const std::string& reason);
     void note(const Tenant& tenant, const std::string& line);
     std::vector<uint32_t> places(const Tenant& tenant) const;
+    void adopt(std::unique_ptr<schedule::Policy> policy);
     void weigh_tenants();    // who may be stopped, who is watched
     bool open_words();
 
@@ -125,6 +129,9 @@ private:
     std::mutex mutex_;          // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
+    std::atomic<bool> stops_{false};      // whether it stops anybody; asked without the mutex
+    std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
+    std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<Member> members_;
     schedule::Snapshot snapshot_;       // the last one; kept for its memory

@@ -75,11 +75,16 @@ inline constexpr const char* kMultiprocessors = "SMT_SMS";
 // alone. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
-// How tenants share the GPU: priority (default; between tenants of one priority as the hardware does),
-// priority-whole, fifo, greedy, hpf, fair or compact: docs/policies.md. Known and refused, as nothing gives a server the
+// How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as
+// the hardware does), priority-whole, fifo, greedy, hpf, fair or compact: docs/policies.md. Known and refused, as nothing gives a server the
 // profiles that it needs: slice. Server; `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
+
+// Where every decision of the policy is recorded, with what it saw, for `smt replay`. Absolute path; the file is made
+// anew by each server and ends when it is kRecordMost bytes long, which the journal says. Default: nowhere. Server.
+inline constexpr const char* kRecord = "SMT_RECORD";
+inline constexpr unsigned long kRecordMost = 256ul << 20;
 
 // Whether the workers of managed kernels write down where they ran, for `smt log --mapping`. 0 or 1.
 // Default: 0. Server.

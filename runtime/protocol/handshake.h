@@ -17,6 +17,12 @@
 // Strings and arrays are those of codec.h; `directory` is the one that relative paths in the options
 // are meant from. The server may be slower to read these than the program is to load the image, so
 // ModuleLoad says how many were sent.
+//
+// Or the first packet is a question about the server, and the socket ends with the answer:
+//
+//   question := StatusRequest{kStatus | kStop}, StatusReply
+//             | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
+//             | PolicyRequest, PolicyReply
 #pragma once
 
 #include <cstdint>
@@ -28,6 +34,7 @@ namespace smt::protocol {
 inline constexpr int kMappingAttempts = 8;
 inline constexpr uint32_t kTenantNameBytes = 64;
 inline constexpr uint32_t kMessageBytes = 256;
+inline constexpr uint32_t kPolicyNameBytes = 32;
 
 enum class ControlKind : uint32_t {
     kHello = 1,
@@ -39,6 +46,10 @@ enum class ControlKind : uint32_t {
     kStop = 7,         // from `smt server stop`: answered with StatusReply, then the server leaves
     kStatusReply = 8,
     kCaptured = 9,
+    kTenants = 10,     // from `smt status`: answered with StatusReply, then who there is, then closed
+    kTenantStatus = 11,
+    kSetPolicy = 12,   // from `smt policy set`: answered with PolicyReply, then closed
+    kPolicyReply = 13,
 };
 
 struct Hello {
@@ -114,14 +125,49 @@ struct StatusReply {
     int32_t server_pid = 0;
     uint32_t sessions = 0;
     uint32_t lanes = 0;
-    uint32_t reserved = 0;
+    uint32_t multiprocessors = 0;          // of the device
     uint64_t sessions_served = 0;
     uint64_t launches = 0;
     uint64_t device_bytes = 0;             // held for tenants now
     uint64_t host_bytes = 0;               // pinned and managed, held for tenants now
     uint64_t uptime_ms = 0;
+    uint32_t tenants = 0;                  // so many TenantStatus follow; 0 where nobody asked for them
+    uint32_t reserved = 0;
+    char policy[kPolicyNameBytes] = {};    // empty: there is no device
     char device[kMessageBytes] = {};
 };
-static_assert(sizeof(StatusReply) == 320);
+static_assert(sizeof(StatusReply) == 360);
+
+// A session.
+struct TenantStatus {
+    ControlKind kind = ControlKind::kTenantStatus;
+    uint32_t session = 0;
+    int32_t pid = 0;
+    int32_t priority = 0;
+    double weight = 1;
+    uint64_t device_bytes = 0;             // that it holds now
+    uint64_t host_bytes = 0;               // pinned and managed
+    uint64_t memory_limit = 0;             // 0: the device's
+    uint64_t launches = 0;
+    uint32_t multiprocessors = 0;          // that it asked to be confined to; 0: all
+    uint32_t lanes = 0;
+    char tenant[kTenantNameBytes] = {};
+    char program[kTenantNameBytes] = {};
+};
+static_assert(sizeof(TenantStatus) == 192);
+
+struct PolicyRequest {
+    ControlKind kind = ControlKind::kSetPolicy;
+    uint32_t magic = kMagic;
+    char policy[kPolicyNameBytes] = {};    // NUL-terminated
+};
+static_assert(sizeof(PolicyRequest) == 40);
+
+struct PolicyReply {
+    ControlKind kind = ControlKind::kPolicyReply;
+    uint32_t ok = 0;
+    char message[kMessageBytes] = {};      // why not, when it is not
+};
+static_assert(sizeof(PolicyReply) == 264);
 
 }  // namespace smt::protocol

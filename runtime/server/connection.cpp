@@ -65,6 +65,8 @@ void Connection::answer() {
         case ControlKind::kHello: return answer_hello(packet, static_cast<size_t>(got));
         case ControlKind::kStatus: return answer_status(false);
         case ControlKind::kStop: return answer_status(true);
+        case ControlKind::kTenants: return answer_tenants();
+        case ControlKind::kSetPolicy: return answer_policy(packet, static_cast<size_t>(got));
         default: return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
     }
 }
@@ -121,6 +123,31 @@ void Connection::answer_status(bool stop) {
     }
     if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
     if (stop) owner_.stop();
+}
+
+void Connection::answer_tenants() {
+    if (!owner_.server) return answer_status(false);
+    const std::vector<TenantStatus> tenants = owner_.server->tenants();
+    StatusReply reply = owner_.server->status();
+    reply.tenants = static_cast<uint32_t>(tenants.size());
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
+    for (const TenantStatus& each : tenants) {
+        if (send(socket_, &each, sizeof each, MSG_NOSIGNAL) < 0) return;
+    }
+}
+
+void Connection::answer_policy(const void* packet, size_t bytes) {
+    PolicyRequest request;
+    PolicyReply reply;
+    if (bytes != sizeof request) {
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message has a wrong size");
+    }
+    std::memcpy(&request, packet, sizeof request);
+    const std::string name(request.policy, strnlen(request.policy, sizeof request.policy));
+    const std::string problem = owner_.server ? owner_.server->set_policy(name) : owner_.refusal;
+    reply.ok = problem.empty();
+    std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
 }
 
 }  // namespace smt::runtime::server

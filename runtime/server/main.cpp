@@ -85,6 +85,17 @@ void block_signals() {
     signal(SIGPIPE, SIG_IGN);
 }
 
+// A recording is for whoever studies policies: without it the server serves as well.
+void start_recording(Server& server) {
+    const char* path = std::getenv(environment::kRecord);
+    if (!path || !*path) return;
+    const auto note = [&server](const std::string& line) { server.note(line); };
+    auto recorder = std::make_unique<schedule::Recorder>(path, environment::kRecordMost, note);
+    if (!recorder->error().empty()) return note(fmt::format("{}: decisions are not recorded: {}", environment::kRecord, recorder->error()));
+    server.dispatcher().record(std::move(recorder));
+    note(fmt::format("decisions are recorded in {}", path));
+}
+
 // Without a device the server stays a moment to say why to the programs that wait for it.
 int serve(const Options& options, const Files& files) {
     DevicePrintf device_printf;
@@ -107,6 +118,7 @@ int serve(const Options& options, const Files& files) {
         std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted);
         const char* mapping = std::getenv(environment::kMapping);
         server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), mapping && *mapping == '1');
+        start_recording(*server);
         log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
     } else {
         log_line("no device: " + error);

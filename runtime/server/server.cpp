@@ -92,6 +92,8 @@ protocol::StatusReply Server::status() const {
     reply.sessions_served = served_.load();
     reply.launches = launches_.load();
     reply.uptime_ms = (journal::now_ns() - started_) / 1'000'000;
+    reply.multiprocessors = static_cast<uint32_t>(device_.properties().multiprocessors);
+    std::strncpy(reply.policy, dispatcher_.policy(), sizeof reply.policy - 1);
     std::strncpy(reply.device, device_.properties().name.c_str(), sizeof reply.device - 1);
     std::lock_guard lock(mutex_);
     reply.sessions = static_cast<uint32_t>(sessions_.size());
@@ -101,6 +103,19 @@ protocol::StatusReply Server::status() const {
         reply.host_bytes += session->host_bytes();
     }
     return reply;
+}
+
+std::vector<protocol::TenantStatus> Server::tenants() const {
+    std::lock_guard lock(mutex_);
+    std::vector<protocol::TenantStatus> all;
+    for (const Session* session : sessions_) all.push_back(session->status());
+    return all;
+}
+
+std::string Server::set_policy(const std::string& name) {
+    std::string problem = schedule::policy_problem(name);
+    if (problem.empty()) dispatcher_.set_policy(schedule::make_policy(name));
+    return problem;
 }
 
 }  // namespace smt::runtime::server

@@ -59,6 +59,10 @@ public:
     void tick();
     uint32_t stuck() const;   // sessions whose work does not end although their client is gone
     protocol::StatusReply status() const;
+    std::vector<protocol::TenantStatus> tenants() const;
+
+    // Another policy from now on. Empty, or why not.
+    std::string set_policy(const std::string& name);
 
 private:
     device::Device& device_;

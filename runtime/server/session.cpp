@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
@@ -62,7 +63,28 @@ Session::~Session() = default;
 
 DevicePrintf& Session::device_printf() { return server_.device_printf(); }
 journal::Writer& Session::journal() { return server_.journal(); }
-void Session::count_launch() { server_.count_launch(); }
+
+void Session::count_launch() {
+    launches_.fetch_add(1, std::memory_order_relaxed);
+    server_.count_launch();
+}
+
+protocol::TenantStatus Session::status() const {
+    protocol::TenantStatus status;
+    status.session = id_;
+    status.pid = pid_;
+    status.priority = dispatched_->priority;
+    status.weight = dispatched_->weight;
+    status.device_bytes = device_bytes();
+    status.host_bytes = host_bytes();
+    status.memory_limit = memory_limit_;
+    status.launches = launches_.load(std::memory_order_relaxed);
+    status.multiprocessors = multiprocessors_;
+    status.lanes = lane_count_.load();
+    std::strncpy(status.tenant, tenant_.c_str(), sizeof status.tenant - 1);
+    std::strncpy(status.program, program_.c_str(), sizeof status.program - 1);
+    return status;
+}
 
 void Session::note(const std::string& line) {
     server_.note(fmt::format("session {} ({}, pid {}): {}", id_, tenant_, pid_, line), this);

@@ -62,6 +62,7 @@ public:
     void fault(CUresult fatal);                // a call of its own met it: ends the context, or just this session
     bool stuck() const { return stuck_.load(); }   // its work does not end although its client is gone
     uint32_t lane_count() const { return lane_count_.load(); }
+    protocol::TenantStatus status() const;
     uint64_t device_bytes() const;
     uint64_t host_bytes() const { return arena_.host_bytes(); }
     void tick();                               // now and then, from the listener
@@ -89,7 +90,7 @@ public:
     uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
-    void count_launch();                       // for `smt server status`
+    void count_launch();                       // for `smt status`
     void note(const std::string& line);        // to the journal and the log
     void count_unsupported(const char* function);
     void note_wide_launch(const std::string& kernel);   // said once
@@ -141,6 +142,7 @@ private:
     std::atomic<bool> launched_wide_{false};   // a kernel ran on more multiprocessors than the tenant has
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
+    std::atomic<uint64_t> launches_{0};
     std::atomic<uint32_t> next_lane_{0};
     CUresult open_status_ = CUDA_SUCCESS;      // what asks for a lane are answered
     uint64_t device_base_ = 0;                 // 0: no range is reserved

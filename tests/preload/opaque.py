@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kernels without a managed form, held back between kernels for a more urgent tenant, on the fake driver.
+"""Kernels without a managed form, held back between kernels for a more urgent tenant, on the fake driver; and what the
+commands `smt policy`, `smt status` and `smt top` say and do meanwhile.
 
     opaque.py SMT FAKE_DRIVER SCENARIO
 
@@ -7,15 +8,21 @@ Programs are steered line by line (steered.cpp), and kernels end when the test o
 """
 
 import json
+import os
+import pty
 import re
 import signal
+import struct
+import subprocess
 import sys
 import tempfile
+import termios
 
 import run
-from scenarios import Place, finish, wait_for
+from scenarios import MAGIC, Place, connect, finish, wait_for
 
 NOT_READY = 600
+SET_POLICY, POLICY_REPLY = 12, 13
 
 
 class Program:
@@ -201,7 +208,97 @@ def a_few_in_flight(place):
     alone.end(), high.end()
 
 
-SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight]
+def policy(place, *arguments):
+    done = subprocess.run([place.program, "policy", *arguments], capture_output=True, text=True, timeout=run.PATIENCE)
+    return done.returncode, done.stdout + done.stderr
+
+
+def another_policy(place):
+    """Who is held back goes on when the policy that held it back is gone, and is held back again when it is back."""
+    assert policy(place, "show")[0] == 1 and policy(place, "set", "fifo")[0] == 1, "there is no server yet"
+    low, high = hold(place)
+    low.say("fill 5", "read")
+    place.open(2)
+    stopped(place, "low")
+    assert place.calls("cuLaunchKernel fill") == 0
+    assert policy(place, "show") == (0, "server device: priority\n")
+    assert policy(place, "set", "fifo") == (0, "server device: fifo from now on\n")
+    assert low.answers(2) == [0, 5], "although the urgent one is at work"
+    assert "policy    fifo" in place.status() and policy(place, "show") == (0, "server device: fifo\n")
+    assert low.do("fill 6", "read") == [0, 6]
+    assert any("policy fifo from now on" in entry["text"] for entry in journal(place, "note", ""))
+
+    for name, text in [("nonsense", "there is no policy 'nonsense'"), ("slice", "'slice'"), ("", "there is no policy ''"), ("x" * 40, "no policy")]:
+        code, told = policy(place, "set", name)
+        assert code == 2 and text in told and "priority" in told, told
+    for arguments in [(), ("set",), ("set", "a", "b"), ("change",), ("list", "x")]:
+        assert policy(place, *arguments)[0] == 2
+    # The server judges for itself, also what is no name.
+    for name in (b"nonsense", b"\xff" * 32, b""):
+        with connect(place, struct.pack("<2I32s", SET_POLICY, MAGIC, name)) as client:
+            kind, ok, told = struct.unpack("<2I256s", client.recv(4096))
+            assert (kind, ok) == (POLICY_REPLY, 0) and b"there is no policy '" + name in told, told
+            assert client.recv(4096) == b"", "and hangs up"
+    with connect(place, struct.pack("<2I", SET_POLICY, MAGIC)) as client:
+        assert b"wrong size" in client.recv(4096)
+    assert policy(place, "show") == (0, "server device: fifo\n")
+
+    assert policy(place, "set", "priority")[0] == 0
+    fills = place.calls("cuLaunchKernel fill")
+    low.say("fill 7", "read")
+    assert high.do("use 1", "fill 1", "sync") == [0, 0, 0]
+    assert place.calls("cuLaunchKernel fill") == fills + 1, "only the urgent one's"
+    place.open(1)
+    assert low.answers(2) == [0, 7]
+    assert policy(place, "list")[0] == 0 and "priority         the default" in policy(place, "list")[1]
+    low.end(), high.end()
+    run.wait_until_empty(place.program)
+
+
+def who_is_there(place):
+    """smt status, and smt top, which is the same again and again."""
+    def shown(*arguments):
+        text = run.smt(place.program, *arguments)
+        return {fields[0]: fields[1:] for line in text.splitlines()[2:] if (fields := line.split())}, text
+
+    assert "no server is running" in shown("status")[1] and "no server is running" in shown("top", "--once")[1]
+    low, high = Program(place, "low", "low", "--memory", "48M"), Program(place, "high", "3")
+    assert low.do("fill 1", "fill 2", "sync") == [0, 0, 0]
+    for tenants, text in (shown("status"), shown("top", "--once")):
+        assert re.match(r"server device: .*, policy priority, up [\d.]+ s, 2 sessions\b", text), text
+        # session, process, priority, weight, memory, limit, launches, a second, busy, SMs
+        assert tenants["low"][2] == "-1" and tenants["low"][6:9] == ["48.0", "MiB", "2"], tenants
+        assert tenants["high"][2] == "3" and tenants["high"][6:8] == ["-", "0"], tenants
+        assert tenants["low"][-2:] == ["-", "-"], "nothing tells how long launches took"
+        assert len(text.splitlines()) == 4, text
+    for arguments, text in [(("status", "now"), "unexpected"), (("top", "--interval", "0"), "--interval wants"), (("top", "--interval", "1s"), "wants"),
+                            (("top", "--interval", "nan"), "wants"), (("top", "--twice"), "unknown option")]:
+        done = subprocess.run([place.program, *arguments], capture_output=True, text=True, timeout=run.PATIENCE)
+        assert done.returncode == 2 and text in done.stderr, done
+
+    ours, theirs = pty.openpty()
+
+    def one_by_one():
+        return not termios.tcgetattr(theirs)[3] & (termios.ICANON | termios.ECHO)
+
+    for leave in (lambda top: os.write(ours, b"xq"), lambda top: top.send_signal(signal.SIGINT), lambda top: top.send_signal(signal.SIGTERM)):
+        top = subprocess.Popen([place.program, "top", "--interval", "0.1"], stdin=theirs, stdout=subprocess.PIPE, text=True)
+        for _ in range(3):
+            while not top.stdout.readline().startswith("server device"):
+                pass
+        assert one_by_one()
+        leave(top)
+        top.communicate(timeout=run.PATIENCE)
+        assert top.returncode == 0 and not one_by_one(), "the terminal is as it was"
+    done = subprocess.run([place.program, "top"], input="q", capture_output=True, text=True, timeout=run.PATIENCE)
+    assert done.returncode == 0 and done.stdout.startswith("server device"), done
+    high.end()
+    wait_for(lambda: [*shown("status")[0]] == ["low"], "only one is left")
+    low.end()
+
+
+SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight, another_policy,
+             who_is_there]
 
 
 def main():

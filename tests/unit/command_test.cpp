@@ -161,7 +161,8 @@ TEST_CASE("which CUDA runtime a program has", "[command]") {
 TEST_CASE("names for people and for programs", "[command]") {
     CHECK(demangle("_Z5saxpyifPfS_") == "saxpy(int, float, float*, float*)");
     CHECK(demangle("plain_kernel") == "plain_kernel");
-    CHECK(json_string("a\"b\\c\n") == R"("a\"b\\c\u000a")");
+    CHECK(json_string("a\"b\\c\n\x01") == R"("a\"b\\c\n\u0001")");
+    CHECK(json_string("\xc3\xa4\xff") == "\"\xc3\xa4\xef\xbf\xbd\"");   // a tenant may be called anything
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEMPLATE_TEST_CASE("a record's struct comes back as it was written, or not at al
                    ModuleLoad, JitOption, Loaded, ObjectRef, ParameterInfo, FunctionInfo, FunctionAttribute,
                    HostFunction, GraphKernelNode, GraphCopyNode, GraphHostNode, GraphLaunch, CaptureInfo,
                    StreamUpdateCapture, LinkCreate, LinkResult, LinkAdd, Hello, Welcome, Mapped, OpenLane, LaneOpened,
-                   StatusRequest, StatusReply) {
+                   StatusRequest, StatusReply, TenantStatus, PolicyRequest, PolicyReply) {
     static_assert(std::is_trivially_copyable_v<TestType> && alignof(TestType) <= 8);
     std::mt19937_64 source(sizeof(TestType));
     unsigned char bytes[sizeof(TestType)];

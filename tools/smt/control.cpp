@@ -17,43 +17,101 @@ namespace {
 
 constexpr time_t kPatienceSeconds = 5;
 
-struct Socket {
-    int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    ~Socket() {
-        if (fd >= 0) ::close(fd);
+// A connection on which one question is asked.
+class Question {
+public:
+    explicit Question(const std::string& key) : path_(path_of(key, ".sock")), log_(path_of(key, ".log")) {
+        timeval patience{kPatienceSeconds, 0};
+        ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+        ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     }
+    ~Question() {
+        if (socket_ >= 0) ::close(socket_);
+    }
+    Question(const Question&) = delete;
+    Question& operator=(const Question&) = delete;
+
+    // False: nobody listens.
+    template <typename Request>
+    bool ask(const Request& request) {
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        if (path_.size() >= sizeof(address.sun_path)) throw Failure(path_ + " is too long for a socket's name");
+        std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+        if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+            if (errno == ENOENT || errno == ECONNREFUSED) return false;
+            throw Failure("cannot connect to " + path_ + ": " + std::strerror(errno));
+        }
+        if (::send(socket_, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
+            throw Failure("cannot ask the server of " + path_ + ": " + std::strerror(errno));
+        return true;
+    }
+
+    // False: it hung up, as it is leaving.
+    template <typename Reply>
+    bool hear(Reply& reply) {
+        const protocol::ControlKind kind = reply.kind;
+        const ssize_t got = ::recv(socket_, &reply, sizeof(reply), 0);
+        if (got == 0 || (got < 0 && errno == ECONNRESET)) return false;
+        if (got < 0 && errno == EAGAIN) throw Failure("the server of " + path_ + " does not answer; see " + log_);
+        if (got != sizeof(reply) || reply.kind != kind)
+            throw Failure("the server of " + path_ + " answers in a way this smt does not know: another version of it?");
+        return true;
+    }
+
+private:
+    const std::string path_, log_;
+    const int socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 };
+
+template <size_t n>
+void terminate(char (&text)[n]) {
+    text[n - 1] = 0;
+}
+
+bool hear_status(Question& question, protocol::StatusReply& reply) {
+    if (!question.hear(reply)) return false;
+    terminate(reply.device);
+    terminate(reply.policy);
+    return true;
+}
 
 }  // namespace
 
-std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol::ControlKind question) {
-    std::string path = path_of(key, ".sock");
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path)) throw Failure(path + " is too long for a socket's name");
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-
-    Socket socket;
-    timeval patience{kPatienceSeconds, 0};
-    ::setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    ::setsockopt(socket.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-    if (::connect(socket.fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-        if (errno == ENOENT || errno == ECONNREFUSED) return std::nullopt;
-        throw Failure("cannot connect to " + path + ": " + std::strerror(errno));
-    }
+std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol::ControlKind kind) {
+    Question question(key);
     protocol::StatusRequest request;
-    request.kind = question;
+    request.kind = kind;
     protocol::StatusReply reply;
-    if (::send(socket.fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
-        throw Failure("cannot ask the server of " + path + ": " + std::strerror(errno));
-    ssize_t got = ::recv(socket.fd, &reply, sizeof(reply), 0);
-    if (got == 0 || (got < 0 && errno == ECONNRESET)) return std::nullopt;   // it hung up: it is leaving
-    if (got < 0 && errno == EAGAIN)
-        throw Failure("the server of " + path + " does not answer; see " + path_of(key, ".log"));
-    if (got != sizeof(reply) || reply.kind != protocol::ControlKind::kStatusReply)
-        throw Failure("the server of " + path +
-                      " answers in a way this smt does not know: another version of it?");
-    reply.device[sizeof(reply.device) - 1] = 0;
+    if (!question.ask(request) || !hear_status(question, reply)) return std::nullopt;
+    return reply;
+}
+
+std::optional<ServerStatus> ask_tenants(const std::string& key) {
+    Question question(key);
+    protocol::StatusRequest request;
+    request.kind = protocol::ControlKind::kTenants;
+    ServerStatus status;
+    status.key = key;
+    if (!question.ask(request) || !hear_status(question, status.server)) return std::nullopt;
+    for (uint32_t i = 0; i < status.server.tenants; ++i) {
+        protocol::TenantStatus tenant;
+        if (!question.hear(tenant)) return std::nullopt;
+        terminate(tenant.tenant);
+        terminate(tenant.program);
+        status.tenants.push_back(tenant);
+    }
+    return status;
+}
+
+std::optional<protocol::PolicyReply> ask_for_policy(const std::string& key, const std::string& name) {
+    Question question(key);
+    protocol::PolicyRequest request;
+    if (name.size() >= sizeof(request.policy)) throw Misuse("there is no policy of so long a name");
+    std::memcpy(request.policy, name.c_str(), name.size() + 1);
+    protocol::PolicyReply reply;
+    if (!question.ask(request) || !question.hear(reply)) return std::nullopt;
+    terminate(reply.message);
     return reply;
 }
 

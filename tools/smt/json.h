@@ -1,24 +1,12 @@
-// Just enough JSON for output.
+// JSON for output.
 #pragma once
-
-#include <fmt/core.h>
 
 #include <string>
 #include <string_view>
 
 namespace smt::tools {
 
-inline std::string json_string(std::string_view text) {
-    std::string out = "\"";
-    for (char c : text) {
-        if (c == '"' || c == '\\')
-            (out += '\\') += c;
-        else if (static_cast<unsigned char>(c) < 0x20)
-            out += fmt::format("\\u{:04x}", c);
-        else
-            out += c;
-    }
-    return out + '"';
-}
+// With its quotes. What is no UTF-8 (a tenant's name is whatever bytes it was given) becomes U+FFFD.
+std::string json_string(std::string_view text);
 
 }  // namespace smt::tools

@@ -19,14 +19,6 @@ using runtime::journal::Reader;
 
 constexpr std::chrono::milliseconds kPoll{100};
 
-std::string choose_journal() {
-    std::vector<std::string> keys = keys_with(".journal");
-    if (keys.empty())
-        throw Failure("there is no journal in " + runtime_directory() +
-                      ": no server ever ran there. Run a program with smt run first");
-    return path_of(keys.front(), ".journal");
-}
-
 // Which file a path names just now: a server that starts again makes a new journal.
 ino_t identity(const std::string& path) {
     struct stat status {};
@@ -59,7 +51,7 @@ int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {"--json", "--follow", "--mapping"}, {"--tenant"});
     const std::string* tenant = options.value("--tenant");
     auto show_it = [&](bool follow) {
-        show(choose_journal(), options.has("--json"), options.has("--mapping"), tenant ? *tenant : "", follow);
+        show(newest_journal(), options.has("--json"), options.has("--mapping"), tenant ? *tenant : "", follow);
     };
     show_it(options.has("--follow"));
     while (options.has("--follow")) {  // the server started again: its journal may be half made

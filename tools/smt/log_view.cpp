@@ -9,9 +9,9 @@
 #include <ctime>
 #include <iterator>
 #include <memory>
-#include <vector>
 
 #include "tools/smt/json.h"
+#include "tools/smt/usage.h"
 
 namespace smt::tools {
 
@@ -45,16 +45,6 @@ std::string time_text(const Entry& entry) {
     return entry.virtual_time ? virtual_time(entry.time_ns) : time_of_day(entry.time_ns);
 }
 
-std::vector<int> placed_on(const Entry& entry) {
-    std::vector<int> all;
-    for (int i = 0; i < 64 * runtime::journal::kPlaceWords; ++i) {
-        if (entry.multiprocessors[i / 64] >> i % 64 & 1) all.push_back(i);
-    }
-    return all;
-}
-
-bool timed(const Entry& entry) { return entry.end_ns != 0 && entry.end_ns >= entry.start_ns; }
-
 std::string microseconds(const Entry& entry) {
     return timed(entry) ? fmt::format("{:.2f}", static_cast<double>(entry.end_ns - entry.start_ns) / 1000)
                         : "-";
@@ -64,6 +54,14 @@ constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:
 constexpr const char* kPlacedRow = "{:>16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10} {:>10} {:>8} {:>16}\n";
 
 }  // namespace
+
+std::vector<int> placed_on(const Entry& entry) {
+    std::vector<int> all;
+    for (int i = 0; i < 64 * runtime::journal::kPlaceWords; ++i) {
+        if (entry.multiprocessors[i / 64] >> i % 64 & 1) all.push_back(i);
+    }
+    return all;
+}
 
 std::string multiprocessors(const Entry& entry) {
     const std::vector<int> all = placed_on(entry);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "runtime/journal/journal.h"
 
@@ -12,10 +13,11 @@ namespace smt::tools {
 // "_Z5saxpyPf" -> "saxpy(float*)"; what is not mangled stays as it is.
 std::string demangle(const std::string& name);
 
-// Follows the entries of one journal: knows which session belongs to which tenant, and counts.
-// The multiprocessors that ran a launch, as numbers: "0-3,6"; empty: not known.
+// The multiprocessors that ran a launch, or may have; and as text: "0-3,6". Empty: not known.
+std::vector<int> placed_on(const runtime::journal::Entry& entry);
 std::string multiprocessors(const runtime::journal::Entry& entry);
 
+// Follows the entries of one journal: knows which session belongs to which tenant, and counts.
 class LogView {
 public:
     // `tenant`: only this one's entries; empty: everybody's. `mapping`: where managed kernels ran, too.

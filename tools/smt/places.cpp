@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/protocol/environment.h"
+#include "tools/smt/command.h"
 
 namespace smt::tools {
 namespace fs = std::filesystem;
@@ -77,6 +78,14 @@ std::vector<std::string> keys_with(const std::string& suffix) {
     std::vector<std::string> keys;
     for (auto& [time, key] : found) keys.push_back(std::move(key));
     return keys;
+}
+
+std::string newest_journal() {
+    std::vector<std::string> keys = keys_with(".journal");
+    if (keys.empty())
+        throw Failure("there is no journal in " + runtime_directory() +
+                      ": no server ever ran there. Run a program with smt run first");
+    return path_of(keys.front(), ".journal");
 }
 
 std::string path_of(const std::string& key, const std::string& suffix) {

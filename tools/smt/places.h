@@ -30,6 +30,8 @@ std::string runtime_directory_problem(const std::string& directory);
 
 // The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first.
 std::vector<std::string> keys_with(const std::string& suffix);
+// The journal of the server that started last. Throws Failure: there is none.
+std::string newest_journal();
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

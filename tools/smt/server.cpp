@@ -122,6 +122,7 @@ void print_status(const std::string& key, const StatusReply& reply) {
     fmt::print("  process   {}, up {:.1f} s, protocol version {}{}\n", reply.server_pid,
                static_cast<double>(reply.uptime_ms) / 1000, reply.version,
                reply.version == protocol::kProtocolVersion ? "" : " (not this smt's!)");
+    fmt::print("  policy    {}\n", reply.policy[0] ? reply.policy : "-");
     fmt::print("  sessions  {} open with {} lanes, {} served\n", reply.sessions, reply.lanes,
                reply.sessions_served);
     fmt::print("  launches  {}\n", reply.launches);

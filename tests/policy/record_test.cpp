@@ -1,0 +1,234 @@
+// Recordings: a line comes back as what it was made of, and what is no line is refused.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "runtime/schedule/record.h"
+#include "runtime/schedule/recorder.h"
+#include "tests/policy/snapshots.h"
+#include "tests/unit/temporary_folder.h"
+
+namespace smt::tests {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string whole_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Nothing in it has its default.
+Kernel full_kernel() {
+    Kernel kernel{.id = 1ull << 63, .tenant = "a \"tenant\"\n", .session = 7, .priority = -3, .managed = false, .state = State::kStopping,
+                  .blocks = 4096, .blocks_done = 17, .ctas_per_sm = 8, .multiprocessors = 96, .since = kBegin - 3ns, .launch = 12,
+                  .last_taken = true, .weight = 0.1, .cta = {256, 8192, 1024, 8, 1}, .predicted = 5ms, .remaining = -1ns, .preemption = 70us, .profile = nullptr};
+    auto profile = std::make_shared<Profile>();
+    profile->blocks = 9;
+    profile->configurations = {{1, 80.5}, {2, 1.0 / 3}};
+    profile->preemption = 50us;
+    profile->slice_overhead = 10us;
+    profile->mix = Mix{{0.5, 0.25}, 0.125, 0.75, 1e9};
+    profile->footprint = models::Footprint{48, 2, 1000};
+    kernel.profile = profile;
+    return kernel;
+}
+
+Record full_record() {
+    Record record;
+    record.now = kBegin;
+    record.snapshot.device = {132, kSm, models::Multiprocessor{3, {600, 0.5, 1.5, 4, 16}}};
+    record.snapshot.kernels = {full_kernel(), kernel(2, 0)};
+    record.snapshot.urgent = {{5, kBegin - 2s}};
+    record.decision.assignments = {{1, Action::kWait, "because", {}, 0}, {2, Action::kRun, "why not", {2, 0, 255}, 400}};
+    record.decision.confinements = {{1, 96, 100us, "its blocks are long"}};
+    record.decision.again = 200us;
+    return record;
+}
+
+std::string line_of(const Record& record) { return record_line(record.snapshot, record.now, record.decision); }
+
+TEST_CASE("a line comes back as it was", "[record]") {
+    const Record record = full_record();
+    Record back;
+    REQUIRE(read_line(line_of(record), back));
+    CHECK(line_of(back) == line_of(record));
+    CHECK(back.now == record.now);
+    const Kernel& was = record.snapshot.kernels[0];
+    REQUIRE(back.snapshot.kernels.size() == 2);
+    const Kernel& is = back.snapshot.kernels[0];
+    CHECK(is.id == was.id);
+    CHECK(is.tenant == was.tenant);
+    CHECK(is.session == was.session);
+    CHECK(is.priority == was.priority);
+    CHECK(is.managed == was.managed);
+    CHECK(is.state == was.state);
+    CHECK(is.blocks == was.blocks);
+    CHECK(is.blocks_done == was.blocks_done);
+    CHECK(is.ctas_per_sm == was.ctas_per_sm);
+    CHECK(is.multiprocessors == was.multiprocessors);
+    CHECK(is.since == was.since);
+    CHECK(is.launch == was.launch);
+    CHECK(is.last_taken == was.last_taken);
+    CHECK(is.weight == was.weight);
+    CHECK(is.cta == was.cta);
+    CHECK(is.predicted == was.predicted);
+    CHECK(is.remaining == was.remaining);
+    CHECK(is.preemption == was.preemption);
+    REQUIRE(is.profile);
+    CHECK(is.profile->blocks == 9);
+    CHECK(is.profile->configurations == was.profile->configurations);
+    CHECK(is.profile->preemption == was.profile->preemption);
+    CHECK(is.profile->slice_overhead == was.profile->slice_overhead);
+    CHECK(is.profile->mix->utilization.mur == 0.25);
+    CHECK(is.profile->mix->instructions_per_block == 1e9);
+    CHECK(is.profile->footprint->throughput == 1000);
+    CHECK(back.snapshot.device.sm == kSm);
+    CHECK(back.snapshot.device.model->memory.uncoalesced_requests == 16);
+    CHECK(back.snapshot.urgent[0].since == kBegin - 2s);
+    CHECK(said(back.decision) == said(record.decision));
+    CHECK(back.decision.confinements[0].longer_than == 100us);
+    CHECK(back.decision.again == record.decision.again);
+}
+
+TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
+    const std::string line = record_line({}, {}, {});
+    CHECK(line == R"({"now":0,"snapshot":{"device":{}},"decision":{}})");
+    Record back = full_record();   // nothing stays of the last one
+    REQUIRE(read_line(line, back));
+    CHECK(line_of(back) == line);
+    Snapshot one;
+    one.kernels = {{}};
+    REQUIRE(read_line(record_line(one, {}, {}), back));
+    CHECK(back.snapshot.kernels[0].managed);
+    CHECK(back.snapshot.kernels[0].weight == 1);
+}
+
+TEST_CASE("a line cut anywhere is refused", "[record]") {
+    const std::string line = line_of(full_record());
+    Record record;
+    for (size_t bytes = 0; bytes < line.size(); ++bytes) CHECK_THROWS_AS(read_line(line.substr(0, bytes), record), std::runtime_error);
+}
+
+TEST_CASE("what is no line is refused, with the reason", "[record]") {
+    const auto refusal = [](const std::string& line) {
+        Record record;
+        try {
+            read_line(line, record);
+        } catch (const std::runtime_error& problem) {
+            return std::string(problem.what());
+        }
+        return std::string("taken");
+    };
+    const auto with = [&](const std::string& kernel) {
+        return refusal(R"({"now":1,"snapshot":{"device":{"multiprocessors":8},"kernels":[)" + kernel + R"(]},"decision":{}})");
+    };
+    CHECK(with(R"({"id":1})") == "taken");
+    CHECK_THAT(with(R"({"id":"1"})"), Contains("snapshot: kernels: id: it is no whole number"));
+    CHECK_THAT(with(R"({"id":-1})"), Contains("out of range"));
+    CHECK_THAT(with(R"({"id":1.5})"), Contains("no whole number"));
+    CHECK_THAT(with(R"({"id":true})"), Contains("no whole number"));
+    CHECK_THAT(with(R"({"priority":4294967296})"), Contains("out of range"));
+    CHECK_THAT(with(R"({"state":"sleeping"})"), Contains("no word"));
+    CHECK_THAT(with(R"({"idd":1})"), Contains("nobody knows"));
+    CHECK_THAT(with(R"({"managed":1})"), Contains("neither true nor false"));
+    CHECK_THAT(with(R"({"tenant":1})"), Contains("no text"));
+    CHECK_THAT(with(R"({"weight":0})"), Contains("such numbers"));
+    CHECK_THAT(with(R"({"weight":null})"), Contains("such numbers"));
+    CHECK_THAT(with(R"({"ctas_per_sm":-1})"), Contains("such numbers"));
+    CHECK_THAT(with("1"), Contains("no object"));
+    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{"multiprocessors":1000000000}},"decision":{}})"), Contains("so many"));
+    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{}}})"), Contains("should be in it"));
+    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{},"kernels":{}},"decision":{}})"), Contains("no list"));
+    CHECK_THAT(refusal("[]"), Contains("no object"));
+    CHECK_THAT(refusal(R"({"recording":2,"policy":"fifo"})"), Contains("another version"));
+    CHECK_THAT(refusal(""), Contains("no JSON"));
+}
+
+// What a recorder has said, and what its file says.
+struct Recording {
+    TemporaryFolder folder;
+    std::string path = folder.file("recording");
+    std::vector<std::string> notes;
+    std::unique_ptr<Recorder> recorder;
+    explicit Recording(uint64_t most = 1 << 20)
+        : recorder(std::make_unique<Recorder>(path, most, [this](const std::string& note) { notes.push_back(note); })) {}
+    std::vector<std::string> read() {
+        std::vector<std::string> seen;
+        read_recording(path, [&](const Record& record) { seen.push_back(record.policy + " " + std::to_string(record.decision.assignments.size())); });
+        return seen;
+    }
+};
+
+TEST_CASE("a recorder's file is read back, each decision with who made it", "[record]") {
+    Recording recording;
+    const Record record = full_record();
+    recording.recorder->choose("priority");
+    recording.recorder->write(record.snapshot, record.now, record.decision);
+    CHECK(recording.read().size() == 1);   // the first is there at once
+    recording.recorder->choose("fifo");
+    recording.recorder->write({}, record.now + 1ms, {});
+    recording.recorder.reset();
+    CHECK(recording.read() == std::vector<std::string>{"priority 2", "fifo 0"});
+    CHECK(recording.notes.empty());
+}
+
+TEST_CASE("a recording that is full ends with a whole line and one note", "[record]") {
+    Recording recording(1000);
+    recording.recorder->choose("fifo");
+    for (int i = 0; i < 100; ++i) recording.recorder->write({}, kBegin + i * 1ms, {});
+    CHECK(recording.notes.size() == 1);
+    CHECK_THAT(recording.notes.front(), Contains(recording.path) && Contains("full"));
+    recording.recorder.reset();
+    const std::string text = whole_file(recording.path);
+    CHECK(text.size() <= 1000);
+    CHECK(text.size() > 900);
+    CHECK(text.back() == '\n');
+    CHECK(recording.read().size() < 100);
+    CHECK(recording.notes.size() == 1);
+}
+
+TEST_CASE("a recorder that cannot write says so", "[record]") {
+    const auto nobody = [](const std::string&) { FAIL("nothing was written"); };
+    CHECK_THAT(Recorder("/nowhere/file", 1000, nobody).error(), Contains("No such file"));
+    CHECK_THAT(Recorder("here", 1000, nobody).error(), Contains("absolute"));
+    Recorder mute("/nowhere/file", 1000, nobody);
+    mute.choose("fifo");
+    mute.write({}, {}, {});
+
+    std::vector<std::string> notes;
+    Recorder full("/dev/full", 1 << 20, [&](const std::string& note) { notes.push_back(note); });
+    REQUIRE(full.error().empty());
+    full.choose("fifo");
+    for (int i = 0; i < 3; ++i) full.write({}, kBegin + i * 2s, {});
+    REQUIRE(notes.size() == 1);
+    CHECK_THAT(notes.front(), Contains("No space left"));
+}
+
+TEST_CASE("a damaged recording is refused with its name and the line", "[record]") {
+    TemporaryFolder folder;
+    const std::string path = folder.file("r"), good = policy_line("fifo") + "\n" + line_of(full_record()) + "\n";
+    const auto refusal = [&](const std::string& text) {
+        std::ofstream(path, std::ios::binary) << text;
+        try {
+            read_recording(path, [](const Record&) {});
+        } catch (const std::runtime_error& problem) {
+            return std::string(problem.what());
+        }
+        return std::string("taken");
+    };
+    CHECK(refusal(good) == "taken");
+    CHECK_THAT(refusal(good + good.substr(0, good.size() - 30)), Contains(path + ":4: it is no JSON"));
+    CHECK_THAT(refusal(policy_line("fifo") + "\n\n"), Contains(path + ":2: "));
+    CHECK_THAT(refusal(line_of(full_record())), Contains(path + ":1: the first line"));
+    CHECK_THAT(refusal(""), Contains("is empty"));
+    CHECK_THAT(refusal(std::string(1000, '\0')), Contains(path + ":1: "));
+    std::string torn = good;
+    torn[good.size() / 2] = '\x01';
+    CHECK_THAT(refusal(torn), Contains(path + ":2: "));
+    CHECK_THROWS_WITH(read_recording(folder.file("missing"), [](const Record&) {}), Contains("No such file"));
+}
+
+}  // namespace
+}  // namespace smt::tests

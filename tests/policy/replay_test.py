@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""smt replay on a recording of a more and a less urgent tenant on the simulated device: replay_test.py SMT"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent / "recordings"
+RECORDING, GOLDEN = HERE / "two_tenants.jsonl", HERE / "two_tenants.fifo.golden"
+
+
+def replay(smt, *arguments, code=0):
+    done = subprocess.run([smt, "replay", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done
+    return done.stdout if code == 0 else done.stderr
+
+
+def main():
+    smt = sys.argv[1]
+    fifo = replay(smt, RECORDING, "--policy", "fifo")
+    if "SMT_TEST_WRITE_GOLDEN" in os.environ:
+        GOLDEN.write_text(fifo)
+    assert fifo == GOLDEN.read_text(), fifo
+
+    # The policy that decided decides the same again.
+    same = replay(smt, "--policy=priority", "--differences", RECORDING)
+    assert re.fullmatch(r"9 decisions in [\d.]+ ms\n  priority +0 would have been different\n", same), same
+    differences = replay(smt, "--policy=fifo", "--differences", RECORDING)
+    assert 0 < differences.count("decided ") < 9 and differences.count("decided ") == int(re.search(r"fifo +(\d+) would", differences)[1])
+    summary = replay(smt, RECORDING, "--summary")
+    listed = re.findall(r"^  ([\w-]+) +\d+ would", summary, re.MULTILINE)
+    assert {"fifo", "priority", "greedy", "hpf", "fair", "slice", "compact"} <= set(listed) and "decided " not in summary, summary
+    assert all(f"\n  {name} " in replay(smt, RECORDING) for name in listed)
+
+    with tempfile.TemporaryDirectory() as folder:
+        damaged = pathlib.Path(folder) / "damaged"
+        lines = RECORDING.read_text().splitlines(keepends=True)
+        damaged.write_text("".join(lines[:4]) + lines[4].replace('"kernels"', '"kernals"') + "".join(lines[5:]))
+        told = replay(smt, damaged, "--summary", code=1)
+        assert f"{damaged}:5: snapshot: there is a field in it that nobody knows" in told, told
+        assert "No such file" in replay(smt, pathlib.Path(folder) / "missing", code=1)
+    told = replay(smt, RECORDING, "--policy", "best", code=2)
+    assert "no policy 'best'; there are fifo, priority" in told, told
+    assert "which recording" in replay(smt, code=2) and "unknown option" in replay(smt, RECORDING, "--fast", code=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+// What `smt status` makes of a journal.
+#include "tools/smt/usage.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tools/smt/status_view.h"
+
+namespace smt::tools {
+namespace {
+
+using runtime::journal::Entry;
+using runtime::journal::Kind;
+
+Entry entry(Kind kind, uint32_t session, uint64_t time_ns, uint64_t start = 0, uint64_t end = 0, uint64_t sms = 0) {
+    Entry made;
+    made.kind = kind;
+    made.session = session;
+    made.time_ns = time_ns;
+    made.start_ns = start;
+    made.end_ns = end;
+    made.multiprocessors[0] = sms;
+    return made;
+}
+
+Entry on_clock(Entry entry) {
+    entry.virtual_time = 1;
+    return entry;
+}
+
+TEST_CASE("what is not known is not shown", "[usage]") {
+    CHECK(recent_use({}, 5000, 9000, 8).seconds == 0);
+    const RecentUse use = recent_use({entry(Kind::kSessionOpened, 1, 1000), entry(Kind::kLaunch, 1, 2000)}, 5000, 3000, 8);
+    CHECK(use.seconds == Approx(2e-6));   // the journal is no older
+    CHECK(use.by_session.at(1).launches_per_second == Approx(5e5));
+    CHECK_FALSE(use.by_session.at(1).busy);
+    CHECK_FALSE(use.by_session.at(1).multiprocessors);
+}
+
+TEST_CASE("timed launches: what overlaps counts once, what is outside not at all", "[usage]") {
+    const std::vector<Entry> entries = {entry(Kind::kLaunch, 1, 1000, 1000, 2000), entry(Kind::kLaunch, 1, 5000, 5000, 7000),
+                                        entry(Kind::kLaunch, 1, 6000, 6500, 7500), entry(Kind::kLaunch, 1, 9000, 9500, 12'000),
+                                        entry(Kind::kLaunch, 2, 1000, 1000, 2000, 0b11)};   // confined: where it may have run
+    const RecentUse use = recent_use(entries, 6000, 10'000, 2);
+    CHECK(use.seconds == Approx(6e-6));
+    CHECK(*use.by_session.at(1).busy == Approx(3000.0 / 6000));
+    CHECK(use.by_session.at(1).launches_per_second == Approx(3 / 6e-6));
+    CHECK_FALSE(use.by_session.at(1).multiprocessors);
+    CHECK(*use.by_session.at(2).busy == 0);
+    CHECK_FALSE(use.by_session.at(2).multiprocessors);
+}
+
+TEST_CASE("workers say on which multiprocessors, by the GPU's timer", "[usage]") {
+    // The timer is 1000 ahead.
+    const std::vector<Entry> entries = {entry(Kind::kNote, 0, 0, 0, 0), entry(Kind::kMapping, 1, 4000, 3000, 5000, 0b01),
+                                        entry(Kind::kMapping, 1, 6000, 4000, 6000, 0b11)};
+    const RecentUse use = recent_use(entries, 10'000, 10'000, 2);
+    CHECK(*use.by_session.at(1).busy == Approx(0.3));   // 2000 to 5000
+    CHECK(*use.by_session.at(1).multiprocessors == Approx((3000.0 + 2000) / 20'000));
+    CHECK(use.by_session.at(1).launches_per_second == 0);
+}
+
+TEST_CASE("a simulated device's clock ends with its newest entry", "[usage]") {
+    const std::vector<Entry> entries = {entry(Kind::kNote, 0, 77'777'777), on_clock(entry(Kind::kLaunch, 1, 0, 0, 400, 0b1111)),
+                                        on_clock(entry(Kind::kLaunch, 2, 500, 500, 1000, 0b0011))};
+    const RecentUse use = recent_use(entries, 1'000'000, 99'999'999, 4);
+    CHECK(use.seconds == Approx(1e-6));
+    CHECK(*use.by_session.at(1).multiprocessors == Approx(0.4));
+    CHECK(*use.by_session.at(2).multiprocessors == Approx(0.25));
+    CHECK(*use.by_session.at(2).busy == Approx(0.5));
+}
+
+TEST_CASE("a status as text", "[usage]") {
+    ServerStatus status;
+    status.key = "k";
+    std::strcpy(status.server.device, "a GPU");
+    std::strcpy(status.server.policy, "fifo");
+    status.server.uptime_ms = 1500;
+    status.tenants.resize(2);
+    std::strcpy(status.tenants[0].tenant, "alice");
+    status.tenants[0].session = 1;
+    status.tenants[0].priority = -2;
+    status.tenants[0].weight = 0.5;
+    status.tenants[0].memory_limit = 4ull << 30;
+    std::strcpy(status.tenants[1].tenant, "bob");
+    status.tenants[1].session = 2;
+    status.tenants[1].device_bytes = 3 << 19;
+    status.tenants[1].launches = 77;
+    RecentUse use{2, {}};
+    use.by_session[2] = {10, 0.5, 0.125};
+    CHECK(status_text(status, use) ==
+          "server k: a GPU, policy fifo, up 1.5 s, 2 sessions; busy and SMs in % of the last 2 s\n"
+          "  tenant               session  process priority  weight       memory        limit   launches   a second   busy    SMs\n"
+          "  alice                      1        0       -2     0.5      0.0 MiB   4096.0 MiB          0        0.0      -      -\n"
+          "  bob                        2        0        0       1      1.5 MiB            -         77       10.0   50.0   12.5\n");
+}
+
+}  // namespace
+}  // namespace smt::tools

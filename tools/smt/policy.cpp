@@ -1,0 +1,63 @@
+// smt policy: which policies there are, which one a server has, and another one while it runs.
+#include <fmt/core.h>
+
+#include "runtime/protocol/environment.h"
+#include "runtime/schedule/policy.h"
+#include "tools/smt/command.h"
+#include "tools/smt/control.h"
+#include "tools/smt/places.h"
+
+namespace smt::tools {
+namespace {
+
+using namespace runtime::schedule;
+
+int list() {
+    for (const std::string& name : policy_names()) {
+        const char* what = name == environment::kPolicyDefault ? "the default" : policy_problem(name).empty() ? "" : "not for servers yet, but for smt replay";
+        fmt::print("{:<16} {}\n", name, what);
+    }
+    return 0;
+}
+
+// What is done with each server that runs; at least one.
+template <typename Ask>
+int at_servers(Ask ask) {
+    int running = 0;
+    for (const std::string& key : keys_with(".sock")) running += ask(key);
+    if (!running) throw Failure("no server is running (looked in " + runtime_directory() + ")");
+    return 0;
+}
+
+int show() {
+    return at_servers([](const std::string& key) {
+        const auto reply = ask_server(key, protocol::ControlKind::kStatus);
+        if (reply) fmt::print("server {}: {}\n", key, reply->policy[0] ? reply->policy : "none: it has no device");
+        return reply.has_value();
+    });
+}
+
+int set(const std::string& name) {
+    if (const std::string problem = policy_problem(name); !problem.empty()) throw Misuse(problem);
+    return at_servers([&](const std::string& key) {
+        const auto reply = ask_for_policy(key, name);
+        if (reply && !reply->ok) throw Misuse("server " + key + ": " + reply->message);
+        if (reply) fmt::print("server {}: {} from now on\n", key, name);
+        return reply.has_value();
+    });
+}
+
+int run(const Arguments& arguments) {
+    const size_t count = arguments.size();
+    if (count == 1 && arguments[0] == "list") return list();
+    if (count == 1 && arguments[0] == "show") return show();
+    if (count == 2 && arguments[0] == "set") return set(arguments[1]);
+    if (count >= 1 && arguments[0] == "set") throw Misuse("which policy? One name; smt policy list shows them");
+    throw Misuse("list, show or set?");
+}
+
+}  // namespace
+
+const Command policy_command = {"policy", "smt policy list | show | set NAME", "shows and changes how tenants share the GPU", run};
+
+}  // namespace smt::tools

@@ -1,0 +1,37 @@
+// smt replay: what other policies would have decided where a server's did (SMT_RECORD). No server, no GPU.
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "runtime/schedule/record.h"
+#include "tools/smt/command.h"
+#include "tools/smt/replay_view.h"
+
+namespace smt::tools {
+namespace {
+
+using namespace runtime::schedule;
+
+int run(const Arguments& arguments) {
+    const Options options = parse_options(arguments, {"--differences", "--summary"}, {"--policy"}, Operands::kMixed);
+    if (options.operands.size() != 1) throw Misuse("which recording? One file");
+    std::vector<std::string> policies = policy_names();
+    if (const std::string* name = options.value("--policy")) {
+        if (!make_policy(*name)) throw Misuse(fmt::format("there is no policy '{}'; there are {}", *name, fmt::join(policies, ", ")));
+        policies = {*name};
+    }
+    ReplayView view(policies);
+    read_recording(options.operands.front(), [&](const Record& record) {
+        const std::string text = view.show(record, options.has("--differences"));
+        if (!options.has("--summary")) std::fputs(text.c_str(), stdout);
+    });
+    std::fputs(view.summary().c_str(), stdout);
+    return 0;
+}
+
+}  // namespace
+
+const Command replay_command = {"replay", "smt replay FILE [--policy NAME] [--differences | --summary]",
+                                "asks other policies what a server's decided (SMT_RECORD=FILE)", run};
+
+}  // namespace smt::tools

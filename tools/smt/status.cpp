@@ -1,0 +1,20 @@
+// smt status: who shares the GPU now.
+#include <cstdio>
+
+#include "tools/smt/command.h"
+#include "tools/smt/status_view.h"
+
+namespace smt::tools {
+namespace {
+
+int run(const Arguments& arguments) {
+    parse_options(arguments, {}, {});
+    std::fputs(StatusView().text().c_str(), stdout);
+    return 0;
+}
+
+}  // namespace
+
+const Command status_command = {"status", "smt status", "shows who shares the GPU: memory, launches, share of the SMs", run};
+
+}  // namespace smt::tools

@@ -1,0 +1,70 @@
+// See status_view.h.
+#include "tools/smt/status_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/journal/journal.h"
+#include "tools/smt/places.h"
+
+namespace smt::tools {
+
+using runtime::journal::Entry;
+
+namespace {
+
+constexpr uint64_t kWindow = 5'000'000'000;   // long enough to see more than one step of most programs
+
+constexpr const char* kRow = "  {:<20} {:>7} {:>8} {:>8} {:>7} {:>12} {:>12} {:>10} {:>10} {:>6} {:>6}\n";
+
+std::string mebibytes(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+std::string percent(const std::optional<double>& part) { return part ? fmt::format("{:.1f}", *part * 100) : "-"; }
+
+}  // namespace
+
+std::string status_text(const ServerStatus& status, const RecentUse& use) {
+    const protocol::StatusReply& server = status.server;
+    std::string text = fmt::format("server {}: {}, policy {}, up {:.1f} s, {} sessions", status.key, server.device,
+                                   server.policy[0] ? server.policy : "-", static_cast<double>(server.uptime_ms) / 1000, status.tenants.size());
+    if (use.seconds > 0) text += fmt::format("; busy and SMs in % of the last {:.3g} s", use.seconds);
+    text += "\n" + fmt::format(kRow, "tenant", "session", "process", "priority", "weight", "memory", "limit", "launches", "a second", "busy", "SMs");
+    for (const protocol::TenantStatus& tenant : status.tenants) {
+        const auto found = use.by_session.find(tenant.session);
+        const Usage usage = found == use.by_session.end() ? Usage{} : found->second;
+        text += fmt::format(kRow, tenant.tenant, tenant.session, tenant.pid, tenant.priority, fmt::format("{:.3g}", tenant.weight),
+                            mebibytes(tenant.device_bytes), tenant.memory_limit ? mebibytes(tenant.memory_limit) : "-", tenant.launches,
+                            fmt::format("{:.1f}", usage.launches_per_second), percent(usage.busy), percent(usage.multiprocessors));
+    }
+    return text;
+}
+
+RecentUse StatusView::use_of(const ServerStatus& status) {
+    const runtime::journal::Reader journal(path_of(status.key, ".journal"));
+    if (!journal.error().empty()) return {};   // the rest is worth showing without it
+    Place& place = read_[status.key];
+    if (place.server_pid != status.server.server_pid) place = {status.server.server_pid, 0};
+    std::vector<Entry> entries;
+    uint64_t newest = 0;
+    journal.read(place.sequence, [&](const Entry& entry) {
+        entries.push_back(entry);
+        newest = std::max({newest, entry.time_ns, entry.end_ns});
+    });
+    // A kernel's times are added to its entry when it is over, so the same entries are read again.
+    const auto counts = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.time_ns + 2 * kWindow > newest; });
+    if (counts != entries.end()) place.sequence = counts->sequence;
+    return recent_use(entries, kWindow, runtime::journal::now_ns(), static_cast<int>(status.server.multiprocessors));
+}
+
+std::string StatusView::text() {
+    std::string all;
+    for (const std::string& key : keys_with(".sock")) {
+        const auto status = ask_tenants(key);
+        if (status) all += status_text(*status, use_of(*status));
+    }
+    return all.empty() ? "no server is running (looked in " + runtime_directory() + ")\n" : all;
+}
+
+}  // namespace smt::tools

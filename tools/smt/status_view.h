@@ -1,0 +1,30 @@
+// What `smt status` and `smt top` show: what servers say of their tenants, and their journals of what these did lately.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tools/smt/control.h"
+#include "tools/smt/usage.h"
+
+namespace smt::tools {
+
+std::string status_text(const ServerStatus& status, const RecentUse& use);
+
+class StatusView {
+public:
+    // Of every server that runs now. Throws Failure: one does not answer.
+    std::string text();
+
+private:
+    RecentUse use_of(const ServerStatus& status);
+
+    // What was read of a server's journal: entries before are too old to count.
+    struct Place {
+        int server_pid = 0;
+        uint64_t sequence = 0;
+    };
+    std::map<std::string, Place> read_;   // by key
+};
+
+}  // namespace smt::tools
