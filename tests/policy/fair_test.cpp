@@ -81,6 +81,20 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
     CHECK_FALSE(over.again);
 }
 
+TEST_CASE("fair: who runs on into another's turn pays with its next one", "[policy]") {
+    const auto policy = make_fair();
+    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
+    Kernel stopping = a;
+    stopping.state = Kernel::State::kStopping;
+    CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin).again == 1ms);
+    CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 1ms).again == 1ms);
+    policy->decide({device(4), {stopping, b}}, kBegin + 1100us);
+    policy->decide({device(4), {waiting(a), b}}, kBegin + 1300us);   // 300 us late
+    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 2ms).again == 700us);
+    policy->decide({device(4), {a, waiting(b)}}, kBegin + 2ms);   // b has stopped at once, and owes nothing
+    CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 2700us).again == 1ms);
+}
+
 TEST_CASE("fair: rounds go on where they were when tenants come and go", "[policy]") {
     const auto policy = make_fair();
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us), c = weighted(3, 1, 100us);

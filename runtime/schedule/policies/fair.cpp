@@ -10,6 +10,8 @@
 //
 // The paper's i is a kernel. Here it is a tenant: all that it runs is one turn, or a program with
 // more streams would have more of the GPU. Its O is the largest of its kernels', which stop together.
+// What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn; the paper
+// charges nobody for it, and with long blocks weights then mean little.
 // A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch,
 // wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
 //
@@ -28,11 +30,17 @@ namespace smt::runtime::schedule {
 
 namespace {
 
+constexpr int kLeastPart = 8;  // of a turn, that a tenant has whatever it owes
+
 struct Share {
     std::string tenant;
     double weight = 1;
     double preemption_ns = 0;  // O
     bool has_work = false;
+    bool runs = false;     // or is stopping
+    bool runs_on = false;  // since its turn ended,
+    TimePoint ended{};     // which was then
+    Duration debt{};       // for how long it ran on
 };
 
 class Fair final : public Policy {
@@ -44,6 +52,7 @@ public:
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
         note_work(snapshot);
+        note_debts(now);
         Decision decision;
         take_turns(now, decision);
         for (const Kernel& kernel : snapshot.kernels) {
@@ -62,18 +71,28 @@ public:
 private:
     // In the order in which they came. Who has no work leaves, but for the one whose turn it is.
     void note_work(const Snapshot& snapshot) {
-        for (Share& share : ring_) share.has_work = false;
+        for (Share& share : ring_) share.has_work = share.runs = false;
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.managed) continue;
             auto share = find(kernel.tenant);
             if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
             if (!share->has_work) share->preemption_ns = 0;
             share->has_work = true;
+            share->runs |= kernel.state != Kernel::State::kWaiting;
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
         // The place in the round stays while those before it leave.
         std::erase_if(ring_, [&](const Share& share) { return !share.has_work && share.tenant != turn_; });
+    }
+
+    // A block takes its time, and runs on into others' turns: that is taken off the tenant's next turn.
+    void note_debts(TimePoint now) {
+        for (Share& share : ring_) {
+            if (!share.runs_on || share.runs || share.tenant == turn_) continue;
+            share.debt += now - share.ended;
+            share.runs_on = false;
+        }
     }
 
     void take_turns(TimePoint now, Decision& decision) {
@@ -95,6 +114,8 @@ private:
     void begin_next(std::vector<Share>::iterator holder, TimePoint now) {
         auto next = ring_.begin();
         if (holder != ring_.end()) {
+            holder->runs_on = holder->runs;
+            holder->ended = now;
             next = holder->has_work ? std::next(holder) : ring_.erase(holder);
         }
         if (next == ring_.end()) next = ring_.begin();
@@ -103,7 +124,11 @@ private:
         turn_ = next->tenant;
         busy_ = now;
         works_ = next->has_work;
-        until_ = now + nanoseconds(epoch_ns() * next->weight);
+        const Duration turn = nanoseconds(epoch_ns() * next->weight);
+        const Duration paid = std::min(next->debt, turn - turn / kLeastPart);
+        next->debt = std::min(next->debt - paid, turn);
+        next->runs_on = false;
+        until_ = now + turn - paid;
     }
 
     double epoch_ns() const {  // T
