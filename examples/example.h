@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -229,6 +230,8 @@ public:
         if (!show_times) return;
         std::printf("times_ms");
         for (float each : each_) std::printf(" %.6f", static_cast<double>(each));
+        std::printf("\nends_s");
+        for (double each : ends_) std::printf(" %.6f", each);
         std::printf("\n");
     }
 
@@ -241,6 +244,7 @@ private:
         CHECK(cudaEventElapsedTime(&elapsed, begin_, end_));
         milliseconds_ += static_cast<double>(elapsed);
         each_.push_back(elapsed);
+        ends_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
     }
 
     const char* name_;
@@ -249,6 +253,7 @@ private:
     double milliseconds_ = 0;
     int launches_ = 0;
     std::vector<float> each_;   // of each iteration
+    std::vector<double> ends_;  // when the host knew of its end, by the machine's clock that only goes forward
 };
 
 static __global__ void sum_mixed(const uint32_t* words, size_t count, unsigned long long* sum) {

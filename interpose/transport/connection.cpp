@@ -96,12 +96,24 @@ int32_t priority_of(const char* text) {
     return static_cast<int32_t>(strtol(text, nullptr, 10));
 }
 
+// In thousandths; 0: not said. What is out of range is taken for the nearest that is not.
+uint32_t weight_of(const char* text) {
+    if (!text || !*text) return 0;
+    char* end = nullptr;   // not strtod: the program may have set a locale
+    unsigned long thousandths = strtoul(text, &end, 10);
+    thousandths = thousandths > 1000 ? 1'000'000 : thousandths * 1000;
+    unsigned long place = *end == '.' ? 100 : 0;
+    for (const char* digit = end + 1; place && *digit >= '0' && *digit <= '9'; ++digit, place /= 10) thousandths += place * static_cast<unsigned long>(*digit - '0');
+    return thousandths == 0 ? 1 : thousandths > 1'000'000 ? 1'000'000u : static_cast<uint32_t>(thousandths);
+}
+
 Hello hello() {
     Hello message;
     message.table_hash = kTableHash;
     message.pid = getpid();
     message.memory_limit = memory_limit();
     message.priority = priority_of(getenv(environment::kPriority));
+    message.weight_thousandths = weight_of(getenv(environment::kWeight));
     const char* multiprocessors = getenv(environment::kMultiprocessors);
     if (multiprocessors) message.multiprocessors = static_cast<uint32_t>(strtoul(multiprocessors, nullptr, 10));
     const char* stress = getenv(environment::kStress);

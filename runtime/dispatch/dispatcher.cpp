@@ -30,7 +30,7 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::un
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
     adopt(std::move(policy));
-    snapshot_.device.multiprocessors = device.properties().multiprocessors;
+    read_device();
     // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
     const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
     if (part) places_for(part);
@@ -48,26 +48,9 @@ Dispatcher::~Dispatcher() {
     if (words_) munmap(words_, kMostStreams * kWordsBytes);
 }
 
-void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
-    const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
-    adopt(std::move(policy));
-    if (recorder_) recorder_->choose(policy_->name());
-    note({}, fmt::format("policy {} from now on", policy_->name()));
-    weigh_tenants();
-    for (const Member& member : members_) {
-        if (member.stress) continue;
-        const std::string reason = fmt::format("policy {} begins", policy_->name());
-        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason, {}, 0});
-        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
-    }
-    decide();
-    wake_.notify_one();
-}
-
 void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
     policy_ = std::move(policy);
-    preempts_.store(policy_->preempts());
+    stops_.store(policy_->stops());
     policy_name_.store(policy_->name().data());
 }
 
@@ -109,28 +92,63 @@ int Dispatcher::within_range(int priority) const { return std::clamp(priority, g
 int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
     const int level = tenant.priority > 0 ? 2 : tenant.priority == 0 ? 1 : 0;
     const int each = (least_ - greatest_ + 1) / 3;
-    if (!preempts_.load() || each == 0) return within_range(asked);
+    if (stops_.load() == schedule::Policy::Stops::kNobody || each == 0) return within_range(asked);
     return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 
-// A tenant may be stopped when somebody more urgent is there, and is watched when somebody less urgent is.
+// A tenant may be stopped when somebody is there for whom the policy would, and is watched when the policy would stop
+// somebody for it.
 void Dispatcher::weigh_tenants() {
+    using Stops = schedule::Policy::Stops;
+    const Stops stops = policy_->stops();
     for (const auto& tenant : tenants_) {
-        const auto concerned = [&](bool by_more) {
-            return policy_->preempts() && std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& other) {
-                       return by_more ? other->priority > tenant->priority : other->priority < tenant->priority;
-                   });
+        const auto beside = [&](const auto& more_urgent) {
+            return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& other) {
+                if (other == tenant || stops == Stops::kNobody) return false;
+                return stops == Stops::kAnybody || more_urgent(*other);
+            });
         };
-        tenant->stoppable.store(tenant->stress != 0 || concerned(true));
-        const bool watched = concerned(false);
+        tenant->stoppable.store(tenant->stress != 0 || beside([&](const Tenant& other) { return other.priority > tenant->priority; }));
+        const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
         if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = schedule::Clock::now();
     }
+}
+
+void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    adopt(std::move(policy));
+    if (recorder_) recorder_->choose(policy_->name());
+    note({}, fmt::format("policy {} from now on", policy_->name()));
+    weigh_tenants();
+    for (Member& member : members_) {
+        if (member.stress) continue;
+        const std::string reason = fmt::format("policy {} begins", policy_->name());
+        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
+        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
+    }
+    decide();
+    wake_.notify_one();
+}
+
+void Dispatcher::read_device() {
+    const auto attribute = [&](CUdevice_attribute which) {
+        int value = 0;
+        if (driver().cuDeviceGetAttribute) driver().cuDeviceGetAttribute(&value, which, device_.device());
+        return static_cast<uint32_t>(value);
+    };
+    constexpr uint32_t kWarp = 32;
+    const uint32_t threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    snapshot_.device.multiprocessors = device_.properties().multiprocessors;
+    snapshot_.device.sm = {threads, attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+                           attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), threads / kWarp,
+                           attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)};
 }
 
 void Dispatcher::join(ManagedStream& stream) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
-    Member member{&stream, false, nullptr};
+    Member member{&stream, {snapshot_.device.multiprocessors, places(stream.tenant())}};
     const uint64_t seed = stream.tenant().stress;
     if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors, places(stream.tenant()));
     members_.push_back(std::move(member));
@@ -222,22 +240,22 @@ void Dispatcher::read_mappings() {
     for (const Member& member : members_) member.stream->read_mappings();
 }
 
+bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::Stops::kAnybody; }
+
 bool Dispatcher::look() {
     bool changed = false;
+    size_t busy = 0;   // opaque work ends without a word to anybody but its marker
     for (Member& member : members_) {
-        if (member.wants_stop && member.stream->stop()) member.wants_stop = false;
+        if (member.behind) follow(member);
         changed |= member.stream->poll();
+        if (samples() && !member.stress) member.stream->sample();
         schedule::Kernel kernel;
-        if (member.stress && member.stream->describe(&kernel)) member.stress->step(*member.stream, kernel);
+        const bool works = member.stream->describe(&kernel);
+        busy += works;
+        if (works && member.stress) member.stress->step(*member.stream, kernel);
+        if (std::exchange(member.last_taken, works && kernel.last_taken) != member.last_taken) changed = true;
     }
-    // Opaque work ends without a word to anybody but its marker.
-    size_t busy = 0;
-    for (const Member& member : members_) {
-        schedule::Kernel kernel;
-        busy += member.stream->describe(&kernel);
-    }
-    changed |= busy < snapshot_.kernels.size();
-    return changed;
+    return changed || busy < snapshot_.kernels.size();
 }
 
 bool Dispatcher::pending() {
@@ -268,25 +286,50 @@ void Dispatcher::decide() {
     for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);
 }
 
+Dispatcher::Member* Dispatcher::member_of(uint64_t stream) {
+    const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& each) { return each.stream->id() == stream; });
+    return found == members_.end() ? nullptr : &*found;
+}
+
 void Dispatcher::carry_out(const schedule::Assignment& assignment) {
-    using Action = schedule::Assignment::Action;
-    auto member = std::find_if(members_.begin(), members_.end(),
-                               [&](const Member& each) { return each.stream->id() == assignment.kernel; });
-    if (member == members_.end()) return;
-    if (assignment.action == Action::kWait) {
-        member->wants_stop = !member->stream->stop();
-    } else {
-        member->wants_stop = false;
-        member->stream->flow();
+    Member* const member = member_of(assignment.kernel);
+    if (!member) return;
+    if (member->orders.give(assignment)) say(member->stream->tenant(), assignment.reason);
+    follow(*member);
+}
+
+void Dispatcher::follow(Member& member) {
+    schedule::Kernel kernel;
+    member.behind = member.stream->describe(&kernel) && !follow(member, kernel);
+}
+
+// False: not now. It is tried again.
+bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
+    using Step = Orders::Step;
+    ManagedStream& stream = *member.stream;
+    const Step step = member.orders.next(kernel, stream.flowing());
+    CUresult status = CUDA_SUCCESS;
+    switch (step) {
+        case Step::kNone: return true;
+        case Step::kStop: return stream.stop();
+        case Step::kFlow: stream.flow(); return true;   // the program's next call hears of failures
+        case Step::kHalt: status = stream.halt(); break;
+        case Step::kRun: status = stream.run(member.orders.quotas(), member.orders.slice()); break;
+        case Step::kChange:
+            status = stream.change(member.orders.quotas());
+            // Twice: some find no place where they arrive.
+            if (status == CUDA_SUCCESS && member.orders.growth()) status = stream.grow(2 * member.orders.growth());
+            break;
     }
-    if (std::exchange(member->said, assignment.action) != assignment.action) say(member->stream->tenant(), assignment.reason);
+    if (status != CUDA_SUCCESS && step == Step::kRun) stream.flow();
+    if (status == CUDA_SUCCESS) member.orders.done(step);
+    return true;
 }
 
 // Before what waits is let go.
 void Dispatcher::carry_out(const schedule::Confinement& confinement) {
-    auto member = std::find_if(members_.begin(), members_.end(),
-                               [&](const Member& each) { return each.stream->id() == confinement.kernel; });
-    if (member == members_.end()) return;
+    Member* const member = member_of(confinement.kernel);
+    if (!member) return;
     member->stream->confine(confinement);
     say(member->stream->tenant(), confinement.reason);
 }

@@ -19,6 +19,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/orders.h"
 #include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stress.h"
@@ -32,10 +33,11 @@ struct Tenant {
     uint32_t session = 0;
     std::string name;
     int priority = 0;
+    double weight = 1;          // its share where a policy goes by shares; above 0
     uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
     uint32_t journal_name = 0;
     SmSetPointer places;        // where its streams run; null: everywhere. Set before its first stream is made
-    std::atomic<bool> stoppable{false};   // somebody may want its launches stopped
+    std::atomic<bool> stoppable{false};   // somebody may want its launches stopped, or fewer of their CTAs
     std::atomic<bool> watched{false};     // somebody waits for its launches to end,
     schedule::TimePoint watched_since{};  // since then; the dispatcher's
     OpaqueWindow window;
@@ -84,12 +86,18 @@ public:
 private:
     struct Member {
         ManagedStream* stream;
-        bool wants_stop = false;              // it could not be stopped yet
-        std::unique_ptr<Stress> stress;
-        schedule::Assignment::Action said = schedule::Assignment::Action::kRun;
+        Orders orders;
+        bool behind = false;                  // a step of them is left to do
+        bool last_taken = false;              // of its first launch, when we last looked
+        std::unique_ptr<Stress> stress = nullptr;
     };
     void run();
     bool look();             // what has the GPU done? True: something has changed
+    bool samples() const;    // the policy goes by how far kernels are
+    void follow(Member& member);   // its orders
+    bool follow(Member& member, const schedule::Kernel& kernel);
+    Member* member_of(uint64_t stream);
+    void read_device();
     bool pending();          // the GPU will bring news
     bool learning() const;   // some launch will tell how long blocks take
     void read_mappings();
@@ -121,7 +129,7 @@ private:
     std::mutex mutex_;          // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
-    std::atomic<bool> preempts_{false};   // what it says; asked without the mutex
+    std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNobody};   // what it says; asked without the mutex
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
     std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;

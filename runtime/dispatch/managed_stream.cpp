@@ -47,6 +47,7 @@ CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     words_->reached.store(0);
     words_->grown.store(0);
+    words_->sampled.store(0);
     if (CUresult status = control_.open(dispatcher_.control())) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
@@ -127,6 +128,7 @@ CUresult ManagedStream::issue(Work&& work) {
         in_flight_.clear();
         if ((status = control_.reset(stream_))) return status;
         next_ticket_ = 0;
+        forget_sample();
     }
     work.ticket = launch.start = next_ticket_;
     status = launch_workers(work, stream_, launch, workers);
@@ -162,32 +164,6 @@ void ManagedStream::prune() {
 }
 
 // ---- The dispatcher
-
-bool ManagedStream::describe(schedule::Kernel* kernel) {
-    std::lock_guard lock(mutex_);
-    prune();
-    kernel->id = id_;
-    kernel->tenant = tenant_->name;
-    kernel->session = tenant_->session;
-    kernel->priority = tenant_->priority;
-    kernel->since = since_;
-    kernel->multiprocessors = confined_to_;
-    kernel->managed = true;
-    using Seen = schedule::Kernel::State;
-    kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
-    const Work* work = !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr;
-    if (work) {
-        kernel->blocks = work->total;
-        kernel->blocks_done = work->done;
-        kernel->ctas_per_sm = static_cast<int>(work->function->fitting(work->threads(), work->shared_bytes));
-        return true;
-    }
-    kernel->managed = false;
-    if (gone_) return false;
-    if (under_way() || wanting_) return true;
-    kernel->state = Seen::kRunning;
-    return reached() < marked_;
-}
 
 bool ManagedStream::flowing() {
     std::lock_guard lock(mutex_);
@@ -255,9 +231,18 @@ CUresult ManagedStream::settle() {
     in_flight_.clear();
     if (gone_) waiting_.clear();
     take_mappings();
-    if (state_ == State::kStopping || halted_) dispatcher_.report_stop(*tenant_, stop_name_, stop_said_);
+    if (state_ == State::kStopping || halted_) note_stop();
     changed_.notify_all();
     return come_to_rest();
+}
+
+// Of several launches in flight it is the last one's doing, mostly; an average over the last few stops.
+void ManagedStream::note_stop() {
+    dispatcher_.report_stop(*tenant_, stop_name_, stop_said_);
+    ManagedFunction* const function = launches_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
+    if (!function) return;
+    const uint64_t took = journal::now_ns() - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
+    function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
 }
 
 // The GPU has nothing of this stream to do; what comes next counts its tickets from 0.
@@ -265,6 +250,7 @@ CUresult ManagedStream::come_to_rest() {
     state_ = State::kStopped;
     since_ = schedule::Clock::now();
     next_ticket_ = 0;
+    forget_sample();
     words_->left = words_->left_grown = {};
     return std::exchange(used_, false) ? control_.reset(stream_) : CUDA_SUCCESS;
 }
@@ -307,8 +293,9 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     const DriverApi& driver = dispatcher_.driver();
     launch.flags |= smt::kHeld;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
-    // than a few waves would only be thrown away. What is left over runs next time.
-    run_workers_ = std::min<uint32_t>(run_workers_, kWaves * capacity);
+    // than a few waves would only be thrown away. What is left over runs next time. Fewer than fill the device might
+    // all arrive where there is no place, and again the next time.
+    run_workers_ = std::clamp<uint32_t>(run_workers_, capacity, kWaves * capacity);
     work.ticket = 0;
     if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
     if ((status = control_.set_quotas(stream_, quotas))) return status;

@@ -16,7 +16,7 @@
 // stream is stopped or the tenant's window is full, in the program's thread: so order and errors are the driver's own.
 // A stop with nothing but opaque work in flight is over when that has ended.
 //
-// Both sides are in files of their own: what the program's threads call in program_side.cpp, the rest here.
+// What the program's threads call is in program_side.cpp, what policies are told in progress.cpp and mappings.cpp, the rest here.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -43,8 +43,10 @@ struct Tenant;
 struct StreamWords {
     std::atomic<uint64_t> reached;       // the stream's last marker
     std::atomic<uint64_t> grown;         // the growth stream's
+    std::atomic<uint64_t> sampled;       // the last answer in `sample`
     ControlBlock::State left;            // how far the tickets were when the stream got to its end, and
     ControlBlock::State left_grown;      // when the growth stream did
+    ControlBlock::State sample;          // while they run
 };
 static_assert(sizeof(StreamWords) <= 64);
 
@@ -73,6 +75,7 @@ public:
     uint64_t id() const { return id_; }
     const Tenant& tenant() const { return *tenant_; }
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
+    void sample();           // asks now and then how far it is; describe() then says so
     bool flowing();
     void confine(const schedule::Confinement& confinement);   // opaque launches from now on
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
@@ -109,7 +112,6 @@ private:
     bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock);
-    CUresult wait_dispatched(Lock& lock);
     CUresult await_change(Lock& lock);
     int confined(const OpaqueLaunch& launch);
     void go_away(int multiprocessors, OpaquePass* pass);
@@ -119,6 +121,10 @@ private:
     uint32_t last_launched() const { return launched_[(launches_ - 1) % launched_.size()].name; }
     CUresult tickets_run(uint32_t* run);
     CUresult come_to_rest();
+    void note_stop();
+    void describe(const Work& work, schedule::Kernel* kernel) const;
+    void estimate(const Work& work, schedule::Kernel* kernel) const;
+    void forget_sample();
     void take_mappings();     // mutex_ held
     static void learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers);
 
@@ -173,6 +179,12 @@ private:
     bool halted_ = false;              // the run under way was told to end
     CUresult failed_ = CUDA_SUCCESS;   // of a launch that had to wait; the program's next call says so
     uint32_t run_workers_ = 0;         // of the run under way
+
+    uint64_t numbers_ = 0;             // of launches
+    ControlBlock::State sample_;       // the last look at the control block
+    uint64_t asked_ = 0;               // looks
+    bool fresh_ = false;               // the last one was asked for since tickets were last counted from 0
+    schedule::TimePoint sample_again_{};
 };
 
 }  // namespace smt::runtime::dispatch

@@ -47,6 +47,7 @@ void ManagedStream::learn(ManagedFunction& function, const std::vector<smt::Mapp
     for (const smt::Mapping& each : workers) time += each.ended - each.began, blocks += each.blocks;
     if (blocks == 0) return;
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
+    function.block_ns.store(block_time);
     function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>(kTicketTime / block_time, 1, kMostChunk)));
 }
 

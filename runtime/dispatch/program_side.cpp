@@ -20,13 +20,14 @@ constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is
 class OthersTurn {
 public:
     explicit OthersTurn(device::Device& device) : device_(device) {}
-    ~OthersTurn() {
-        if (waits_) device_.waits_for_others(false);
-    }
+    ~OthersTurn() { over(); }
     OthersTurn(const OthersTurn&) = delete;
     OthersTurn& operator=(const OthersTurn&) = delete;
     void wait() {
         if (!std::exchange(waits_, true)) device_.waits_for_others(true);
+    }
+    void over() {
+        if (std::exchange(waits_, false)) device_.waits_for_others(false);
     }
 
 private:
@@ -42,6 +43,8 @@ CUresult ManagedStream::launch(Work&& work) {
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
+    work.fits = fits;
+    work.number = ++numbers_;
     prune();
     const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
     if (!asks || (state_ == State::kFlowing && under_way())) {
@@ -155,15 +158,23 @@ void ManagedStream::abandon() {
 
 // Until no managed launch is unfinished, or, where nobody may stop them, they are known not to be stoppable.
 CUresult ManagedStream::clear_way(Lock& lock) {
-    if (!unfinished()) return CUDA_SUCCESS;
-    if (state_ == State::kFlowing) {
-        if (!tenant_->stoppable.load()) {
+    CUresult status = CUDA_SUCCESS;
+    OthersTurn others(dispatcher_.device());
+    while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
+        if (state_ != State::kFlowing) {
+            others.wait();
+            status = await_change(lock);
+            prune();
+        } else if (tenant_->stoppable.load()) {
+            others.over();
+            status = wait_in_flight(lock);
+        } else {
             unguarded_ = true;
-            return CUDA_SUCCESS;
+            break;
         }
-        if (CUresult status = wait_in_flight(lock)) return status;
     }
-    return unfinished() ? wait_dispatched(lock) : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
+    return gone_ ? kClientGone : status;
 }
 
 // The stream's launches are in the driver's hands and may be stopped meanwhile.
@@ -179,18 +190,6 @@ CUresult ManagedStream::wait_in_flight(Lock& lock) {
         prune();
     }
     return CUDA_SUCCESS;
-}
-
-CUresult ManagedStream::wait_dispatched(Lock& lock) {
-    OthersTurn others(dispatcher_.device());
-    others.wait();
-    CUresult status = CUDA_SUCCESS;
-    while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
-        status = await_change(lock);
-        prune();
-    }
-    if (status == CUDA_SUCCESS) status = std::exchange(failed_, CUDA_SUCCESS);
-    return gone_ ? kClientGone : status;
 }
 
 CUresult ManagedStream::await_change(Lock& lock) {

@@ -20,6 +20,8 @@ struct ManagedFunction {
     CUfunction function = nullptr;   // null: there is none
     uint32_t launch_offset = 0;      // of smt::Launch among its parameters
     Reuse reuse = Reuse::kAlways;    // of a worker, for further blocks
+    uint32_t registers = 0;          // of a thread; 0: not known
+    uint32_t static_shared = 0;      // bytes
 
     // CTAs that fit on a multiprocessor, for the shape that was asked for last: they are asked for often.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
@@ -30,10 +32,14 @@ struct ManagedFunction {
         fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
     }
 
-    void forget() { fitting_.store(0), chunk.store(0); }
+    void forget() { fitting_.store(0), chunk.store(0), block_ns.store(0), stop_ns.store(0); }
 
     // Blocks that a ticket stands for; learnt from how long a block takes. 0: nothing is known yet.
     std::atomic<uint32_t> chunk{0};
+    // How long a block took, when its kernel had the device for itself. 0: not known.
+    std::atomic<uint64_t> block_ns{0};
+    // From the decision to stop it until its last worker had left, lately. 0: never stopped.
+    std::atomic<uint64_t> stop_ns{0};
 
 private:
     static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }
@@ -50,6 +56,8 @@ struct Work {
     uint32_t block[3] = {1, 1, 1};
     uint32_t shared_bytes = 0;         // dynamic
     std::vector<char> parameters;      // the program's
+    uint64_t number = 0;               // of the stream's launches
+    uint32_t fits = 0;                 // CTAs on a multiprocessor
     uint64_t total = 0;                // blocks
     uint64_t done = 0;                 // of those, in their order
 

@@ -62,6 +62,10 @@ inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
 // Default: 0. Client.
 inline constexpr const char* kPriority = "SMT_PRIORITY";
 
+// The tenant's share beside others, where the policy goes by shares (fair): a number from 0.001 to 1000, with at most three
+// decimals. Default: 1. Client.
+inline constexpr const char* kWeight = "SMT_WEIGHT";
+
 // Multiprocessors that the tenant's kernels are confined to: at least so many, as few as the device makes
 // of that. 1 to 4096; 0: all. Default: 0. Client.
 inline constexpr const char* kMultiprocessors = "SMT_SMS";
@@ -71,9 +75,9 @@ inline constexpr const char* kMultiprocessors = "SMT_SMS";
 // alone. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
-// How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as the hardware does),
-// priority-whole or fifo: docs/policies.md. Known and refused, as they cannot be carried out yet: greedy, hpf, fair, slice,
-// compact. Server; `smt run` and `smt server start` refuse, too.
+// How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as
+// the hardware does), priority-whole, fifo, greedy, hpf, fair or compact: docs/policies.md. Known and refused, as nothing gives a server the
+// profiles that it needs: slice. Server; `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 

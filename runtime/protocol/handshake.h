@@ -62,7 +62,7 @@ struct Hello {
     int32_t priority = 0;                  // 0 is normal, more is more urgent
     uint64_t memory_limit = 0;             // bytes; 0: the device's
     uint32_t multiprocessors = 0;          // that it is confined to, at least so many; 0: all
-    uint32_t reserved = 0;
+    uint32_t weight_thousandths = 0;       // its share, in thousandths; 0: 1000
     char tenant[kTenantNameBytes] = {};    // NUL-terminated
     char program[kTenantNameBytes] = {};   // NUL-terminated, for the log
 };

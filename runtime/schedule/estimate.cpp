@@ -70,6 +70,7 @@ double remaining_ns(const Kernel& kernel, const Device& device, int most, int ct
 }
 
 double preemption_ns(const Kernel& kernel) {
+    if (kernel.preemption) return std::chrono::duration<double, std::nano>(*kernel.preemption).count();
     if (!kernel.profile || !kernel.profile->preemption) return kPreemptionNs;
     return static_cast<double>(kernel.profile->preemption->count());
 }

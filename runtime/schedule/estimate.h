@@ -6,6 +6,7 @@
 // - Time left, alone and with all the CTAs that fit: `remaining`; else `predicted`, less the part of the
 //   blocks that are done; else the profile's fastest configuration likewise; else kBlock for each round of
 //   blocks; else, for a kernel of which not even the blocks are known, kLaunch.
+// - What it costs to stop it: what that took lately; else the profile's; else kPreemption.
 // - Time left with fewer CTAs: from the profile (equation 1 of Adaptive Simultaneous Multi-tenancy, 3.5);
 // else
 //   in proportion to the CTAs.

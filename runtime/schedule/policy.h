@@ -52,8 +52,9 @@ class Policy {
 public:
     virtual ~Policy() = default;
     virtual std::string_view name() const = 0;
-    // Whether it ever stops anybody; if not, launches need no bookkeeping.
-    virtual bool preempts() const = 0;
+    // Whom it may ever stop or give a quota: launches of all others need no bookkeeping.
+    enum class Stops { kNobody, kLessUrgent, kAnybody };
+    virtual Stops stops() const = 0;
     // How many multiprocessors its confinements are to; 0: there are none. So that the set can be made before anybody works.
     virtual int part(const Device&) const { return 0; }
     virtual Decision decide(const Snapshot& snapshot, TimePoint now) = 0;
@@ -62,8 +63,8 @@ public:
 // Null: there is none of that name. names(): all there are, for people.
 std::unique_ptr<Policy> make_policy(std::string_view name);
 std::vector<std::string> policy_names();
-// Why a server cannot have that policy, in words; empty if it can. The dispatcher carries out run and wait,
-// not yet quotas and slices, and nothing fills in weights: policies that need them are known and refused.
+// Why a server cannot have that policy, in words; empty if it can. Slices are carried out, but nothing fills in the
+// profiles from which `slice` chooses pairs: it is known and refused.
 std::string policy_problem(std::string_view name);
 
 }  // namespace smt::runtime::schedule

@@ -79,7 +79,7 @@ void fields(Archive& archive, T& value, const Profile& standard) {
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
     auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, multiprocessors, since, launch, last_taken,
-           weight, cta, predicted, remaining, profile] = value;
+           weight, cta, predicted, remaining, preemption, profile] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);
@@ -97,6 +97,7 @@ void fields(Archive& archive, T& value, const Kernel& standard) {
     archive("cta", cta, standard.cta);
     archive("predicted", predicted, standard.predicted);
     archive("remaining", remaining, standard.remaining);
+    archive("preemption", preemption, standard.preemption);
     archive("profile", profile, standard.profile);
 }
 

@@ -17,11 +17,11 @@ constexpr Entry kPolicies[] = {
     {"fifo", make_fifo, true},
     {"priority", make_priority, true},
     {"priority-whole", make_priority_whole, true},
-    {"greedy", make_greedy},
-    {"hpf", [] { return make_hpf(); }},
-    {"fair", [] { return make_fair(); }},
+    {"greedy", make_greedy, true},
+    {"hpf", [] { return make_hpf(); }, true},
+    {"fair", [] { return make_fair(); }, true},
+    {"compact", [] { return make_compact(); }, true},
     {"slice", [] { return make_slice(); }},
-    {"compact", [] { return make_compact(); }},
 };
 
 }  // namespace
@@ -46,7 +46,7 @@ std::string policy_problem(std::string_view name) {
         if (each.carried_out && each.name == name) return "";
     }
     const auto known = std::any_of(std::begin(kPolicies), std::end(kPolicies), [&](const Entry& each) { return each.name == name; });
-    return fmt::format("{} '{}'; {} can be chosen", known ? "smt cannot carry out yet what is decided by policy" : "there is no policy",
+    return fmt::format("{} '{}'; {} can be chosen", known ? "nothing gives a server yet the profiles that it needs: policy" : "there is no policy",
                        name, fmt::join(choices, ", "));
 }
 

@@ -40,6 +40,7 @@ struct Kernel {
     Resources cta;              // all 0: not known
     std::optional<Duration> predicted;       // of the whole launch, alone with all the CTAs that fit
     std::optional<Duration> remaining;       // of that, from now on
+    std::optional<Duration> preemption;      // what stopping it has taken lately
     std::shared_ptr<const Profile> profile;  // null: never seen before
 };
 

@@ -31,6 +31,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(uint32_t session, uint32_t journal_n
     tenant->session = session;
     tenant->name = text_of(hello.tenant);
     tenant->priority = hello.priority;
+    if (hello.weight_thousandths) tenant->weight = hello.weight_thousandths / 1000.0;
     tenant->stress = hello.stress;
     tenant->journal_name = journal_name;
     return tenant;
@@ -73,6 +74,7 @@ protocol::TenantStatus Session::status() const {
     status.session = id_;
     status.pid = pid_;
     status.priority = dispatched_->priority;
+    status.weight = dispatched_->weight;
     status.device_bytes = device_bytes();
     status.host_bytes = host_bytes();
     status.memory_limit = memory_limit_;

@@ -146,7 +146,7 @@ TEST_CASE("priority: who is there since a moment may be about to work", "[schedu
 
 TEST_CASE("priority-whole: the same, and nobody is confined", "[schedule]") {
     const auto policy = make_policy("priority-whole");
-    CHECK(policy->preempts());
+    CHECK(policy->stops() == Policy::Stops::kLessUrgent);
     const Decision decision = policy->decide({{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {});
     CHECK(decision.confinements.empty());
     REQUIRE(decision.assignments.size() == 1);

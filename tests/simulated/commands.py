@@ -111,12 +111,14 @@ def policies_change(smt, programs):
         assert done.returncode == 0, done
         return done.stdout
 
-    with Place(smt, programs) as place, tempfile.TemporaryDirectory() as folder:
+    # The clock's patience is short: it also waits for a program whose thread waits for the dispatcher, which may wait for
+    # the clock meanwhile, and smt does not wait for an answer for ever.
+    with Place(smt, programs, GRACE_MS=20) as place, tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "recording"
         place.environment.update(SMT_PTX="1", SMT_RECORD=str(path))
         names = [line.split()[0] for line in policy("list").splitlines() if "not for servers" not in line]
         assert {"priority", "fifo"} <= set(names), names
-        started = [place.start(priority, "mixed", "60", *pause, options=("--priority", priority))
+        started = [place.start(priority, "mixed", "300", *pause, options=("--priority", priority))
                    for priority, pause in (("low", ()), ("normal", ()), ("high", ("2",)))]
         place.wait_for_launch("low")
         turns = 0

@@ -95,12 +95,13 @@ void export_settings(const Options& options, const std::string& interposer, cons
         ::setenv(environment::kMultiprocessors, std::to_string(parse_multiprocessors(*count)).c_str(), 1);
     if (const std::string* seed = options.value("--stress"))
         ::setenv(environment::kStress, std::to_string(parse_seed(*seed)).c_str(), 1);
+    if (const std::string* weight = options.value("--weight")) ::setenv(environment::kWeight, parse_weight(*weight).c_str(), 1);
     if (const std::string* priority = options.value("--priority"))
         ::setenv(environment::kPriority, std::to_string(parse_priority(*priority)).c_str(), 1);
 }
 
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--sms", "--memory", "--stress"},
+    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_policy();
@@ -127,7 +128,7 @@ int run(const Arguments& arguments) {
 
 const Command run_command = {
     "run",
-    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--sms N] [--memory LIMIT] [--stress SEED] -- PROGRAM [ARGUMENT]...",
+    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--weight W] [--sms N] [--memory LIMIT] [--stress SEED] -- PROGRAM [ARGUMENT]...",
     "runs a CUDA program so that it shares the GPU", run};
 
 }  // namespace smt::tools

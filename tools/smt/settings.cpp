@@ -62,6 +62,15 @@ int parse_priority(const std::string& text) {
     return static_cast<int>(value);
 }
 
+std::string parse_weight(const std::string& text) {
+    constexpr double kLeast = 0.001, kMost = 1000;
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end || !(value >= kLeast && value <= kMost))
+        throw Misuse("--weight wants a number from 0.001 to 1000 (1 is normal, 2 twice the share), not '" + text + "'");
+    return text;
+}
+
 void check_policy() {
     const char* wanted = std::getenv(environment::kPolicy);
     if (!wanted || !*wanted) return;

@@ -10,6 +10,8 @@ namespace smt::tools {
 uint64_t parse_bytes(const std::string& text);
 uint32_t parse_seed(const std::string& text);      // of --stress
 int parse_priority(const std::string& text);
+// --weight; in words that SMT_WEIGHT takes.
+std::string parse_weight(const std::string& text);
 uint32_t parse_multiprocessors(const std::string& text);   // of --sms
 
 // SMT_POLICY, for the server that may have to be started. It would go on with another one, unseen.

@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/context_wide.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -103,7 +104,11 @@ CUresult wait_value_64(CUstream stream, CUdeviceptr address, cuuint64_t value, u
     return real.cuStreamWaitValue64_v2(stream, address, value, flags);
 }
 
-CUresult batch_of_waits(CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, unsigned flags) {
+CUresult batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, unsigned flags) {
+    const bool waits = std::any_of(list, list + (list ? count : 0), [](const CUstreamBatchMemOpParams& each) {
+        return each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+    });
+    if (!waits) return real.cuStreamBatchMemOp_v2(stream, count, list, flags);
     auto lock = begin_wait(stream);
     return real.cuStreamBatchMemOp_v2(stream, count, list, flags);
 }
@@ -155,7 +160,7 @@ void guard_context_wide_calls(DriverApi& driver) {
     CONTEXT_WIDE(cuGreenCtxCreate, in_time);
     GUARD(cuStreamWaitValue32_v2, wait_value_32);
     GUARD(cuStreamWaitValue64_v2, wait_value_64);
-    GUARD(cuStreamBatchMemOp_v2, batch_of_waits);
+    GUARD(cuStreamBatchMemOp_v2, batch);
     GUARD(cuLaunchHostFunc, host_function);
     GUARD(cuGraphAddHostNode, host_node);
     GUARD(cuGraphLaunch, graph_launch);

@@ -39,7 +39,7 @@ class Compact final : public Policy {
 public:
     explicit Compact(const CompactKnobs& knobs) : turns_(knobs.patience) {}
     std::string_view name() const override { return "compact"; }
-    bool preempts() const override { return true; }
+    Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);

@@ -18,6 +18,8 @@
 // Nobody starves: a round has an end, and everybody who has work is in it.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/policies.h"
@@ -37,7 +39,7 @@ class Fair final : public Policy {
 public:
     explicit Fair(const FairKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return "fair"; }
-    bool preempts() const override { return true; }
+    Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
@@ -77,11 +79,12 @@ private:
     void take_turns(TimePoint now, Decision& decision) {
         auto holder = find(turn_);
         const bool holds = holder != ring_.end() && now < until_;
-        if (holds && holder->has_work) {
-            busy_ = now;
-        } else if (!holds || now - busy_ >= knobs_.gap) {
+        // This is asked when work ends, not while it runs: what is gone was there until now.
+        const bool worked = std::exchange(works_, holds && holder->has_work);
+        if (works_ || worked) busy_ = now;
+        if (!holds || now - busy_ >= knobs_.gap) {
             begin_next(holder, now);
-        } else {
+        } else if (!works_) {
             decision.ask_again(knobs_.gap - (now - busy_));
         }
         const auto others = std::count_if(ring_.begin(), ring_.end(),
@@ -99,6 +102,7 @@ private:
         if (next == ring_.end()) return;
         turn_ = next->tenant;
         busy_ = now;
+        works_ = next->has_work;
         until_ = now + nanoseconds(epoch_ns() * next->weight);
     }
 
@@ -122,6 +126,7 @@ private:
     std::string turn_;  // whose
     TimePoint until_{};
     TimePoint busy_{};  // when it last had work
+    bool works_ = false;   // it had when this was asked last
     Ledger ledger_;
 };
 

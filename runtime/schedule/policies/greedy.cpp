@@ -94,7 +94,7 @@ void allocate(std::vector<Row>& rows, const Resources& limits) {
 class Greedy final : public Policy {
 public:
     std::string_view name() const override { return "greedy"; }
-    bool preempts() const override { return true; }
+    Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint) override {
         ledger_.keep_only(snapshot);

@@ -13,7 +13,7 @@
 //                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
 //
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
-// block. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
+// block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
 // A launch that has taken its last block needs nothing more, and counts as finished.
 //
 // Without a profile T_r is estimate.h's, which knows the blocks at best; of equal times the earlier runs on.
@@ -48,7 +48,7 @@ class Hpf final : public Policy {
 public:
     explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), turns_(knobs.patience) {}
     std::string_view name() const override { return "hpf"; }
-    bool preempts() const override { return true; }
+    Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
@@ -114,9 +114,9 @@ private:
                 ledger_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
-            const int need = needed(each, sms, before);
+            const int need = needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
-            widths_.push_back({kernel.id, kernel.launch, need});
+            if (queue.size() > 1) widths_.push_back({kernel.id, kernel.launch, need});
             Quota table;
             if (count < sms) {
                 table.assign(static_cast<size_t>(sms), 0);
@@ -131,12 +131,12 @@ private:
         }
     }
 
-    int needed(const Candidate& candidate, int sms, const std::vector<Width>& before) const {
+    int needed(const Candidate& candidate, int sms, const std::vector<Width>& before, bool alone) const {
         const Kernel& kernel = *candidate.kernel;
         for (const Width& width : before) {
             if (width.id == kernel.id && width.launch == kernel.launch) return width.sms;
         }
-        if (!knobs_.spatial || !kernel.blocks) return sms;
+        if (!knobs_.spatial || alone || !kernel.blocks) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
         return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1,

@@ -34,7 +34,7 @@ public:
     // `whole`: nobody is confined.
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
-    bool preempts() const override { return true; }
+    Stops stops() const override { return Stops::kLessUrgent; }
     int part(const Device& device) const override {
         return whole_ || device.multiprocessors < kKeptFree ? 0 : device.multiprocessors - device.multiprocessors / kKeptFree;
     }

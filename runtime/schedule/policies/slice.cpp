@@ -41,7 +41,7 @@ class Slice final : public Policy {
 public:
     explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), pairs_(knobs.likeness) {}
     std::string_view name() const override { return "slice"; }
-    bool preempts() const override { return true; }
+    Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);

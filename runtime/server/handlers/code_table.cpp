@@ -137,6 +137,8 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     entry->managed.function = fresh.managed.function;
     entry->managed.launch_offset = fresh.managed.launch_offset;
     entry->managed.reuse = fresh.managed.reuse;
+    entry->managed.registers = fresh.managed.registers;
+    entry->managed.static_shared = fresh.managed.static_shared;
     entry->managed.forget();
     entry->journal_name = journal.name(name);
     entry->live.store(true);
@@ -198,6 +200,10 @@ bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reus
     kernel.managed.function = function;
     kernel.managed.launch_offset = static_cast<uint32_t>(offset);
     kernel.managed.reuse = reuse;
+    int value = 0;
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS) kernel.managed.registers = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS)
+        kernel.managed.static_shared = static_cast<uint32_t>(value);
     return true;
 }
 

@@ -1,0 +1,66 @@
+#include "runtime/dispatch/orders.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace smt::runtime::dispatch {
+
+using schedule::Kernel;
+using Action = schedule::Assignment::Action;
+
+bool Orders::give(const schedule::Assignment& assignment) {
+    const bool other = action_ != assignment.action || quota_ != assignment.quota || slice_ != assignment.slice;
+    given_ = true;
+    action_ = assignment.action;
+    quota_ = assignment.quota;
+    slice_ = assignment.slice;
+    return other;
+}
+
+// The table: a number for each multiprocessor; as many as fit is a number, too.
+void Orders::tabulate(int fits) {
+    const auto most = static_cast<uint8_t>(std::clamp(fits, 1, int{smt::kNoQuota} - 1));
+    table_.assign(static_cast<size_t>(multiprocessors_), quota_.empty() ? most : uint8_t{0});
+    for (size_t i = 0; i < table_.size() && !quota_.empty(); ++i) {
+        if (quota_.size() == 1) table_[i] = std::min(quota_[0], most);
+        else if (i < quota_.size()) table_[i] = std::min(quota_[i], most);
+    }
+}
+
+// Whether the order leaves the kernel less than it would take by itself. One with no place at all, where the stream is
+// confined to other multiprocessors, would never end.
+bool Orders::restricted(const Kernel& kernel) {
+    if (!kernel.managed) return false;
+    tabulate(kernel.ctas_per_sm);
+    if (slice_ == 0 && quota_.empty()) return false;
+    const auto place = [&](uint32_t sm) { return sm < table_.size() ? table_[sm] : uint8_t{0}; };
+    if (std::none_of(places_.begin(), places_.end(), place)) return false;
+    if (slice_ != 0) return true;
+    return std::any_of(places_.begin(), places_.end(), [&](uint32_t sm) { return place(sm) < kernel.ctas_per_sm; });
+}
+
+// What is left of it has begun, or has a place at once: there is nothing to take back, and a stop would only delay it.
+bool Orders::all_placed(const Kernel& kernel) const {
+    uint64_t places = 0;
+    for (uint32_t sm : places_) places += sm < table_.size() ? table_[sm] : 0u;
+    return slice_ == 0 && kernel.blocks != 0 && kernel.blocks - std::min(kernel.blocks, kernel.blocks_done) <= places;
+}
+
+Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
+    if (!given_ || kernel.state == Kernel::State::kStopping) return Step::kNone;
+    const bool runs = kernel.state == Kernel::State::kRunning;
+    if (action_ == Action::kWait) return !runs ? Step::kNone : flowing ? Step::kStop : Step::kHalt;
+    const bool quotas = restricted(kernel);
+    if (!runs) return quotas ? Step::kRun : Step::kFlow;
+    if (flowing) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
+    if (table_ == in_force_) return Step::kNone;
+    growth_ = 0;
+    for (size_t i = 0; i < table_.size() && i < in_force_.size(); ++i) growth_ += table_[i] > in_force_[i] ? table_[i] - in_force_[i] : 0u;
+    return Step::kChange;
+}
+
+void Orders::done(Step step) {
+    if (step == Step::kRun || step == Step::kChange) in_force_ = table_;
+}
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,58 @@
+// What a policy wants of a stream, and the next step that brings the stream there.
+//
+//     wanted             the stream          step
+//     wait               flows               stop it
+//                        runs with quotas    halt it
+//     run                is stopped          let it flow
+//                        runs with quotas    lift the quotas
+//     run with quotas    flows               stop it, unless the rest of it has places enough; it goes on with them
+//                        is stopped          run its first launch
+//                        runs with quotas    change them
+//
+// A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that fit have a place are none. A
+// launch that waits does so until its stream is named: policies name what they see in another state than they asked for.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/dispatch/control_block.h"
+#include "runtime/schedule/policy.h"
+
+namespace smt::runtime::dispatch {
+
+class Orders {
+public:
+    enum class Step { kNone, kStop, kHalt, kFlow, kRun, kChange };
+
+    // `places`: the multiprocessors that the stream may use, of so many.
+    Orders(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
+
+    // True: another order than before; at first everything runs.
+    bool give(const schedule::Assignment& assignment);
+    Step next(const schedule::Kernel& kernel, bool flowing);
+    void done(Step step);   // it was carried out
+
+    // Of the steps run and change.
+    const QuotaTable& quotas() const { return table_; }
+    uint64_t slice() const { return slice_; }
+    uint32_t growth() const { return growth_; }   // further workers that the quotas have room for, about
+
+private:
+    bool restricted(const schedule::Kernel& kernel);
+    bool all_placed(const schedule::Kernel& kernel) const;
+    void tabulate(int fits);
+
+    int multiprocessors_;
+    std::vector<uint32_t> places_;
+    bool given_ = false;
+    schedule::Assignment::Action action_ = schedule::Assignment::Action::kRun;
+    schedule::Quota quota_;
+    uint64_t slice_ = 0;
+    QuotaTable table_;         // what the order says, for each multiprocessor
+    QuotaTable in_force_;      // with which it runs
+    uint32_t growth_ = 0;
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,106 @@
+// How far a stream's launches are: what a policy is told.
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/managed_stream.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Between two looks at a control block: a copy of a few bytes each, which costs the dispatcher a few microseconds.
+constexpr auto kBetweenSamples = 100us;
+// A run that began so long ago has begun on the GPU, too, or waits for room: what its control block held before is gone.
+// If not, a policy takes a kernel for further than it is, until the next look.
+constexpr auto kUnderWay = 50us;
+
+constexpr uint32_t kRegisterUnit = 256;      // that a warp's registers are allotted in
+constexpr uint32_t kSystemShared = 1024;     // bytes of each CTA that the system keeps
+constexpr uint32_t kWarp = 32;
+
+schedule::Resources resources_of(const Work& work) {
+    const ManagedFunction& function = *work.function;
+    if (function.registers == 0) return {};
+    const uint32_t warps = (work.threads() + kWarp - 1) / kWarp;
+    const uint32_t each = (function.registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
+    return {work.threads(), warps * each, function.static_shared + work.shared_bytes + kSystemShared, warps, 1};
+}
+
+}  // namespace
+
+// From the time that a block took when the kernel had the device for itself, as far as that is known.
+void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
+    const uint64_t block = work.function->block_ns.load(std::memory_order_relaxed);
+    const uint64_t together = uint64_t{work.fits} * multiprocessors();
+    if (block == 0 || together == 0) return;
+    const uint64_t rounds = (kernel->blocks + together - 1) / together;
+    kernel->predicted = std::chrono::nanoseconds(rounds * block);
+    const double left = kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks) : 0;
+    kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
+}
+
+bool ManagedStream::describe(schedule::Kernel* kernel) {
+    std::lock_guard lock(mutex_);
+    prune();
+    kernel->id = id_;
+    kernel->tenant = tenant_->name;
+    kernel->session = tenant_->session;
+    kernel->priority = tenant_->priority;
+    kernel->weight = tenant_->weight;
+    kernel->since = since_;
+    kernel->multiprocessors = confined_to_;
+    kernel->managed = true;
+    using Seen = schedule::Kernel::State;
+    kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
+    const Work* work = !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr;
+    if (work) {
+        describe(*work, kernel);
+        return true;
+    }
+    kernel->managed = false;
+    if (gone_) return false;
+    if (under_way() || wanting_) return true;
+    kernel->state = Seen::kRunning;
+    return reached() < marked_;
+}
+
+void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
+    kernel->launch = work.number;
+    kernel->blocks = work.total;
+    kernel->blocks_done = work.done;
+    kernel->ctas_per_sm = static_cast<int>(work.fits);
+    kernel->cta = resources_of(work);
+    if (kernel->state == schedule::Kernel::State::kRunning && work.tickets) {
+        const uint32_t taken = sample_.taken > work.ticket ? std::min(sample_.taken - work.ticket, work.tickets) : 0;
+        kernel->blocks_done += std::min<uint64_t>(uint64_t{taken} * work.chunk, work.covered);
+        kernel->last_taken = taken == work.tickets && work.done + work.covered == work.total;
+    }
+    if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed)) kernel->preemption = std::chrono::nanoseconds(stop);
+    estimate(work, kernel);
+}
+
+void ManagedStream::sample() {
+    std::lock_guard lock(mutex_);
+    if (words_->sampled.load(std::memory_order_acquire) < asked_) return;
+    if (fresh_ && asked_ > 0) sample_ = words_->sample;
+    const schedule::TimePoint now = schedule::Clock::now();
+    const bool runs = state_ == State::kRunning || (state_ == State::kFlowing && !in_flight_.empty());
+    if (!runs || now < since_ + kUnderWay || now < sample_again_) return;
+    sample_again_ = now + kBetweenSamples;
+    const CUstream control = dispatcher_.control();
+    if (control_.report(control, &words_->sample) != CUDA_SUCCESS) return;
+    if (dispatcher_.driver().cuStreamWriteValue64_v2(control, address_of(&words_->sampled), asked_ + 1, 0) != CUDA_SUCCESS) return;
+    ++asked_;
+    fresh_ = true;
+}
+
+// Tickets are counted from 0 again.
+void ManagedStream::forget_sample() {
+    sample_ = {};
+    fresh_ = false;
+}
+
+}  // namespace smt::runtime::dispatch
