@@ -48,26 +48,9 @@ Dispatcher::~Dispatcher() {
     if (words_) munmap(words_, kMostStreams * kWordsBytes);
 }
 
-void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
-    const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
-    adopt(std::move(policy));
-    if (recorder_) recorder_->choose(policy_->name());
-    note({}, fmt::format("policy {} from now on", policy_->name()));
-    weigh_tenants();
-    for (Member& member : members_) {
-        if (member.stress) continue;
-        const std::string reason = fmt::format("policy {} begins", policy_->name());
-        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason, {}, 0});
-        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
-    }
-    decide();
-    wake_.notify_one();
-}
-
 void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
     policy_ = std::move(policy);
-    stops_.store(policy_->stops() != schedule::Policy::Stops::kNobody);
+    stops_.store(policy_->stops());
     policy_name_.store(policy_->name().data());
 }
 
@@ -109,7 +92,7 @@ int Dispatcher::within_range(int priority) const { return std::clamp(priority, g
 int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
     const int level = tenant.priority > 0 ? 2 : tenant.priority == 0 ? 1 : 0;
     const int each = (least_ - greatest_ + 1) / 3;
-    if (!stops_.load() || each == 0) return within_range(asked);
+    if (stops_.load() == schedule::Policy::Stops::kNobody || each == 0) return within_range(asked);
     return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 
@@ -129,6 +112,23 @@ void Dispatcher::weigh_tenants() {
         const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
         if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = schedule::Clock::now();
     }
+}
+
+void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    adopt(std::move(policy));
+    if (recorder_) recorder_->choose(policy_->name());
+    note({}, fmt::format("policy {} from now on", policy_->name()));
+    weigh_tenants();
+    for (Member& member : members_) {
+        if (member.stress) continue;
+        const std::string reason = fmt::format("policy {} begins", policy_->name());
+        carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
+        carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
+    }
+    decide();
+    wake_.notify_one();
 }
 
 void Dispatcher::read_device() {

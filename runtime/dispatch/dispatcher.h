@@ -129,7 +129,7 @@ private:
     std::mutex mutex_;          // the rest
     std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
-    std::atomic<bool> stops_{false};      // whether it stops anybody; asked without the mutex
+    std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNobody};   // what it says; asked without the mutex
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
     std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;

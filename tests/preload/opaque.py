@@ -262,12 +262,12 @@ def who_is_there(place):
         return {fields[0]: fields[1:] for line in text.splitlines()[2:] if (fields := line.split())}, text
 
     assert "no server is running" in shown("status")[1] and "no server is running" in shown("top", "--once")[1]
-    low, high = Program(place, "low", "low", "--memory", "48M"), Program(place, "high", "3")
+    low, high = Program(place, "low", "low", "--memory", "48M", "--weight", "0.5"), Program(place, "high", "3")
     assert low.do("fill 1", "fill 2", "sync") == [0, 0, 0]
     for tenants, text in (shown("status"), shown("top", "--once")):
         assert re.match(r"server device: .*, policy priority, up [\d.]+ s, 2 sessions\b", text), text
         # session, process, priority, weight, memory, limit, launches, a second, busy, SMs
-        assert tenants["low"][2] == "-1" and tenants["low"][6:9] == ["48.0", "MiB", "2"], tenants
+        assert tenants["low"][2:4] == ["-1", "0.5"] and tenants["high"][3] == "1" and tenants["low"][6:9] == ["48.0", "MiB", "2"], tenants
         assert tenants["high"][2] == "3" and tenants["high"][6:8] == ["-", "0"], tenants
         assert tenants["low"][-2:] == ["-", "-"], "nothing tells how long launches took"
         assert len(text.splitlines()) == 4, text

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What smt's commands show of programs on the simulated device, and change while they run: trace, replay, status, policy.
+
+    commands.py SMT FOLDER_OF_PROGRAMS SCENARIO
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from scenarios import PATIENCE, Place, finish, notes
+
+
+def trace(smt, programs):
+    """Every span of the trace is a launch of the journal, on the multiprocessors that ran it."""
+    def smt_trace(place, *arguments):
+        return subprocess.run([smt, "trace", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+
+    with Place(smt, programs, TENANTS=2) as place:
+        done = smt_trace(place)
+        assert done.returncode == 1 and "no journal" in done.stderr, done
+        started = [place.start(tenant, "work", "4", "64") for tenant in ("alpha", "beta")]
+        for process in started:
+            finish(process)
+        launches = place.launches()
+        whole = json.loads(smt_trace(place).stdout)
+        events = [event for event in whole["traceEvents"] if event["ph"] != "M"]
+        names = {event["tid"]: event["args"]["name"] for event in whole["traceEvents"] if event["name"] == "thread_name"}
+        origin = whole["otherData"]["origin_ns"]
+
+        def seen(wanted):
+            return sorted((round(event["ts"] * 1000) + origin, round(event["dur"] * 1000), *found) for event in events
+                          if event["ph"] == "X" and (found := wanted(event)))
+
+        of_tenant = seen(lambda event: event["pid"] == 2 and (names[event["tid"]].partition(" (")[0], event["name"]))
+        assert of_tenant == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], each["tenant"], each["kernel"])
+                                   for each in launches), of_tenant
+        on_sms = seen(lambda event: event["pid"] == 1 and (names[event["tid"]].partition(" (")[0], event["name"]))
+        assert on_sms == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], f"SM {sm}", f"{each['tenant']}: {each['kernel']}")
+                                for each in launches for sm in each["sms"]), on_sms
+        assert "SM 0 (2)" in names.values(), "the two ran side by side"
+        for thread in {event["tid"] for event in events}:
+            spans = sorted((event["ts"], event["dur"]) for event in events if event["tid"] == thread and event["ph"] == "X")
+            assert all(a[0] + a[1] <= b[0] + 1e-6 for a, b in zip(spans, spans[1:])), f"what is on track {names[thread]} overlaps"
+
+        to = pathlib.Path(place.folder.name) / "trace.json"
+        assert smt_trace(place, "-o", str(to)).returncode == 0 and json.loads(to.read_text()) == whole
+        assert json.loads(smt_trace(place, "--last", "1000").stdout) == whole
+        assert len(smt_trace(place, "--last", "1e-6").stdout.splitlines()) < 20
+        for arguments, code, text in [(("-o", "/nowhere/trace.json"), 1, "No such file"), (("-o", "/dev/full"), 1, "No space"),
+                                      (("--jsn",), 2, "unknown option"), (("-o",), 2, "needs a value"), (("--last", "0"), 2, "--last wants"), (("--last", "1s"), 2, "--last wants"), (("x",), 2, "unexpected")]:
+            done = smt_trace(place, *arguments)
+            assert done.returncode == code and text in done.stderr, done
+        (pathlib.Path(place.folder.name) / "newer.journal").write_text("not a journal")
+        done = smt_trace(place)
+        assert done.returncode == 1 and "is not a journal" in done.stderr, done
+
+
+def recording(smt, programs):
+    """What a server's policy decided is recorded, and asked again it decides the same."""
+    with Place(smt, programs) as place, tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "recording"
+        place.environment.update(SMT_PTX="1", SMT_RECORD=str(path))
+        low = place.start("low", "mixed", "30", options=("--priority", "low"))
+        place.run("high", "mixed", "10", "2", options=("--priority", "high"))
+        finish(low)
+        assert any("decisions are recorded in" in note["text"] for note in notes(place, "note"))
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()
+        replayed = subprocess.run([smt, "replay", path, "--policy", "priority"], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+        decisions, different = (int(re.search(text, replayed)[1]) for text in (r"(\d+) decisions", r"priority +(\d+) would"))
+        assert decisions > 5 and different == 0, replayed
+        assert "low#" in replayed and "high#" in replayed and "priority 1" in replayed, replayed
+
+    with Place(smt, programs) as place:
+        place.environment.update(SMT_RECORD="not/absolute")
+        place.run("one", "work", "2", "8")   # serves all the same
+        assert any("not/absolute is no absolute path" in note["text"] for note in notes(place, "note"))
+
+
+def shares(smt, programs):
+    """What smt status says of tenants' shares follows from the journal."""
+    with Place(smt, programs, TENANTS=2) as place:
+        started = [place.start("few", "work", "100000", "4", "1"), place.start("many", "work", "100000", "64", "1")]
+        place.wait_for_launch("few"), place.wait_for_launch("many")
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            text = subprocess.run([smt, "status"], env=place.environment, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+            rows = {fields[0]: fields for line in text.splitlines()[2:] if (fields := line.split())}
+            if int(rows["few"][8]) > 20 and int(rows["many"][8]) > 20:   # launches
+                break
+            assert time.monotonic() < deadline, text
+        for process in started:
+            process.kill()
+            finish(process, -9)
+        print(text)
+        few, many = (list(map(float, rows[tenant][-3:])) for tenant in ("few", "many"))
+        for rate, busy, sms in (few, many):
+            assert rate > 0 and 0 < sms <= busy + 0.1 and busy <= 100, text
+        assert many[2] > few[2], text
+
+
+def policies_change(smt, programs):
+    """Every policy that a server can have comes and goes while programs of several priorities run; their results are right."""
+    def policy(*arguments):
+        done = subprocess.run([smt, "policy", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    # The clock's patience is short: it also waits for a program whose thread waits for the dispatcher, which may wait for
+    # the clock meanwhile, and smt does not wait for an answer for ever.
+    with Place(smt, programs, GRACE_MS=20) as place, tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "recording"
+        place.environment.update(SMT_PTX="1", SMT_RECORD=str(path))
+        names = [line.split()[0] for line in policy("list").splitlines() if "not for servers" not in line]
+        assert {"priority", "fifo"} <= set(names), names
+        started = [place.start(priority, "mixed", "300", *pause, options=("--priority", priority))
+                   for priority, pause in (("low", ()), ("normal", ()), ("high", ("2",)))]
+        place.wait_for_launch("low")
+        turns = 0
+        while any(process.poll() is None for process in started) or turns < 2 * len(names):
+            policy("set", names[turns % len(names)])
+            assert policy("show").endswith(f": {names[turns % len(names)]}\n")
+            turns += 1
+        for process in started:
+            assert re.fullmatch(r"[1-9]\d+ launches as they are\n", finish(process))
+        print(f"{turns} changes among {names}")
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()   # what belongs to a moment of the virtual clock is written when that is over
+        changes = re.findall(r'"text":"policy ([\w-]+) from now on"', place.journal_now())
+        assert changes == [names[i % len(names)] for i in range(turns)], (len(changes), turns)
+        recorded = {json.loads(line)["policy"] for line in path.read_text().splitlines() if line.startswith('{"recording"')}
+        assert recorded == set(names), recorded
+        subprocess.run([smt, "replay", "--summary", path], check=True, capture_output=True, timeout=PATIENCE)
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:]
+    globals()[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()
