@@ -58,6 +58,11 @@ TEST_CASE("priorities", "[command]") {
     for (const char* bad : {"", "higher", "1x", "99999999999"}) CHECK_THROWS_AS(parse_priority(bad), Misuse);
 }
 
+TEST_CASE("weights", "[command]") {
+    for (const char* fine : {"1", "2.5", "0.001", "1000"}) CHECK(parse_weight(fine) == fine);
+    for (const char* bad : {"", "0", "-1", "0.0001", "1001", "2x", "nan", "heavy"}) CHECK_THROWS_AS(parse_weight(bad), Misuse);
+}
+
 TEST_CASE("policies that nobody carries out are refused", "[command]") {
     for (const char* fine : {"", "priority", "fifo", "greedy", "hpf", "fair", "compact"}) {
         Setting policy(environment::kPolicy, fine);
