@@ -30,9 +30,15 @@
 //          high half (to a value never used before), each worker looks at its next ticket: one whose rank
 //          is no longer below the quota runs the block that it holds, and leaves.
 //
-// Shared memory: one variable of 128 bytes, and 24 more with SharedWorker. Registers across the body: five. Barriers: one for each block (Worker), one
-// for each ticket where nothing is shared within a block (FreeWorker), two for each block where functions
-// other than the body read the block's index (SharedWorker).
+// A launch of which all blocks fit the GPU at once may be `placed`: worker i runs block i, as the hardware
+// would. Tickets are drawn in the order in which workers happen to begin, so neighbours would come to any
+// multiprocessor, and where blocks take differently long one gets all the long ones (up to a third was lost).
+// Since tickets no longer say which blocks have run, a stop takes all of such a launch or none: that is for
+// the worker to say that draws the first ticket. When it is too late they have all begun anyhow.
+//
+// Shared memory: one variable of 128 bytes, and 24 more with SharedWorker. Registers across the body: one (two
+// with FreeWorker; as many as it likes with WarpWorker, which has no shared memory). Barriers: one for each block (Worker), one for each ticket where nothing is shared within a
+// block (FreeWorker), two for each block where functions other than the body read the block's index (SharedWorker).
 //
 // In a kernel where some threads return early while others go on to a barrier or a warp-wide operation,
 // the hardware no longer counts the threads that returned. Such a kernel has a SingleWorker and says
@@ -57,6 +63,7 @@ enum LaunchFlags : unsigned {
     kHeld = 1,     // keep to the quotas
     kSingle = 2,   // a worker takes one ticket
     kMapped = 4,   // each worker writes down where it ran
+    kPlaced = 8,   // with kSingle, not with kHeld: a worker for each block, and runs that of its own index
 };
 
 // What one worker did, written as it leaves.
@@ -74,7 +81,7 @@ struct Mapping {
 struct Control {
     unsigned long long word;     // low half: tickets taken; high half: 0, or the number of a change
     unsigned refused;            // tickets taken after a stop
-    unsigned unused;
+    unsigned verdict;            // on the last placed launch that began, or was to
     unsigned mapped;             // entries written, ever
     unsigned map_mask;           // entries in the ring, less one
     Mapping* map;
@@ -90,7 +97,7 @@ struct Launch {
     unsigned total;              // blocks, from `origin` on, row after row; at most 2^30
     unsigned grid[3];            // the program's grid
     unsigned flags;              // LaunchFlags
-    unsigned id;                 // for the mapping
+    unsigned id;                 // less than 2^30; for the mapping, and a placed launch's verdict
     unsigned chunk;              // blocks that one ticket stands for, 1 or more
     unsigned tickets;            // that the blocks make
 };
@@ -102,16 +109,20 @@ static_assert(sizeof(Mapping) == 32 && sizeof(Launch) == 56 && sizeof(Control) =
 
 namespace device {
 
+// The leader's, and only kept with kHeld or kMapped.
+struct Account {
+    bool joined, last;           // counted in resident; must leave after the block that it holds
+    unsigned sm, rank, seen, blocks, first;
+    unsigned long long began;
+};
+
 // One per CTA. `block` is double: a fast warp may take the next ticket while a slow one reads this one's.
 struct Shared {
     uint3 block[2];
     unsigned count[2];           // blocks from there on; 0: no more
-    // The rest is the leader's, and only kept with kHeld or kMapped.
-    bool joined, last;           // counted in resident; must leave after the block that it holds
-    unsigned sm, rank, seen, blocks, first;
-    unsigned departed;           // threads, with kSingle
-    unsigned long long began;
-    Launch launch;               // for the threads that depart
+    Account account;
+    unsigned departed;           // threads, with kSingle, and their launch: where it is accounted for
+    Launch launch;
 };
 
 __device__ __forceinline__ Shared& shared() {
@@ -142,14 +153,13 @@ __device__ __forceinline__ T fresh(const T& value) {
 __device__ __forceinline__ bool accounts(const Launch& launch) { return launch.flags & (kHeld | kMapped); }
 
 // The leader, before its first ticket, where the worker is accounted for. False: there is no place here.
-__device__ __forceinline__ bool join() {
-    Shared& mine = shared();
+__device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     mine.sm = sm_id();
-    mine.seen = mine.blocks = mine.departed = 0;
+    mine.seen = mine.blocks = 0;
     mine.joined = mine.last = false;
     mine.began = now();
-    if (!(mine.launch.flags & kHeld)) return true;
-    Control& control = *mine.launch.control;
+    if (!(launch.flags & kHeld)) return true;
+    Control& control = *launch.control;
     mine.seen = high(fresh(control.word));   // before the quota: a change after it is seen at the next ticket
     __threadfence();
     mine.rank = atomicAdd(&control.resident[mine.sm], 1u);
@@ -159,8 +169,7 @@ __device__ __forceinline__ bool join() {
 }
 
 // The word has changed under this worker. May it run the ticket that it took?
-__device__ __forceinline__ bool obey(Control& control, unsigned flags, unsigned number) {
-    Shared& mine = shared();
+__device__ __forceinline__ bool obey(Account& mine, Control& control, unsigned number) {
     if (number & kStopBit) {
         atomicAdd(&control.refused, 1u);
         return false;
@@ -171,13 +180,26 @@ __device__ __forceinline__ bool obey(Control& control, unsigned flags, unsigned 
     return true;
 }
 
+// A placed launch that a stop finds: has it begun? Whoever draws its first ticket says so, and is running.
+__device__ __forceinline__ bool begun(Control& control, const Launch& launch, unsigned ticket, bool stopped) {
+    const unsigned no = launch.id * 2 + 2;
+    volatile unsigned& verdict = control.verdict;
+    if (ticket == 0) verdict = no + (stopped ? 0 : 1);
+    if (!stopped) return true;
+    unsigned said = verdict;
+    while (said - no > 1) said = verdict;
+    if (said != no) return true;
+    atomicAdd(&control.refused, 1u);
+    return false;
+}
+
 // One thread, when every thread has left the last block.
-__device__ __forceinline__ void leave() {
-    Shared& mine = shared();
-    Control& control = *mine.launch.control;
-    if ((mine.launch.flags & kMapped) && mine.blocks) {
+__device__ __forceinline__ void leave(const Account& mine, const Launch& launch) {
+    if (!accounts(launch)) return;
+    Control& control = *launch.control;
+    if ((launch.flags & kMapped) && mine.blocks) {
         Mapping& entry = control.map[atomicAdd(&control.mapped, 1u) & control.map_mask];
-        entry = {mine.launch.id, mine.sm, mine.blocks, mine.first, mine.began, now()};
+        entry = {launch.id, mine.sm, mine.blocks, mine.first, mine.began, now()};
     }
     if (mine.joined) atomicSub(&control.resident[mine.sm], 1u);
 }
@@ -199,31 +221,47 @@ __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned block) 
     return {x, y, z};
 }
 
-// The leader takes a ticket into a slot. Returns its blocks.
-__device__ __forceinline__ unsigned take(const Launch& launch, unsigned slot, bool first_time) {
-    Shared& mine = shared();
-    if (accounts(launch)) {
-        if (first_time) mine.launch = launch;
-        if (first_time ? !join() : mine.last) return 0;
-    }
-    const unsigned long long old = atomicAdd(&launch.control->word, 1ull);
+// The block so many behind another one.
+__device__ __forceinline__ uint3 after(const Launch& launch, uint3 block, unsigned steps) {
+    const unsigned x = block.x + steps, rows = x / launch.grid[0], y = block.y + rows, planes = y / launch.grid[1];
+    return {x - rows * launch.grid[0], y - planes * launch.grid[1], block.z + planes};
+}
+
+// A ticket. The leader adds one and the x of its thread, which is 0: an addend that might differ from thread to
+// thread, or ptxas would first add up those of the warp, for one thread, while all others wait.
+__device__ __forceinline__ unsigned long long draw(Control& control) {
+    unsigned nothing;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(nothing));
+    return atomicAdd(&control.word, 1ull + nothing);
+}
+
+// The leader takes a ticket. Returns its blocks, and which is the first.
+__device__ __forceinline__ unsigned take(Account& mine, const Launch& launch, uint3& block, bool first_time) {
+    if (accounts(launch) && (first_time ? !join(mine, launch) : mine.last)) return 0;
+    const unsigned long long old = draw(*launch.control);
     const unsigned ticket = static_cast<unsigned>(old) - launch.start;
-    const unsigned known = (launch.flags & kHeld) ? mine.seen : 0u;
-    if (high(old) != known && !obey(*launch.control, launch.flags, high(old))) return 0;
-    if (ticket >= launch.tickets) return 0;
-    const unsigned from = ticket * launch.chunk;
+    unsigned from = ticket * launch.chunk;
+    if (launch.flags & kPlaced) {
+        if (!begun(*launch.control, launch, ticket, high(old) != 0)) return 0;
+        from = blockIdx.x;
+    } else {
+        const unsigned known = (launch.flags & kHeld) ? mine.seen : 0u;
+        if (high(old) != known && !obey(mine, *launch.control, high(old))) return 0;
+        if (ticket >= launch.tickets) return 0;
+    }
     const unsigned count = min(launch.chunk, launch.total - from);
     if (accounts(launch)) {
         if (mine.blocks == 0) mine.first = ticket;
         mine.blocks += count;
     }
-    mine.block[slot] = index_of(launch, from);
+    block = index_of(launch, from);
     return count;
 }
 
 __device__ __forceinline__ void count_departed() {
     __threadfence_block();
-    if (atomicAdd(&shared().departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z) leave();
+    Shared& mine = shared();
+    if (atomicAdd(&mine.departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z) leave(mine.account, mine.launch);
 }
 
 static_assert(sizeof(Shared) == 128, "the rewriter leaves this much room");
@@ -265,52 +303,115 @@ __device__ __forceinline__ void await_copies() {
 
 namespace device {
 
-// A CTA that runs blocks one after the other. All threads call next() together. kApart: threads of one
-// block must all have left it before the next block begins.
-template <bool kApart>
+// CTAs that run blocks one after the other. All threads call next() together.
 class Loop {
 public:
     __device__ __forceinline__ explicit Loop(const Launch& launch) : launch_(launch) {}
+    __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
+
+protected:
+    // The leader.
+    __device__ __forceinline__ unsigned take_next(Account& account, uint3& block) {
+        return turn_ && (launch_.flags & kSingle) ? 0 : take(account, launch_, block, turn_ == 0);
+    }
+
+    const Launch& launch_;
+    unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its last bit is the slot
+};
+
+// All threads have left a block before the next one begins. Where it is stands in shared memory: what threads
+// keep across the body, the body lacks.
+class ApartLoop : public Loop {
+public:
+    using Loop::Loop;
+
+    __device__ __forceinline__ bool next() {
+        const unsigned slot = turn_ & 1;
+        if (leader()) advance(slot);
+        __syncthreads();   // all have left the last block, and see this one
+        turn_ = 2 - (slot ^ 1);
+        if (shared().count[slot] != 0) return true;
+        if (leader()) leave(shared().account, launch_);
+        return false;
+    }
+
+    __device__ __forceinline__ uint3 block() const { return shared().block[(turn_ & 1) ^ 1]; }
+
+private:
+    // The leader, while others may still read the other slot.
+    __device__ __forceinline__ void advance(unsigned slot) {
+        Shared& mine = shared();
+        unsigned count = turn_ ? mine.count[slot ^ 1] - 1 : 0;
+        if (count) mine.block[slot] = after(launch_, mine.block[slot ^ 1], 1);
+        else count = take_next(mine.account, mine.block[slot]);
+        mine.count[slot] = count;
+    }
+};
+
+// For blocks in which nothing is shared: those of one ticket do not wait for each other.
+class FreeLoop : public Loop {
+public:
+    using Loop::Loop;
 
     __device__ __forceinline__ bool next() {
         if (left_ != 0) {
             --left_;
-            if (kApart) __syncthreads();
-            step();
             return true;
         }
         const unsigned slot = turn_ & 1;
         if (leader()) {
-            const bool over = turn_ && (launch_.flags & kSingle);
-            shared().count[slot] = over ? 0 : take(launch_, slot, turn_ == 0);
+            Shared& mine = shared();
+            mine.count[slot] = take_next(mine.account, mine.block[slot]);
         }
-        __syncthreads();   // all have left the last block, and see this one
+        __syncthreads();
         turn_ = 2 - (slot ^ 1);
         left_ = shared().count[slot] - 1;
-        if (left_ != ~0u) {
-            block_ = shared().block[slot];
+        if (left_ != ~0u) return true;
+        if (leader()) leave(shared().account, launch_);
+        return false;
+    }
+
+    __device__ __forceinline__ uint3 block() const {
+        const unsigned slot = (turn_ & 1) ^ 1;
+        return after(launch_, shared().block[slot], shared().count[slot] - 1 - left_);
+    }
+
+private:
+    unsigned left_ = 0;   // blocks of this ticket
+};
+
+// For blocks of one warp, which needs no shared memory to agree; where that is what limits how many fit, the loop's
+// own would cost one. Registers it has more of than it can use.
+class WarpLoop : public Loop {
+public:
+    using Loop::Loop;
+
+    __device__ __forceinline__ bool next() {
+        const unsigned threads = ~0u >> (32 - blockDim.x * blockDim.y * blockDim.z);
+        __syncwarp(threads);   // all have left the last block
+        if (left_ != 0) {
+            --left_;
+            block_ = after(launch_, block_, 1);
             return true;
         }
-        if (leader() && accounts(launch_)) leave();
+        unsigned count = 0;
+        if (leader()) count = take_next(account_, block_);
+        turn_ = 1;
+        left_ = __shfl_sync(threads, count, 0) - 1;
+        if (left_ != ~0u) {
+            block_ = {__shfl_sync(threads, block_.x, 0), __shfl_sync(threads, block_.y, 0), __shfl_sync(threads, block_.z, 0)};
+            return true;
+        }
+        if (leader()) leave(account_, launch_);
         return false;
     }
 
     __device__ __forceinline__ uint3 block() const { return block_; }
-    __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
 
 private:
-    __device__ __forceinline__ void step() {
-        if (++block_.x < launch_.grid[0]) return;
-        block_.x = 0;
-        if (++block_.y < launch_.grid[1]) return;
-        block_.y = 0;
-        ++block_.z;
-    }
-
-    const Launch& launch_;
-    uint3 block_;
-    unsigned left_ = 0;   // blocks of this ticket
-    unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its last bit is the slot
+    Account account_ = {};
+    uint3 block_ = {};
+    unsigned left_ = 0;
 };
 
 // A worker that also says for everyone what its block is.
@@ -333,9 +434,11 @@ public:
 }  // namespace device
 
 // For kernels with shared memory or barriers.
-using Worker = device::Loop<true>;
+using Worker = device::ApartLoop;
 // For kernels without.
-using FreeWorker = device::Loop<false>;
+using FreeWorker = device::FreeLoop;
+// For kernels whose blocks have no more threads than a warp.
+using WarpWorker = device::WarpLoop;
 
 // For kernels whose threads depart: one block, of which any number of threads come back.
 class SingleWorker {
@@ -345,10 +448,14 @@ public:
     __device__ __forceinline__ bool next() {
         if (taken_) depart(launch_);
         taken_ = true;
-        if (device::leader()) device::shared().count[0] = device::take(launch_, 0, true);
+        device::Shared& mine = device::shared();
+        if (device::leader()) {
+            if (device::accounts(launch_)) mine.launch = launch_, mine.departed = 0;
+            mine.count[0] = device::take(mine.account, launch_, mine.block[0], true);
+        }
         __syncthreads();
-        const bool took = device::shared().count[0] != 0;
-        if (!took && device::leader() && device::accounts(launch_)) device::leave();
+        const bool took = mine.count[0] != 0;
+        if (!took && device::leader()) device::leave(mine.account, launch_);
         return took;
     }
 

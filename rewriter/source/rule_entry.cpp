@@ -86,9 +86,20 @@ std::string body_head(const Managed& managed, const Entry& entry, const Text& te
     return head;
 }
 
+// Whether its blocks have no more threads than a warp, as far as the text says it.
+bool is_one_warp(const Managed& managed) {
+    const FunctionDecl* definition = managed.facts->function->definition;
+    const auto* bounds = definition->getAttr<CUDALaunchBoundsAttr>();
+    const Expr* most = bounds ? bounds->getMaxThreads() : nullptr;
+    Expr::EvalResult threads;
+    return most && !most->isValueDependent() && most->EvaluateAsInt(threads, definition->getASTContext()) &&
+           threads.Val.getInt().getZExtValue() <= 32;
+}
+
 const char* worker_of(const Managed& managed) {
     if (managed.reuse == Reuse::kNever) return managed.shared ? "SharedSingleWorker" : "SingleWorker";
-    return managed.shared ? "SharedWorker" : managed.apart ? "Worker" : "FreeWorker";
+    if (managed.shared) return "SharedWorker";
+    return is_one_warp(managed) ? "WarpWorker" : managed.apart ? "Worker" : "FreeWorker";
 }
 
 std::string managed_kernel(const Managed& managed, const Entry& entry) {

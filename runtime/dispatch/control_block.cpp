@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kHighHalf = offsetof(smt::Control, word) + 4;
 constexpr size_t kRefused = offsetof(smt::Control, refused);
-static_assert(kRefused % 8 == 0 && offsetof(smt::Control, unused) == kRefused + 4);
+static_assert(kRefused % 8 == 0 && offsetof(smt::Control, verdict) == kRefused + 4);
 
 CUstreamBatchMemOpParams write64(CUdeviceptr address, uint64_t value) {
     CUstreamBatchMemOpParams operation{};

@@ -16,8 +16,9 @@ using namespace std::chrono_literals;
 // So many launches without a marker, and one is set: what is complete is forgotten then.
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
-constexpr uint64_t kTicketsEach = 8;
+constexpr uint64_t kTicketsEach = 16;
 constexpr uint32_t kWaves = 4;
+constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
 // Before the count of tickets reaches the word's high half.
 constexpr uint32_t kMostTickets = 1u << 31;
 
@@ -93,8 +94,9 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     std::copy_n(work.grid, 3, launch->grid);
     const bool learns = work.function->chunk.load() == 0 && !single;
     learning_ |= learns;
-    launch->flags = (single ? smt::kSingle : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
-    launch->id = launches_++;
+    const bool placed = work.chunk == 1 && work.tickets <= capacity;   // all have begun at once: where the hardware puts them
+    launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
+    launch->id = launches_++ % kLaunchIds;
     launched_[launch->id % launched_.size()] = {work.entry.name, work.function};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
@@ -291,7 +293,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (status != CUDA_SUCCESS) return status;
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
-    launch.flags |= smt::kHeld;
+    launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
     // than a few waves would only be thrown away. What is left over runs next time. Fewer than fill the device might
     // all arrive where there is no place, and again the next time.

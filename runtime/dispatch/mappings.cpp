@@ -12,7 +12,7 @@ namespace {
 
 // A ticket's blocks take about so long: the word is then taken so rarely that it costs nothing, and a stop
 // still comes soon. One block that takes longer is a ticket by itself.
-constexpr uint64_t kTicketTime = 8'000;   // ns
+constexpr uint64_t kTicketTime = 16'000;   // ns
 constexpr uint64_t kMostChunk = 16;
 
 }  // namespace
@@ -48,7 +48,7 @@ void ManagedStream::learn(ManagedFunction& function, const std::vector<smt::Mapp
     if (blocks == 0) return;
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     function.block_ns.store(block_time);
-    function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>(kTicketTime / block_time, 1, kMostChunk)));
+    function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>((kTicketTime + block_time / 2) / block_time, 1, kMostChunk)));
 }
 
 }  // namespace smt::runtime::dispatch

@@ -129,6 +129,7 @@ std::string encode(const Order& order) {
     to.scalar(order.language);
     to.scalar<uint64_t>(order.registers.size());
     for (const auto& [kernel, registers] : order.registers) to.string(kernel), to.scalar(registers);
+    to.string(order.ptx);
     pack(to, order.source);
     return to.take();
 }
@@ -172,6 +173,7 @@ std::optional<Order> decode_order(std::string_view bytes) {
         const std::string kernel = read_string(reader);
         order.registers[kernel] = reader.scalar<uint32_t>();
     }
+    order.ptx = read_string(reader);
     order.source = read_source(reader);
     return if_whole(reader, std::move(order));
 }

@@ -91,6 +91,7 @@ std::string Service::request(std::string_view image, const Target& target) {
         job->origin = "indexed";
         job->order = {std::move(variant.source), code.starts_with("sm_") ? Form::kCubin : Form::kPtx, code};
         if (job->order.form == Form::kCubin) job->order.registers = own_registers(image, target.architecture);
+        job->order.ptx = choose_ptx(image, target.architecture, settings_.ptx_bytes).text;
         job->variables = std::move(indexed->variables);
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});

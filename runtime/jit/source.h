@@ -47,6 +47,7 @@ struct Order {
     std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says. Of PTX: of the device
     Language language = Language::kCuda;
     std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, in the program's own machine code
+    std::string ptx = {};   // of the image, beside a source that was indexed; empty: it has none of use
 };
 
 struct Kernel {

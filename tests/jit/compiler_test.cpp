@@ -47,13 +47,41 @@ TEST_CASE("the worker makes PTX and cubins with the managed kernels in them") {
     CHECK_THAT(ptx.image, Contains(".entry scale") && Contains(".entry smt_scale") && Contains(".target sm_90"));
     CHECK(ptx.lasting);
     const pid_t process = compiler.process();
-    Result cubin = compiler.compile({twice, Form::kCubin, "sm_90"});
+    Source real = twice;
+    real.options = {"--gpu-architecture=sm_90"};
+    Result cubin = compiler.compile({real, Form::kCubin, ""});
     INFO(cubin.reason << cubin.log);
     CHECK(cubin.image.substr(0, 4) == "\177ELF");
     CHECK(missing_from(cubin.image, cubin.image).empty());
     CHECK(compiler.process() == process);
     // A compute architecture makes no machine code.
     CHECK_THAT(compiler.compile({twice, Form::kCubin, ""}).reason, Contains("no cubin"));
+}
+
+TEST_CASE("an indexed source is managed by its own PTX, where that manages as much") {
+    Compiler compiler(toy_settings());
+    const std::string by_ptx = ".b8 smt_launch[";   // the loop's parameter, as the PTX rewriter calls it
+    Source given = managed_scale();
+    for (const char* architecture : {"compute_90", "sm_90"}) {
+        const Form form = architecture[0] == 's' ? Form::kCubin : Form::kPtx;
+        Result result = compiler.compile({given, form, architecture});
+        INFO(result.reason << result.log);
+        CHECK_THAT(result.image, Contains(".entry smt_scale") && Contains(by_ptx));
+        REQUIRE(result.kernels.size() == 1);
+        CHECK(result.kernels[0].symbol == "scale");
+        CHECK(result.kernels[0].managed == "smt_scale");
+        CHECK(result.lasting);
+    }
+    CHECK_THAT(compiler.compile({given, Form::kPtx, ""}).image, !Contains(by_ptx));   // a program waits for this one
+    Order own{given, Form::kPtx, "compute_90"};   // the image has PTX itself
+    own.ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry scale(.param .u64 a, .param .u32 n)\n"
+              "{\n.reg .b32 %mine<2>;\nmov.u32 %mine1, %ctaid.x;\nret;\n}\n";
+    CHECK_THAT(compiler.compile(own).image, Contains("%mine1") && Contains(by_ptx));
+    // By PTX a worker would run one block of this.
+    given.text.insert(given.text.find("int i = "), "if (a[threadIdx.x] > 7) return;\n__syncthreads();\n");
+    Result source = compiler.compile({given, Form::kPtx, "compute_90"});
+    INFO(source.reason << source.log);
+    CHECK_THAT(source.image, Contains(".entry smt_scale") && !Contains(by_ptx));
 }
 
 TEST_CASE("headers, options and name expressions reach the worker's NVRTC") {

@@ -117,12 +117,23 @@ TEST_CASE("a fatbin whose source is in the index is compiled when a program load
 TEST_CASE("a managed image without a variable that the host names is not loaded") {
     TemporaryFolder folder;
     const std::string image = fatbin(kPtx);
-    SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"state"}));
+    SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"other"}));
     Service service(toy_settings(folder.file("cache")), silent);
     Service::Answer answer = service.wait_for(service.request(image, kSimulated), kPatience);
     REQUIRE(answer.state == State::kDone);
     CHECK(answer.result->image.empty());
-    CHECK_THAT(answer.result->reason, Contains("lacks variable state"));
+    CHECK_THAT(answer.result->reason, Contains("lacks variable other"));
+}
+
+TEST_CASE("an indexed image is managed by its own PTX, which lacks nothing that its source may lack") {
+    TemporaryFolder folder;
+    const std::string image = fatbin(kPtx);
+    SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"state"}));
+    Service service(toy_settings(folder.file("cache")), silent);
+    Service::Answer answer = service.wait_for(service.request(image, kSimulated), kPatience);
+    REQUIRE(answer.state == State::kDone);
+    INFO(answer.result->reason);
+    CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(" state;"));
 }
 
 TEST_CASE("a fatbin tells its kernels and variables") {

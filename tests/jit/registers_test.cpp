@@ -73,6 +73,7 @@ TEST_CASE("a managed form with more is held to it, and let have more where it wo
     CHECK(free.registers > 90);
     CHECK(held.registers > 32);   // 32 are the own form's step; 48 is as far as it goes
     CHECK(held.registers <= 48);
+    CHECK(managed_in(assemble(module_of(20, 90), {{"k", 20}})).registers <= 48);
 }
 
 TEST_CASE("a text for the driver is limited by what is known") {

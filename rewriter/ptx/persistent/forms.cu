@@ -1,4 +1,4 @@
-// The persistent loop (rewriter/device/smt_worker.h) in five forms, compiled to PTX when smt is built. Where a
+// The persistent loop (rewriter/device/smt_worker.h) in six forms, compiled to PTX when smt is built. Where a
 // form has the line `.pragma "smt_body"`, the rewriter puts a kernel's body; the registers %smt_block0 to 2 and
 // %smt_grid0 to 2 hold the block's index and the grid's size there.
 #include "smt_worker.h"
@@ -20,6 +20,11 @@ extern "C" __global__ void smt_form_worker(smt::Launch launch) {
 
 extern "C" __global__ void smt_form_free(smt::Launch launch) {
     smt::FreeWorker worker(launch);
+    while (worker.next()) SMT_BODY(worker);
+}
+
+extern "C" __global__ void smt_form_warp(smt::Launch launch) {
+    smt::WarpWorker worker(launch);
     while (worker.next()) SMT_BODY(worker);
 }
 

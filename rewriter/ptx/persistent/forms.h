@@ -15,7 +15,7 @@
 
 namespace smt::ptx::persistent {
 
-enum class FormKind { kWorker, kFree, kShared, kSingle, kSingleShared };
+enum class FormKind { kWorker, kFree, kWarp, kShared, kSingle, kSingleShared };
 
 const char* name_of(FormKind kind);  // "worker"
 
@@ -26,7 +26,7 @@ struct Form {
 
 struct Forms {
     std::vector<Declaration> helpers;  // what the loop calls and shares
-    std::array<Form, 5> forms;         // by FormKind
+    std::array<Form, 6> forms;         // by FormKind
     std::string problem;               // why there are none
 
     const Form& operator[](FormKind kind) const { return forms[static_cast<size_t>(kind)]; }

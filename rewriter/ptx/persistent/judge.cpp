@@ -13,6 +13,17 @@ namespace smt::ptx::persistent {
 namespace {
 
 constexpr uint64_t kSharedRoom = 48 * 1024;  // of a kernel, not counting what its launch asks for
+constexpr uint64_t kWarp = 32;               // threads
+
+// Whether its blocks have no more threads than a warp; false where the text does not say.
+bool is_one_warp(const Function& entry) {
+    const Directive* bounds = entry.find(Directive::Kind::kReqntid);
+    if (!bounds) bounds = entry.find(Directive::Kind::kMaxntid);
+    if (!bounds) return false;
+    uint64_t threads = 1;
+    for (uint64_t each : bounds->values) threads *= std::min<uint64_t>(each, kWarp + 1);
+    return threads <= kWarp;
+}
 
 class Judge {
 public:
@@ -125,6 +136,8 @@ Verdict judge(const Function& entry, const Module& module, const ModuleFacts& fa
         verdict.form = verdict.copied.empty() ? FormKind::kSingle : FormKind::kSingleShared;
     } else if (!verdict.copied.empty()) {
         verdict.form = FormKind::kShared;
+    } else if (is_one_warp(entry)) {
+        verdict.form = FormKind::kWarp;
     } else {
         verdict.form = judge.shares() ? FormKind::kWorker : FormKind::kFree;
     }

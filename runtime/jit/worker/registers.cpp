@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint32_t kGranularity = 8, kFewest = 32;
 constexpr uint32_t kFewSpilled = 32;   // bytes; see registers.h
-constexpr int kMostRounds = 3;   // a kernel is let have more twice at most
+constexpr uint32_t kMostMore = 2 * kGranularity;
+constexpr int kMostRounds = 3;   // the first limit, and twice more
 
 using Facts = std::map<std::string, image::KernelFacts>;
 
@@ -49,6 +50,7 @@ bool adjust(const Kernel& kernel, const Facts& facts, const Registers& known, pt
     if (kernel.managed.empty() || managed == facts.end()) return false;
     const uint32_t most = allowed(kernel, known, facts);
     if (auto limit = limits.find(kernel.managed); limit != limits.end()) {
+        if (limit->second >= most + kMostMore) return false;
         const uint32_t bearable = limit->second == most ? kFewSpilled : 0;
         if (own == facts.end() || managed->second.stack_bytes <= own->second.stack_bytes + bearable) return false;
         limit->second += kGranularity;

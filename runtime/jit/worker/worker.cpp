@@ -6,10 +6,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string_view>
 
 #include "runtime/jit/form.gen.h"
@@ -94,6 +96,31 @@ void keep_to_registers(Result& compiled, const std::string& ptx, const Order& or
     compiled.image = hold_registers(ptx, compiled.kernels, order.registers, architecture, assembler(), compiled.log);
 }
 
+const Kernel* find(const std::vector<Kernel>& kernels, const std::string& symbol) {
+    auto found = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel& each) { return each.symbol == symbol; });
+    return found == kernels.end() ? nullptr : &*found;
+}
+
+// The managed forms of the image's own PTX, or of what NVRTC makes of the source as it is: with no loop around it a kernel
+// is optimised as the program's own was (fdtd3d's addresses were computed anew in each step otherwise). None, where that
+// would manage less than `wanted`, which are the kernels of the rewritten source.
+std::optional<Result> by_own_ptx(const Order& order, const Nvrtc& nvrtc, const std::vector<Kernel>& wanted) {
+    Order text;
+    text.source.text = order.ptx.empty() ? nvrtc.compile(order.source, Form::kPtx).image : order.ptx;
+    if (text.source.text.empty()) return std::nullopt;
+    Result result = rewrite_ptx(text);
+    if (result.image.empty()) return std::nullopt;
+    for (const Kernel& kernel : wanted) {
+        const Kernel* made = kernel.managed.empty() ? nullptr : find(result.kernels, kernel.symbol);
+        if (!kernel.managed.empty() && (!made || made->managed.empty() || made->reuse > kernel.reuse)) return std::nullopt;
+    }
+    for (Kernel& kernel : result.kernels)
+        if (const Kernel* written = find(wanted, kernel.symbol)) kernel.name = written->name;
+    if (order.form == Form::kCubin)
+        result.image = hold_registers(result.image, result.kernels, order.registers, order.architecture, assembler(), result.log);
+    return result;
+}
+
 Result work_on_ptx(const Order& order) {
     Result result = rewrite_ptx(order);
     if (result.image.empty()) return result;
@@ -128,6 +155,9 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     result.lasting = rewrites(rewrite);
     if (!output.error.empty()) return result.reason = output.error, result;
     if (managed == 0) return result.reason = "no kernel of it can be managed", result;
+    if (!order.architecture.empty()) {   // not while a program waits for what it compiles
+        if (std::optional<Result> better = by_own_ptx(order, nvrtc, result.kernels)) return *better;
+    }
     std::string ptx;
     Result compiled = nvrtc.compile(rewritten(order, output), order.form, &ptx);
     compiled.kernels = std::move(result.kernels);

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""A placed launch and a stop, on the simulated device: placed_test.py SMT PROGRAM"""
+import os
+import subprocess
+import sys
+import tempfile
+
+PATIENCE = 120
+ALL, NONE, FIRST = "1 " * 11 + "1", "0 " * 11 + "0", "1 " * 8 + "0 0 0 0"
+EXPECTED = f"""\
+no stop: runs {ALL}, taken 112, refused 0, verdict yes
+ahead of the first: runs {NONE}, taken 112, refused 12, verdict no
+ahead of the first, another launch had begun: runs {NONE}, taken 112, refused 12, verdict no
+behind the first four: runs {FIRST}, taken 112, refused 0, verdict yes
+behind none, the first have left: runs {NONE}, taken 112, refused 8, verdict no
+"""
+
+
+def main():
+    smt, program = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SMT_RUNTIME_DIR"] = folder
+        try:
+            done = subprocess.run([smt, "run", "--device", "sim", "--", program], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+        finally:
+            subprocess.run([smt, "server", "stop"], timeout=PATIENCE, stdout=subprocess.DEVNULL)
+    assert done.returncode == 0, f"exit code {done.returncode}: {done.stdout}"
+    assert done.stdout == EXPECTED, f"found:\n{done.stdout}not:\n{EXPECTED}"
+
+
+if __name__ == "__main__":
+    main()
