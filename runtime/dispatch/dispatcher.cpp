@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr uint32_t kMostStreams = 4096;
 constexpr uint32_t kMapEntries = 1u << 12;   // of each stream's mapping ring
 constexpr size_t kWordsBytes = 64;       // a line each: the GPU writes them
+constexpr auto kBetweenRefills = 1ms;   // most of what comes finds no place, and costs a few microseconds
 constexpr auto kRest = 100ms;           // between looks when no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
 
@@ -244,18 +245,36 @@ bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::
 
 bool Dispatcher::look() {
     bool changed = false;
-    size_t busy = 0;   // opaque work ends without a word to anybody but its marker
+    bool left = false;   // workers have
+    size_t busy = 0;     // opaque work ends without a word to anybody but its marker
     for (Member& member : members_) {
         if (member.behind) follow(member);
-        changed |= member.stream->poll();
+        left |= member.stream->poll();
         if (samples() && !member.stress) member.stream->sample();
         schedule::Kernel kernel;
         const bool works = member.stream->describe(&kernel);
-        busy += works;
         if (works && member.stress) member.stress->step(*member.stream, kernel);
-        if (std::exchange(member.last_taken, works && kernel.last_taken) != member.last_taken) changed = true;
+        if (!works || member.stress) continue;
+        ++busy;
+        if (samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {
+            changed = true;   // its order holds for the next launch, too, which may be larger
+            if (kernel.state == schedule::Kernel::State::kRunning) member.behind = true;
+        }
+        if (std::exchange(member.last_taken, kernel.last_taken) != kernel.last_taken) changed = true;
     }
-    return changed || busy < snapshot_.kernels.size();
+    if (left) refill(schedule::Clock::now());
+    return changed || left || busy < snapshot_.kernels.size();
+}
+
+// Workers that came while another's were still there found no place, and left. Now there may be room.
+void Dispatcher::refill(schedule::TimePoint now) {
+    for (Member& member : members_) {
+        schedule::Kernel kernel;
+        if (member.stress || !member.orders.held() || now < member.refill_again) continue;
+        if (member.stream->flowing() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
+        member.refill_again = now + kBetweenRefills;
+        member.stream->grow(member.orders.places());
+    }
 }
 
 bool Dispatcher::pending() {
@@ -313,9 +332,12 @@ bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
         case Step::kNone: return true;
         case Step::kStop: return stream.stop();
         case Step::kFlow: stream.flow(); return true;   // the program's next call hears of failures
-        case Step::kHalt: status = stream.halt(); break;
+        case Step::kHalt:
+            if (!stream.ready()) return false;
+            status = stream.halt(); break;
         case Step::kRun: status = stream.run(member.orders.quotas(), member.orders.slice()); break;
         case Step::kChange:
+            if (!stream.ready()) return false;
             status = stream.change(member.orders.quotas());
             // Twice: some find no place where they arrive.
             if (status == CUDA_SUCCESS && member.orders.growth()) status = stream.grow(2 * member.orders.growth());

@@ -88,7 +88,9 @@ private:
         ManagedStream* stream;
         Orders orders;
         bool behind = false;                  // a step of them is left to do
-        bool last_taken = false;              // of its first launch, when we last looked
+        uint64_t launch = 0;                  // the first one, when we last looked, and
+        bool last_taken = false;              // whether its last block had been taken
+        schedule::TimePoint refill_again{};
         std::unique_ptr<Stress> stress = nullptr;
     };
     void run();
@@ -97,6 +99,7 @@ private:
     void follow(Member& member);   // its orders
     bool follow(Member& member, const schedule::Kernel& kernel);
     Member* member_of(uint64_t stream);
+    void refill(schedule::TimePoint now);
     void read_device();
     bool pending();          // the GPU will bring news
     bool learning() const;   // some launch will tell how long blocks take

@@ -18,6 +18,8 @@ constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint32_t kWaves = 4;
+// Runs with quotas in which no worker found a place, and then quotas do not count.
+constexpr uint32_t kMostFruitless = 2;
 constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
 // Before the count of tickets reaches the word's high half.
 constexpr uint32_t kMostTickets = 1u << 31;
@@ -46,10 +48,10 @@ ManagedStream::~ManagedStream() {
 
 CUresult ManagedStream::open() {
     if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (CUresult status = control_.open(dispatcher_.control())) return status;
     words_->reached.store(0);
     words_->grown.store(0);
     words_->sampled.store(0);
-    if (CUresult status = control_.open(dispatcher_.control())) return status;
     if (tenant_->stress) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
@@ -167,6 +169,11 @@ void ManagedStream::prune() {
 
 // ---- The dispatcher
 
+bool ManagedStream::ready() {
+    std::lock_guard lock(mutex_);
+    return reached() >= ready_;
+}
+
 bool ManagedStream::flowing() {
     std::lock_guard lock(mutex_);
     return state_ == State::kFlowing;
@@ -186,6 +193,7 @@ bool ManagedStream::stop() {
     if (!under_way()) return come_to_rest() == CUDA_SUCCESS;
     if (in_flight_.empty()) {   // whole kernels, with a marker behind the last
         begin_stop(opaque_.back().name, journal::now_ns());
+        stop_opaque_ = true;
         return true;
     }
     if (unguarded_) {
@@ -193,7 +201,7 @@ bool ManagedStream::stop() {
         if (mark() != CUDA_SUCCESS) return false;
         unstoppable_ = marked_;
     }
-    if (reached() < unstoppable_) return false;
+    if (reached() < std::max(unstoppable_, ready_)) return false;
     const uint64_t said = journal::now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
     // Behind the last of them: when the marker is reached, all workers have left. Without a report nobody knows
@@ -206,6 +214,7 @@ bool ManagedStream::stop() {
 void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
     stop_name_ = name;
     stop_said_ = said_ns;
+    stop_opaque_ = false;
     state_ = State::kStopping;
     since_ = schedule::Clock::now();
 }
@@ -223,6 +232,7 @@ CUresult ManagedStream::settle() {
     uint32_t run = 0;
     if (CUresult status = tickets_run(&run)) return status;
     if (state_ == State::kRunning) {
+        fruitless_ = run == 0 && !halted_ ? fruitless_ + 1 : 0;
         waiting_.front().settle(run);
         if (waiting_.front().left() == 0) waiting_.pop_front();
     }
@@ -241,7 +251,7 @@ CUresult ManagedStream::settle() {
 // Of several launches in flight it is the last one's doing, mostly; an average over the last few stops.
 void ManagedStream::note_stop() {
     dispatcher_.report_stop(*tenant_, stop_name_, stop_said_);
-    ManagedFunction* const function = launches_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
+    ManagedFunction* const function = launches_ && !stop_opaque_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
     if (!function) return;
     const uint64_t took = journal::now_ns() - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
     function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
@@ -254,7 +264,16 @@ CUresult ManagedStream::come_to_rest() {
     next_ticket_ = 0;
     forget_sample();
     words_->left = words_->left_grown = {};
-    return std::exchange(used_, false) ? control_.reset(stream_) : CUDA_SUCCESS;
+    if (!std::exchange(used_, false)) return CUDA_SUCCESS;
+    CUresult status = control_.reset(stream_);
+    return status == CUDA_SUCCESS ? get_ready() : status;
+}
+
+// What was written to the control block in the stream's order must not arrive behind what is written on the control stream.
+CUresult ManagedStream::get_ready() {
+    CUresult status = mark();
+    ready_ = marked_;
+    return status;
 }
 
 bool ManagedStream::poll() {
@@ -294,13 +313,19 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld;
+    // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
+    if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
     // than a few waves would only be thrown away. What is left over runs next time. Fewer than fill the device might
     // all arrive where there is no place, and again the next time.
     run_workers_ = std::clamp<uint32_t>(run_workers_, capacity, kWaves * capacity);
     work.ticket = 0;
     if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
-    if ((status = control_.set_quotas(stream_, quotas))) return status;
+    // Whoever found no place twice goes where there is one: its own may be taken by what nobody can stop.
+    const bool anywhere = fruitless_ >= kMostFruitless;
+    const QuotaTable everywhere(anywhere ? quotas.size() : 0, smt::kNoQuota);
+    if ((status = control_.set_quotas(stream_, anywhere ? everywhere : quotas))) return status;
+    if ((status = get_ready())) return status;
     if ((status = driver.cuEventRecord(begun_, stream_))) return status;
     if ((status = launch_workers(work, stream_, launch, run_workers_))) return status;
     if ((status = control_.report(stream_, &words_->left))) return status;
@@ -322,6 +347,7 @@ CUresult ManagedStream::halt() {
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     stop_said_ = journal::now_ns();
     stop_name_ = last_launched();
+    stop_opaque_ = false;
     halted_ = true;   // tickets are refused from now on: nothing may be taken after them
     return control_.stop(dispatcher_.control());
 }

@@ -77,6 +77,7 @@ public:
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
     void sample();           // asks now and then how far it is; describe() then says so
     bool flowing();
+    bool ready();            // halt() and change() are heard by the run under way
     void confine(const schedule::Confinement& confinement);   // opaque launches from now on
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
     CUresult flow();         // stopped: everything goes on
@@ -121,6 +122,8 @@ private:
     uint32_t last_launched() const { return launched_[(launches_ - 1) % launched_.size()].name; }
     CUresult tickets_run(uint32_t* run);
     CUresult come_to_rest();
+    CUresult get_ready();
+    CUresult await_room(Lock& lock);
     void note_stop();
     void describe(const Work& work, schedule::Kernel* kernel) const;
     void estimate(const Work& work, schedule::Kernel* kernel) const;
@@ -171,7 +174,10 @@ private:
     bool unguarded_ = false;           // something that cannot look was enqueued behind launches in flight
     uint64_t stop_said_ = 0;           // ns: when the stop under way was decided,
     uint32_t stop_name_ = 0;           // and which kernel it stops
+    bool stop_opaque_ = false;         // and whether nothing but opaque work was in flight
     uint64_t unstoppable_ = 0;         // until this marker is reached
+    uint64_t ready_ = 0;               // the control block is as it was last set up, from this marker on
+    uint32_t fruitless_ = 0;           // runs with quotas in which no worker found a place, one after the other
 
     CUstream growth_ = nullptr;        // further workers; made when it is needed
     CUevent begun_ = nullptr;          // the run's control block is ready

@@ -1,6 +1,7 @@
 #include "runtime/dispatch/orders.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace smt::runtime::dispatch {
@@ -58,6 +59,8 @@ Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
     for (size_t i = 0; i < table_.size() && i < in_force_.size(); ++i) growth_ += table_[i] > in_force_[i] ? table_[i] - in_force_[i] : 0u;
     return Step::kChange;
 }
+
+uint32_t Orders::places() const { return std::accumulate(in_force_.begin(), in_force_.end(), 0u); }
 
 void Orders::done(Step step) {
     if (step == Step::kRun || step == Step::kChange) in_force_ = table_;

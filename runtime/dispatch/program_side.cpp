@@ -1,6 +1,7 @@
 // What the program's threads do with a stream: launches, and whatever else must not overtake them.
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "runtime/dispatch/dispatcher.h"
@@ -14,6 +15,8 @@ using namespace std::chrono_literals;
 
 constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;   // nobody hears it; none that would end the context
 constexpr auto kLookAtDriver = 100ms;   // an error that ends the context shows when the driver is asked
+constexpr size_t kMostUnfinished = 512; // launches of a stream that may be stopped
+constexpr auto kLookAtQueue = 50us;     // while it is full
 constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is no room
 
 // Says to a device that keeps a clock that this thread waits for what others do; until it goes.
@@ -39,6 +42,7 @@ private:
 
 CUresult ManagedStream::launch(Work&& work) {
     Lock lock = lock_soon(mutex_);
+    if (CUresult status = await_room(lock)) return status;
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
@@ -57,10 +61,33 @@ CUresult ManagedStream::launch(Work&& work) {
     if (state_ == State::kFlowing) {
         if (CUresult status = come_to_rest()) return status;
     }
+    if (state_ == State::kStopped && waiting_.empty()) since_ = schedule::Clock::now();
     waiting_.push_back(std::move(work));
     lock.unlock();
     dispatcher_.arrived(*this);
     return CUDA_SUCCESS;
+}
+
+// The driver's queue has room for about a thousand launches, and who fills it waits in the driver, here with locks that the
+// dispatcher needs. So whoever may be stopped waits before, without.
+CUresult ManagedStream::await_room(Lock& lock) {
+    OthersTurn others(dispatcher_.device());
+    CUresult status = CUDA_SUCCESS;
+    while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
+        if (state_ != State::kFlowing) {
+            others.wait();
+            status = await_change(lock);
+        } else if (tenant_->stoppable.load() || tenant_->watched.load()) {
+            others.over();
+            lock.unlock();
+            std::this_thread::sleep_for(kLookAtQueue);
+            lock.lock();
+        } else {
+            break;
+        }
+        prune();
+    }
+    return status;
 }
 
 CUresult ManagedStream::guard() {

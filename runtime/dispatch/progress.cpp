@@ -13,9 +13,6 @@ using namespace std::chrono_literals;
 
 // Between two looks at a control block: a copy of a few bytes each, which costs the dispatcher a few microseconds.
 constexpr auto kBetweenSamples = 100us;
-// A run that began so long ago has begun on the GPU, too, or waits for room: what its control block held before is gone.
-// If not, a policy takes a kernel for further than it is, until the next look.
-constexpr auto kUnderWay = 50us;
 
 constexpr uint32_t kRegisterUnit = 256;      // that a warp's registers are allotted in
 constexpr uint32_t kSystemShared = 1024;     // bytes of each CTA that the system keeps
@@ -88,11 +85,11 @@ void ManagedStream::sample() {
     if (fresh_ && asked_ > 0) sample_ = words_->sample;
     const schedule::TimePoint now = schedule::Clock::now();
     const bool runs = state_ == State::kRunning || (state_ == State::kFlowing && !in_flight_.empty());
-    if (!runs || now < since_ + kUnderWay || now < sample_again_) return;
+    if (!runs || reached() < ready_ || now < sample_again_) return;
     sample_again_ = now + kBetweenSamples;
-    const CUstream control = dispatcher_.control();
-    if (control_.report(control, &words_->sample) != CUDA_SUCCESS) return;
-    if (dispatcher_.driver().cuStreamWriteValue64_v2(control, address_of(&words_->sampled), asked_ + 1, 0) != CUDA_SUCCESS) return;
+    const CUstream errands = dispatcher_.device().errands();   // not in front of a stop
+    if (control_.report(errands, &words_->sample) != CUDA_SUCCESS) return;
+    if (dispatcher_.driver().cuStreamWriteValue64_v2(errands, address_of(&words_->sampled), asked_ + 1, 0) != CUDA_SUCCESS) return;
     ++asked_;
     fresh_ = true;
 }

@@ -95,6 +95,24 @@ TEST_CASE("fair: who runs on into another's turn pays with its next one", "[poli
     CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 2700us).again == 1ms);
 }
 
+TEST_CASE("fair: a small share is long enough for the others to leave", "[policy]") {
+    const auto policy = make_fair();
+    const Kernel large = weighted(1, 1, 100us), small = weighted(2, 0.01, 50us);
+    const Decision first = policy->decide({device(4), {large, waiting(small)}}, kBegin);
+    CHECK(*first.again == 20ms);
+    CHECK(*policy->decide({device(4), {large, waiting(small)}}, kBegin + 20ms).again == 200us);   // the longest stop and 100 us
+}
+
+TEST_CASE("fair: who runs on through another's whole turn pays for all of it", "[policy]") {
+    const auto policy = make_fair();
+    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
+    Kernel stopping = a;
+    stopping.state = Kernel::State::kStopping;
+    policy->decide({device(4), {a, waiting(b)}}, kBegin);
+    policy->decide({device(4), {a, waiting(b)}}, kBegin + 1ms);
+    CHECK(*policy->decide({device(4), {stopping, b}}, kBegin + 2ms).again == 125us);   // the least part of its turn
+}
+
 TEST_CASE("fair: rounds go on where they were when tenants come and go", "[policy]") {
     const auto policy = make_fair();
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us), c = weighted(3, 1, 100us);

@@ -12,6 +12,7 @@
 // more streams would have more of the GPU. Its O is the largest of its kernels', which stop together.
 // What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn; the paper
 // charges nobody for it, and with long blocks weights then mean little.
+// No turn is shorter than the longest stop and `shortest`, or a small share would be over before anybody has left.
 // A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch,
 // wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
 //
@@ -125,6 +126,7 @@ private:
         busy_ = now;
         works_ = next->has_work;
         const Duration turn = nanoseconds(epoch_ns() * next->weight);
+        if (next->runs_on) next->debt += now - next->ended;   // still
         const Duration paid = std::min(next->debt, turn - turn / kLeastPart);
         next->debt = std::min(next->debt - paid, turn);
         next->runs_on = false;
@@ -132,13 +134,15 @@ private:
     }
 
     double epoch_ns() const {  // T
-        double overhead = 0, weights = 0;
+        double overhead = 0, weights = 0, longest = 0, least = ring_.front().weight;
         for (const Share& share : ring_) {
             overhead += share.preemption_ns;
             weights += share.weight;
+            longest = std::max(longest, share.preemption_ns);
+            least = std::min(least, share.weight);
         }
         const double shortest = std::chrono::duration<double, std::nano>(knobs_.shortest).count();
-        return std::max(shortest, overhead / (knobs_.max_overhead * weights));
+        return std::max({shortest, overhead / (knobs_.max_overhead * weights), (longest + shortest) / least});
     }
 
     std::vector<Share>::iterator find(const std::string& tenant) {
