@@ -186,7 +186,9 @@ __device__ __forceinline__ bool begun(Control& control, const Launch& launch, un
     volatile unsigned& verdict = control.verdict;
     if (ticket == 0) verdict = no + (stopped ? 0 : 1);
     if (!stopped) return true;
-    unsigned said = verdict;
+    // Where a launch before this one was stopped half way, fewer tickets were drawn than it was given: nobody may come
+    // to draw this one's first, and nobody has begun.
+    unsigned said = ticket < launch.tickets ? verdict : no;
     while (said - no > 1) said = verdict;
     if (said != no) return true;
     atomicAdd(&control.refused, 1u);
