@@ -11,6 +11,8 @@ EXPECTED = f"""\
 no stop: runs {ALL}, taken 112, refused 0, verdict yes
 ahead of the first: runs {NONE}, taken 112, refused 12, verdict no
 ahead of the first, another launch had begun: runs {NONE}, taken 112, refused 12, verdict no
+behind a launch that was stopped: runs {NONE}, taken 62, refused 12, verdict none
+behind one that has left three: runs {NONE}, taken 109, refused 12, verdict no
 behind the first four: runs {FIRST}, taken 112, refused 0, verdict yes
 behind none, the first have left: runs {NONE}, taken 112, refused 8, verdict no
 """
