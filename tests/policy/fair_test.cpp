@@ -42,6 +42,7 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
         const Decision second = policy->decide({device(4), {a, waiting(b)}}, kBegin + row.first);
         CHECK(said(second) == Said{{1, "wait"}, {2, "run"}});
         CHECK(*second.again == row.second);
+        policy->decide({device(4), {waiting(a), b}}, kBegin + row.first);   // it stops at once
         CHECK(said(policy->decide({device(4), {waiting(a), b}}, kBegin + row.first + row.second)) ==
               Said{{1, "run"}, {2, "wait"}});
     }
@@ -81,7 +82,7 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
     CHECK_FALSE(over.again);
 }
 
-TEST_CASE("fair: who runs on into another's turn pays with its next one", "[policy]") {
+TEST_CASE("fair: who runs on into another's turn pays with its next one, and that one is longer", "[policy]") {
     const auto policy = make_fair();
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
     Kernel stopping = a;
@@ -89,10 +90,11 @@ TEST_CASE("fair: who runs on into another's turn pays with its next one", "[poli
     CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin).again == 1ms);
     CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 1ms).again == 1ms);
     policy->decide({device(4), {stopping, b}}, kBegin + 1100us);
-    policy->decide({device(4), {waiting(a), b}}, kBegin + 1300us);   // 300 us late
-    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 2ms).again == 700us);
-    policy->decide({device(4), {a, waiting(b)}}, kBegin + 2ms);   // b has stopped at once, and owes nothing
-    CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 2700us).again == 1ms);
+    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 1300us).again == 1ms);   // 300 us late
+    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 2ms).again == 300us);
+    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 2300us).again == 700us);
+    policy->decide({device(4), {a, waiting(b)}}, kBegin + 2300us);   // b has stopped at once, and owes nothing
+    CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 3ms).again == 1ms);
 }
 
 TEST_CASE("fair: a small share is long enough for the others to leave", "[policy]") {
