@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "runtime/jit/ptx.h"
 #include "runtime/jit/service.h"
@@ -37,21 +38,25 @@ jit::Target target_of(Call& call) {
     return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};
 }
 
-// Null, and a line that says why; none where nothing is known.
-jit::ResultPointer take(Call& call, Service& compiler, const std::string& identity) {
-    if (identity.empty()) return nullptr;
+ManagedImage none(Call& call, std::string reason) {
+    call.session.note("an image is loaded as the program made it: " + reason);
+    return {nullptr, std::move(reason), nullptr};
+}
+
+// No reason where nothing is known.
+ManagedImage take(Call& call, Service& compiler, const std::string& identity) {
+    if (identity.empty()) return {};
     const Service::Answer answer = wait(call, compiler, identity);
     switch (answer.state) {
-        case Service::State::kUnknown: return nullptr;
+        case Service::State::kUnknown: return {};
         case Service::State::kPending:
-            call.session.note(fmt::format("an image is loaded as the program made it: its managed form was not there within {} s",
-                                          compiler.settings().wait / 1s));
-            return nullptr;
+            return none(call, fmt::format("its managed form was not there within {} s", compiler.settings().wait / 1s));
         case Service::State::kDone: break;
     }
-    if (!answer.result->image.empty()) return answer.result;
-    call.session.note("an image is loaded as the program made it: " + answer.result->reason);
-    return nullptr;
+    if (!answer.result->image.empty()) return {answer.result, "", nullptr};
+    ManagedImage refused = none(call, answer.result->reason);
+    refused.refused = answer.result;
+    return refused;
 }
 
 // What to wait for; empty: its source is not known.
@@ -62,22 +67,22 @@ std::string identify(Call& call, Service& compiler, std::string_view image, uint
     return jit::identity_of(image);
 }
 
-jit::ResultPointer from_ptx(Call& call, Service& compiler, std::string_view image) {
-    if (!compiler.settings().ptx) return nullptr;
+ManagedImage from_ptx(Call& call, Service& compiler, std::string_view image) {
+    if (!compiler.settings().ptx) return {nullptr, "PTX is not looked at (SMT_PTX=0)", nullptr};
     jit::PtxChoice choice = jit::choose_ptx(image, target_of(call).architecture, compiler.settings().ptx_bytes);
-    if (!choice.reason.empty()) {
-        call.session.note("an image is loaded as the program made it: " + choice.reason);
-        return nullptr;
-    }
+    if (!choice.reason.empty()) return none(call, std::move(choice.reason));
     return take(call, compiler, compiler.submit_ptx(std::move(choice), target_of(call)));
 }
 
 }  // namespace
 
-jit::ResultPointer find_managed(Call& call, std::string_view image, uint32_t captures) {
+ManagedImage find_managed(Call& call, std::string_view image, uint32_t captures) {
     Service& compiler = call.session.server().compiler();
-    if (jit::ResultPointer found = take(call, compiler, identify(call, compiler, image, captures))) return found;
-    return from_ptx(call, compiler, image);
+    ManagedImage from_source = take(call, compiler, identify(call, compiler, image, captures));
+    if (from_source.compiled) return from_source;
+    ManagedImage found = from_ptx(call, compiler, image);
+    if (!found.compiled && !from_source.reason.empty()) found.reason = from_source.reason + "; " + found.reason;
+    return found;
 }
 
 }  // namespace smt::runtime::server::handlers
