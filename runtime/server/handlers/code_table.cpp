@@ -63,7 +63,7 @@ CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                        ManagedVariables managed, ManagedImage form) {
+                        ManagedVariables managed, jit::Decision form) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
@@ -184,12 +184,11 @@ std::string CodeTable::find_managed(const Image& image, const char* name, Kernel
     const jit::ResultPointer& compiled = image.form.compiled;
     if (!compiled) return find_written(image, name, kernel);
     for (const jit::Kernel& form : compiled->kernels) {
-        if (form.symbol != name) continue;
-        if (take_managed(image, form.managed, form.reuse, kernel))
-            return compiled->language == jit::Language::kPtx ? "managed by PTX" : "managed by source";
-        return "opaque: " + (form.reason.empty() ? "the driver does not take its managed form" : form.reason);
+        if (form.symbol == name && take_managed(image, form.managed, form.reuse, kernel))
+            return image.form.by_ptx() ? "managed by PTX" : "managed by source";
     }
-    return "opaque: the managed form of its image does not name it";
+    const std::string why = image.form.why_opaque(name);
+    return "opaque: " + (why.empty() ? "the driver does not take its managed form" : why);
 }
 
 // A program that was built with managed forms tells by their names.
@@ -197,12 +196,7 @@ std::string CodeTable::find_written(const Image& image, const char* name, Kernel
     for (const Reuse reuse : kReuses) {
         if (take_managed(image, dispatch::managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
     }
-    if (image.form.refused) {
-        for (const jit::Kernel& judged : image.form.refused->kernels) {
-            if (judged.symbol == name && !judged.reason.empty()) return "opaque: " + judged.reason;
-        }
-    }
-    return "opaque: " + image.form.reason;
+    return "opaque: " + image.form.why_opaque(name);
 }
 
 // Its parameters are the kernel's own, and smt::Launch behind them.

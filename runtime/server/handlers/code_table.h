@@ -20,12 +20,12 @@
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/work.h"
+#include "runtime/jit/decision.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/handlers/launch_times.h"
 #include "runtime/server/handlers/limits.h"
 #include "runtime/server/handlers/links.h"
-#include "runtime/server/handlers/managed_image.h"
 #include "runtime/server/handlers/managed_variables.h"
 #include "runtime/server/handlers/treatment.h"
 
@@ -57,7 +57,7 @@ struct Image {
     CUlibrary library = nullptr;
     bool prints = false;
     ManagedVariables managed;
-    ManagedImage form;   // compiled: what this is the managed form of an image by
+    jit::Decision form;   // compiled: what this is the managed form of an image by
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
@@ -78,7 +78,7 @@ public:
     CUresult library(uint32_t id, CUlibrary* library) const;
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                 ManagedVariables managed, ManagedImage form);
+                 ManagedVariables managed, jit::Decision form);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.

@@ -65,7 +65,7 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
 }
 
 // `form.compiled`: what the image is the managed form of; null: it is the program's own.
-CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOptions& jit, ManagedImage form,
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOptions& jit, jit::Decision form,
                     uint32_t* object) {
     // A device that knows whose kernel prints needs no turns.
     bool prints = !call.session.device().properties().keeps_sessions_apart &&
@@ -109,7 +109,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     call.lane.upload().clear();
     std::string_view bytes(image.data(), image.size());
     if (!is_sound(call, bytes)) return CUDA_ERROR_INVALID_IMAGE;
-    ManagedImage form = find_managed(call, bytes, request.captures);
+    jit::Decision form = find_managed(call, bytes, request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
         CUresult status = load_bytes(call, request.owner, std::move(managed), jit, form, object);
