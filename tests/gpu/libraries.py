@@ -74,6 +74,7 @@ class Libraries:
         self.environment = base_environment()
         # Python packages bring their own CUDA libraries: the toolkit's must not come first.
         self.python_environment = base_environment(with_libraries=False)
+        self.python_environment["CUPY_CACHE_IN_MEMORY"] = "1"   # from its files it takes machine code, and nobody sees the source
         self.wrong = []
 
     def items(self):
