@@ -58,28 +58,44 @@ CoSchedule co_schedule(const Multiprocessor& multiprocessor, const Kernel& first
     CoSchedule result;
     result.blocks = blocks;
     result.together = issued(part.memory, units[0], units[1]);
-    std::array<double, 2> time{};
     for (int i = 0; i < 2; ++i) {
         const Units all = part.in_units_of(*kernels[i], kernels[i]->most_blocks, units[i].warps);
         result.alone[i] = part.schedulers * issued(part.memory, all)[0];
         result.together[i] *= part.schedulers;
-        time[i] = kernels[i]->instructions_per_block * blocks[i] / result.together[i];
+        result.cycles[i] = kernels[i]->instructions_per_block * blocks[i] / result.together[i];
     }
     result.profit = profit(result.alone, result.together);
-    const double longer = std::max(time[0], time[1]);
-    result.imbalance = longer > 0 ? std::abs(time[0] - time[1]) / longer : 0;
+    const double longer = std::max(result.cycles[0], result.cycles[1]);
+    result.imbalance = longer > 0 ? std::abs(result.cycles[0] - result.cycles[1]) / longer : 0;
     return result;
 }
 
-std::optional<CoSchedule> balanced(const Multiprocessor& multiprocessor, const Kernel& first,
-                                   const Kernel& second, std::span<const Blocks> candidates) {
+namespace {
+
+template <class Better>
+std::optional<CoSchedule> best_of(const Multiprocessor& multiprocessor, const Kernel& first, const Kernel& second,
+                                  std::span<const Blocks> candidates, const Better& better) {
     std::optional<CoSchedule> best;
     for (const Blocks& blocks : candidates) {
         if (blocks[0] <= 0 || blocks[1] <= 0) continue;
         const CoSchedule found = co_schedule(multiprocessor, first, second, blocks);
-        if (!best || found.imbalance < best->imbalance) best = found;
+        if (!best || better(found, *best)) best = found;
     }
     return best;
+}
+
+}  // namespace
+
+std::optional<CoSchedule> balanced(const Multiprocessor& multiprocessor, const Kernel& first,
+                                   const Kernel& second, std::span<const Blocks> candidates) {
+    return best_of(multiprocessor, first, second, candidates,
+                   [](const CoSchedule& a, const CoSchedule& b) { return a.imbalance < b.imbalance; });
+}
+
+std::optional<CoSchedule> most_profitable(const Multiprocessor& multiprocessor, const Kernel& first,
+                                          const Kernel& second, std::span<const Blocks> candidates) {
+    return best_of(multiprocessor, first, second, candidates,
+                   [](const CoSchedule& a, const CoSchedule& b) { return a.profit > b.profit; });
 }
 
 }  // namespace smt::profiler::models

@@ -57,6 +57,7 @@ struct CoSchedule {
     Blocks blocks{};
     std::array<double, 2> alone{};     // IPC_K of a multiprocessor
     std::array<double, 2> together{};  // cIPC_K
+    std::array<double, 2> cycles{};    // of P_i blocks: I_i P_i / cIPC_i
     double profit = 0;                 // CP
     double imbalance = 0;              // dT over the longer time: 0 to 1
 };
@@ -76,5 +77,9 @@ CoSchedule co_schedule(const Multiprocessor& multiprocessor, const Kernel& first
 // further block of either would fit. Nothing: there is none with blocks of both.
 std::optional<CoSchedule> balanced(const Multiprocessor& multiprocessor, const Kernel& first,
                                    const Kernel& second, std::span<const Blocks> candidates);
+// The candidate with the largest profit, which is for who can run slices of another ratio than the blocks on a
+// multiprocessor: the paper's slices are launches, and end with what is resident.
+std::optional<CoSchedule> most_profitable(const Multiprocessor& multiprocessor, const Kernel& first,
+                                          const Kernel& second, std::span<const Blocks> candidates);
 
 }  // namespace smt::profiler::models

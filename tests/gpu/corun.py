@@ -5,6 +5,7 @@ code 0 when every result was right; figures are for people to judge.
   pairs    throughput of the pair while both work, in units of what each does alone and natively (STP; 1 is what taking turns
            gives), and how much longer each takes (ANTT), under time-slicing, MPS, and the policies of smt; interleaved
   shares   the same program twice with weights, under fair: what each gets of the time
+  starts   a small program, from its start to its end, beside one that has launched seconds of work and waits for it
 """
 import argparse
 import os
@@ -21,6 +22,8 @@ PAIRS = [("pointer_chase", "black_scholes"), ("nbody", "vector_add"), ("matrix_m
 MODES = ["time-sliced", "mps", "fifo", "greedy", "hpf", "fair", "compact"]
 NATIVE = ("alone", "time-sliced", "mps")
 WEIGHTS = [1, 2, 3]
+DEEP = [("mri_q", 150), ("binomial_options", 350)]   # and launches for some three seconds
+START_MODES = "alone,time-sliced,mps,fifo,priority"
 
 
 def numbers(pattern, text):
@@ -119,6 +122,41 @@ class Corun:
                     if rates:
                         print(f"{name:<20} {weight:>6}:1 {rates[0]:>8.3f} {rates[1]:>7.3f} {rates[0] / max(rates[1], 1e-3):>7.3f}")
 
+    def starts(self, budget):
+        end = time.monotonic() + budget
+        found = {}
+        for turn in range(self.options.rounds):
+            for large, launches in DEEP:
+                for mode in self.options.start_modes.split(","):
+                    if time.monotonic() < end:
+                        found.setdefault((large, mode), []).append(self.start_beside(large, launches, mode, turn))
+        print(f"{'vector_add beside':<20} {'mode':<12} {'seconds, median':>15} {'most':>8} {'large s':>8} {'n':>3}")
+        for (large, mode), rows in found.items():
+            small = [row["small_s"] for row in rows]
+            print(f"{large:<20} {mode:<12} {statistics.median(small):>15.3f} {max(small):>8.3f} {statistics.median(row['large_s'] for row in rows):>8.3f} {len(rows):>3}")
+
+    def start_beside(self, large, launches, mode, turn):
+        native = mode in NATIVE
+        with Runtime(self.places, SMT_POLICY="fifo" if native else mode) as runtime, Mps(mode) as mps:
+            variables = [mps.variables if native else runtime.variables(SMT_PRIORITY=priority) for priority in ("low", "high")]
+            preload = None if native else self.places.preload
+            # Once before: forms are compiled and servers started only once, and not what is asked for here.
+            self.launch_small(variables[1], preload).finish()
+            # Without --times it launches all of them and then waits.
+            back = None if mode == "alone" else Child([os.path.join(self.options.programs, large), "--size", "large", "--iterations", str(launches)],
+                                                      {**self.environment, **variables[0]}, preload, 60)
+            time.sleep(2)   # until it computes; measured, not asserted
+            done = [(("vector_add", "small"), self.launch_small(variables[1], preload).finish())]
+            if back:
+                done.append(((large, "large"), back.finish()))
+        ok = all(d["rc"] == 0 and (c := CHECKSUM.search(d["out"])) and c[1] == self.checksums[name] for name, d in done)
+        self.wrong += not ok
+        return self.lines.add(part="starts", large=large, mode=mode, round=turn, ok=ok, small_s=done[0][1]["seconds"], large_s=done[-1][1]["seconds"])
+
+    def launch_small(self, variables, preload):
+        return Child([os.path.join(self.options.programs, "vector_add"), "--size", "small", "--iterations", "20"],
+                     {**self.environment, **variables}, preload, 60)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -128,6 +166,7 @@ def main():
     parser.add_argument("--checksums", default="examples/checksums.txt")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--length", type=float, default=1.0, help="seconds that a program takes alone")
+    parser.add_argument("--start-modes", default=START_MODES)
     parser.add_argument("--parts", default="pairs,shares")
     parser.add_argument("--seconds", default="200,60", help="for each part")
     parser.add_argument("--out", default=".")

@@ -1,7 +1,7 @@
 // Nobody starves but under strict priority; and what a decision takes.
 #include <cstdio>
 
-#include "tests/policy/small_device.h"
+#include "tests/policy/virtual_gpu.h"
 #include "tests/profiler/cost.h"
 
 using namespace smt::tests;
@@ -43,17 +43,22 @@ std::vector<Kernel> crowd(bool profiles) {
     return kernels;
 }
 
-constexpr int kSteps = 20000;  // two seconds
+constexpr double kQuarter = 500e6;   // ns
 
-// The fewest blocks that a program got done in any half second.
+VirtualGpu gpu_with(const std::vector<Kernel>& kernels) {
+    VirtualGpu gpu(modelled(4));
+    for (const Kernel& each : kernels) gpu.add({.kernel = each, .work = {}, .launches = kEndless});
+    return gpu;
+}
+
+// The fewest blocks that a program got done in any half second of two.
 uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
-    SmallDevice small(modelled(4));
-    for (const Kernel& each : kernels) small.add(each);
+    VirtualGpu gpu = gpu_with(kernels);
     uint64_t least = UINT64_MAX;
-    for (int quarter = 0; quarter < 4; ++quarter) {
-        for (Program& each : small.programs) each.blocks = 0;
-        for (int i = 0; i < kSteps / 4; ++i) small.step(policy);
-        for (const Program& each : small.programs) least = std::min(least, each.blocks);
+    for (int quarter = 1; quarter <= 4; ++quarter) {
+        for (Program& each : gpu.programs) each.blocks = 0;
+        gpu.run(policy, quarter * kQuarter);
+        for (const Program& each : gpu.programs) least = std::min(least, each.blocks);
     }
     return least;
 }
@@ -73,7 +78,10 @@ TEST_CASE("somebody would starve without patience", "[policy]") {
     const Patience none{.longest_wait = std::chrono::hours(10)};
     CHECK(least_progress(*make_hpf({.patience = none}), crowd(true)) == 0);
     CHECK(least_progress(*make_slice({.patience = none}), crowd(true)) == 0);
-    CHECK(least_progress(*make_compact({none}), crowd(true)) == 0);
+    std::vector<Kernel> full{kernel(1, 1'000'000, nth_of(kSm, 1)), kernel(2, 1'000'000, nth_of(kSm, 1))};
+    for (Kernel& each : full) each.profile = full_profile(0.1, 4, 1);   // all SMs
+    CHECK(least_progress(*make_compact({none}), full) == 0);
+    CHECK(least_progress(*make_compact(), full) > 0);
 }
 
 TEST_CASE("a low priority starves under hpf while others have work, which is what strict priority is",
@@ -83,27 +91,12 @@ TEST_CASE("a low priority starves under hpf while others have work, which is wha
     CHECK(least_progress(*make_hpf(), kernels) == 0);
 }
 
-TEST_CASE("fair: shares of the time are as the weights", "[policy]") {
-    SmallDevice small(modelled(4));
-    for (const double weight : {1.0, 2.0, 3.0}) {
-        Kernel made = kernel(small.programs.size() + 1, 100000, nth_of(kSm, 4));
-        made.weight = weight;
-        made.profile = full_profile(0.1, 4, 4);  // 100 us to stop: T is a millisecond
-        small.add(made);
-    }
-    const auto policy = make_fair({.max_overhead = 0.01});
-    for (int i = 0; i < kSteps; ++i) small.step(*policy);
-    const double first = static_cast<double>(small.programs[0].blocks);
-    CHECK(static_cast<double>(small.programs[1].blocks) / first == Approx(2).epsilon(0.05));
-    CHECK(static_cast<double>(small.programs[2].blocks) / first == Approx(3).epsilon(0.05));
-}
-
 TEST_CASE("every policy gives the same decisions for the same snapshots", "[policy]") {
     for (const std::string& name : policy_names()) {
         const auto one = make_policy(name), two = make_policy(name);
-        SmallDevice first(modelled(4)), second(modelled(4));
-        for (const Kernel& each : crowd(true)) first.add(each), second.add(each);
-        for (int i = 0; i < 2000; ++i) first.step(*one), second.step(*two);
+        VirtualGpu first = gpu_with(crowd(true)), second = gpu_with(crowd(true));
+        first.run(*one, kQuarter);
+        second.run(*two, kQuarter);
         for (size_t i = 0; i < first.programs.size(); ++i)
             CHECK(first.programs[i].blocks == second.programs[i].blocks);
     }

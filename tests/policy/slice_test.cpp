@@ -63,8 +63,27 @@ TEST_CASE("slice: a pair runs with balanced blocks, in slices of that ratio", "[
     const auto slice = [&](int blocks) {
         return "run " + std::to_string(blocks) + ", slice " + std::to_string(132 * rounds * blocks);
     };
-    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}},
+    CHECK(said(make_slice({.balanced_blocks = true})->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}},
                                     kBegin)) == Said{{1, slice(a)}, {2, slice(b)}});
+}
+
+TEST_CASE("slice: a pair runs with the most profitable blocks, in slices that end together", "[policy]") {
+    std::vector<models::Blocks> full;
+    for (int a = 1; a < 8; ++a) full.push_back({a, 8 - a});
+    const models::CoSchedule best = *models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), full);
+    REQUIRE(best.profit > expected(*kComputes, *kLoads).profit);
+    const Decision decision = make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}}, kBegin);
+    REQUIRE(decision.assignments.size() == 2);
+    std::array<double, 2> cycles{};
+    for (size_t i = 0; i < 2; ++i) {
+        const Assignment& each = decision.assignments[i];
+        CHECK(each.quota == even_quota(best.blocks[i]));
+        CHECK(each.slice >= 5016);   // 2 %
+        const uint64_t round = 132 * static_cast<uint64_t>(best.blocks[i]);
+        CHECK(each.slice % round == 0);
+        cycles[i] = static_cast<double>(each.slice / round) * best.cycles[i];
+    }
+    CHECK(cycles[0] == Approx(cycles[1]).epsilon(0.15));   // rounds are whole
 }
 
 TEST_CASE("slice: alone, the smallest slice with the overhead allowed", "[policy]") {

@@ -10,8 +10,8 @@
 //
 // The paper's i is a kernel. Here it is a tenant: all that it runs is one turn, or a program with
 // more streams would have more of the GPU. Its O is the largest of its kernels', which stop together.
-// What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn; the paper
-// charges nobody for it, and with long blocks weights then mean little.
+// What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn and added to
+// the one that it ran into; the paper charges nobody for it, and with long blocks weights then mean little.
 // No turn is shorter than the longest stop and `shortest`, or a small share would be over before anybody has left.
 // A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch,
 // wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
@@ -87,12 +87,14 @@ private:
         std::erase_if(ring_, [&](const Share& share) { return !share.has_work && share.tenant != turn_; });
     }
 
-    // A block takes its time, and runs on into others' turns: that is taken off the tenant's next turn.
+    // A block takes its time, and runs on into another's turn: that is taken off the tenant's next turn, and the
+    // turn that it ran into is as much longer.
     void note_debts(TimePoint now) {
         for (Share& share : ring_) {
             if (!share.runs_on || share.runs || share.tenant == turn_) continue;
             share.debt += now - share.ended;
             share.runs_on = false;
+            if (!turn_.empty()) until_ += now - std::max(share.ended, began_);
         }
     }
 
@@ -123,7 +125,7 @@ private:
         turn_.clear();
         if (next == ring_.end()) return;
         turn_ = next->tenant;
-        busy_ = now;
+        began_ = busy_ = now;
         works_ = next->has_work;
         const Duration turn = nanoseconds(epoch_ns() * next->weight);
         if (next->runs_on) next->debt += now - next->ended;   // still
@@ -153,6 +155,7 @@ private:
     FairKnobs knobs_;
     std::vector<Share> ring_;
     std::string turn_;  // whose
+    TimePoint began_{};
     TimePoint until_{};
     TimePoint busy_{};  // when it last had work
     bool works_ = false;   // it had when this was asked last

@@ -81,9 +81,9 @@ const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, co
         if (!complete()) return kNone;
         found = computed_.emplace(key, std::nullopt).first;
         const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
-        found->second =
-            models::balanced(*device.model, model_of(first, a, most_a), model_of(second, b, most_b),
-                             candidates(limits, a, most_a, b, most_b));
+        const auto choose = balanced_ ? models::balanced : models::most_profitable;
+        found->second = choose(*device.model, model_of(first, a, most_a), model_of(second, b, most_b),
+                               candidates(limits, a, most_a, b, most_b));
     }
     return found->second;
 }

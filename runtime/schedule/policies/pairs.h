@@ -1,5 +1,5 @@
 // The best pair of kernels by Kernelet's model (FindCoSchedule of its Algorithm 1): pruned by PUR and MUR
-// (4.3), with the largest CP (equation 1) and the balanced blocks (equation 8).
+// (4.3), with the largest CP (equation 1), and its blocks on an SM.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ namespace smt::runtime::schedule {
 
 class Pairs {
 public:
-    explicit Pairs(const models::Likeness& likeness) : likeness_(likeness) {}
+    // `balanced`: the blocks of a pair are those that end together, not those with the largest profit.
+    Pairs(const models::Likeness& likeness, bool balanced) : likeness_(likeness), balanced_(balanced) {}
 
     // Whether the model can say anything of it.
     static bool knows(const Kernel& kernel, const Device& device) {
@@ -50,6 +51,7 @@ private:
                                                       const Device& device);
 
     models::Likeness likeness_;
+    bool balanced_;
     int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
     std::map<Key, std::optional<models::CoSchedule>> computed_;  // nothing: no blocks of both fit
 };

@@ -2,16 +2,18 @@
 // 4.4, Algorithm 1, with the model of profiler/models/co_schedule.h.
 //
 // Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
-// the largest co-scheduling profit CP (equation 1) runs, with the balanced number of blocks of each on an SM
-// (equation 8). If every pair is left out, the thresholds are halved until one is not. A pair without profit
+// the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
 // is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8).
 //
 // A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
-// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the balanced
-// blocks of each SM, times the smallest whole number that makes both large enough.
+// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the blocks on each
+// SM times whole numbers, such that both are large enough and, by the model, end together (equation 8).
 //
-//     132 SMs, balanced {3, 5}, smallest slices 396 and 900:   slices of 792 and 1320
+//     132 SMs, blocks {3, 5}, smallest slices 396 and 900; 3 take twice as long as 5:   slices of 396 and 1320
+//
+// In the paper a slice is a launch, so that what is resident and what is in a slice are one number, for which it takes
+// the balanced one; a slice here is so many blocks with a quota. knobs.balanced_blocks has the paper's.
 //
 // CP of a pair with the same profiles is computed once, and few at a time (pairs.h).
 //
@@ -22,6 +24,8 @@
 // next pair, with its best partner or alone, for a turn at least.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "runtime/schedule/policies/ledger.h"
@@ -35,11 +39,12 @@ namespace {
 
 using Kernels = std::vector<const Kernel*>;
 
+constexpr double kMostRounds = 1 << 20;   // of a slice, whatever is said of a kernel's blocks
 constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes about half of it
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), pairs_(knobs.likeness) {}
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), pairs_(knobs.likeness, knobs.balanced_blocks) {}
     std::string_view name() const override { return "slice"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -85,8 +90,22 @@ private:
             chosen_.names = {name_of(impatient ? *impatient : *oldest(known))};
         }
         if (!chosen_.two()) return;
-        chosen_.rounds = std::max(rounds(*best->first, device, best->together.blocks[0]),
-                                  rounds(*best->second, device, best->together.blocks[1]));
+        chosen_.rounds = slice_rounds(*best, device);
+    }
+
+    // Large enough for both, and such that their slices end together (equation 8).
+    models::Blocks slice_rounds(const Pairs::Found& pair, const Device& device) const {
+        const models::CoSchedule& together = pair.together;
+        const std::array<double, 2> least{rounds(*pair.first, device, together.blocks[0]),
+                                          rounds(*pair.second, device, together.blocks[1])};
+        if (knobs_.balanced_blocks) {
+            const int both = static_cast<int>(std::max(least[0], least[1]));
+            return {both, both};
+        }
+        const double cycles = std::max(least[0] * together.cycles[0], least[1] * together.cycles[1]);
+        models::Blocks found{};
+        for (size_t i = 0; i < 2; ++i) found[i] = static_cast<int>(std::clamp(std::round(cycles / together.cycles[i]), least[i], kMostRounds));
+        return found;
     }
 
     // Those that were here before, in the order in which they came.
@@ -107,8 +126,8 @@ private:
         const auto sms = static_cast<uint64_t>(std::max(1, device.multiprocessors));
         if (chosen_.two() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
-            ledger_.run(decision, kernel, even_quota(blocks),
-                        static_cast<uint64_t>(blocks) * sms * chosen_.rounds, [&] {
+            const auto rounds = static_cast<uint64_t>(chosen_.rounds[is(kernel, 1)]);
+            ledger_.run(decision, kernel, even_quota(blocks), static_cast<uint64_t>(blocks) * sms * rounds, [&] {
                             return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", blocks,
                                                chosen_.profit * 100);
                         });
@@ -133,10 +152,10 @@ private:
         const double blocks = overhead_ns / (knobs_.overhead * std::max(block_ns, 1e-3));
         return static_cast<uint64_t>(std::max(1.0, std::ceil(blocks / sms)) * sms);
     }
-    uint64_t rounds(const Kernel& kernel, const Device& device, int blocks) const {
+    double rounds(const Kernel& kernel, const Device& device, int blocks) const {
         const auto each =
             static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
-        return (smallest_slice(kernel, device) + each - 1) / each;
+        return std::min(kMostRounds, static_cast<double>((smallest_slice(kernel, device) + each - 1) / each));
     }
 
     using Name = std::pair<uint64_t, uint64_t>;  // stream and launch
@@ -155,7 +174,7 @@ private:
         std::vector<Name> names;  // none, one alone, or a pair
         models::Blocks blocks{};  // of each, on an SM
         double profit = 0;
-        uint64_t rounds = 1;  // of these blocks in a slice
+        models::Blocks rounds{1, 1};  // of these blocks in a slice of each
     };
 
     SliceKnobs knobs_;

@@ -1,0 +1,253 @@
+// See virtual_gpu.h.
+#include "tests/policy/virtual_gpu.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace smt::tests {
+
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNothing = 1e-9;   // of a block: rounding
+
+// The smallest number from 1 on that is enough, asked last.
+template <class Enough>
+void least(const Enough& enough) {
+    double low = 1, high = 1;
+    while (!enough(high)) low = high, high *= 2;
+    for (int i = 0; i < 30 && high > low; ++i) {
+        const double middle = (low + high) / 2;
+        (enough(middle) ? high : low) = middle;
+    }
+    enough(high);
+}
+}  // namespace
+
+VirtualGpu::VirtualGpu(const Device& device) : device_(device), limits_(limits_of(device)) {}
+
+void VirtualGpu::add(Program program) {
+    Progress progress;
+    progress.arrives = program.arrives_ns;
+    progress_.push_back(progress);
+    counts_.emplace_back(static_cast<size_t>(device_.multiprocessors));
+    programs.push_back(std::move(program));
+}
+
+void VirtualGpu::run(Policy& policy, double until_ns) {
+    while (now_ < until_ns && !done()) {
+        arrive();
+        while (ask_ || now_ >= again_) ask(policy);
+        place();
+        if (std::exchange(speeds_, false)) set_speeds();
+        advance(next_event(until_ns));
+        end_blocks();
+    }
+}
+
+bool VirtualGpu::done() const {
+    return std::all_of(programs.begin(), programs.end(), [](const Program& program) { return program.ends_ns.size() == program.launches; });
+}
+
+// ---- programs and the policy
+
+void VirtualGpu::arrive() {
+    for (size_t i = 0; i < programs.size(); ++i) {
+        Progress& progress = progress_[i];
+        if (progress.here || progress.arrives > now_) continue;
+        progress.here = true;
+        progress.in_queue = ++queue_;
+        progress.begins = now_ + kStart;
+        set(i, State::kRunning);
+    }
+}
+
+void VirtualGpu::ask(Policy& policy) {
+    ask_ = false;
+    again_ = kNever;
+    Snapshot snapshot{device_, {}};
+    for (size_t i = 0; i < programs.size(); ++i)
+        if (progress_[i].here) snapshot.kernels.push_back(programs[i].kernel);
+    const Decision decision = policy.decide(snapshot, time());
+    for (const Assignment& each : decision.assignments) carry_out(each);
+    // Time is whole nanoseconds to a policy.
+    if (decision.again) again_ = now_ + std::max(1.0, std::chrono::duration<double, std::nano>(*decision.again).count());
+}
+
+void VirtualGpu::carry_out(const Assignment& assignment) {
+    for (size_t i = 0; i < programs.size(); ++i) {
+        if (programs[i].kernel.id != assignment.kernel) continue;
+        const State state = programs[i].kernel.state;
+        Progress& progress = progress_[i];
+        if (assignment.action == Action::kWait) {
+            if (state == State::kRunning) set(i, State::kStopping);
+            settle(i);
+            continue;
+        }
+        progress.quota = assignment.quota;
+        progress.slice_left = assignment.slice;
+        progress.begins = now_ + kStart;
+        if (state == State::kRunning) continue;
+        progress.in_queue = ++queue_;
+        set(i, State::kRunning);
+    }
+}
+
+void VirtualGpu::set(size_t program, State state) {
+    programs[program].kernel.state = state;
+    programs[program].kernel.since = time();
+    ask_ = true;
+}
+
+// ---- CTAs
+
+int VirtualGpu::quota(size_t program, size_t sm) const {
+    const Quota& quota = progress_[program].quota;
+    return quota.empty() ? UINT8_MAX : quota.size() == 1 ? quota[0] : quota[sm];
+}
+
+int VirtualGpu::ctas_of(size_t program) const { return std::accumulate(counts_[program].begin(), counts_[program].end(), 0); }
+
+bool VirtualGpu::may_take(size_t program) const {
+    const Kernel& kernel = programs[program].kernel;
+    return kernel.state == State::kRunning && progress_[program].taken < kernel.blocks;
+}
+
+bool VirtualGpu::takes(size_t program) {
+    if (!may_take(program)) return false;
+    Kernel& kernel = programs[program].kernel;
+    Progress& progress = progress_[program];
+    if (++progress.taken == kernel.blocks) {
+        kernel.last_taken = true;
+        ask_ = true;
+    }
+    if (progress.slice_left && !--progress.slice_left && kernel.state == State::kRunning) set(program, State::kStopping);
+    return true;
+}
+
+void VirtualGpu::place() {
+    std::vector<Resources> free(static_cast<size_t>(device_.multiprocessors), limits_);
+    for (size_t i = 0; i < programs.size(); ++i)
+        for (size_t sm = 0; sm < free.size(); ++sm)
+            if (counts_[i][sm]) take(free[sm], cta_of(programs[i].kernel, limits_), counts_[i][sm]);
+    std::vector<size_t> order;
+    for (size_t i = 0; i < programs.size(); ++i)
+        if (progress_[i].here && progress_[i].begins <= now_ && may_take(i)) order.push_back(i);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return progress_[a].in_queue < progress_[b].in_queue; });
+    for (const size_t program : order)
+        if (!fill(program, free)) break;
+    int used = 0;
+    for (size_t sm = 0; sm < free.size(); ++sm)
+        used += std::any_of(counts_.begin(), counts_.end(), [&](const std::vector<int>& counts) { return counts[sm] > 0; });
+    most_used_ = std::max(most_used_, used);
+}
+
+// False: not even one CTA of it has found room, so that those behind it wait.
+bool VirtualGpu::fill(size_t program, std::vector<Resources>& free) {
+    const Resources cta = cta_of(programs[program].kernel, limits_);
+    // Breadth first, as the hardware does: few blocks go to many multiprocessors.
+    for (bool found = true; found && may_take(program);) {
+        found = false;
+        for (size_t sm = 0; sm < free.size(); ++sm) {
+            if (counts_[program][sm] >= quota(program, sm) || fitting(free[sm], cta) == 0) continue;
+            if (!takes(program)) break;
+            take(free[sm], cta, 1);
+            ++counts_[program][sm];
+            ctas_.push_back({program, sm, 1});
+            found = speeds_ = true;
+        }
+    }
+    return ctas_of(program) > 0;
+}
+
+// ---- time
+
+void VirtualGpu::set_speeds() {
+    groups_.assign(static_cast<size_t>(device_.multiprocessors), {});
+    for (size_t sm = 0; sm < groups_.size(); ++sm)
+        for (size_t i = 0; i < programs.size(); ++i)
+            if (counts_[i][sm]) groups_[sm].push_back({&programs[i].work, i, counts_[i][sm]});
+    least([&](double waiting) { return memory_use(waiting) <= device_.multiprocessors; });
+    for (Cta& cta : ctas_) {
+        const std::vector<Group>& groups = groups_[cta.sm];
+        cta.speed = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.program == cta.program; })->speed;
+    }
+}
+
+// What all CTAs use of it if waiting takes so many times as long as alone; speeds are set by that.
+double VirtualGpu::memory_use(double waiting) {
+    double memory = 0;
+    for (std::vector<Group>& groups : groups_) {
+        least([&](double issuing) {
+            double pipeline = 0;
+            for (Group& each : groups) {
+                each.speed = 1 / ((1 - each.work->waits) * issuing + each.work->waits * waiting);
+                pipeline += each.count * each.work->pipeline * each.speed;
+            }
+            return pipeline <= 1;
+        });
+        for (const Group& each : groups) memory += each.count * each.work->memory * each.speed;
+    }
+    return memory;
+}
+
+double VirtualGpu::next_event(double until) const {
+    double next = std::min(until, again_);
+    for (size_t i = 0; i < programs.size(); ++i) {
+        const Progress& progress = progress_[i];
+        if (!progress.here) next = std::min(next, progress.arrives);
+        else if (progress.begins > now_) next = std::min(next, progress.begins);
+    }
+    if (ask_) next = now_;
+    for (const Cta& cta : ctas_) next = std::min(next, now_ + std::max(cta.left, 0.0) * programs[cta.program].work.block_ns / cta.speed);
+    return next;
+}
+
+void VirtualGpu::advance(double to) {
+    for (Cta& cta : ctas_) cta.left -= (to - now_) * cta.speed / programs[cta.program].work.block_ns;
+    now_ = to;
+}
+
+void VirtualGpu::end_blocks() {
+    for (Cta& cta : ctas_) {
+        if (cta.left > kNothing) continue;
+        ++programs[cta.program].kernel.blocks_done;
+        ++programs[cta.program].blocks;
+        const bool stays = counts_[cta.program][cta.sm] <= quota(cta.program, cta.sm) && takes(cta.program);
+        cta.left = stays ? 1 : -1;
+        if (stays) continue;
+        --counts_[cta.program][cta.sm];
+        speeds_ = true;
+    }
+    std::erase_if(ctas_, [](const Cta& cta) { return cta.left < -0.5; });
+    for (size_t i = 0; i < programs.size(); ++i) settle(i);
+}
+
+// Whose last CTA has gone has stopped, or its launch has ended.
+void VirtualGpu::settle(size_t program) {
+    Kernel& kernel = programs[program].kernel;
+    if (!progress_[program].here || ctas_of(program) > 0) return;
+    if (kernel.state == State::kStopping) {
+        const Duration took = time() - kernel.since;   // averaged as the dispatcher does
+        kernel.preemption = kernel.preemption ? (3 * *kernel.preemption + took) / 4 : took;
+        set(program, State::kWaiting);
+    }
+    if (kernel.blocks_done == kernel.blocks) end_launch(program);
+}
+
+void VirtualGpu::end_launch(size_t index) {
+    Program& program = programs[index];
+    Progress& progress = progress_[index];
+    program.ends_ns.push_back(now_);
+    program.kernel.blocks_done = progress.taken = 0;
+    program.kernel.last_taken = false;
+    ++program.kernel.launch;
+    progress.in_queue = ++queue_;   // the next one, which has been waiting behind this one
+    ask_ = true;
+    if (program.ends_ns.size() < program.launches && program.gap_ns == 0) return;
+    progress.here = false;
+    progress.arrives = program.ends_ns.size() < program.launches ? now_ + program.gap_ns : kNever;
+    progress.quota = {};
+    progress.slice_left = 0;
+}
+
+}  // namespace smt::tests
