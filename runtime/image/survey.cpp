@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace smt::image {
 
@@ -20,7 +21,6 @@ struct Texts {
     std::string target;
     std::string problem;  // why one of the texts cannot be read
     size_t without = 0;   // images that have no text for the device
-    std::map<std::string, std::string> judged;
 
     const Kernel* find(const std::string& name) const {
         auto found = by_name.find(name);
@@ -34,8 +34,8 @@ std::string count_of(size_t count, const char* what) {
 
 class Surveyor {
 public:
-    Surveyor(const Container& container, const Device& device, const Judges& judges)
-        : container_(container), device_(device), judges_(judges) {}
+    Surveyor(const Container& container, const Device& device, const Judge& judge)
+        : container_(container), device_(device), judge_(judge) {}
 
     Survey run() {
         survey_.kind = container_.kind;
@@ -43,7 +43,6 @@ public:
         find_unused();
         for (const SurveyedImage& image : survey_.images)
             if (!image.used) add_text(image, linked_from_);
-        judge(linked_from_);
         for (size_t i = 0; i < survey_.images.size(); ++i)
             if (survey_.images[i].used) add_kernels(i);
         return std::move(survey_);
@@ -95,11 +94,6 @@ private:
         texts.texts.push_back(std::move(std::get<std::string>(text)));
     }
 
-    void judge(Texts& texts) const {
-        if (judges_.ptx && !texts.texts.empty() && texts.problem.empty() && texts.without == 0)
-            texts.judged = judges_.ptx(texts.texts);
-    }
-
     void add_kernels(size_t number) {
         SurveyedImage& image = survey_.images[number];
         auto chosen =
@@ -107,11 +101,11 @@ private:
         if (chosen == image.entries.end()) return;
         Texts texts;
         add_text(image, texts);
-        judge(texts);
+        const ImageVerdict verdict = judge_ ? judge_(image.found.bytes) : ImageVerdict();
         if (chosen->entry.kind == Kind::kPtx) {
             if (!texts.problem.empty()) image.problem = Problem{"its PTX cannot be read: " + texts.problem};
             for (const Texts::Kernel& kernel : texts.kernels)
-                add_kernel(number, kernel.ptx.facts, false, texts);
+                add_kernel(number, kernel.ptx.facts, false, texts, verdict);
             return;
         }
         auto cubin = expand(chosen->entry);
@@ -120,10 +114,11 @@ private:
         auto facts = kernel_facts(std::get<std::string>(cubin));
         if (auto* problem = std::get_if<Problem>(&facts)) return void(image.problem = *problem);
         for (KernelFacts& each : std::get<std::vector<KernelFacts>>(facts))
-            if (each.kernel) add_kernel(number, std::move(each), true, texts);
+            if (each.kernel) add_kernel(number, std::move(each), true, texts, verdict);
     }
 
-    void add_kernel(size_t image, KernelFacts facts, bool from_machine_code, const Texts& own) {
+    void add_kernel(size_t image, KernelFacts facts, bool from_machine_code, const Texts& own,
+                    const ImageVerdict& verdict) {
         SurveyedKernel kernel{std::move(facts), image, from_machine_code, false, {}};
         const std::string& name = kernel.facts.name;
         const bool linked = !own.find(name) && linked_from_.find(name);
@@ -133,22 +128,28 @@ private:
             kernel.cooperative = text->ptx.cooperative;
             if (!kernel.facts.shared_bytes) kernel.facts.shared_bytes = text->ptx.facts.shared_bytes;
         }
-        std::string_view definition = text ? std::string_view(texts.texts[text->text]) : "";
-        std::string place = judges_.source ? judges_.source(name, definition) : "";
-        if (!place.empty())
-            kernel.verdict = {Management::kSource, place};
-        else
-            kernel.verdict = text ? judge_text(name, texts, is_unlinked(image)) : without_text(image, own);
+        const bool unlinked = is_unlinked(image);   // the server never sees it so
+        kernel.verdict = text ? with_text(texts, unlinked) : without_text(image, own);
+        if (verdict && !unlinked) kernel.verdict = judged(verdict(name), kernel.verdict);
         survey_.kernels.push_back(std::move(kernel));
     }
 
     bool is_unlinked(size_t image) const {
         const auto& entries = survey_.images[image].entries;
+        if (survey_.images[image].found.place == Place::kRelocatable) return true;
         return std::any_of(entries.begin(), entries.end(),
                            [](auto& each) { return each.chosen && each.relocatable; });
     }
 
-    Verdict judge_text(const std::string& name, const Texts& texts, bool unlinked) const {
+    // `seen`: what there is to be seen of it without a judge.
+    static Verdict judged(Verdict verdict, const Verdict& seen) {
+        if (verdict.management == Management::kPtx) return {Management::kPtx, seen.reason};
+        if (verdict.management == Management::kOpaque && seen.management == Management::kHasPtx)
+            verdict.reason = seen.reason + ", but " + verdict.reason;
+        return verdict;
+    }
+
+    Verdict with_text(const Texts& texts, bool unlinked) const {
         std::string what = "PTX for " + texts.target;
         if (unlinked) what += ", relocatable: before a program has it, it is linked";
         if (&texts == &linked_from_) {
@@ -156,10 +157,7 @@ private:
             if (texts.without) what += fmt::format(" with {} without PTX", count_of(texts.without, "image"));
             if (!texts.problem.empty()) what += ", one of which cannot be read: " + texts.problem;
         }
-        auto judged = texts.judged.find(name);
-        if (judged == texts.judged.end()) return {Management::kHasPtx, what};
-        if (judged->second.empty()) return {Management::kPtx, what};
-        return {Management::kOpaque, what + ", but " + judged->second};
+        return {Management::kHasPtx, what};
     }
 
     // Why a kernel of machine code has no PTX.
@@ -187,7 +185,7 @@ private:
 
     const Container& container_;
     const Device& device_;
-    const Judges& judges_;
+    const Judge& judge_;
     Survey survey_;
     Texts linked_from_;  // the PTX of relocatable code
 };
@@ -199,10 +197,10 @@ const char* name(Management management) {
     return kNames[static_cast<int>(management)];
 }
 
-std::variant<Survey, Problem> survey_file(std::string_view file, const Device& device, const Judges& judges) {
+std::variant<Survey, Problem> survey_file(std::string_view file, const Device& device, const Judge& judge) {
     auto container = find_images(file);
     if (auto* problem = std::get_if<Problem>(&container)) return *problem;
-    return Surveyor(std::get<Container>(container), device, judges).run();
+    return Surveyor(std::get<Container>(container), device, judge).run();
 }
 
 int newest_architecture(const std::vector<Found>& images) {

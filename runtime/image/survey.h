@@ -1,14 +1,13 @@
 // What a file holds for one device: its images, which entry of each the driver loads, and the kernels of
 // those with their resources and how smt can manage them.
 //
-//   Survey survey = survey_file(bytes, {.architecture = 90}, judges);
+//   Survey survey = survey_file(bytes, {.architecture = 90}, judge);
 //
 // A kernel is managed from source if an index knows it, else from its PTX if the rewriter takes that, else
-// it is opaque. Both answers come from whoever knows them, as Judges; one that is not there is not guessed.
+// it is opaque. That is for the server to say, as a Judge; without one nothing is guessed.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,14 +35,11 @@ struct Verdict {
     bool operator==(const Verdict&) const = default;
 };
 
-struct Judges {
-    // Where the source of a kernel is, in words; empty: nobody knows. `ptx` is the text that defines the
-    // kernel, or empty.
-    std::function<std::string(std::string_view kernel, std::string_view ptx)> source;
-    // Of all kernels in the texts, which become one module (more than one: relocatable device code): why it
-    // cannot be managed, or empty if it can. A kernel that is missing was not judged.
-    std::function<std::map<std::string, std::string>(const std::vector<std::string>& texts)> ptx;
-};
+// What becomes of an image when it is loaded, as a function of a kernel's symbol: by what it is managed, or that it
+// is opaque, and then the reason.
+using ImageVerdict = std::function<Verdict(const std::string& kernel)>;
+// Asked once for each image that the device would load; `image` is all of its bytes.
+using Judge = std::function<ImageVerdict(std::string_view image)>;
 
 struct SurveyedEntry {
     Entry entry;
@@ -76,7 +72,7 @@ struct Survey {
 
 // Entries view `file`.
 [[nodiscard]] std::variant<Survey, Problem> survey_file(std::string_view file, const Device& device,
-                                                        const Judges& judges);
+                                                        const Judge& judge);
 
 // The newest architecture that the images of a file hold something for; 0: they name none.
 int newest_architecture(const std::vector<Found>& images);

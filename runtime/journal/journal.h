@@ -17,7 +17,7 @@ namespace smt::runtime::journal {
 inline constexpr int kPlaceWords = 4;   // 256 multiprocessors
 
 enum class Kind : uint32_t {
-    kLaunch = 1,         // every field
+    kLaunch = 1,         // every field; value = a name: how it was run, and why ("opaque: it holds machine code only"); 0: not known
     kSessionOpened = 2,  // name = tenant, text = program, value = pid
     kSessionClosed = 3,  // name = tenant, text = how it ended, value = pid
     kUnsupported = 4,    // name = driver function, value = how often so far in this session
@@ -26,6 +26,7 @@ enum class Kind : uint32_t {
     kMapping = 7,        // name = tenant, text = kernel, value = blocks that its workers ran, multiprocessors,
                          // blocks_together = workers; start_ns and end_ns by the GPU's global timer
     kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the last worker gone
+    kIntoGraph = 9,      // a kernel became part of a graph: every field of a launch but times
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock (`virtual_time`);

@@ -186,7 +186,7 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
-    code_ = std::make_unique<handlers::CodeTable>(driver());
+    code_ = std::make_unique<handlers::CodeTable>(driver(), journal());
     auto memory = std::make_unique<handlers::TenantMemory>(device_, device_base_, protocol::kDeviceRangeBytes,
                                                            memory_limit_);
     memory->claim(arena_.base(), protocol::kArenaBytes);

@@ -13,12 +13,12 @@ bool within(std::string_view part, std::string_view file) {
 }
 
 void check_survey(std::string_view file, int architecture) {
-    Judges judges;
-    judges.ptx = [](const std::vector<std::string>&) {
-        return std::map<std::string, std::string>{{"k", ""}};
+    const Judge judge = [](std::string_view) -> ImageVerdict {
+        return [](const std::string& kernel) {
+            return kernel == "k" ? Verdict{Management::kPtx, ""} : Verdict{Management::kOpaque, "it is other"};
+        };
     };
-    judges.source = [](std::string_view kernel, std::string_view) { return kernel == "other" ? "here" : ""; };
-    auto survey = survey_file(file, {architecture}, judges);
+    auto survey = survey_file(file, {architecture}, judge);
     auto* found = std::get_if<Survey>(&survey);
     if (!found) return std::get<Problem>(survey).text.empty() ? std::abort() : void();
     for (const SurveyedImage& image : found->images)

@@ -46,7 +46,7 @@ def library_folders():
         folders += glob.glob(os.path.join(site, "nvidia", "cu13", "lib")) + glob.glob(os.path.join(site, "nvidia", "*", "lib"))
     found = []
     for folder in folders:
-        wanted = glob.glob(os.path.join(folder, "libcudart.so.1*")) or glob.glob(os.path.join(folder, "libcublas.so.1*"))
+        wanted = any(glob.glob(os.path.join(folder, f"lib{name}.so.*")) for name in ("cudart", "cublas", "cudnn", "cufft"))
         if wanted and folder not in found:
             found.append(folder)
     return found

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Kernels that smt cannot manage, on a real GPU: opaque.py [--parts where,programs,start,latency]
+"""Kernels that smt cannot manage, on a real GPU: opaque.py [--parts where,programs,start,apart,latency]
 
   where      tenants confined to parts of the GPU, all at once, and one that is not: where their kernels were,
              against where the journal says that they run
   programs   the GPU test programs that there are, confined: the same output as natively
   start      a program that finds no server: what it costs to make a set of multiprocessors ready
+  apart      a kernel without PTX that fills the part it is confined to, with blocks of 10 ms, and an urgent tenant's small one: where each
+             ran, and how long the small one took to begin and to end; beside nobody, and interleaved
   latency    an urgent tenant's small kernel behind another's large ones, with blocks of several lengths: smt with
              and without confinement, plain time-slicing, MPS, MPS with client priority; interleaved
 """
@@ -125,6 +127,44 @@ class Opaque:
             times = [row["seconds"] for row in self.lines.all if row["part"] == "start" and row["policy"] == policy]
             print(f"{policy:<16} first program {statistics.median(times):.3f} s, {min(times):.3f} to {max(times):.3f}")
 
+    def apart(self, budget):
+        """The two must share no multiprocessor, since the confined one leaves no room on its own."""
+        end, found = time.monotonic() + budget, {}
+        blocks, rounds = LARGE["10 ms blocks"]
+        large = [self.busy, "--blocks", str(blocks), "--threads", "1024", "--rounds", str(rounds), "--ahead", "4", "--ready"]
+        small = [self.busy, "--blocks", "36", "--threads", "256", "--rounds", "10000", "--pause", str(self.options.pause), "--starts",
+                 "--launches", str(self.options.launches), "--seconds", "2"]
+        for turn in range(self.options.rounds):
+            for mode in ("alone", "beside"):
+                if time.monotonic() > end - 5:
+                    print(f"no time for {mode}, round {turn}")
+                    continue
+                with Runtime(self.places, SMT_POLICY="fifo") as runtime:
+                    back = None
+                    if mode == "beside":
+                        back = Child(large, {**self.environment, **runtime.variables(SMT_TENANT="low", SMT_PRIORITY="low", SMT_SMS="96")},
+                                     self.places.preload, 60, stdin=True)
+                        self.check(back.wait_ready(), "apart: the large one does not begin")
+                        time.sleep(0.3)   # until its launches queue up; measured, not asserted
+                    front = self.answer(Child(small, {**self.environment, **runtime.variables(SMT_TENANT="high", SMT_PRIORITY="high")},
+                                              self.places.preload, 60).finish())
+                    behind = {"us": [], "sms": []}
+                    if back:
+                        back.close_input()
+                        behind = self.answer(back.finish())
+                shared = sorted(set(front["sms"]) & set(behind["sms"]))
+                self.check(not shared and len(behind["sms"]) in (0, 96), f"apart, {mode}: both ran on {shared}, the large one on {len(behind['sms'])}")
+                self.lines.add(part="apart", mode=mode, round=turn, start_us=front.get("start_us", []), small_us=front["us"], large_us=behind["us"],
+                               small_sms=front["sms"], large_sms=behind["sms"])
+                entry = found.setdefault(mode, ([], []))
+                entry[0].extend(front.get("start_us", []))
+                entry[1].extend(front["us"])
+        print(f"{'mode':<8} {'what':<16} {'p50 us':>9} {'p90 us':>9} {'p99 us':>9} {'max us':>9} {'n':>5}")
+        for mode, times in found.items():
+            for what, values in zip(("to its start", "to its end"), times):
+                if values:
+                    print(f"{mode:<8} {what:<16} {quantile(values, .5):>9.1f} {quantile(values, .9):>9.1f} {quantile(values, .99):>9.1f} {max(values):>9.1f} {len(values):>5}")
+
     def latency(self, budget):
         end = time.monotonic() + budget
         found = {}
@@ -180,8 +220,8 @@ def main():
     parser.add_argument("--large", default="", help="which kinds of large kernels; a regular expression, as the next")
     parser.add_argument("--modes", default="")
     parser.add_argument("--ptx", default="1", choices=["0", "1"], help="of the part programs: whether kernels are managed by their PTX")
-    parser.add_argument("--parts", default="where,programs,start,latency")
-    parser.add_argument("--seconds", default="30,60,20,150", help="for each part")
+    parser.add_argument("--parts", default="where,programs,start,apart,latency")
+    parser.add_argument("--seconds", default="30,60,20,30,150", help="for each part")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     opaque = Opaque(options)

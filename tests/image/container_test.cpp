@@ -175,8 +175,8 @@ TEST_CASE("an image is checked before somebody trusts it", "[image]") {
 }
 
 // "k: has PTX (PTX for compute_75)" of each kernel
-std::string judged(const std::string& file, int architecture, const Judges& judges = {}) {
-    auto survey = survey_file(file, {architecture}, judges);
+std::string judged(const std::string& file, int architecture, const Judge& judge = {}) {
+    auto survey = survey_file(file, {architecture}, judge);
     std::string text;
     for (const SurveyedKernel& kernel : std::get<Survey>(survey).kernels)
         text += fmt::format("{}{}: {} ({})", text.empty() ? "" : "; ", kernel.facts.name,
@@ -205,29 +205,24 @@ TEST_CASE("the PTX of linked code stands unregistered beside it", "[image]") {
         ET_EXEC, {{"__nv_relfatbin", with_text(kText) + with_text(kOther)}, {".nv_fatbin", with_cubin()}});
     CHECK(judged(linked, 75) == "k: has PTX (PTX for compute_75, in __nv_relfatbin: 2 texts to be linked)");
     CHECK(judged(host_file(ET_REL, {{"__nv_relfatbin", with_text(kText)}}), 75) ==
-          "k: has PTX (PTX for compute_75)");
-    size_t texts = 0;
-    Judges judges;
-    judges.ptx = [&](const std::vector<std::string>& given) {
-        texts = given.size();
-        return std::map<std::string, std::string>{{"k", ""}};
+          "k: has PTX (PTX for compute_75, relocatable: before a program has it, it is linked)");
+    // What is loaded is the image that was linked, without the texts.
+    std::string asked;
+    const Judge judge = [&](std::string_view image) -> ImageVerdict {
+        asked += image;
+        return [](const std::string&) { return Verdict{Management::kOpaque, "it holds machine code only"}; };
     };
-    CHECK(judged(linked, 75, judges).starts_with("k: managed by PTX ("));
-    CHECK(texts == 2);
+    CHECK(judged(linked, 75, judge) ==
+          "k: opaque (PTX for compute_75, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only)");
+    CHECK(asked == with_cubin());
 }
 
 TEST_CASE("linked code of which not all has PTX", "[image]") {
-    bool asked = false;
-    Judges judges;
-    judges.ptx = [&](const std::vector<std::string>&) {
-        asked = true;
-        return std::map<std::string, std::string>{{"k", ""}};
-    };
     auto linked = [&](const std::string& from) {
         return judged(host_file(ET_EXEC, {{"__nv_relfatbin", from},
                                           {".nv_fatbin", with_cubin(), 0x1000},
                                           {".nvFatBinSegment", wrapper(2, 0x1000)}}),
-                      75, judges);
+                      75);
     };
     CHECK(linked(with_text(kText) + with_cubin()) ==
           "k: has PTX (PTX for compute_75, in __nv_relfatbin: 1 text to be linked with 1 image without PTX)");
@@ -237,21 +232,30 @@ TEST_CASE("linked code of which not all has PTX", "[image]") {
                            "which cannot"));
     CHECK(linked(broken).starts_with("k: opaque (its PTX cannot be read: line 2"));
     CHECK(linked(with_cubin()) == "k: opaque (machine code alone)");
-    CHECK_FALSE(asked);
 }
 
-TEST_CASE("judges decide, in their order", "[image]") {
+TEST_CASE("the judge decides, once for each image that would be loaded", "[image]") {
     const std::string image =
         fatbin({{2, 75, 0, small_cubin()}, {1, 75, 0, kText + kOther.substr(kOther.find(".visible"))}});
-    Judges judges;
-    judges.ptx = [](const std::vector<std::string>&) {
-        return std::map<std::string, std::string>{{"k", "it reads %gridid"}};
+    size_t asked = 0;
+    auto judge = [&](Management management, const char* reason) -> Judge {
+        return [&asked, management, reason](std::string_view) -> ImageVerdict {
+            ++asked;
+            return [=](const std::string& kernel) {
+                return kernel == "k" ? Verdict{management, reason} : Verdict{Management::kOpaque, "nobody knows it"};
+            };
+        };
     };
-    CHECK(judged(image, 75, judges) == "k: opaque (PTX for compute_75, but it reads %gridid)");
-    judges.source = [](std::string_view kernel, std::string_view ptx) {
-        return kernel == "k" && ptx.find(".entry k(") != ptx.npos ? "kernels.cu:7" : "";
-    };
-    CHECK(judged(image, 75, judges) == "k: managed by source (kernels.cu:7)");
+    CHECK(judged(image, 75, judge(Management::kOpaque, "reads %gridid")) == "k: opaque (PTX for compute_75, but reads %gridid)");
+    CHECK(judged(image, 75, judge(Management::kPtx, "")) == "k: managed by PTX (PTX for compute_75)");
+    CHECK(judged(image, 75, judge(Management::kSource, "kernels.cu")) == "k: managed by source (kernels.cu)");
+    CHECK(asked == 3);
+    CHECK(judged(image + fatbin({{2, 90, 0, small_cubin()}}), 75, judge(Management::kPtx, "")) == "k: managed by PTX (PTX for compute_75)");
+    CHECK(asked == 4);   // nothing of the second runs there
+    CHECK(judged(small_cubin(), 75, judge(Management::kOpaque, "it holds machine code only")) == "k: opaque (it holds machine code only)");
+    // Before a program has an object's relocatable code it is linked, and nobody knows into what.
+    CHECK(judged(host_file(ET_REL, {{"__nv_relfatbin", with_text(kText)}}), 75, judge(Management::kPtx, ""))
+              .starts_with("k: has PTX (PTX for compute_75, relocatable"));
 }
 
 TEST_CASE("a broken image is told apart from the others", "[image]") {

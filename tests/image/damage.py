@@ -1,11 +1,12 @@
 """Damaged images, made of small good ones: the same at every run.
 
-    for case in damage.cases(corpus): case.name, case.bytes, case.errors
+    for case in damage.cases(corpora): case.name, case.bytes, case.errors
 
 `errors` are what a load, or the look-up of its kernel, may return. NVIDIA documents each for images that
 are broken or that hold nothing for the device.
 """
 import dataclasses
+import random
 import struct
 
 INVALID_IMAGE, INVALID_PTX = "CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_INVALID_PTX"
@@ -126,7 +127,7 @@ def bombs():
                    fatbin(entry(lz4_bomb(4), flags=FLAG_LZ4, size=said)), {INVALID_IMAGE})
     inner = fatbin(entry(b"\0"))
     yield Case("a fatbin for a text", fatbin(entry(inner)), UNREADABLE)
-    yield Case("a fatbin's wrapper", struct.pack("<IIQQ", 0x466243B1, 1, 0, 0), {INVALID_IMAGE})
+    yield Case("a fatbin's wrapper", struct.pack("<IIQQ", WRAPPER, 1, 0, 0), {INVALID_IMAGE})
     yield Case("no entries", fatbin(), {INVALID_IMAGE})
 
 
@@ -242,8 +243,40 @@ def texts():
     yield from truncated("text", GOOD_TEXT.encode(), [0, 1, 4, 30, 50, 60, 70, 80, 90, 95], UNREADABLE | {"CUDA_ERROR_NOT_FOUND"})
 
 
-def cases(corpus):
-    """`corpus`: the folder of tests/fuzz/corpus/fatbin."""
+# ---- what the fuzzers have
+
+CORPORA = ("fatbin", "container", "image", "module", "ptx")
+MUTATED = 60
+WRAPPER = 0x466243B1
+ANY = UNREADABLE | {NO_BINARY, "CUDA_SUCCESS", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}
+
+
+def mutated(data, chance):
+    """Some bytes changed, a piece taken out, doubled or zeroed, the end cut off."""
+    for _ in range(chance.randint(1, 4)):
+        at, size = chance.randrange(len(data)), chance.choice([1, 2, 4, 8, 64])
+        piece = data[at:at + size]
+        with_what = chance.choice([bytes(chance.randrange(256) for _ in piece), b"", piece * 2, bytes(len(piece)), b"\xff" * len(piece)])
+        data = data[:at] + with_what + data[at + size:] or b"\0"
+    return data if chance.random() < 0.8 else data[:chance.randrange(1, len(data) + 1)]
+
+
+def from_corpora(corpora):
+    """Some are sound, as far as they go, so anything that is documented may come of them. Not a fatbin's wrapper: in
+    memory its pointer is followed, as by the driver."""
+    inputs = [(f"{name}/{path.name}", path.read_bytes()) for name in CORPORA for path in sorted((corpora / name).iterdir())]
+    inputs = [(name, data) for name, data in inputs if data[:4] != struct.pack("<I", WRAPPER)]
+    for name, data in inputs:
+        yield Case(f"corpus {name}", data, ANY)
+    chance = random.Random(5)
+    for number in range(MUTATED):
+        name, data = chance.choice([each for each in inputs if each[1]])
+        yield Case(f"corpus {name}, mutation {number}", mutated(data, chance), ANY)
+
+
+def cases(corpora):
+    """`corpora`: the folder tests/fuzz/corpus."""
+    corpus = corpora / "fatbin"
     good = {name: (corpus / name).read_bytes() for name in ["zstd", "lz4", "texts", "cubin"]}
     for name in ["zstd", "lz4"]:
         yield from fatbin_headers(name, good[name])
@@ -255,3 +288,4 @@ def cases(corpus):
     yield from cubins(good["cubin"])
     yield from truncated("cubin", good["cubin"], [1, 2, 10, 25, 50, 75, 90, 99], {INVALID_IMAGE})
     yield from texts()
+    yield from from_corpora(corpora)

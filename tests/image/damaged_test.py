@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """More than a hundred damaged images, each loaded by a program under smt on the simulated device.
 
-    damaged_test.py SMT LOAD CORPUS
+    damaged_test.py SMT LOAD CORPORA
 
 Each must give a documented error, in every way to load it; the server must be the same process at the end, and run
 a good kernel after each. smt inspect must say something of each file, and not crash.
@@ -38,7 +38,7 @@ def judge(cases, results):
     for case, (module, library, memory, linker) in zip(cases, results):
         if module not in case.errors:
             problems.append(f"{case.name}: {module}, not {' or '.join(sorted(case.errors))}")
-        if library != module:
+        if library != module and not (case.name.startswith("corpus") and library in case.errors):
             problems.append(f"{case.name}: {module} as a module, {library} as a library")
         # In memory nobody knows where an image ends but by its headers, and zeros stand behind it: what leads out
         # of a file may be sound there, and a cubin then is one that the device has no use for.
@@ -60,12 +60,12 @@ def inspect(smt, case, path):
     return []
 
 
-def main(smt, program, corpus):
-    corpus = pathlib.Path(corpus)
-    cases = list(damage.cases(corpus))
-    assert len(cases) >= 100 and len({case.bytes for case in cases}) > 0.95 * len(cases), len(cases)
+def main(smt, program, corpora):
+    corpus = pathlib.Path(corpora) / "fatbin"
+    cases = list(damage.cases(pathlib.Path(corpora)))
+    assert len(cases) >= 300 and len({case.bytes for case in cases}) > 0.95 * len(cases), len(cases)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as images:
-        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_DEVICE="sim", SMT_REAL_DRIVER="none")
+        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_CACHE_DIR=f"{folder}/cache", SMT_DEVICE="sim", SMT_REAL_DRIVER="none")
         paths = []
         for number, case in enumerate(cases):
             paths.append(pathlib.Path(images) / str(number))

@@ -4,6 +4,7 @@
     inspect_test.py SMT IMAGE_SHOW NVCC READELF FOLDER_OF_EXAMPLES [CUOBJDUMP]
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -26,6 +27,13 @@ TABLE = {
     "cluster(float*)": ("0:8", 0, 0, {"cluster": [2, 1, 1], "explicit_cluster": True}),
     "at_most_8(float*)": ("0:8", 0, 0, {"most_threads": [128, 1, 1], "most_cluster_blocks": 8}),
     "fixed_block(int*)": ("0:8", 0, 0, {"block": [64, 2, 1], "cluster": [1, 1, 1]}),
+}
+# of the same, how it would run, and what is said of those that are opaque
+OPAQUE = {
+    "grid(int*)": "works with the whole grid at once",
+    "cluster(float*)": "is launched in thread-block clusters",
+    "at_most_8(float*)": "",
+    "fixed_block(int*)": "is launched in thread-block clusters",
 }
 OTHERWISE = {"most_threads": None, "block": None, "cluster": None, "most_cluster_blocks": 0, "explicit_cluster": False,
              "cooperative": False}
@@ -80,8 +88,11 @@ class Test:
         self.table(path, 100, False)  # from its PTX
         self.against_readelf(path)
         self.against_cuobjdump(path)
-        reasons = {kernel["reason"] for kernel in self.inspect(path)["kernels"]}
-        self.expect("why", reasons, {"PTX for compute_90"})
+        for kernel in self.inspect(path)["kernels"]:
+            why = OPAQUE.get(kernel["demangled"])
+            self.expect(f"how {kernel['demangled']} would run", kernel["management"], "managed by PTX" if why is None else "opaque")
+            said = kernel["reason"].startswith("PTX for compute_90" if why is None else f"PTX for compute_90, but {why}")
+            self.expect(f"what is said of {kernel['demangled']}: {kernel['reason']}", said, True)
 
     def relocatable(self):
         options = ["-arch=sm_90", "-rdc=true"]
@@ -94,8 +105,8 @@ class Test:
                                                           ("__nv_relfatbin", False, False, ["cubin", "ptx"]),
                                                           ("__nv_relfatbin", False, False, ["cubin", "ptx"])])
         kernels = [(kernel["demangled"], kernel["management"], kernel["reason"]) for kernel in seen["kernels"]]
-        why = "PTX for compute_90, in __nv_relfatbin: 2 texts to be linked"
-        self.expect("its kernels", sorted(kernels), [("first(int*)", "has PTX", why), ("second(int*, float)", "has PTX", why)])
+        why = "PTX for compute_90, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only"
+        self.expect("its kernels", sorted(kernels), [("first(int*)", "opaque", why), ("second(int*, float)", "opaque", why)])
         self.against_readelf(path)
         self.against_cuobjdump(path)
         library = self.folder / "librdc.a"
@@ -111,10 +122,26 @@ class Test:
         path = self.build("library.so", "-gencode", "arch=compute_80,code=sm_80", "-Xcompiler", "-fPIC", "-shared",
                           PROGRAMS / "kernels.cu")
         management = {(kernel["management"], kernel["reason"]) for kernel in self.inspect(path, 86)["kernels"]}
-        self.expect("machine code", management, {("opaque", "machine code alone")})
+        self.expect("machine code", management, {("opaque", "it holds machine code only")})
         self.expect("nothing for sm_90", self.inspect(path, 90)["kernels"], [])
         self.expect("kind", self.inspect(path)["kind"], "a shared library")
         self.against_cuobjdump(path, 80)
+
+    # ---- the server
+
+    def against_server(self, path):
+        """What a server on the simulated device made of the program's kernels is what was said of them before."""
+        said = {kernel["name"]: kernel["management"] for kernel in self.inspect(path)["kernels"]}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
+        environment.update(SMT_RUNTIME_DIR=str(self.folder / "run"), SMT_CACHE_DIR=str(self.folder / "cache"))
+        def smt(*arguments):
+            return subprocess.run([self.smt, *map(str, arguments)], env=environment, check=True, capture_output=True, text=True, timeout=240).stdout
+        smt("run", "--device", "sim", "--stress", "1", "--", path, "--size", "trivial", "--iterations", "1")
+        rows = [json.loads(line) for line in smt("log", "--kernels", "--json").splitlines()]
+        smt("server", "stop")
+        self.expect(f"{path.name}: kernels ran", bool(rows), True)
+        for row in rows:
+            self.expect(f"{path.name}: {row['kernel']} ran as said", row["how"], said.get(row["symbol"]))
 
     # ---- others' readers
 
@@ -181,6 +208,8 @@ def main(smt, show, nvcc, readelf, examples, cuobjdump=""):
             test.expect(f"{path}: kernels", len(test.inspect(path)["kernels"]) > 0, True)
             test.against_readelf(path)
             test.against_cuobjdump(path)
+        for path in found[:3]:
+            test.against_server(path)
         others = "readelf" + (" and cuobjdump" if cuobjdump else "")
         print("\n".join(test.problems) or f"{test.checked} facts of 4 programs and {len(found)} examples agree with {others}")
         return 1 if test.problems else 0

@@ -138,6 +138,38 @@ def policies_change(smt, programs):
         subprocess.run([smt, "replay", "--summary", path], check=True, capture_output=True, timeout=PATIENCE)
 
 
+def kernels(smt, programs):
+    """smt log --kernels lists each kernel that ran: how often, how, and why not otherwise."""
+    def listed(place, *arguments):
+        place.wait_until_empty()
+        done = subprocess.run([smt, "log", "--kernels", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def rows(place):
+        return {(row["tenant"], row["kernel"], row["how"]): row for row in map(json.loads, listed(place, "--json").splitlines())}
+
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        as_it_is = int(place.run("mixed", "mixed", "40").split()[0])
+        found = rows(place)
+        assert set(found) == {("mixed", "step", "managed by PTX"), ("mixed", "step", "opaque")}, found
+        opaque = found["mixed", "step", "opaque"]
+        assert opaque["launches"] == as_it_is and opaque["reason"].startswith("launched with attributes"), opaque
+        assert sum(row["launches"] for row in found.values()) == len(place.launches())
+        assert re.search(rf"^mixed +{as_it_is} +0  opaque +step$", listed(place), re.M), listed(place)
+        assert listed(place, "--tenant", "mixed", "--json").count("\n") == 2 and not listed(place, "--tenant", "nobody")
+        done = subprocess.run([smt, "log", "--kernels", "--follow"], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 2 and "does not follow" in done.stderr, done
+
+    with Place(smt, programs) as place:
+        place.run("one", "mixed", "10")
+        place.run("graphs", "graph")
+        found = rows(place)
+        assert found["one", "step", "opaque"]["reason"] == "PTX is not looked at (SMT_PTX=0)", found
+        assert any(row["into_graphs"] for (tenant, _, how), row in found.items() if (tenant, how) == ("graphs", "opaque")), found
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

@@ -93,7 +93,7 @@ TEST_CASE("nobody waits for captured sources that never come", "[control]") {
     CHECK(runtime::journal::now_ns() - began >= 50'000'000);
 }
 
-TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
+TEST_CASE("a kernel of a managed image knows its managed form, and how it is run", "[control]") {
     TestSession client;
     client.open_lane();
     runtime::server::Session& session = client.session();
@@ -107,15 +107,18 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
     auto& code = session.code();
     auto fetch = [&](uint32_t id, const char* name) {
         runtime::server::handlers::Kernel* kernel = nullptr;
-        REQUIRE(code.fetch(id, name, session.journal(), &kernel) == CUDA_SUCCESS);
+        REQUIRE(code.fetch(id, name, &kernel) == CUDA_SUCCESS);
         return kernel;
+    };
+    auto told = [&](uint32_t id, const char* name, const char* words) {
+        return fetch(id, name)->treatment == session.journal().name(words);
     };
     for (ImageOwner owner : {ImageOwner::kModule, ImageOwner::kLibrary}) {
         CUmodule module = nullptr;
         CUlibrary library = nullptr;
         if (owner == ImageOwner::kModule) REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
         else REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
-        const uint32_t id = code.add(owner, module, library, false, {}, compiled);
+        const uint32_t id = code.add(owner, module, library, false, {}, {compiled, "", nullptr});
         CHECK(fetch(id, "plain")->managed.function == fetch(id, "smt_plain")->function);
         CHECK(fetch(id, "plain")->managed.reuse == Reuse::kAlways);
         CHECK(fetch(id, "alone")->managed.function == fetch(id, "smt_alone")->function);
@@ -123,17 +126,22 @@ TEST_CASE("a kernel of a managed image knows its managed form", "[control]") {
         CHECK(fetch(id, "refused")->managed.function == nullptr);
         CHECK(fetch(id, "lost")->managed.function == nullptr);
         CHECK(fetch(id, "smt_plain")->managed.function == nullptr);
+        CHECK(told(id, "plain", "managed by source"));
+        CHECK(told(id, "refused", "opaque: it is"));
+        CHECK(told(id, "lost", "opaque: the driver does not take its managed form"));
         REQUIRE(code.unload(id) == CUDA_SUCCESS);
     }
     // An entry of the table that is used again remembers nothing.
     const char plain[] = "FAKE\nkernel plain\nkernel alone\nkernel refused\nkernel lost\n";
     CUmodule module = nullptr;
     REQUIRE(session.driver().cuModuleLoadData(&module, plain) == CUDA_SUCCESS);
-    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, false, {});
+    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, false, {}, {nullptr, "no reason", compiled});
     for (const char* name : {"plain", "alone", "refused", "lost"}) {
         CHECK(fetch(id, name)->managed.function == nullptr);
         CHECK(fetch(id, name)->managed.reuse == Reuse::kAlways);
     }
+    CHECK(told(id, "plain", "opaque: no reason"));
+    CHECK(told(id, "refused", "opaque: it is"));   // what was said of it when its image was looked at
     CHECK(code.unload(id) == CUDA_SUCCESS);
     // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders nothing.
     session.device_bytes();

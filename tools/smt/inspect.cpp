@@ -2,14 +2,22 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <utility>
 
+#include "runtime/dispatch/symbols.h"
 #include "runtime/image/survey.h"
+#include "runtime/jit/decision.h"
 #include "tools/smt/command.h"
 #include "tools/smt/inspect_view.h"
 #include "tools/smt/mapped_file.h"
 
 namespace smt::tools {
 namespace {
+
+namespace jit = runtime::jit;
 
 // sm_90, sm_90a, compute_90 or 90; the letter is the code's, not the device's.
 int parse_architecture(const std::string& text) {
@@ -24,8 +32,35 @@ int parse_architecture(const std::string& text) {
     return architecture;
 }
 
-// The place where the index of sources and the rewriter of PTX say what they know of kernels.
-image::Judges judges() { return {}; }
+constexpr std::chrono::minutes kPatience{10};   // the worker has a time limit of its own
+
+image::Verdict verdict_of(const jit::Decision& decision, const std::string& kernel) {
+    if (std::string why = decision.why_opaque(kernel); !why.empty()) return {image::Management::kOpaque, std::move(why)};
+    if (decision.by_ptx()) return {image::Management::kPtx, ""};
+    return {image::Management::kSource, "its source is known, captured or indexed"};
+}
+
+// What the server would decide, found out in its way: by the index, the cache and the compile worker.
+image::Judge judge_for(jit::Service& service, int architecture) {
+    return [&service, architecture](std::string_view bytes) -> image::ImageVerdict {
+        const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(identity, kPatience); }, [](const std::string&) {}};
+        auto decision = std::make_shared<const jit::Decision>(jit::decide(service, bytes, {architecture, false}, how));
+        return [decision](const std::string& kernel) { return verdict_of(*decision, kernel); };
+    };
+}
+
+// A program may have been built with managed forms (smt rewrite): their names say so.
+void find_written_forms(image::Survey& survey) {
+    std::set<std::pair<size_t, std::string>> names;
+    for (const image::SurveyedKernel& kernel : survey.kernels) names.emplace(kernel.image, kernel.facts.name);
+    for (image::SurveyedKernel& kernel : survey.kernels) {
+        if (kernel.verdict.management != image::Management::kOpaque) continue;
+        for (const Reuse reuse : kReuses) {
+            const std::string form = runtime::dispatch::managed_symbol(kernel.facts.name, reuse);
+            if (!form.empty() && names.contains({kernel.image, form})) kernel.verdict = {image::Management::kSource, "it was built with a managed form"};
+        }
+    }
+}
 
 int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {"--json"}, {"--arch"}, Operands::kMixed);
@@ -43,9 +78,11 @@ int run(const Arguments& arguments) {
         architecture = image::newest_architecture(std::get<image::Container>(found).images);
     if (architecture == 0)
         throw Failure(path + " names no architecture: say for which with --arch, like --arch sm_90");
-    auto survey = image::survey_file(file.bytes(), image::device_from_environment(architecture), judges());
+    jit::Service service(jit::read_settings(jit::own_folder()), [](const std::string&) {});
+    auto survey = image::survey_file(file.bytes(), image::device_from_environment(architecture), judge_for(service, architecture));
     if (auto* problem = std::get_if<image::Problem>(&survey)) throw Failure(path + " is " + problem->text);
-    const auto& all = std::get<image::Survey>(survey);
+    auto& all = std::get<image::Survey>(survey);
+    find_written_forms(all);
     const std::string text = (options.has("--json") ? inspect_json : inspect_text)(path, architecture, all);
     fmt::print("{}", text);
     size_t broken = 0;

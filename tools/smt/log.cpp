@@ -26,11 +26,11 @@ ino_t identity(const std::string& path) {
 }
 
 // Shows the journal from its start; with `follow`, until another file takes its place.
-void show(const std::string& path, bool json, bool mapping, const std::string& tenant, bool follow) {
+void show(const std::string& path, const LogView::Shape& shape, bool follow) {
     ino_t file = identity(path);
     Reader reader(path);
     if (!reader.error().empty()) throw Failure(reader.error());
-    LogView view(reader, json, mapping, tenant);
+    LogView view(reader, shape);
     auto show_entry = [&](const Entry& entry) { view.show(entry); };
     uint64_t next = reader.read(0, show_entry);
     while (follow && identity(path) == file) {
@@ -40,7 +40,7 @@ void show(const std::string& path, bool json, bool mapping, const std::string& t
     }
     if (follow) return;
     if (view.shown() == 0) {
-        std::string whose = tenant.empty() ? "" : " about tenant '" + tenant + "'";
+        std::string whose = shape.tenant.empty() ? "" : " about tenant '" + shape.tenant + "'";
         fmt::print(stderr, "smt log: {} has nothing{}\n", path, whose);
         return;
     }
@@ -48,11 +48,11 @@ void show(const std::string& path, bool json, bool mapping, const std::string& t
 }
 
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json", "--follow", "--mapping"}, {"--tenant"});
+    Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels"}, {"--tenant"});
     const std::string* tenant = options.value("--tenant");
-    auto show_it = [&](bool follow) {
-        show(newest_journal(), options.has("--json"), options.has("--mapping"), tenant ? *tenant : "", follow);
-    };
+    if (options.has("--kernels") && options.has("--follow")) throw Misuse("--kernels counts what there is, it does not follow");
+    const LogView::Shape shape{options.has("--json"), options.has("--mapping"), options.has("--kernels"), tenant ? *tenant : ""};
+    auto show_it = [&](bool follow) { show(newest_journal(), shape, follow); };
     show_it(options.has("--follow"));
     while (options.has("--follow")) {  // the server started again: its journal may be half made
         try {
@@ -66,7 +66,7 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--tenant NAME]",
-                             "shows what the server did: launches by tenant, unsupported calls", run};
+const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME]",
+                             "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how", run};
 
 }  // namespace smt::tools

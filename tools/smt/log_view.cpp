@@ -121,10 +121,17 @@ void LogView::count(const Entry& entry, Tenant& tenant) {
 
 void LogView::show(const Entry& entry) {
     const std::string& tenant = tenant_of(entry);
-    if (!only_.empty() && tenant != only_) return;
+    if (!shape_.tenant.empty() && tenant != shape_.tenant) return;
     ++shown_;
     if (!tenant.empty()) count(entry, tenants_[tenant]);
-    json_ ? show_json(entry, tenant) : show_text(entry, tenant);
+    if (shape_.kernels) return count_kernel(entry, tenant);
+    shape_.json ? show_json(entry, tenant) : show_text(entry, tenant);
+}
+
+void LogView::count_kernel(const Entry& entry, const std::string& tenant) {
+    if (entry.kind != Kind::kLaunch && entry.kind != Kind::kIntoGraph) return;
+    const KernelTable::Key key{tenant, kernel(entry.name), entry.value ? text(static_cast<uint32_t>(entry.value)) : ""};
+    entry.kind == Kind::kLaunch ? table_.add_launch(key, text(entry.name)) : table_.add_into_graph(key, text(entry.name));
 }
 
 void LogView::show_text(const Entry& entry, const std::string& tenant) {
@@ -159,9 +166,12 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
                        text(entry.name));
             return;
         case Kind::kMapping:
-            if (!mapping_) return;
+            if (!shape_.mapping) return;
             fmt::print("{:<16} {:<16} -- {} ran {} blocks in {} workers on SMs {}, {} us\n", time, tenant, kernel(entry.text),
                        entry.value, entry.blocks_together, multiprocessors(entry), microseconds(entry));
+            return;
+        case Kind::kIntoGraph:
+            fmt::print("{:<16} {:<16} -- {} becomes part of a graph\n", time, tenant, kernel(entry.name));
             return;
         case Kind::kStopped:
             fmt::print("{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision\n", time, tenant, kernel(entry.text),
@@ -175,15 +185,16 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
 }
 
 void LogView::show_json(const Entry& entry, const std::string& tenant) {
-    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note", "decision", "mapping", "stopped"};
+    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note", "decision", "mapping", "stopped", "into graph"};
     auto kind = static_cast<uint32_t>(entry.kind);
     fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
                kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
                json_string(tenant));
-    if (entry.kind == Kind::kLaunch) {
-        fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"grid":[{},{},{}],"block":[{},{},{}],)"
+    if (entry.kind == Kind::kLaunch || entry.kind == Kind::kIntoGraph) {
+        fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"treatment":{},"grid":[{},{},{}],"block":[{},{},{}],)"
                    R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}{}}})",
                    entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
+                   json_string(entry.value ? text(static_cast<uint32_t>(entry.value)) : ""),
                    entry.grid[0], entry.grid[1], entry.grid[2], entry.block[0], entry.block[1],
                    entry.block[2], entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns,
                    entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
@@ -202,7 +213,8 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
 }
 
 void LogView::show_summary() const {
-    if (json_) return;  // a program counts for itself
+    if (shape_.kernels) return fmt::print("{}", shape_.json ? table_.json() : table_.text());
+    if (shape_.json) return;  // a program counts for itself
     fmt::print("\n{:<24} {:>8} {:>10} {:>14}\n", "tenant", "sessions", "launches", "GPU ms");
     for (const auto& [name, tenant] : tenants_)
         fmt::print(

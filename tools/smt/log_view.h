@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/journal/journal.h"
+#include "tools/smt/kernels_view.h"
 
 namespace smt::tools {
 
@@ -20,12 +21,18 @@ std::string multiprocessors(const runtime::journal::Entry& entry);
 // Follows the entries of one journal: knows which session belongs to which tenant, and counts.
 class LogView {
 public:
-    // `tenant`: only this one's entries; empty: everybody's. `mapping`: where managed kernels ran, too.
-    LogView(const runtime::journal::Reader& reader, bool json, bool mapping, std::string tenant)
-        : reader_(reader), json_(json), mapping_(mapping), only_(std::move(tenant)) {}
+    // What is shown: each entry, as text or as JSON, or (kernels) a table of what ran and how. `tenant`: only this one's
+    // entries; empty: everybody's. `mapping`: where managed kernels ran, too.
+    struct Shape {
+        bool json = false;
+        bool mapping = false;
+        bool kernels = false;
+        std::string tenant = {};
+    };
+    LogView(const runtime::journal::Reader& reader, Shape shape) : reader_(reader), shape_(std::move(shape)) {}
 
     void show(const runtime::journal::Entry& entry);
-    // Totals by tenant, then functions that programs called and smt does not support.
+    // Totals by tenant, then functions that programs called and smt does not support; or the table of kernels.
     void show_summary() const;
     uint64_t shown() const { return shown_; }
 
@@ -40,15 +47,15 @@ private:
 
     const std::string& tenant_of(const runtime::journal::Entry& entry);
     void count(const runtime::journal::Entry& entry, Tenant& tenant);
+    void count_kernel(const runtime::journal::Entry& entry, const std::string& tenant);
     void show_text(const runtime::journal::Entry& entry, const std::string& tenant);
     void show_json(const runtime::journal::Entry& entry, const std::string& tenant);
     std::string text(uint32_t index) const { return std::string(reader_.name(index)); }
     const std::string& kernel(uint32_t index);
 
     const runtime::journal::Reader& reader_;
-    const bool json_;
-    const bool mapping_;
-    const std::string only_;
+    const Shape shape_;
+    KernelTable table_;
     uint64_t shown_ = 0;
     bool headed_ = false;
     std::map<uint32_t, std::string> tenant_by_session_;

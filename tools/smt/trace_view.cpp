@@ -89,6 +89,9 @@ private:
                 return event(kDecisions, track(kDecisions, "stops"), span(entry),
                              fmt::format("{}: {} stops", whose, kernel(entry.text)),
                              fmt::format(R"("tenant":{},"session":{},"stop_ns":{})", json_string(whose), entry.session, entry.value));
+            case Kind::kIntoGraph:
+                return event(kServer, track(kServer, "notes"), span(entry), fmt::format("{} becomes part of a graph", kernel(entry.name)),
+                             fmt::format(R"("tenant":{},"session":{})", json_string(whose), entry.session));
             case Kind::kSessionOpened:
             case Kind::kSessionClosed:
                 return event(kServer, track(kServer, "sessions"), span(entry),

@@ -17,8 +17,8 @@ constexpr size_t kMaxImages = 64u << 10;
 
 }  // namespace
 
-CodeTable::CodeTable(const DriverApi& driver)
-    : driver_(driver), times_(driver), limits_(driver), links_(driver) {}
+CodeTable::CodeTable(const DriverApi& driver, journal::Writer& journal)
+    : driver_(driver), journal_(journal), exceptions_(journal), times_(driver), limits_(driver), links_(driver) {}
 
 CodeTable::~CodeTable() {
     clear();
@@ -63,14 +63,14 @@ CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                        ManagedVariables managed, jit::ResultPointer compiled) {
+                        ManagedVariables managed, jit::Decision form) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
     image->library = library;
     image->prints = prints;
     image->managed = std::move(managed);
-    image->compiled = std::move(compiled);
+    image->form = std::move(form);
     std::lock_guard lock(mutex_);
     if (images_.size() >= kMaxImages) return 0;
     while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
@@ -111,7 +111,7 @@ CUresult CodeTable::unload(Image& image) {
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }
 
-CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& journal, Kernel** kernel) {
+CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) {
     ImagePointer found = image(image_id);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard lock(found->mutex);
@@ -121,7 +121,8 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
         return CUDA_SUCCESS;
     }
     Kernel fresh;
-    if (CUresult status = describe(*found, name, fresh)) return status;
+    std::string treatment;
+    if (CUresult status = describe(*found, name, fresh, &treatment)) return status;
     std::lock_guard table_lock(mutex_);
     Kernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -140,7 +141,8 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, journal::Writer& 
     entry->managed.registers = fresh.managed.registers;
     entry->managed.static_shared = fresh.managed.static_shared;
     entry->managed.forget();
-    entry->journal_name = journal.name(name);
+    entry->journal_name = journal_.name(name);
+    entry->treatment = journal_.name(treatment);
     entry->live.store(true);
     by_handle_[entry->function] = entry;
     if (entry->kernel) by_handle_[entry->kernel] = entry;
@@ -156,7 +158,7 @@ CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* fu
 }
 
 // Asks the driver about a kernel, loading it.
-CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) const {
+CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel, std::string* treatment) const {
     CUresult status = load(image);
     if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
     if (status) return status;
@@ -172,22 +174,29 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel) con
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
         CUDA_SUCCESS)
         kernel.static_shared = static_cast<uint32_t>(value);
-    find_managed(image, name, kernel);
+    *treatment = find_managed(image, name, kernel);
     return CUDA_SUCCESS;
 }
 
-// The kernel's managed form, if its image has one. Where we made the image its report names it; a program
-// that was built with managed forms tells by their names.
-void CodeTable::find_managed(const Image& image, const char* name, Kernel& kernel) const {
-    if (!image.compiled) {
-        for (const Reuse reuse : kReuses) {
-            if (take_managed(image, dispatch::managed_symbol(name, reuse), reuse, kernel)) return;
-        }
-        return;
+// The kernel's managed form, if its image has one: where we made the image its report names it. Says how the kernel
+// is run: by what it is managed, or that it is opaque, and why.
+std::string CodeTable::find_managed(const Image& image, const char* name, Kernel& kernel) const {
+    const jit::ResultPointer& compiled = image.form.compiled;
+    if (!compiled) return find_written(image, name, kernel);
+    for (const jit::Kernel& form : compiled->kernels) {
+        if (form.symbol == name && take_managed(image, form.managed, form.reuse, kernel))
+            return image.form.by_ptx() ? "managed by PTX" : "managed by source";
     }
-    for (const jit::Kernel& form : image.compiled->kernels) {
-        if (form.symbol == name) take_managed(image, form.managed, form.reuse, kernel);
+    const std::string why = image.form.why_opaque(name);
+    return "opaque: " + (why.empty() ? "the driver does not take its managed form" : why);
+}
+
+// A program that was built with managed forms tells by their names.
+std::string CodeTable::find_written(const Image& image, const char* name, Kernel& kernel) const {
+    for (const Reuse reuse : kReuses) {
+        if (take_managed(image, dispatch::managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
     }
+    return "opaque: " + image.form.why_opaque(name);
 }
 
 // Its parameters are the kernel's own, and smt::Launch behind them.

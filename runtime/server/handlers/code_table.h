@@ -20,13 +20,14 @@
 
 #include "driver_api.gen.h"
 #include "runtime/dispatch/work.h"
-#include "runtime/jit/source.h"
+#include "runtime/jit/decision.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/handlers/launch_times.h"
 #include "runtime/server/handlers/limits.h"
 #include "runtime/server/handlers/links.h"
 #include "runtime/server/handlers/managed_variables.h"
+#include "runtime/server/handlers/treatment.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -39,6 +40,7 @@ struct Kernel {
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
     uint32_t journal_name = 0;
+    uint32_t treatment = 0;   // in the journal's names: managed by what, or opaque and why
     uint32_t registers = 0;
     uint32_t static_shared = 0;
     mutable dispatch::ManagedFunction managed;
@@ -55,7 +57,7 @@ struct Image {
     CUlibrary library = nullptr;
     bool prints = false;
     ManagedVariables managed;
-    jit::ResultPointer compiled;  // what this is the managed form of an image by; null: it is the program's own
+    jit::Decision form;   // compiled: what this is the managed form of an image by
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
@@ -64,7 +66,7 @@ using ImagePointer = std::shared_ptr<Image>;
 
 class CodeTable {
 public:
-    explicit CodeTable(const DriverApi& driver);
+    CodeTable(const DriverApi& driver, journal::Writer& journal);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -76,11 +78,11 @@ public:
     CUresult library(uint32_t id, CUlibrary* library) const;
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
-                 ManagedVariables managed, jit::ResultPointer compiled = nullptr);
+                 ManagedVariables managed, jit::Decision form);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
-    CUresult fetch(uint32_t image_id, const char* name, journal::Writer& journal, Kernel** kernel);
+    CUresult fetch(uint32_t image_id, const char* name, Kernel** kernel);
 
     Kernel* find(uint32_t id) const {
         uint32_t page = id / kPageKernels;
@@ -95,6 +97,7 @@ public:
     LaunchTimes& times() { return times_; }
     Limits& limits() { return limits_; }
     Links& links() { return links_; }
+    const ExceptionNames& exceptions() const { return exceptions_; }
     // Whether any graph of the session holds a kernel that prints.
     std::atomic<bool>& graphs_print() { return graphs_print_; }
     // Whether a kernel that prints was launched since somebody last asked.
@@ -106,13 +109,16 @@ private:
 
     Kernel* new_kernel();
     CUresult load(Image& image) const;   // with image.mutex held
-    CUresult describe(Image& image, const char* name, Kernel& kernel) const;
+    CUresult describe(Image& image, const char* name, Kernel& kernel, std::string* treatment) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
-    void find_managed(const Image& image, const char* name, Kernel& kernel) const;
+    std::string find_managed(const Image& image, const char* name, Kernel& kernel) const;
+    std::string find_written(const Image& image, const char* name, Kernel& kernel) const;
     bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const;
     CUresult unload(Image& image);
 
     const DriverApi& driver_;
+    journal::Writer& journal_;
+    const ExceptionNames exceptions_;
     std::array<std::atomic<Kernel*>, kPages> pages_{};
 
     mutable std::mutex mutex_;

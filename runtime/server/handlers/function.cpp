@@ -48,9 +48,10 @@ CUresult library_names(const DriverApi& driver, CUlibrary library, std::vector<c
 
 // The program did not write the managed forms.
 void drop_managed(const Image& image, std::vector<const char*>& names) {
-    if (!image.compiled) return;
+    const jit::ResultPointer& compiled = image.form.compiled;
+    if (!compiled) return;
     std::erase_if(names, [&](const char* name) {
-        return std::any_of(image.compiled->kernels.begin(), image.compiled->kernels.end(),
+        return std::any_of(compiled->kernels.begin(), compiled->kernels.end(),
                            [&](const jit::Kernel& kernel) { return kernel.managed == name; });
     });
 }
@@ -62,7 +63,7 @@ CUresult handle_get_function(Call& call) {
     const char* name = call.in.string();
     if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
     Kernel* kernel = nullptr;
-    CUresult status = call.session.code().fetch(request.object, name, call.session.journal(), &kernel);
+    CUresult status = call.session.code().fetch(request.object, name, &kernel);
     if (status) return status;
     protocol::FunctionInfo info{};
     info.function = kernel->id;

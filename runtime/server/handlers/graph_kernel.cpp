@@ -6,6 +6,7 @@
 #include "runtime/server/handlers/graph_place.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/launch_attributes.h"
+#include "runtime/server/handlers/launch_entry.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server::handlers {
@@ -101,6 +102,7 @@ CUresult handle_graph_kernel_node(Call& call) {
     if (kernel->prints) call.session.code().graphs_print().store(true);
     CUresult status = apply(call.driver, place, describe(*kernel, launch, each.data()));
     if (status == CUDA_SUCCESS) status = apply_attributes(call.driver, place, launch, attributes);
+    if (status == CUDA_SUCCESS && place.operation == NodeOperation::kAdd) note_into_graph(call, *kernel, launch);
     if (status && place.operation == NodeOperation::kAdd && place.node)
         call.driver.cuGraphDestroyNode(place.node);
     return answer_node(call, place, status);

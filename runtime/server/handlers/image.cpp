@@ -64,9 +64,9 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
     return CUDA_SUCCESS;
 }
 
-// `compiled`: what the image is the managed form of; null: it is the program's own.
-CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOptions& jit,
-                    jit::ResultPointer compiled, uint32_t* object) {
+// `form.compiled`: what the image is the managed form of; null: it is the program's own.
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOptions& jit, jit::Decision form,
+                    uint32_t* object) {
     // A device that knows whose kernel prints needs no turns.
     bool prints = !call.session.device().properties().keeps_sessions_apart &&
                   may_print(std::string_view(image.data(), image.size()));
@@ -94,7 +94,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOp
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, prints, std::move(managed), std::move(compiled));
+        *object = call.session.code().add(owner, module, library, prints, std::move(managed), std::move(form));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -109,19 +109,20 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     call.lane.upload().clear();
     std::string_view bytes(image.data(), image.size());
     if (!is_sound(call, bytes)) return CUDA_ERROR_INVALID_IMAGE;
-    if (jit::ResultPointer compiled = find_managed(call, bytes, request.captures)) {
-        std::vector<char> form(compiled->image.begin(), compiled->image.end());
-        CUresult status = load_bytes(call, request.owner, std::move(form), jit, compiled, object);
+    jit::Decision form = find_managed(call, bytes, request.captures);
+    if (const jit::ResultPointer compiled = form.compiled) {
+        std::vector<char> managed(compiled->image.begin(), compiled->image.end());
+        CUresult status = load_bytes(call, request.owner, std::move(managed), jit, form, object);
+        form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)), nullptr};
         call.session.note(status == CUDA_SUCCESS
                               ? fmt::format("an image is loaded in managed form{} ({} kernels)",
                                             compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
                                             std::count_if(compiled->kernels.begin(), compiled->kernels.end(),
                                                           [](const jit::Kernel& kernel) { return !kernel.managed.empty(); }))
-                              : fmt::format("an image is loaded as the program made it: its managed form is error {} of the driver",
-                                            static_cast<int>(status)));
+                              : "an image is loaded as the program made it: " + form.reason);
         if (status == CUDA_SUCCESS) return status;
     }
-    return load_bytes(call, request.owner, std::move(image), jit, nullptr, object);
+    return load_bytes(call, request.owner, std::move(image), jit, std::move(form), object);
 }
 
 }  // namespace

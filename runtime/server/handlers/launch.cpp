@@ -1,7 +1,6 @@
 // Kernel launches: the hot path of the server. No lock, no allocation, unless the kernel prints,
 // the stream captures, or launch times are wanted.
 #include <algorithm>
-#include <iterator>
 #include <mutex>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/launch_attributes.h"
+#include "runtime/server/handlers/launch_entry.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
@@ -23,6 +23,7 @@ struct Request {
     protocol::Launch launch;
     CUlaunchAttribute* attributes;
     char* parameters;  // in the record; the driver copies them
+    uint32_t treatment = 0;   // in the journal's names
 };
 
 bool read(Call& call, Request& request) {
@@ -105,30 +106,9 @@ CUresult launch_now(Call& call, const Kernel& kernel, const Request& request, CU
 // A graph keeps the parameters one by one, so it is given them so.
 CUresult launch_into_graph(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
     if (kernel.prints) call.session.code().graphs_print().store(true);
-    return launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
-}
-
-// What it may use, where nobody knows what it did use.
-void put_places(Call& call, const dispatch::SmSet& places, journal::Entry& entry) {
-    if (call.session.device().properties().keeps_sessions_apart) return;
-    std::fill(std::begin(entry.multiprocessors), std::end(entry.multiprocessors), 0);
-    for (uint32_t each : places.multiprocessors()) entry.multiprocessors[each / 64 % journal::kPlaceWords] |= 1ull << each % 64;
-}
-
-journal::Entry journal_entry(Call& call, const Kernel& kernel, const protocol::Launch& launch) {
-    journal::Entry entry;
-    entry.kind = journal::Kind::kLaunch;
-    entry.session = call.session.id();
-    entry.lane = call.lane.index();
-    entry.stream = launch.stream;
-    entry.name = kernel.journal_name;
-    entry.text = call.session.journal_name();
-    std::copy_n(launch.grid, 3, entry.grid);
-    std::copy_n(launch.block, 3, entry.block);
-    entry.registers = kernel.registers;
-    entry.shared_bytes = kernel.static_shared + launch.shared_bytes;
-    if (const auto& places = call.session.dispatched().places) put_places(call, *places, entry);
-    return entry;
+    CUresult status = launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
+    if (status == CUDA_SUCCESS) note_into_graph(call, kernel, request.launch);
+    return status;
 }
 
 // Whether a grid is one that the hardware takes; the driver has the error for what is none.
@@ -139,10 +119,24 @@ bool proper(const protocol::Launch& launch) {
            threads <= kMostThreads;
 }
 
-// What prints is launched as it is: the server must know when it is over. So is what has attributes.
-bool manageable(const Kernel& kernel, const Request& request) {
-    return kernel.managed.function && suits(kernel.managed.reuse, request.launch.block[0]) && !kernel.prints && request.launch.attribute_count == 0 && request.launch.flags == 0 &&
-           proper(request.launch);
+// Attributes that ask for something which a launch in managed form has not. To begin before what is ahead of it on
+// its stream has ended (programmatic stream serialization) is an offer: a kernel that waits for the end of that does
+// so all the same.
+bool has_demands(const Request& request) {
+    if (request.launch.flags) return true;
+    for (uint32_t i = 0; i < request.launch.attribute_count; ++i) {
+        if (request.attributes[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return true;
+    }
+    return false;
+}
+
+// Why a kernel that has a managed form is not launched in it; kCount: it is. What prints is launched as it is: the
+// server must know when it is over.
+Exception exception(const Kernel& kernel, const Request& request) {
+    if (kernel.prints) return Exception::kPrints;
+    if (has_demands(request)) return Exception::kAttributes;
+    if (!suits(kernel.managed.reuse, request.launch.block[0])) return Exception::kWidth;
+    return proper(request.launch) ? Exception::kCount : Exception::kGrid;
 }
 
 // A launch with no more blocks than multiprocessors has begun them all at once: there is no place to stop it, so where
@@ -159,7 +153,7 @@ CUresult launch_managed(Call& call, const Kernel& kernel, const Request& request
     if (CUresult status = call.session.streams().manage(stream, &managed)) return status;
     dispatch::Work work;
     work.function = &kernel.managed;
-    work.entry = journal_entry(call, kernel, launch);
+    work.entry = launch_entry(call, kernel, launch, request.treatment);
     std::copy_n(launch.grid, 3, work.grid);
     std::copy_n(launch.block, 3, work.block);
     work.shared_bytes = launch.shared_bytes;
@@ -183,7 +177,7 @@ CUresult tell_dispatcher(Call& call, Stream& stream) {
 
 // Launches with what the journal wants to know. `places`: where it runs, if not where its tenant's kernels do.
 CUresult launch_noted(Call& call, const Kernel& kernel, const Request& request, CUstream stream, const dispatch::SmSet* places) {
-    journal::Entry entry = journal_entry(call, kernel, request.launch);
+    journal::Entry entry = launch_entry(call, kernel, request.launch, request.treatment);
     if (places) put_places(call, *places, entry);
     const bool announced = call.session.device().announce(entry);
     LaunchTimes& times = call.session.code().times();
@@ -252,9 +246,16 @@ CUresult handle_launch(Call& call) {
     if (CUresult status = call.launch_stream(request.launch.stream, &target)) return status;
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
-    if (manageable(*kernel, request) && !captures && worth_managing(call, request.launch)) {
-        CUresult status = launch_managed(call, *kernel, request, *target);
-        if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
+    request.treatment = kernel->treatment;
+    if (kernel->managed.function && !captures) {
+        Exception why = exception(*kernel, request);
+        if (why == Exception::kCount && !worth_managing(call, request.launch)) why = Exception::kSmall;
+        if (why == Exception::kCount) {
+            CUresult status = launch_managed(call, *kernel, request, *target);
+            if (status != CUDA_ERROR_NOT_SUPPORTED) return status;
+            why = Exception::kNoRoom;
+        }
+        request.treatment = call.session.code().exceptions()[why];
     }
     if (captures) [[unlikely]] {
         if (CUresult status = target->guard()) return status;

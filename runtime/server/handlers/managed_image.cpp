@@ -1,12 +1,9 @@
 #include "runtime/server/handlers/managed_image.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
+#include <string>
 
-#include "runtime/jit/ptx.h"
-#include "runtime/jit/service.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
@@ -37,47 +34,15 @@ jit::Target target_of(Call& call) {
     return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};
 }
 
-// Null, and a line that says why; none where nothing is known.
-jit::ResultPointer take(Call& call, Service& compiler, const std::string& identity) {
-    if (identity.empty()) return nullptr;
-    const Service::Answer answer = wait(call, compiler, identity);
-    switch (answer.state) {
-        case Service::State::kUnknown: return nullptr;
-        case Service::State::kPending:
-            call.session.note(fmt::format("an image is loaded as the program made it: its managed form was not there within {} s",
-                                          compiler.settings().wait / 1s));
-            return nullptr;
-        case Service::State::kDone: break;
-    }
-    if (!answer.result->image.empty()) return answer.result;
-    call.session.note("an image is loaded as the program made it: " + answer.result->reason);
-    return nullptr;
-}
-
-// What to wait for; empty: its source is not known.
-std::string identify(Call& call, Service& compiler, std::string_view image, uint32_t captures) {
-    if (jit::is_fatbin(image)) return compiler.request(image, target_of(call));
-    if (!Service::may_be_known(image)) return "";
-    call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
-    return jit::identity_of(image);
-}
-
-jit::ResultPointer from_ptx(Call& call, Service& compiler, std::string_view image) {
-    if (!compiler.settings().ptx) return nullptr;
-    jit::PtxChoice choice = jit::choose_ptx(image, target_of(call).architecture, compiler.settings().ptx_bytes);
-    if (!choice.reason.empty()) {
-        call.session.note("an image is loaded as the program made it: " + choice.reason);
-        return nullptr;
-    }
-    return take(call, compiler, compiler.submit_ptx(std::move(choice), target_of(call)));
-}
-
 }  // namespace
 
-jit::ResultPointer find_managed(Call& call, std::string_view image, uint32_t captures) {
+jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures) {
     Service& compiler = call.session.server().compiler();
-    if (jit::ResultPointer found = take(call, compiler, identify(call, compiler, image, captures))) return found;
-    return from_ptx(call, compiler, image);
+    if (!jit::is_fatbin(image) && Service::may_be_known(image))
+        call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
+    return jit::decide(compiler, image, target_of(call),
+                       {[&](const std::string& identity) { return wait(call, compiler, identity); },
+                        [&](const std::string& reason) { call.session.note("an image is loaded as the program made it: " + reason); }});
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -1,13 +1,14 @@
 // Launches one kernel again and again and says how long each took and where it ran. Built with machine code only, so
 // that smt cannot manage it.
 //
-//   busy [--blocks N] [--threads N] [--rounds N] [--launches N] [--seconds S] [--pause US] [--ahead N] [--ready]
+//   busy [--blocks N] [--threads N] [--rounds N] [--launches N] [--seconds S] [--pause US] [--ahead N] [--ready] [--starts]
 //
 // A block multiplies and adds `rounds` times in each thread. `ahead` launches are in flight at a time; 1: each is
 // waited for. `pause` is what lies between them on average: from half to one and a half of it, or launches would keep
 // step with the blocks of others. Ends after so many launches or seconds, whatever comes first. With --ready it says READY when it begins and
 // stops when its standard input ends. One JSON line: {"us": [...], "sms": [...], "seconds": S}; us: from launch to
-// end for each, or, if several are in flight, from one end to the next.
+// end for each, or, if several are in flight, from one end to the next. With --starts, and one in flight, also "start_us":
+// from launch to the moment in which the program sees, in pinned memory, that a block of it has begun.
 #include <poll.h>
 #include <unistd.h>
 
@@ -31,7 +32,8 @@
 
 constexpr int kMostSms = 256;
 
-__global__ void busy(unsigned* blocks_on, float* out, int rounds) {
+__global__ void busy(unsigned* blocks_on, float* out, int rounds, volatile unsigned* begun, unsigned number) {
+    if (begun && threadIdx.x == 0) *begun = number;
     float value = static_cast<float>(threadIdx.x);
     for (int i = 0; i < rounds; ++i) value = value * 0.999f + 1.0f;
     if (value < 0.0f) *out = value;
@@ -51,7 +53,7 @@ struct Options {
     int rounds = 1000, ahead = 1;
     long launches = 1L << 40;
     double seconds = 3600, pause = 0;
-    bool ready = false;
+    bool ready = false, starts = false;
 };
 
 Options read_options(int count, char** arguments) {
@@ -60,6 +62,10 @@ Options read_options(int count, char** arguments) {
         const char* name = arguments[i];
         if (std::strcmp(name, "--ready") == 0) {
             options.ready = true;
+            continue;
+        }
+        if (std::strcmp(name, "--starts") == 0) {
+            options.starts = true;
             continue;
         }
         if (i + 1 == count) std::exit(2);
@@ -88,15 +94,22 @@ int main(int count, char** arguments) {
     CHECK(cudaMalloc(&blocks_on, kMostSms * sizeof *blocks_on));
     CHECK(cudaMemset(blocks_on, 0, kMostSms * sizeof *blocks_on));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    busy<<<1, 32, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), 1);   // loaded before it is timed
+    busy<<<1, 32, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), 1, nullptr, 0);   // loaded before it is timed
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemset(blocks_on, 0, kMostSms * sizeof *blocks_on));
     std::vector<cudaEvent_t> events(static_cast<size_t>(std::max(options.ahead, 1)));
     for (cudaEvent_t& event : events) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    volatile unsigned* begun_number = nullptr;
+    if (options.starts) {
+        void* memory = nullptr;
+        CHECK(cudaHostAlloc(&memory, sizeof(unsigned), cudaHostAllocMapped));
+        begun_number = static_cast<unsigned*>(memory);
+        *begun_number = 0;
+    }
     if (options.ready) std::puts("READY"), std::fflush(stdout);
 
     std::minstd_rand random(1);
-    std::vector<double> times;
+    std::vector<double> times, starts;
     std::deque<double> begun;
     const double begin = now_us();
     double last = begin;
@@ -111,10 +124,16 @@ int main(int count, char** arguments) {
     while (launched < options.launches && now_us() - begin < options.seconds * 1e6 && !(options.ready && told_to_stop())) {
         if (begun.size() == events.size()) finish_one();
         begun.push_back(now_us());
-        busy<<<options.blocks, options.threads, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), options.rounds);
+        busy<<<options.blocks, options.threads, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), options.rounds, begun_number,
+                                                                    static_cast<unsigned>(launched + 1));
         CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(events[static_cast<size_t>(launched) % events.size()], stream));
         ++launched;
+        if (options.starts && options.ahead <= 1) {
+            while (*begun_number != static_cast<unsigned>(launched) && cudaEventQuery(events[static_cast<size_t>(launched - 1) % events.size()]) == cudaErrorNotReady) {
+            }
+            starts.push_back(now_us() - begun.back());
+        }
         if (options.ahead <= 1) finish_one();
         const double pause = options.pause * std::uniform_real_distribution<double>(0.5, 1.5)(random);
         if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(pause));
@@ -126,6 +145,8 @@ int main(int count, char** arguments) {
     unsigned long all = 0;
     std::printf("{\"us\": [");
     for (size_t i = 0; i < times.size(); ++i) std::printf("%s%.1f", i ? ", " : "", times[i]);
+    std::printf("], \"start_us\": [");
+    for (size_t i = 0; i < starts.size(); ++i) std::printf("%s%.1f", i ? ", " : "", starts[i]);
     std::printf("], \"sms\": [");
     for (unsigned i = 0, first = 1; i < kMostSms; ++i) {
         all += blocks[i];

@@ -1,5 +1,5 @@
 // mixed ROUNDS [PAUSE_MS]: on each of three streams, kernels that can be managed and kernels that are
-// launched as they are (an attribute sees to that) in a random row, with copies and events between them. What
+// launched as they are (an attribute sees to that; one that all others have does not) in a random row, with copies and events between them. What
 // each does depends on what all before it did; the host does the same and compares. Prints how many launches
 // went as they are.
 #include <time.h>
@@ -56,14 +56,15 @@ void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool opaque
     unsigned n = kCount;
     void* parameters[] = {&line.memory, &by, &plus, &n};
     CUlaunchAttribute attribute{};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    attribute.id = opaque ? CU_LAUNCH_ATTRIBUTE_PRIORITY : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    if (!opaque) attribute.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config{};
     config.gridDimX = kCount / kThreads;
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
     config.blockDimX = kThreads;
     config.hStream = line.stream;
     config.attrs = &attribute;
-    config.numAttrs = opaque ? 1 : 0;
+    config.numAttrs = 1;
     CHECK(cuLaunchKernelEx(&config, step, parameters, nullptr));
     for (uint32_t& each : line.expected) each = each * by + plus;
 }

@@ -1,0 +1,71 @@
+#include "runtime/jit/decision.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/jit/ptx.h"
+
+namespace smt::runtime::jit {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+Decision none(const Deciding& how, std::string reason) {
+    how.say(reason);
+    return {nullptr, std::move(reason), nullptr};
+}
+
+// No reason where nothing is known.
+Decision take(Service& service, const std::string& identity, const Deciding& how) {
+    if (identity.empty()) return {};
+    const Service::Answer answer = how.wait(identity);
+    switch (answer.state) {
+        case Service::State::kUnknown: return {};
+        case Service::State::kPending:
+            return none(how, fmt::format("its managed form was not there within {} s", service.settings().wait / 1s));
+        case Service::State::kDone: break;
+    }
+    if (!answer.result->image.empty()) return {answer.result, "", nullptr};
+    Decision refused = none(how, answer.result->reason);
+    refused.refused = answer.result;
+    return refused;
+}
+
+// What to wait for; empty: its source is not known.
+std::string identify(Service& service, std::string_view image, const Target& target) {
+    if (is_fatbin(image)) return service.request(image, target);
+    return Service::may_be_known(image) ? identity_of(image) : "";
+}
+
+Decision from_ptx(Service& service, std::string_view image, const Target& target, const Deciding& how) {
+    if (!service.settings().ptx) return {nullptr, "PTX is not looked at (SMT_PTX=0)", nullptr};
+    PtxChoice choice = choose_ptx(image, target.architecture, service.settings().ptx_bytes);
+    if (!choice.reason.empty()) return none(how, std::move(choice.reason));
+    return take(service, service.submit_ptx(std::move(choice), target), how);
+}
+
+}  // namespace
+
+std::string Decision::why_opaque(std::string_view kernel) const {
+    const ResultPointer& looked_at = compiled ? compiled : refused;
+    if (looked_at) {
+        for (const Kernel& each : looked_at->kernels) {
+            if (each.symbol != kernel) continue;
+            if (compiled && !each.managed.empty()) return "";
+            if (!each.reason.empty()) return each.reason;
+        }
+    }
+    return compiled ? "the managed form of its image does not name it" : reason;
+}
+
+Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how) {
+    Decision from_source = take(service, identify(service, image, target), how);
+    if (from_source.compiled) return from_source;
+    Decision found = from_ptx(service, image, target, how);
+    if (!found.compiled && !from_source.reason.empty()) found.reason = from_source.reason + "; " + found.reason;
+    return found;
+}
+
+}  // namespace smt::runtime::jit

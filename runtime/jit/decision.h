@@ -1,0 +1,36 @@
+// What becomes of an image that a program loads: the managed form that stands in for it, or why there is none. From its
+// source where that was captured or indexed, else from its PTX; what has neither is opaque.
+//
+// The one place where this is decided: the server asks here, and so does `smt inspect`.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "runtime/jit/service.h"
+
+namespace smt::runtime::jit {
+
+struct Decision {
+    ResultPointer compiled;   // to be loaded in place of the program's; null: load that one
+    std::string reason;       // why there is none
+    ResultPointer refused;    // and what was said about its kernels, if they were looked at
+
+    // Of a kernel of the image: why it is not managed, in words; empty: it is.
+    std::string why_opaque(std::string_view kernel) const;
+    bool by_ptx() const { return compiled && compiled->language == Language::kPtx; }
+};
+
+struct Deciding {
+    // Waits for what a request returned (Service::wait_for), as long as the caller thinks fit.
+    std::function<Service::Answer(const std::string& identity)> wait;
+    // Each reason when it is met; a source that cannot be used may have PTX beside it. Not that PTX is not looked at at
+    // all (SMT_PTX=0).
+    std::function<void(const std::string& reason)> say;
+};
+
+// `image`: a fatbin, a cubin or a text, not trusted. Compiles what is not in the cache; any thread.
+Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how);
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,93 @@
+// Source, PTX or neither: what becomes of an image.
+#include "runtime/jit/decision.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/jit/sources.h"
+#include "tests/unit/temporary_folder.h"
+
+using namespace smt::runtime::jit;
+using namespace smt::tests;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+const std::string kTwo = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry plain() { ret; }
+.visible .entry numbered() { .reg .b64 %rd; mov.u64 %rd, %gridid; ret; }
+)";
+
+// What a server says of it, line by line, and what it decides.
+struct Asked {
+    Decision decision;
+    std::string said;
+};
+
+Asked ask(const std::string& image, Settings settings, int architecture = 90) {
+    Service service(std::move(settings), [](const std::string&) {});
+    Asked asked;
+    asked.decision = decide(service, image, {architecture, true},
+                            {[&](const std::string& identity) { return service.wait_for(identity, 60s); },
+                             [&](const std::string& reason) { asked.said += reason + "\n"; }});
+    return asked;
+}
+
+}  // namespace
+
+TEST_CASE("an image without source is managed by its PTX, kernel by kernel") {
+    const Asked asked = ask(kTwo, toy_settings());
+    REQUIRE(asked.decision.compiled);
+    CHECK(asked.decision.by_ptx());
+    CHECK(asked.decision.reason.empty());
+    CHECK(asked.said.empty());
+    CHECK(asked.decision.why_opaque("plain").empty());
+    CHECK(asked.decision.why_opaque("numbered") == "reads %gridid");
+    CHECK_THAT(asked.decision.why_opaque("nobody"), Contains("does not name it"));
+}
+
+TEST_CASE("why an image is not managed is said, and what was said of its kernels is kept") {
+    std::string refused = kTwo;
+    refused.erase(refused.find(".visible .entry plain"), std::string(".visible .entry plain() { ret; }").size());
+    const Asked looked_at = ask(refused, toy_settings());
+    CHECK_FALSE(looked_at.decision.compiled);
+    CHECK_THAT(looked_at.said, Contains("no kernel of it can be managed"));
+    CHECK(looked_at.decision.why_opaque("numbered") == "reads %gridid");
+    CHECK_THAT(looked_at.decision.why_opaque("nobody"), Contains("no kernel of it can be managed"));
+
+    const Asked newer = ask(kTwo, toy_settings(), 75);
+    CHECK_THAT(newer.decision.why_opaque("plain"), Contains("none of its PTX is for sm_75"));
+    CHECK_THAT(newer.said, Contains("none of its PTX is for sm_75"));
+
+    Settings without = toy_settings();
+    without.ptx = false;
+    const Asked not_asked = ask(kTwo, without);
+    CHECK_THAT(not_asked.decision.why_opaque("plain"), Contains("SMT_PTX=0"));
+    CHECK(not_asked.said.empty());   // who switched it off need not be told each time
+}
+
+TEST_CASE("a source that is known comes first, and PTX where it fails") {
+    TemporaryFolder folder;
+    Settings settings = toy_settings(folder.file("cache"));
+    // The image that the source is captured with stands for what NVRTC made of it.
+    auto with_source = [&](const Source& captured, const std::string& image) {
+        Service service(settings, [](const std::string&) {});
+        service.submit(captured, image);
+        return service.wait(image, 60s).state == Service::State::kDone;
+    };
+    REQUIRE(with_source(source("//toy error because"), kTwo));
+    const Asked asked = ask(kTwo, settings);
+    REQUIRE(asked.decision.compiled);
+    CHECK(asked.decision.by_ptx());
+    CHECK_THAT(asked.said, Contains("because"));
+
+    std::string neither = kTwo + " ";
+    settings.ptx_bytes = 10;
+    REQUIRE(with_source(source("//toy error because"), neither));
+    const Asked opaque = ask(neither, settings);
+    CHECK_FALSE(opaque.decision.compiled);
+    CHECK_THAT(opaque.decision.reason, Contains("because; ") && Contains("SMT_PTX_SIZE"));
+}
