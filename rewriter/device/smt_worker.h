@@ -72,8 +72,9 @@ struct Mapping {
     unsigned sm;
     unsigned blocks;
     unsigned first;              // the first ticket it ran, counted from Launch::start
-    unsigned long long began;    // ns, the GPU's global timer
-    unsigned long long ended;
+    unsigned last;               // ns that its last ticket took; less than 4 s, or so much less. 0: a WarpWorker does not say
+    unsigned long long began;    // ns, the GPU's global timer; with kHeld, once it had its place, and
+    unsigned long long ended;    // before it gave that up
 };
 
 // In device memory, zeroed before its first use. The host writes `word` from a stream (memory operations),
@@ -102,7 +103,7 @@ struct Launch {
     unsigned tickets;            // that the blocks make
 };
 
-static_assert(sizeof(Mapping) == 32 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
+static_assert(sizeof(Mapping) == 40 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
               "host and device must agree");
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -122,6 +123,7 @@ struct Shared {
     unsigned count[2];           // blocks from there on; 0: no more
     Account account;
     unsigned departed;           // threads, with kSingle, and their launch: where it is accounted for
+    unsigned drawn;              // with kMapped: when the last ticket was, in ns
     Launch launch;
 };
 
@@ -163,7 +165,10 @@ __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     mine.seen = high(fresh(control.word));   // before the quota: a change after it is seen at the next ticket
     __threadfence();
     mine.rank = atomicAdd(&control.resident[mine.sm], 1u);
-    if (!(mine.seen & kStopBit) && mine.rank < fresh(control.quota[mine.sm])) return mine.joined = true;
+    if (!(mine.seen & kStopBit) && mine.rank < fresh(control.quota[mine.sm])) {
+        mine.began = now();
+        return mine.joined = true;
+    }
     atomicSub(&control.resident[mine.sm], 1u);
     return false;
 }
@@ -196,12 +201,15 @@ __device__ __forceinline__ bool begun(Control& control, const Launch& launch, un
 }
 
 // One thread, when every thread has left the last block.
+template <bool kDrawn = true>
 __device__ __forceinline__ void leave(const Account& mine, const Launch& launch) {
     if (!accounts(launch)) return;
     Control& control = *launch.control;
     if ((launch.flags & kMapped) && mine.blocks) {
         Mapping& entry = control.map[atomicAdd(&control.mapped, 1u) & control.map_mask];
-        entry = {launch.id, mine.sm, mine.blocks, mine.first, mine.began, now()};
+        const unsigned long long ended = now();
+        const unsigned last = kDrawn ? static_cast<unsigned>(ended) - shared().drawn : 0u;
+        entry = {launch.id, mine.sm, mine.blocks, mine.first, last, mine.began, ended};
     }
     if (mine.joined) atomicSub(&control.resident[mine.sm], 1u);
 }
@@ -238,6 +246,7 @@ __device__ __forceinline__ unsigned long long draw(Control& control) {
 }
 
 // The leader takes a ticket. Returns its blocks, and which is the first.
+template <bool kDrawn = true>
 __device__ __forceinline__ unsigned take(Account& mine, const Launch& launch, uint3& block, bool first_time) {
     if (accounts(launch) && (first_time ? !join(mine, launch) : mine.last)) return 0;
     const unsigned long long old = draw(*launch.control);
@@ -255,6 +264,7 @@ __device__ __forceinline__ unsigned take(Account& mine, const Launch& launch, ui
     if (accounts(launch)) {
         if (mine.blocks == 0) mine.first = ticket;
         mine.blocks += count;
+        if (kDrawn && (launch.flags & kMapped)) shared().drawn = static_cast<unsigned>(now());
     }
     block = index_of(launch, from);
     return count;
@@ -313,8 +323,9 @@ public:
 
 protected:
     // The leader.
+    template <bool kDrawn = true>
     __device__ __forceinline__ unsigned take_next(Account& account, uint3& block) {
-        return turn_ && (launch_.flags & kSingle) ? 0 : take(account, launch_, block, turn_ == 0);
+        return turn_ && (launch_.flags & kSingle) ? 0 : take<kDrawn>(account, launch_, block, turn_ == 0);
     }
 
     const Launch& launch_;
@@ -397,14 +408,14 @@ public:
             return true;
         }
         unsigned count = 0;
-        if (leader()) count = take_next(account_, block_);
+        if (leader()) count = take_next<false>(account_, block_);
         turn_ = 1;
         left_ = __shfl_sync(threads, count, 0) - 1;
         if (left_ != ~0u) {
             block_ = {__shfl_sync(threads, block_.x, 0), __shfl_sync(threads, block_.y, 0), __shfl_sync(threads, block_.z, 0)};
             return true;
         }
-        if (leader()) leave(account_, launch_);
+        if (leader()) leave<false>(account_, launch_);   // no shared memory
         return false;
     }
 

@@ -23,6 +23,7 @@
 
 #include <algorithm>
 
+#include "rewriter/device/smt_worker.h"
 #include "rewriter/source/entry.h"
 #include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/rules.h"
@@ -47,7 +48,7 @@ bool takes_launch(const FunctionDecl* kernel) {
 }
 
 // All parameters of a kernel have this much room, from sm_70 on.
-constexpr uint64_t kParameterRoom = 32764, kLaunchBytes = 48;
+constexpr uint64_t kParameterRoom = 32764, kLaunchBytes = sizeof(smt::Launch);
 
 std::string refuse_size(const FunctionDecl* instance) {
     const ASTContext& context = instance->getASTContext();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 namespace smt::runtime::dispatch {
 
@@ -95,19 +96,28 @@ CUresult ControlBlock::report(CUstream stream, State* pinned) {
     return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.control, sizeof(State), stream);
 }
 
-CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings) {
+CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings, uint64_t* lost) {
     mappings->clear();
+    *lost = 0;
     uint32_t written = 0;
     CUresult status = driver_.cuMemcpyDtoHAsync_v2(&written, at(offsetof(smt::Control, mapped)), 4, control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS || written == mapped_) return status;
     const uint32_t entries = memory_.map_entries();
-    std::vector<smt::Mapping> ring(entries);
-    status = driver_.cuMemcpyDtoHAsync_v2(ring.data(), piece_.map, ring.size() * sizeof ring[0], control);
+    const uint32_t kept = std::min(written - mapped_, entries);
+    const uint32_t first = (written - kept) & (entries - 1), before_end = std::min(kept, entries - first);
+    std::vector<smt::Mapping> found(kept);
+    const auto read = [&](uint32_t to, uint32_t from, uint32_t count) {
+        if (count == 0 || status != CUDA_SUCCESS) return;
+        status = driver_.cuMemcpyDtoHAsync_v2(found.data() + to, piece_.map + uint64_t{from} * sizeof found[0], count * sizeof found[0], control);
+    };
+    read(0, first, before_end);
+    read(before_end, 0, kept - before_end);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     if (status != CUDA_SUCCESS) return status;
-    if (written - mapped_ > entries) mapped_ = written - entries;
-    for (; mapped_ != written; ++mapped_) mappings->push_back(ring[mapped_ & (entries - 1)]);
+    *lost = written - mapped_ - kept;
+    mapped_ = written;
+    *mappings = std::move(found);
     return CUDA_SUCCESS;
 }
 

@@ -1,11 +1,8 @@
 #include "runtime/dispatch/dispatcher.h"
 
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <map>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -17,9 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint32_t kMostStreams = 4096;
-constexpr uint32_t kMapEntries = 1u << 12;   // of each stream's mapping ring
-constexpr size_t kWordsBytes = 64;       // a line each: the GPU writes them
+// Of each stream's mapping ring: to learn from, and where none may be lost.
+constexpr uint32_t kMapEntries = 1u << 12, kMostMapEntries = 1u << 15;
 constexpr auto kBetweenRefills = 1ms;   // most of what comes finds no place, and costs a few microseconds
 constexpr auto kRest = 100ms;           // between looks when no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
@@ -27,7 +23,8 @@ constexpr auto kShortRest = 5ms;        // while there is something to learn abo
 }  // namespace
 
 Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), kMapEntries), sm_sets_(device) {
+    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), maps ? kMostMapEntries : kMapEntries), words_(device.driver()),
+      sm_sets_(device) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
     adopt(std::move(policy));
@@ -45,8 +42,6 @@ Dispatcher::~Dispatcher() {
     }
     if (thread_.joinable()) thread_.join();
     if (control_) driver().cuStreamDestroy_v2(control_);
-    if (words_) driver().cuMemHostUnregister(words_);
-    if (words_) munmap(words_, kMostStreams * kWordsBytes);
 }
 
 void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
@@ -166,8 +161,8 @@ std::vector<uint32_t> Dispatcher::places(const Tenant& tenant) const {
 void Dispatcher::leave(ManagedStream& stream) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
-    for (const Member& each : members_) {
-        if (each.stream == &stream && each.stress) note(stream.tenant(), fmt::format("under stress: {} schedules, {} launches stopped half way", each.stress->schedules(), each.stress->stops()));
+    for (Member& each : members_) {
+        if (each.stream == &stream) sum_up(each);
     }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
 }
@@ -177,36 +172,6 @@ void Dispatcher::arrived(ManagedStream&) {
     const auto lock = lock_soon(mutex_);
     decide();
     wake_.notify_one();
-}
-
-bool Dispatcher::open_words() {
-    if (words_) return true;
-    void* memory = mmap(nullptr, kMostStreams * kWordsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
-    constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    if (driver().cuMemHostRegister_v2(memory, kMostStreams * kWordsBytes, kFlags) != CUDA_SUCCESS) {
-        munmap(memory, kMostStreams * kWordsBytes);
-        return false;
-    }
-    words_ = static_cast<char*>(memory);
-    words_address_ = reinterpret_cast<CUdeviceptr>(memory);   // unified addresses
-    for (uint32_t i = kMostStreams; i > 0; --i) free_words_.push_back(i - 1);
-    return true;
-}
-
-bool Dispatcher::take_words(StreamWords** words, CUdeviceptr* address) {
-    std::lock_guard lock(words_mutex_);
-    if (!open_words() || free_words_.empty()) return false;
-    const uint32_t index = free_words_.back();
-    free_words_.pop_back();
-    *words = new (words_ + index * kWordsBytes) StreamWords{};
-    *address = words_address_ + index * kWordsBytes;
-    return true;
-}
-
-void Dispatcher::give_words(StreamWords* words) {
-    std::lock_guard lock(words_mutex_);
-    free_words_.push_back(static_cast<uint32_t>((reinterpret_cast<char*>(words) - words_) / kWordsBytes));
 }
 
 // ---- The dispatcher's thread
@@ -354,49 +319,6 @@ void Dispatcher::carry_out(const schedule::Confinement& confinement) {
     if (!member) return;
     member->stream->confine(confinement);
     say(member->stream->tenant(), confinement.reason);
-}
-
-void Dispatcher::say(const Tenant& tenant, const std::string& reason) {
-    journal::Entry entry;
-    entry.kind = journal::Kind::kDecision;
-    entry.session = tenant.session;
-    entry.name = tenant.journal_name;
-    entry.text = journal_.name(reason);
-    device_.write(journal_, entry, nullptr);
-}
-
-void Dispatcher::note(const Tenant& tenant, const std::string& line) {
-    journal::Entry entry;
-    entry.kind = journal::Kind::kNote;
-    entry.session = tenant.session;
-    entry.text = journal_.name(line);
-    device_.write(journal_, entry, nullptr);
-}
-
-void Dispatcher::report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns) {
-    journal::Entry entry;
-    entry.kind = journal::Kind::kStopped;
-    entry.session = tenant.session;
-    entry.name = tenant.journal_name;
-    entry.text = kernel_name;
-    entry.value = journal::now_ns() - said_ns;
-    device_.write(journal_, entry, nullptr);
-}
-
-void Dispatcher::report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings) {
-    journal::Entry entry;
-    entry.kind = journal::Kind::kMapping;
-    entry.session = tenant.session;
-    entry.name = tenant.journal_name;
-    entry.text = kernel_name;
-    for (const smt::Mapping& each : mappings) {
-        entry.multiprocessors[each.sm / 64 % journal::kPlaceWords] |= 1ull << each.sm % 64;
-        entry.value += each.blocks;
-        entry.blocks_together += 1;
-        if (entry.start_ns == 0 || each.began < entry.start_ns) entry.start_ns = each.began;
-        entry.end_ns = std::max<uint64_t>(entry.end_ns, each.ended);
-    }
-    if (!mappings.empty()) device_.write(journal_, entry, nullptr);
 }
 
 }  // namespace smt::runtime::dispatch

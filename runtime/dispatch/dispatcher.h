@@ -22,6 +22,7 @@
 #include "runtime/dispatch/orders.h"
 #include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/soon.h"
+#include "runtime/dispatch/stream_words.h"
 #include "runtime/dispatch/stress.h"
 #include "runtime/schedule/policy.h"
 #include "runtime/schedule/recorder.h"
@@ -76,11 +77,9 @@ public:
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
-    // Words that the GPU can write.
-    bool take_words(StreamWords** words, CUdeviceptr* address);
-    void give_words(StreamWords* words);
-    // A stop that was decided at that time is over: the last worker has left.
-    void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns);
+    StreamWordsPool& words() { return words_; }
+    // A stop that was decided at one time was over at another: the last worker had left.
+    void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns, const LongestTicket& longest);
     void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
 
 private:
@@ -109,24 +108,20 @@ private:
     void carry_out(const schedule::Confinement& confinement);
     void say(const Tenant& tenant, const std::string& reason);
     void note(const Tenant& tenant, const std::string& line);
+    void sum_up(Member& member);
     std::vector<uint32_t> places(const Tenant& tenant) const;
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void weigh_tenants();    // who may be stopped, who is watched
-    bool open_words();
 
     device::Device& device_;
     journal::Writer& journal_;
     const bool maps_;
     CUstream control_ = nullptr;
     ControlMemory control_memory_;
+    StreamWordsPool words_;
     SmSets sm_sets_;
     std::atomic<bool> unplaced_{false};   // said that there are no sets
     int least_ = 0, greatest_ = 0;   // the driver's stream priorities; lower numbers are more urgent
-
-    std::mutex words_mutex_;
-    char* words_ = nullptr;
-    CUdeviceptr words_address_ = 0;
-    std::vector<uint32_t> free_words_;
 
     std::atomic<int> wanted_{0};   // programs' threads that want mutex_
     std::mutex mutex_;          // the rest

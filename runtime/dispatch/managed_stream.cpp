@@ -43,11 +43,11 @@ ManagedStream::~ManagedStream() {
     const DriverApi& driver = dispatcher_.driver();
     if (growth_) driver.cuStreamDestroy_v2(growth_);
     if (begun_) driver.cuEventDestroy_v2(begun_);
-    if (words_) dispatcher_.give_words(words_);
+    if (words_) dispatcher_.words().give(words_);
 }
 
 CUresult ManagedStream::open() {
-    if (!dispatcher_.take_words(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!dispatcher_.words().take(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (CUresult status = control_.open(dispatcher_.control())) return status;
     words_->reached.store(0);
     words_->grown.store(0);
@@ -99,7 +99,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     const bool placed = work.chunk == 1 && work.tickets <= capacity;   // all have begun at once: where the hardware puts them
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     launch->id = launches_++ % kLaunchIds;
-    launched_[launch->id % launched_.size()] = {work.entry.name, work.function};
+    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
@@ -229,6 +229,8 @@ CUresult ManagedStream::tickets_run(uint32_t* run) {
 }
 
 CUresult ManagedStream::settle() {
+    const uint64_t over = journal::now_ns();
+    const bool stopped = state_ == State::kStopping || halted_;
     uint32_t run = 0;
     if (CUresult status = tickets_run(&run)) return status;
     if (state_ == State::kRunning) {
@@ -242,18 +244,19 @@ CUresult ManagedStream::settle() {
     }
     in_flight_.clear();
     if (gone_) waiting_.clear();
-    take_mappings();
-    if (state_ == State::kStopping || halted_) note_stop();
+    take_mappings(stopped ? over - stop_said_ : 0);
+    placement_.end();
+    if (stopped) note_stop(over);
     changed_.notify_all();
     return come_to_rest();
 }
 
 // Of several launches in flight it is the last one's doing, mostly; an average over the last few stops.
-void ManagedStream::note_stop() {
-    dispatcher_.report_stop(*tenant_, stop_name_, stop_said_);
+void ManagedStream::note_stop(uint64_t over_ns) {
+    dispatcher_.report_stop(*tenant_, stop_name_, stop_said_, over_ns, std::exchange(longest_, {}));
     ManagedFunction* const function = launches_ && !stop_opaque_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
     if (!function) return;
-    const uint64_t took = journal::now_ns() - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
+    const uint64_t took = over_ns - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
     function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
 }
 
@@ -333,12 +336,14 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     state_ = State::kRunning;
     halted_ = false;
     since_ = schedule::Clock::now();
+    if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
 }
 
 CUresult ManagedStream::change(const QuotaTable& quotas) {
     std::lock_guard lock(mutex_);
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    placement_.change();
     return control_.change_quotas(dispatcher_.control(), quotas);
 }
 

@@ -30,6 +30,8 @@
 
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/opaque.h"
+#include "runtime/dispatch/placement.h"
+#include "runtime/dispatch/stream_words.h"
 #include "runtime/dispatch/twin.h"
 #include "runtime/dispatch/work.h"
 #include "runtime/schedule/policy.h"
@@ -38,17 +40,6 @@ namespace smt::runtime::dispatch {
 
 class Dispatcher;
 struct Tenant;
-
-// What the GPU tells about a stream, in pinned memory.
-struct StreamWords {
-    std::atomic<uint64_t> reached;       // the stream's last marker
-    std::atomic<uint64_t> grown;         // the growth stream's
-    std::atomic<uint64_t> sampled;       // the last answer in `sample`
-    ControlBlock::State left;            // how far the tickets were when the stream got to its end, and
-    ControlBlock::State left_grown;      // when the growth stream did
-    ControlBlock::State sample;          // while they run
-};
-static_assert(sizeof(StreamWords) <= 64);
 
 class ManagedStream {
 public:
@@ -90,6 +81,7 @@ public:
     bool learning();         // read_mappings() is worth a call
     void read_mappings();    // of launches that flow: learns from them, and shows them
     bool poll();             // looks what the GPU has done; true: the state has changed
+    Placement::Sums placement();   // of its runs with quotas, where workers write down where they are
 
 private:
     friend class OpaquePass;
@@ -124,11 +116,12 @@ private:
     CUresult come_to_rest();
     CUresult get_ready();
     CUresult await_room(Lock& lock);
-    void note_stop();
+    void note_stop(uint64_t over_ns);
+    void note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns);
     void describe(const Work& work, schedule::Kernel* kernel) const;
     void estimate(const Work& work, schedule::Kernel* kernel) const;
     void forget_sample();
-    void take_mappings();     // mutex_ held
+    void take_mappings(uint64_t stop_ns);   // mutex_ held; not 0: at the end of a stop that took so long
     static void learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers);
 
     Dispatcher& dispatcher_;
@@ -149,6 +142,7 @@ private:
     struct Launched {
         uint32_t name = 0;
         ManagedFunction* function = nullptr;
+        uint32_t chunk = 1;
     };
     std::array<Launched, 1024> launched_;   // the last ones, for their mapping
     struct Opaque {
@@ -175,6 +169,8 @@ private:
     uint64_t stop_said_ = 0;           // ns: when the stop under way was decided,
     uint32_t stop_name_ = 0;           // and which kernel it stops
     bool stop_opaque_ = false;         // and whether nothing but opaque work was in flight
+    LongestTicket longest_;            // that the last stop waited for, as far as workers wrote it down
+    Placement placement_;
     uint64_t unstoppable_ = 0;         // until this marker is reached
     uint64_t ready_ = 0;               // the control block is as it was last set up, from this marker on
     uint32_t fruitless_ = 0;           // runs with quotas in which no worker found a place, one after the other

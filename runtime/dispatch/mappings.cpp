@@ -22,15 +22,25 @@ bool ManagedStream::learning() {
     return learning_;
 }
 
+// Not while a stop is under way, which reading would delay; all is read at its end. Nor in a run with quotas: some who
+// have their entry may not have filled it yet, and its end is soon enough.
 void ManagedStream::read_mappings() {
     std::lock_guard lock(mutex_);
-    take_mappings();
+    if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);
 }
 
-void ManagedStream::take_mappings() {
+Placement::Sums ManagedStream::placement() {
+    std::lock_guard lock(mutex_);
+    return placement_.sums();
+}
+
+void ManagedStream::take_mappings(uint64_t stop_ns) {
     if (!learning_ && !dispatcher_.maps()) return;
     std::vector<smt::Mapping> mappings;
-    if (control_.read_mappings(dispatcher_.device().errands(), &mappings) != CUDA_SUCCESS || mappings.empty()) return;
+    uint64_t lost = 0;
+    if (control_.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS || mappings.empty()) return;
+    placement_.add(mappings, lost);
+    if (stop_ns) note_longest(mappings, stop_ns);
     std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
     for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
     for (const auto& [launch, workers] : by_launch) {
@@ -39,6 +49,20 @@ void ManagedStream::take_mappings() {
         if (dispatcher_.maps()) dispatcher_.report(*tenant_, known.name, workers);
     }
     learning_ = false;
+}
+
+// Of the workers that a stop found at work: those that ended within it. The GPU's timer is not this process's clock, but
+// the last of them ended before the stop was over, so nobody who ended by so much earlier was there.
+void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns) {
+    uint64_t last = 0;
+    for (const smt::Mapping& each : workers) last = std::max<uint64_t>(last, each.ended);
+    for (const smt::Mapping& each : workers) {
+        const uint32_t chunk = launched_[each.launch % launched_.size()].chunk;
+        // A worker that does not say how long its last ticket took: as long as its others, on average.
+        const uint64_t ticket = each.last ? each.last : (each.ended - each.began) * chunk / std::max(each.blocks, chunk);
+        if (each.ended + took_ns < last || ticket <= longest_.end_ns - longest_.start_ns) continue;
+        longest_ = {each.ended - ticket, each.ended, chunk};
+    }
 }
 
 // How many blocks a ticket should stand for.

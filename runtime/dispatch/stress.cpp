@@ -1,5 +1,7 @@
 #include "runtime/dispatch/stress.h"
 
+#include <algorithm>
+
 namespace smt::runtime::dispatch {
 
 namespace {
@@ -7,6 +9,8 @@ namespace {
 constexpr uint64_t kLongestPause = 300;   // us between two things that are done to a run
 constexpr uint64_t kLongRun = 2'000;
 constexpr uint64_t kShortRun = 60;        // where there is nothing but stops
+// With few workers: so many stops a launch, and more, are left for it.
+constexpr uint64_t kStopsLeft = 8;
 
 int most_of(const schedule::Kernel& kernel) { return kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8; }
 
@@ -25,9 +29,26 @@ QuotaTable Stress::quotas(int most) {
     return table;
 }
 
+// Room for so many workers, or a few more: on as many multiprocessors as it takes, from one of them on.
+QuotaTable Stress::few(uint64_t workers, int most) {
+    QuotaTable table(static_cast<size_t>(multiprocessors_));
+    const uint64_t each = 1 + below(std::min(workers, static_cast<uint64_t>(most)));
+    const uint64_t wanted = std::min<uint64_t>((workers + each - 1) / each, places_.size()), first = below(places_.size());
+    for (uint64_t i = 0; i < wanted; ++i) table[places_[(first + i) % places_.size()]] = static_cast<uint8_t>(each);
+    return table;
+}
+
 void Stress::plan() {
-    const uint64_t longest = stops_only_ ? kShortRun : one_in(8) ? kLongRun : kLongestPause;
+    const uint64_t longest = kind_ == Kind::kStops ? kShortRun : kind_ == Kind::kQuotas || one_in(8) ? kLongRun : kLongestPause;
     next_ = schedule::Clock::now() + std::chrono::microseconds(below(longest));
+}
+
+// A stop left a launch half done where blocks of it had run since the last one, and others have not.
+void Stress::count(const schedule::Kernel& kernel) {
+    ++schedules_;
+    const uint64_t before = std::exchange(launch_, kernel.launch) == kernel.launch ? done_ : 0;
+    done_ = kernel.blocks_done;
+    stops_ += std::exchange(told_, false) && done_ > before;
 }
 
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
@@ -35,37 +56,54 @@ void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     if (!kernel.managed) {
         if (kernel.state == Seen::kWaiting) stream.flow();   // whole kernels: there is nothing to do to them
     } else if (kernel.state == Seen::kWaiting) {
-        ++schedules_;
-        stops_ += kernel.blocks_done != 0;
+        count(kernel);
         plan();
         begin(stream, kernel);
     } else if (kernel.state == Seen::kRunning && schedule::Clock::now() >= next_) {
-        plan();
         disturb(stream, kernel);
     }
 }
 
 void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
-    if (one_in(4)) {
+    if (kind_ == Kind::kStops) return begin_few(stream, kernel);
+    if (kind_ == Kind::kEverything && one_in(4)) {
         stream.flow();
-    } else if (stops_only_) {
-        stream.run(QuotaTable(static_cast<size_t>(multiprocessors_), smt::kNoQuota), 0);
     } else {
         stream.run(quotas(most_of(kernel)), one_in(3) ? 1 + below(kernel.blocks - kernel.blocks_done) : 0);
     }
 }
 
+// A launch that is large enough now and then has the whole device.
+void Stress::begin_few(ManagedStream& stream, const schedule::Kernel& kernel) {
+    const uint64_t left = kernel.blocks - kernel.blocks_done, all = places_.size() * static_cast<uint64_t>(most_of(kernel));
+    if (one_in(4) && left > 2 * all) {
+        stream.flow();
+    } else {
+        const uint64_t workers = 1 + below(std::clamp<uint64_t>(left / kStopsLeft, 1, all));
+        stream.run(few(workers, most_of(kernel)), 0);
+    }
+}
+
+void Stress::stop(ManagedStream& stream) {
+    if (stream.flowing()) {
+        told_ |= stream.stop();
+    } else if (stream.ready()) {
+        stream.halt();
+        told_ = true;
+    }
+    if (!told_) next_ = schedule::Clock::now();   // at the next look
+}
+
 void Stress::disturb(ManagedStream& stream, const schedule::Kernel& kernel) {
-    switch (stops_only_ ? 0 : below(4)) {
+    plan();
+    if (kind_ == Kind::kStops) return stop(stream);
+    if (kind_ == Kind::kQuotas) return one_in(2) ? stop(stream) : void(stream.grow(1 + static_cast<uint32_t>(below(places_.size()))));
+    switch (below(4)) {
         case 0:
-            if (stream.flowing()) {
-                stream.stop();
-            } else {
-                stream.halt();
-            }
+            stop(stream);
             break;
         case 1:
-            stream.change(quotas(most_of(kernel)));
+            if (stream.ready()) stream.change(quotas(most_of(kernel)));
             break;
         case 2:
             stream.grow(1 + static_cast<uint32_t>(below(static_cast<uint64_t>(multiprocessors_))));

@@ -1,7 +1,11 @@
 // What is done to the launches of a stream under stress: at random it runs with random quotas, in slices, is
 // stopped, moved, shrunk and grown, so that results which depend on any of this show. One seed, one series
-// of choices; when they take effect depends on the device. With kStopsOnly in the seed it is stopped and let go on, and
-// nothing else, as often as it can be.
+// of choices; when they take effect depends on the device. The seed's upper bits say if less is done, and more of it:
+//
+//   kStopsOnly    it is stopped and let go on as often as it can be, with few workers at a time: then a launch
+//                 takes many stops, and several programs can be stopped at once
+//   kQuotasOnly   it runs with one random table after the other, and with further workers that find no place: so that
+//                 what workers wrote down (SMT_MAPPING=1) can be held against the tables
 #pragma once
 
 #include <chrono>
@@ -17,10 +21,11 @@ namespace smt::runtime::dispatch {
 class Stress {
 public:
     static constexpr uint64_t kStopsOnly = 1ull << 31;
+    static constexpr uint64_t kQuotasOnly = 3ull << 30;
 
     // `places`: the multiprocessors that the stream may use.
     Stress(uint64_t seed, int multiprocessors, std::vector<uint32_t> places)
-        : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)), stops_only_(seed & kStopsOnly) {}
+        : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)), kind_(kind_of(seed)) {}
 
     // Called again and again while the stream has launches that wait; says what was done through the stream.
     void step(ManagedStream& stream, const schedule::Kernel& kernel);
@@ -28,17 +33,28 @@ public:
     uint64_t stops() const { return stops_; }           // that left a launch half done
 
 private:
+    enum class Kind { kEverything, kStops, kQuotas };
+    static Kind kind_of(uint64_t seed) {
+        return (seed & kQuotasOnly) == kQuotasOnly ? Kind::kQuotas : seed & kStopsOnly ? Kind::kStops : Kind::kEverything;
+    }
     QuotaTable quotas(int most);
+    QuotaTable few(uint64_t workers, int most);
     uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
     bool one_in(uint64_t n) { return below(n) == 0; }
     void plan();
     void begin(ManagedStream& stream, const schedule::Kernel& kernel);     // it waits
+    void begin_few(ManagedStream& stream, const schedule::Kernel& kernel);
     void disturb(ManagedStream& stream, const schedule::Kernel& kernel);   // it runs
+    void stop(ManagedStream& stream);
+    void count(const schedule::Kernel& kernel);
 
     std::mt19937_64 random_;
     const int multiprocessors_;
     const std::vector<uint32_t> places_;
-    const bool stops_only_;
+    const Kind kind_;
+    bool told_ = false;               // what runs was told to stop
+    uint64_t launch_ = 0;             // the one that waited last,
+    uint64_t done_ = 0;               // and how many of its blocks had run then
     uint64_t schedules_ = 0;
     uint64_t stops_ = 0;
     schedule::TimePoint next_{};      // when something is done to what runs

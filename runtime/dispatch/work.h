@@ -46,6 +46,13 @@ private:
     std::atomic<uint64_t> fitting_{0};
 };
 
+// Of the tickets that a stop had to wait for, the one that took longest, by the GPU's timer. No end: not known.
+struct LongestTicket {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    uint32_t blocks = 0;   // that a ticket stood for
+};
+
 // One smt::Launch covers at most so many blocks: tickets and counts are 32 bits wide.
 inline constexpr uint64_t kMostBlocks = 1u << 30;
 

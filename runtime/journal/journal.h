@@ -25,7 +25,9 @@ enum class Kind : uint32_t {
     kDecision = 6,       // name = tenant, text = what was decided about its kernels, and why
     kMapping = 7,        // name = tenant, text = kernel, value = blocks that its workers ran, multiprocessors,
                          // blocks_together = workers; start_ns and end_ns by the GPU's global timer
-    kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the last worker gone
+    kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the last worker gone; with
+                         // SMT_MAPPING=1 start_ns and end_ns of the longest ticket that it waited for, by the GPU's global
+                         // timer, and blocks_together = blocks that a ticket stood for
     kIntoGraph = 9,      // a kernel became part of a graph: every field of a launch but times
 };
 

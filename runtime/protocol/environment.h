@@ -71,8 +71,9 @@ inline constexpr const char* kWeight = "SMT_WEIGHT";
 inline constexpr const char* kMultiprocessors = "SMT_SMS";
 
 // A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
-// results do not depend on it. From 2147483648 on they are only stopped, as often as possible. 0 or unset: they are left
-// alone. Client.
+// results do not depend on it. From 2147483648 on they are only stopped, as often as possible; from 3221225472 on they run with
+// one table of quotas after the other, and with SMT_MAPPING=1 `smt log` says if workers kept to them. 0 or unset: they are
+// left alone. Client.
 inline constexpr const char* kStress = "SMT_STRESS";
 
 // How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as

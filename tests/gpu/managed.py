@@ -1,40 +1,36 @@
-#!/usr/bin/env python3
 """Managed kernels on a GPU: what they cost undisturbed, how fast they stop, what that buys, and whether
 results stay the same meanwhile. One JSON line a run; a table at the end. Exit code 0 when every result was
 right; figures are for people to judge.
 
   overhead   each example natively and in managed form under smt, interleaved: kernel times of each iteration
   stress     each example in managed form, stopped, moved, resized and sliced at random: its result, and how
-             long each stop took from the decision to the last worker gone
-  stops      all examples at once, each stopped and let go on again and again until it has been stopped half way
-             --stops times or time is over: results, and how many launches were stopped half way
-  share      a small urgent program behind a large one: smt by priority, smt fifo, MPS, MPS with client
-             priority, time-slicing; interleaved
+             long each stop took from the decision to the last worker gone, beside the blocks that it found at work
+  first      a small urgent program has a request now and then while each example runs: from the decision to stop it to
+             the last worker gone, and to the first block of the urgent one
+  stops      examples stopped and let go on again and again, until each was stopped half way --stops times or time
+             is over: results, and how many launches were stopped half way
+  placement  each example with one random table of quotas after the other: whether its workers kept to them
+  share      a small urgent program behind a large one: smt by priority, MPS, MPS with client priority,
+             time-slicing; interleaved
 """
 import argparse
 import json
 import os
 import re
 import statistics
-import subprocess
 import sys
-import threading
 import time
 
+from first import first_blocks
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
+from share import MODES, PAIRS, Share, quantile
+from stops import Journal, Stops
 
 TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
-HALF_WAY = re.compile(r"(\d+) launches stopped half way")
-STOPS_ONLY = 1 << 31   # in a seed of SMT_STRESS
 CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
-# Small, large, and iterations that keep the large one busy for five seconds.
-PAIRS = [("nearest_neighbour", "nbody", 700), ("vector_add", "black_scholes", 800), ("matrix_multiply", "tpacf", 230)]
-MODES = ["priority", "fifo", "time-sliced", "mps", "mps-priority"]
-
-
-def quantile(values, q):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(q * len(values)))] if values else None
+STOPS_ONLY, QUOTAS_ONLY = 1 << 31, 3 << 30   # in a seed of SMT_STRESS
+PLACED = re.compile(r"placed by (\d+) tables of quotas: (\d+) blocks by (\d+) workers, (\d+) blocks astray, (\d+) workers at most "
+                    r"on a multiprocessor, (\d+) above its quota, (\d+) workers not known")
 
 
 def read_checksums(path):
@@ -50,27 +46,39 @@ class Managed:
         self.lines = Lines(os.path.join(options.out, "managed.jsonl"))
         self.checksums = read_checksums(options.checksums)
         self.environment = base_environment()
+        if options.device:   # to try this script
+            self.environment.update(SMT_DEVICE=options.device, SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.wrong = 0
         self.names = sorted(n for n in os.listdir(options.managed) if re.search(options.select, n))
 
     def program(self, name, managed):
         return os.path.join(self.options.managed if managed else self.options.native, name)
 
-    def once(self, part, name, size, iterations, managed, runtime, environment=None, **fields):
+    def right(self, done, name, size):
+        found = CHECKSUM.search(done["out"])
+        return done["rc"] == 0 and found is not None and found[1] == self.checksums[name, size]
+
+    def once(self, part, name, size, iterations, managed, runtime, **fields):
         command = [self.program(name, managed), "--size", size, "--iterations", str(iterations), "--times"]
-        variables = {**self.environment, **(environment or {})}
         if runtime:
-            done = Child(command, {**variables, **runtime.variables(**fields.pop("variables", {}))}, self.places.preload, 120).finish()
+            variables = {**self.environment, **runtime.variables(**fields.pop("variables", {}))}
+            done = Child(command, variables, self.places.preload, 120).finish()
         else:
-            done = run(command, variables, None, 120)
+            done = run(command, self.environment, None, 120)
         found, checksum = TIMES.search(done["out"]), CHECKSUM.search(done["out"])
-        ok = done["rc"] == 0 and checksum is not None and checksum[1] == self.checksums[name, size]
         times = [float(t) for t in found[1].split()] if found else []
+        ok = self.right(done, name, size)
         if not ok:
             self.wrong += 1
             fields.update(rc=done["rc"], out=tail(done["out"]), err=tail(done["err"]))
-        return self.lines.add(part=part, program=name, size=size, ok=ok, checksum=checksum and checksum[1],
-                              seconds=done["seconds"], times_ms=times, **fields)
+        if part == "overhead":
+            fields["times_ms"] = times
+        return self.lines.add(part=part, program=name, size=size, iterations=iterations, ok=ok, checksum=checksum and checksum[1],
+                              seconds=done["seconds"], **fields)
+
+    def log(self, runtime, *more):
+        text = run([self.places.smt, "log", "--json", *more], {**self.environment, **runtime.variables()}, None, 120)["out"]
+        return [json.loads(line) for line in text.splitlines()]
 
     # ---- parts
 
@@ -100,131 +108,136 @@ class Managed:
         if ratios:
             print(f"geometric mean {statistics.geometric_mean(ratios):.4f}, largest {max(ratios):.3f}")
 
+    def again_and_again(self, part, name, seconds, size, iterations, runtime, seed_of):
+        """Runs under stress for so long, at least one."""
+        begun, rows = time.monotonic(), []
+        while not rows or (rows[-1]["ok"] and time.monotonic() - begun < seconds):
+            seed = seed_of(len(rows) + 1)
+            rows.append(self.once(part, name, size, iterations, True, runtime, variables={"SMT_STRESS": str(seed)}, seed=seed))
+        return rows
+
     def stress(self, budget):
+        """Every other run is stopped as often as possible, and no more. Workers write down when they took their last ticket, so
+        the journal has, for each stop, the longest ticket that it found at work (to its end: what was left of it is not more)."""
         end = time.monotonic() + budget
-        print(f"{'program':<20} {'right':>6} {'stops':>7} {'p50 us':>8} {'p99 us':>8} {'max us':>8} {'alone ms':>9}")
-        each = budget / max(1, len(self.names))
-        for name in self.names:
-            begun, runs, right = time.monotonic(), 0, 0
-            with Runtime(self.places) as runtime:
-                while runs < 1 or (time.monotonic() - begun < each * 0.7 and time.monotonic() < end):
-                    runs += 1
-                    row = self.once("stress", name, "large", self.options.stress_iterations, True, runtime,
-                                    variables={"SMT_STRESS": str(runs)}, seed=runs)
-                    right += row["ok"]
-                log = run([self.places.smt, "log", "--json"], {**self.environment, **runtime.variables()}, None, 60)["out"]
-            stops = [json.loads(line)["value"] / 1e3 for line in log.splitlines() if '"kind":"stopped"' in line]
-            self.lines.add(part="stops", program=name, runs=runs, right=right, us=[round(s, 2) for s in stops])
-            if stops:
-                print(f"{name:<20} {right:>3}/{runs:<2} {len(stops):>7} {quantile(stops, .5):>8.1f} {quantile(stops, .99):>8.1f} {max(stops):>8.1f}")
-            else:
-                print(f"{name:<20} {right:>3}/{runs:<2} no stops")
+        print(f"{'':<20} {'':>7} {'':>6} {'':>4} {'ticket us':>17} {'stop us':>26} {'stop less its longest ticket':>29} {'less one block':>15}")
+        print(f"{'program':<20} {'right':>7} {'stops':>6} {'each':>4} {'p50':>8} {'max':>8} {'p50':>8} {'p99':>8} {'max':>8} "
+              f"{'p50':>9} {'p99':>9} {'max':>9} {'p50':>7} {'p99':>7}")
+        everything, good = [], 0
+        for left, name in zip(range(len(self.names), 0, -1), self.names):
+            with Runtime(self.places, SMT_MAPPING="1") as runtime:
+                rows = self.again_and_again("stress", name, (end - time.monotonic()) / left * 0.85, self.options.stress_size,
+                                            self.options.stress_iterations, runtime, lambda n: n if n % 2 else STOPS_ONLY + n)
+                stops = [entry for entry in self.log(runtime) if entry["kind"] == "stopped"]
+            known = [(e["value"] / 1e3, (e["end_ns"] - e["start_ns"]) / 1e3, e["ticket_blocks"]) for e in stops if "ticket_blocks" in e]
+            right = sum(row["ok"] for row in rows)
+            self.lines.add(part="stress-stops", program=name, runs=len(rows), right=right, nothing_at_work=len(stops) - len(known),
+                           columns=["stop_us", "ticket_us", "blocks"], stops=[[round(a, 2), round(b, 2), c] for a, b, c in known],
+                           idle_us=[e["value"] / 1e3 for e in stops if "ticket_blocks" not in e])
+            if not known:
+                print(f"{name:<20} {right:>3}/{len(rows):<3} no stops that found a block at work")
+                continue
+            us, tickets = [k[0] for k in known], [k[1] for k in known]
+            beyond, block = [a - b for a, b, _ in known], [a - b / c for a, b, c in known]
+            everything += beyond
+            good += quantile(beyond, .5) <= 15 and quantile(beyond, .99) <= 50
+            print(f"{name:<20} {right:>3}/{len(rows):<3} {len(known):>6} {max(k[2] for k in known):>4} {quantile(tickets, .5):>8.1f} {max(tickets):>8.1f} "
+                  f"{quantile(us, .5):>8.1f} {quantile(us, .99):>8.1f} {max(us):>8.1f} {quantile(beyond, .5):>9.1f} "
+                  f"{quantile(beyond, .99):>9.1f} {max(beyond):>9.1f} {quantile(block, .5):>7.1f} {quantile(block, .99):>7.1f}")
+        if everything:
+            print(f"all {len(everything)} stops, less the longest ticket: p50 {quantile(everything, .5):.1f}, p99 {quantile(everything, .99):.1f}, "
+                  f"max {max(everything):.1f} us; {good} of {len(self.names)} programs within p50 15 and p99 50")
+
+    def first(self, budget):
+        """The urgent one's requests are 2 ms apart, so each finds the other at work. It starts before the other has filled its queue:
+        to load a program waits for what is queued."""
+        end = time.monotonic() + budget
+        print(f"{'stopped':<20} {'right':>5} {'gone us p50':>12} {'p99':>9} {'max':>9} {'n':>5}   {'first block us p50':>18} {'p99':>9} {'max':>9} {'n':>5} {'give or take':>13}")
+        for left, name in zip(range(len(self.names), 0, -1), self.names):
+            seconds = max(1.0, (end - time.monotonic()) / left - 1.5)
+            with Runtime(self.places, SMT_MAPPING="1", SMT_POLICY="priority") as runtime:
+                def child(command, **variables):
+                    return Child(command, {**self.environment, **runtime.variables(**variables)}, self.places.preload, 120, guard=False)
+
+                front = child([self.options.arrivals, str(int(seconds * 500)), "2000"], SMT_PRIORITY="high", SMT_TENANT="urgent")
+                back = child([self.program(name, True), "--size", self.options.stress_size, "--iterations", str(self.options.first_iterations),
+                              "--times"], SMT_PRIORITY="low", SMT_TENANT="stopped")
+                served = front.finish()
+                early = back.process.poll() is None
+                if early:
+                    back.kill()
+                done = back.finish()
+                found = first_blocks(self.log(runtime, "--mapping"), "stopped", "urgent")
+            ok = served["rc"] == 0 and (early or self.right(done, name, self.options.stress_size))
+            self.wrong += not ok
+            self.lines.add(part="first-blocks", program=name, ok=ok, cut_off=early, seconds=served["seconds"], **found)
+            columns = []
+            for us in (found["gone_us"], found["first_us"]):
+                columns.append(f"{quantile(us, .5):>9.1f} {quantile(us, .99):>9.1f} {max(us):>9.1f} {len(us):>5}" if us else f"{'-':>9} {'-':>9} {'-':>9} {0:>5}")
+            print(f"{name:<20} {'yes' if ok else 'NO':>5}    {columns[0]}            {columns[1]} {found['give_or_take_us'] or 0:>13.1f}")
 
     def stops(self, budget):
-        end = time.monotonic() + budget
-        counts = {name: [0, 0, 0] for name in self.names}   # stopped half way, runs, right
         with Runtime(self.places) as runtime:
-            def one(name, seed):
-                row = self.once("stops", name, self.options.stops_size, self.options.stops_iterations, True, runtime,
-                                variables={"SMT_STRESS": str(STOPS_ONLY + seed), "SMT_TENANT": name}, seed=seed)
-                counts[name][1] += 1
-                counts[name][2] += row["ok"]
+            def one(name, size, iterations, tenant, seed):
+                return self.once("stops", name, size, iterations, True, runtime,
+                                 variables={"SMT_STRESS": str(seed), "SMT_TENANT": tenant}, seed=seed)
 
-            def again_and_again(name):
-                seed = 1
-                while time.monotonic() < end and counts[name][0] < self.options.stops:
-                    seed += 1
-                    one(name, seed)
+            one(self.names[0], "trivial", 1, "first", STOPS_ONLY)   # there is a server from here on
+            journal = Journal(self.places, {**self.environment, **runtime.variables()})
+            begun = time.monotonic()
+            counts = Stops(self.names, one, journal, self.options, begun + budget).all()
+            seconds = time.monotonic() - begun
+            journal.close()
+        print(f"{'program':<20} {'size':<8} {'stopped half way':>17} {'right':>9} {'us each':>8}")
+        for name, count in counts.items():
+            size = Stops.size_of(name, self.options)
+            self.lines.add(part="stopped", program=name, size=size, half_way=count.half_way, runs=count.runs, right=count.right)
+            print(f"{name:<20} {size:<8} {count.half_way:>17} {count.right:>4}/{count.runs:<4} {count.seconds_each * 1e6:>8.0f}")
+        total = sum(count.half_way for count in counts.values())
+        there = sum(count.half_way >= self.options.stops for count in counts.values())
+        print(f"{total} in {seconds:.0f} s; {there} of {len(counts)} programs have {self.options.stops}")
 
-            def count(lines):
-                for line in lines:
-                    if "half way" in line:
-                        note = json.loads(line)
-                        counts[note["tenant"]][0] += int(HALF_WAY.search(note["text"])[1])
-
-            one(self.names[0], 1)   # there is a server from here on
-            journal = subprocess.Popen([self.places.smt, "log", "--json", "--follow"], stdout=subprocess.PIPE, text=True,
-                                       env={**self.environment, **runtime.variables()})
-            reader = threading.Thread(target=count, args=(journal.stdout,), daemon=True)
-            reader.start()
-            threads = [threading.Thread(target=again_and_again, args=(name,)) for name in self.names]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            time.sleep(1)   # what the journal still says; measured, not asserted
-            journal.kill()
-            reader.join(5)
-        print(f"{'program':<20} {'stopped half way':>17} {'right':>9}")
-        for name, (stopped, runs, right) in counts.items():
-            self.lines.add(part="stopped", program=name, half_way=stopped, runs=runs, right=right)
-            print(f"{name:<20} {stopped:>17} {right:>4}/{runs:<4}")
+    def placement(self, budget):
+        end = time.monotonic() + budget
+        print(f"{'program':<20} {'right':>7} {'tables':>7} {'workers':>8} {'blocks':>10} {'where they should be':>21} {'most on an SM':>14} {'above quota':>12} {'not known':>10}")
+        sums = [0] * 7
+        for left, name in zip(range(len(self.names), 0, -1), self.names):
+            each, begun, rows, found = (end - time.monotonic()) / left * 0.85, time.monotonic(), [], [0] * 7
+            with Runtime(self.places, SMT_MAPPING="1") as runtime:
+                while not rows or (rows[-1]["ok"] and found[0] < self.options.tables and time.monotonic() - begun < each):
+                    rows += self.again_and_again("placement", name, 0, self.options.placement_size, self.options.placement_iterations,
+                                                 runtime, lambda _: QUOTAS_ONLY + len(rows) + 1)
+                    found = [0] * 7
+                    for entry in self.log(runtime):
+                        if entry["kind"] == "note" and (match := PLACED.search(entry["text"])):
+                            found = add_up(found, [int(n) for n in match.groups()])
+            right = sum(row["ok"] for row in rows)
+            self.lines.add(part="placed", program=name, runs=len(rows), right=right,
+                           **dict(zip(("tables", "blocks", "workers", "astray", "fullest", "beyond", "lost"), found)))
+            print_placed(name, f"{right}/{len(rows)}", found)
+            sums = add_up(sums, found)
+        print_placed("all", "", sums)
 
     def share(self, budget):
-        end = time.monotonic() + budget
-        found = {}
-        for turn in range(self.options.share_rounds):
-            for small, large, background in PAIRS:
-                for mode in MODES:
-                    if time.monotonic() > end:
-                        break
-                    row = self.pair(small, large, background, mode, turn)
-                    entry = found.setdefault((small, large, mode), ([], []))
-                    entry[0].extend(row["small_ms"])
-                    entry[1].extend(row["large_ms"])
-        print(f"{'small':<20} {'behind':<16} {'mode':<13} {'p50 ms':>9} {'p99 ms':>9} {'large ms':>9} {'n':>5}")
-        for (small, large, mode), (times, others) in found.items():
-            if times and others:
-                print(f"{small:<20} {large:<16} {mode:<13} {quantile(times, .5):>9.4f} {quantile(times, .99):>9.4f} "
-                      f"{statistics.median(others):>9.3f} {len(times):>5}")
-
-    def pair(self, small, large, background, mode, turn):
-        smt = mode in ("priority", "fifo")
-        with Runtime(self.places, SMT_POLICY=mode if smt else "fifo") as runtime, Mps(mode) as mps:
-            variables = {**self.environment, **mps.variables}
-            preload = self.places.preload if smt else None
-            tenants = [runtime.variables(SMT_PRIORITY=p) if smt else mps.client(p) for p in ("low", "high")]
-            back = Child([self.program(large, smt), "--size", "large", "--iterations", str(background), "--times"],
-                         {**variables, **tenants[0]}, preload, 60)
-            time.sleep(1.5)   # until it computes; measured, not asserted
-            front = Child([self.program(small, smt), "--size", "small", "--iterations", "100", "--times"],
-                          {**variables, **tenants[1]}, preload, 60).finish()
-            behind = back.finish()
-        times = [[float(t) for t in m[1].split()] if (m := TIMES.search(d["out"])) else [] for d in (front, behind)]
-        ok = all(d["rc"] == 0 and (c := CHECKSUM.search(d["out"])) and c[1] == self.checksums[n, s]
-                 for d, n, s in ((front, small, "small"), (behind, large, "large")))
-        self.wrong += not ok
-        more = {} if ok else {"err": [tail(front["err"]), tail(behind["err"])], "rc": [front["rc"], behind["rc"]]}
-        return self.lines.add(part="share", small=small, large=large, mode=mode, round=turn, ok=ok, small_ms=times[0],
-                              large_ms=times[1], **more)
+        Share(self, time.monotonic() + budget).all()
 
 
-class Mps:
-    """A daemon of our own, where the mode wants one."""
+def add_up(a, b):
+    """Tables, blocks, workers, astray, the most of the next two, lost."""
+    return [max(x, y) if i in (4, 5) else x + y for i, (x, y) in enumerate(zip(a, b))]
 
-    def __init__(self, mode):
-        self.mode, self.variables = mode, {}
 
-    def client(self, priority):
-        return {"CUDA_MPS_CLIENT_PRIORITY": "0" if priority == "high" else "1"} if self.mode == "mps-priority" else {}
-
-    def __enter__(self):
-        if self.mode.startswith("mps"):
-            self.variables = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/smt-mps-pipe", "CUDA_MPS_LOG_DIRECTORY": "/tmp/smt-mps-log"}
-            for folder in self.variables.values():
-                os.makedirs(folder, exist_ok=True)
-            subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.variables}, timeout=20, check=False)
-        return self
-
-    def __exit__(self, *_):
-        if self.variables:
-            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.variables}, timeout=30, check=False)
+def print_placed(name, right, sums):
+    tables, blocks, workers, astray, fullest, beyond, lost = sums
+    share = f"{100 * (1 - astray / blocks):.4f} %" if blocks else "-"
+    print(f"{name:<20} {right:>7} {tables:>7} {workers:>8} {blocks:>10} {share:>21} {fullest:>14} {beyond:>12} {lost:>10}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--preload")
+    parser.add_argument("--device", help="sim: for examples with the shared runtime at size trivial")
     parser.add_argument("--managed", default="build/examples/managed/static", help="folder of the programs in managed form")
     parser.add_argument("--native", default="build/examples/static")
     parser.add_argument("--checksums", default="examples/checksums.txt")
@@ -232,13 +245,27 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=25)
     parser.add_argument("--warmup", type=int, default=5)
-    parser.add_argument("--stress-iterations", type=int, default=20)
+    parser.add_argument("--stress-iterations", type=int, default=30)
+    parser.add_argument("--stress-size", default="large")
+    parser.add_argument("--first-iterations", type=int, default=2000)
+    parser.add_argument("--arrivals", default="build/bin/gpu/shared/arrivals")
     parser.add_argument("--stops", type=int, default=100_000)
-    parser.add_argument("--stops-size", default="small")
-    parser.add_argument("--stops-iterations", type=int, default=40)
-    parser.add_argument("--share-rounds", type=int, default=2)
+    parser.add_argument("--stops-size", default="small", help="of most programs")
+    parser.add_argument("--stops-iterations", type=int, default=20, help="of a program's first run")
+    parser.add_argument("--stops-seconds", type=float, default=4, help="that later ones should take")
+    parser.add_argument("--stops-at-once", type=int, default=7, help="programs")
+    parser.add_argument("--tables", type=int, default=100, help="of quotas, for each program")
+    parser.add_argument("--placement-size", default="small")
+    parser.add_argument("--placement-iterations", type=int, default=40)
+    parser.add_argument("--share-rounds", type=int, default=5)
+    parser.add_argument("--share-pairs", type=int, default=4, help=f"the first of {len(PAIRS)}")
+    parser.add_argument("--share-modes", default=",".join(MODES))
+    parser.add_argument("--share-iterations", type=int, default=60, help="of the small program")
+    parser.add_argument("--share-size", default="large", help="of the large one")
+    parser.add_argument("--share-small-size", default="small")
+    parser.add_argument("--share-head-start", type=float, default=0.8, help="seconds")
     parser.add_argument("--parts", default="overhead,stress,share")
-    parser.add_argument("--seconds", default="120,100,120", help="for each part")
+    parser.add_argument("--seconds", default="120,100,200", help="for each part")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)

@@ -174,8 +174,9 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
             fmt::print("{:<16} {:<16} -- {} becomes part of a graph\n", time, tenant, kernel(entry.name));
             return;
         case Kind::kStopped:
-            fmt::print("{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision\n", time, tenant, kernel(entry.text),
-                       static_cast<double>(entry.value) / 1e3);
+            fmt::print("{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision{}\n", time, tenant, kernel(entry.text),
+                       static_cast<double>(entry.value) / 1e3,
+                       timed(entry) ? fmt::format("; its longest ticket took {} us", microseconds(entry)) : "");
             return;
         case Kind::kDecision:
         case Kind::kNote:
@@ -207,7 +208,9 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
                    entry.kind == Kind::kMapping ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})",
                                                               entry.blocks_together, fmt::join(placed_on(entry), ","),
                                                               entry.start_ns, entry.end_ns)
-                                                : "");
+                   : entry.kind == Kind::kStopped && timed(entry)
+                       ? fmt::format(R"(,"start_ns":{},"end_ns":{},"ticket_blocks":{})", entry.start_ns, entry.end_ns, entry.blocks_together)
+                       : "");
     }
     fmt::print("\n");
 }

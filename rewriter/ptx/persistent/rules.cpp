@@ -11,6 +11,7 @@
 #include <array>
 #include <charconv>
 
+#include "rewriter/device/smt_worker.h"
 #include "rewriter/ptx/persistent/forms.h"
 #include "rewriter/ptx/persistent/walk.h"
 
@@ -166,7 +167,7 @@ std::string refuse_entry(const Function& entry, const Module& module) {
         for (const uint64_t dimension : parameter.dimensions) size *= dimension;
         add(size, alignment);
     }
-    constexpr uint64_t kLaunchBytes = 56;
+    constexpr uint64_t kLaunchBytes = sizeof(smt::Launch);
     add(kLaunchBytes, 8);
     if (bytes <= room) return "";
     return fmt::format("has parameters of {} bytes, which leaves no room for one of {}", bytes - kLaunchBytes,

@@ -9,3 +9,7 @@ __global__ void fill(int* a, int value) { a[blockIdx.x] = value; other(a); }
 template <class T> __global__ void scale(T* a, T by) { a[blockIdx.x] *= by; }
 __device__ void other(int* a) { a[gridDim.x] = 0; }
 template __global__ void scale<float>(float*, float);
+
+// Twin: nothing is declared for what stays as it is.
+__global__ void stays(unsigned long long* a);
+__global__ void stays(unsigned long long* a) { asm("mov.u64 %0, %%gridid;" : "=l"(*a)); }

@@ -13,3 +13,7 @@ __global__ void space(uint3* a) {
     const dim3 all = gridDim;
     a[here.x + all.x * (here.y + all.y * here.z)] = blockIdx;
 }
+
+// Refused: its own parameters have these names.
+struct Place { unsigned x; };
+__global__ void own(float* a, Place blockIdx, Place gridDim) { a[blockIdx.x] = gridDim.x; }

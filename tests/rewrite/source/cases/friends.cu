@@ -13,3 +13,10 @@ template <class U> __global__ void add(Pair<U>* pairs, U* a) {
     a[blockIdx.x] = pairs[blockIdx.x].first + pairs[blockIdx.x].second;
 }
 template __global__ void add<int>(Pair<int>*, int*);
+
+// Twin: a friend that stays as it is has no body to befriend.
+class Chest {
+    int value = 0;
+    friend __global__ void stays(Chest* chests, unsigned long long* a);
+};
+__global__ void stays(Chest* chests, unsigned long long* a) { asm("mov.u64 %0, %%gridid;" : "=l"(*a)); a[1] = chests->value; }

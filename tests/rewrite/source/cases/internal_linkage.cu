@@ -7,3 +7,9 @@ template <class T> __global__ void deep(T* a) { a[blockIdx.x] = 3; }
 }
 template <class T> static __global__ void both(T* a) { a[blockIdx.x] = 4; }
 template __global__ void both<int>(int*);
+
+// Twins that stay as they are.
+static __global__ void fixed_stays(unsigned long long* a) { asm("mov.u64 %0, %%gridid;" : "=l"(*a)); }
+namespace {
+__global__ void hidden_stays(unsigned long long* a) { asm("mov.u64 %0, %%gridid;" : "=l"(*a)); }
+}

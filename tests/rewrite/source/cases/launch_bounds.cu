@@ -10,3 +10,6 @@ bounded(const float* __restrict__ a,   // in
 
 __launch_bounds__(THREADS) __global__ static void turned(float* a) { a[blockIdx.x] = 1; }
 [[maybe_unused]] __global__ void __maxnreg__(32) limited(float* a) { a[blockIdx.x] = 1; }
+
+// Twin: what stays as it is keeps its own, once.
+__global__ void __launch_bounds__(THREADS) stays(unsigned long long* a) { asm("mov.u64 %0, %%gridid;" : "=l"(*a)); }

@@ -16,3 +16,8 @@ template __global__ void measured<double, Size>(int*);
 
 template <int N> __global__ void sized(int (*a)[N]) { a[0][blockIdx.x] = N; }
 template __global__ void sized<3>(int (*)[3]);
+
+// Twin: no instance of a template that stays as it is.
+template <class... Rest>
+__global__ void stays(unsigned long long* a, Rest... rest) { asm("mov.u64 %0, %%gridid;" : "=l"(*a)); a[1] = (rest + ... + 0); }
+template __global__ void stays<int, char>(unsigned long long*, int, char);

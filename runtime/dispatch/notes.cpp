@@ -1,0 +1,72 @@
+// What the dispatcher writes to the journal: decisions, stops, where workers were, and what a stream's runs came to.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/dispatch/dispatcher.h"
+
+namespace smt::runtime::dispatch {
+
+void Dispatcher::say(const Tenant& tenant, const std::string& reason) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kDecision;
+    entry.session = tenant.session;
+    entry.name = tenant.journal_name;
+    entry.text = journal_.name(reason);
+    device_.write(journal_, entry, nullptr);
+}
+
+void Dispatcher::note(const Tenant& tenant, const std::string& line) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kNote;
+    entry.session = tenant.session;
+    entry.text = journal_.name(line);
+    device_.write(journal_, entry, nullptr);
+}
+
+void Dispatcher::report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns,
+                             const LongestTicket& longest) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kStopped;
+    entry.session = tenant.session;
+    entry.name = tenant.journal_name;
+    entry.text = kernel_name;
+    entry.time_ns = over_ns;
+    entry.value = over_ns - said_ns;
+    entry.start_ns = longest.start_ns;
+    entry.end_ns = longest.end_ns;
+    entry.blocks_together = longest.blocks;
+    device_.write(journal_, entry, nullptr);
+}
+
+void Dispatcher::report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings) {
+    journal::Entry entry;
+    entry.kind = journal::Kind::kMapping;
+    entry.session = tenant.session;
+    entry.name = tenant.journal_name;
+    entry.text = kernel_name;
+    for (const smt::Mapping& each : mappings) {
+        entry.multiprocessors[each.sm / 64 % journal::kPlaceWords] |= 1ull << each.sm % 64;
+        entry.value += each.blocks;
+        entry.blocks_together += 1;
+        if (entry.start_ns == 0 || each.began < entry.start_ns) entry.start_ns = each.began;
+        entry.end_ns = std::max<uint64_t>(entry.end_ns, each.ended);
+    }
+    if (!mappings.empty()) device_.write(journal_, entry, nullptr);
+}
+
+// What a stream's runs were, at its end.
+void Dispatcher::sum_up(Member& member) {
+    const Tenant& tenant = member.stream->tenant();
+    if (member.stress)
+        note(tenant, fmt::format("under stress: {} schedules, {} launches stopped half way", member.stress->schedules(), member.stress->stops()));
+    const Placement::Sums sums = member.stream->placement();
+    if (sums.tables == 0) return;
+    note(tenant, fmt::format("placed by {} tables of quotas: {} blocks by {} workers, {} blocks astray, {} workers at most on a "
+                             "multiprocessor, {} above its quota, {} workers not known",
+                             sums.tables, sums.blocks, sums.workers, sums.astray, sums.fullest, sums.beyond, sums.lost));
+}
+
+}  // namespace smt::runtime::dispatch
