@@ -13,17 +13,17 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 ROUND = 400        # schedules of a program, or of each construct of one
-ITERATIONS = 40
+ITERATIONS = 100
 RIGHT = re.compile(r"^(\w+): right under (\d+) schedules$", re.MULTILINE)
 SEED = re.compile(r"^seed (\d+):", re.MULTILINE)
 
 
 def jobs(build):
     checksums = HERE.parent.parent / "examples" / "checksums.txt"
-    for program in sorted((build / "examples/managed/shared").iterdir()):
-        yield program.name, ["example", build / "bin/smt", checksums, program]
     for program in sorted((build / "constructs/managed").iterdir()):
         yield f"constructs in {program.name}", ["constructs", build / "bin/smt", build / "constructs/plain" / program.name, program]
+    for program in sorted((build / "examples/managed/shared").iterdir()):
+        yield program.name, ["example", build / "bin/smt", checksums, program]
 
 
 def main(build, wanted=100_000, seed=1_000, minutes=24 * 60):
