@@ -135,7 +135,9 @@ class Test:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         environment.update(SMT_RUNTIME_DIR=str(self.folder / "run"), SMT_CACHE_DIR=str(self.folder / "cache"))
         def smt(*arguments):
-            return subprocess.run([self.smt, *map(str, arguments)], env=environment, check=True, capture_output=True, text=True, timeout=240).stdout
+            done = subprocess.run([self.smt, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=240)
+            assert done.returncode == 0, f"smt {arguments}: {done.returncode}: {done.stdout}{done.stderr}"
+            return done.stdout
         smt("run", "--device", "sim", "--stress", "1", "--", path, "--size", "trivial", "--iterations", "1")
         rows = [json.loads(line) for line in smt("log", "--kernels", "--json").splitlines()]
         smt("server", "stop")

@@ -42,8 +42,10 @@ public:
             if (errno == ENOENT || errno == ECONNREFUSED) return false;
             throw Failure("cannot connect to " + path_ + ": " + std::strerror(errno));
         }
-        if (::send(socket_, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
+        if (::send(socket_, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request)) {
+            if (errno == EPIPE || errno == ECONNRESET) return false;   // it has left meanwhile
             throw Failure("cannot ask the server of " + path_ + ": " + std::strerror(errno));
+        }
         return true;
     }
 
