@@ -63,6 +63,7 @@ void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
     tenants_.push_back(tenant);
+    note_company();
     weigh_tenants();
 }
 
@@ -70,9 +71,15 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
     std::erase(tenants_, tenant);
+    note_company();
     weigh_tenants();
     decide();
     wake_.notify_one();
+}
+
+void Dispatcher::note_company() {
+    ++companies_;
+    alone_.store(tenants_.size() == 1 ? companies_ : 0);
 }
 
 SmSetPointer Dispatcher::places_for(int multiprocessors) {
@@ -104,7 +111,7 @@ void Dispatcher::weigh_tenants() {
                 return stops == Stops::kAnybody || more_urgent(*other);
             });
         };
-        tenant->stoppable.store(tenant->stress != 0 || beside([&](const Tenant& other) { return other.priority > tenant->priority; }));
+        tenant->stoppable.store(tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; }));
         const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
         if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = schedule::Clock::now();
     }
@@ -118,7 +125,7 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     note({}, fmt::format("policy {} from now on", policy_->name()));
     weigh_tenants();
     for (Member& member : members_) {
-        if (member.stress) continue;
+        if (member.trial) continue;
         const std::string reason = fmt::format("policy {} begins", policy_->name());
         carry_out(schedule::Assignment{member.stream->id(), schedule::Assignment::Action::kRun, reason});
         carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
@@ -139,16 +146,26 @@ void Dispatcher::read_device() {
     snapshot_.device.sm = {threads, attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
                            attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), threads / kWarp,
                            attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)};
+    const profiles::DeviceFacts facts = profiles::read_facts(device_);
+    if (facts.model.memory.requests_per_cycle > 0) snapshot_.device.model = facts.model;
 }
 
 void Dispatcher::join(ManagedStream& stream) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
     Member member{&stream, {snapshot_.device.multiprocessors, places(stream.tenant())}};
-    const uint64_t seed = stream.tenant().stress;
-    if (seed) member.stress = std::make_unique<Stress>(seed + stream.id(), snapshot_.device.multiprocessors, places(stream.tenant()));
+    member.trial = trial(stream);
     members_.push_back(std::move(member));
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+// Null: the policy has the say.
+std::unique_ptr<Trial> Dispatcher::trial(const ManagedStream& stream) const {
+    const Tenant& tenant = stream.tenant();
+    const int multiprocessors = snapshot_.device.multiprocessors;
+    if (tenant.stress) return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
+    if (tenant.sweeps) return std::make_unique<Sweep>(multiprocessors, places(tenant));
+    return nullptr;
 }
 
 std::vector<uint32_t> Dispatcher::places(const Tenant& tenant) const {
@@ -215,11 +232,11 @@ bool Dispatcher::look() {
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
-        if (samples() && !member.stress) member.stream->sample();
+        if (samples() && !member.trial) member.stream->sample();
         schedule::Kernel kernel;
         const bool works = member.stream->describe(&kernel);
-        if (works && member.stress) member.stress->step(*member.stream, kernel);
-        if (!works || member.stress) continue;
+        if (works && member.trial) member.trial->step(*member.stream, kernel);
+        if (!works || member.trial) continue;
         ++busy;
         if (samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {
             changed = true;   // its order holds for the next launch, too, which may be larger
@@ -235,7 +252,7 @@ bool Dispatcher::look() {
 void Dispatcher::refill(schedule::TimePoint now) {
     for (Member& member : members_) {
         schedule::Kernel kernel;
-        if (member.stress || !member.orders.held() || now < member.refill_again) continue;
+        if (member.trial || !member.orders.held() || now < member.refill_again) continue;
         if (member.stream->flowing() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
         member.refill_again = now + kBetweenRefills;
         member.stream->grow(member.orders.places());
@@ -260,7 +277,7 @@ void Dispatcher::decide() {
     }
     for (const Member& member : members_) {
         schedule::Kernel kernel;
-        if (!member.stress && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
+        if (!member.trial && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
     }
     const schedule::TimePoint now = schedule::Clock::now();
     const schedule::Decision decision = policy_->decide(snapshot_, now);

@@ -24,6 +24,7 @@
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stream_words.h"
 #include "runtime/dispatch/stress.h"
+#include "runtime/dispatch/sweep.h"
 #include "runtime/schedule/policy.h"
 #include "runtime/schedule/recorder.h"
 
@@ -36,6 +37,9 @@ struct Tenant {
     int priority = 0;
     double weight = 1;          // its share where a policy goes by shares; above 0
     uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
+    bool sweeps = false;        // they are measured (sweep.h)
+    bool timed = false;         // somebody else sees how long they take
+    bool tried() const { return stress != 0 || sweeps; }
     uint32_t journal_name = 0;
     SmSetPointer places;        // where its streams run; null: everywhere. Set before its first stream is made
     std::atomic<bool> stoppable{false};   // somebody may want its launches stopped, or fewer of their CTAs
@@ -76,6 +80,8 @@ public:
     int within_range(int priority) const;   // as the driver does
     void join(ManagedStream& stream);
     void leave(ManagedStream& stream);
+    // Not 0: one tenant is here, and has been since this was last the same.
+    uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
     StreamWordsPool& words() { return words_; }
     // A stop that was decided at one time was over at another: the last worker had left.
@@ -90,7 +96,7 @@ private:
         uint64_t launch = 0;                  // the first one, when we last looked, and
         bool last_taken = false;              // whether its last block had been taken
         schedule::TimePoint refill_again{};
-        std::unique_ptr<Stress> stress = nullptr;
+        std::unique_ptr<Trial> trial = nullptr;   // null: the policy has the say
     };
     void run();
     bool look();             // what has the GPU done? True: something has changed
@@ -110,6 +116,8 @@ private:
     void note(const Tenant& tenant, const std::string& line);
     void sum_up(Member& member);
     std::vector<uint32_t> places(const Tenant& tenant) const;
+    std::unique_ptr<Trial> trial(const ManagedStream& stream) const;
+    void note_company();
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void weigh_tenants();    // who may be stopped, who is watched
 
@@ -131,6 +139,8 @@ private:
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
     std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;
+    uint64_t companies_ = 0;    // times that somebody came or went
+    std::atomic<uint64_t> alone_{0};
     std::vector<Member> members_;
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
     schedule::TimePoint read_again_{};  // what workers wrote down

@@ -29,6 +29,16 @@ uint64_t next_id() {
     return last.fetch_add(1) + 1;
 }
 
+// An uneven table is told by its largest number.
+profiler::Placement placement_of(const QuotaTable& quotas, uint32_t fits) {
+    profiler::Placement placement;
+    for (const uint8_t each : quotas) {
+        placement.sms += each != 0;
+        placement.ctas_per_sm = std::max<int64_t>(placement.ctas_per_sm, std::min<uint32_t>(each, fits));
+    }
+    return placement;
+}
+
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
@@ -52,7 +62,7 @@ CUresult ManagedStream::open() {
     words_->reached.store(0);
     words_->grown.store(0);
     words_->sampled.store(0);
-    if (tenant_->stress) state_ = State::kStopped;
+    if (tenant_->tried()) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;
 }
@@ -95,11 +105,11 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     launch->total = work.covered;
     std::copy_n(work.grid, 3, launch->grid);
     const bool learns = work.function->chunk.load() == 0 && !single;
-    learning_ |= learns;
+    if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
     const bool placed = work.chunk == 1 && work.tickets <= capacity;   // all have begun at once: where the hardware puts them
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     launch->id = launches_++ % kLaunchIds;
-    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk};
+    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), fits}, work.covered, dispatcher_.alone()};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
@@ -235,7 +245,9 @@ CUresult ManagedStream::settle() {
     if (CUresult status = tickets_run(&run)) return status;
     if (state_ == State::kRunning) {
         fruitless_ = run == 0 && !halted_ ? fruitless_ + 1 : 0;
+        const uint64_t before = waiting_.front().done;
         waiting_.front().settle(run);
+        launched_[(launches_ - 1) % launched_.size()].blocks = waiting_.front().done - before;
         if (waiting_.front().left() == 0) waiting_.pop_front();
     }
     for (auto work = in_flight_.rbegin(); work != in_flight_.rend(); ++work) {
@@ -258,6 +270,7 @@ void ManagedStream::note_stop(uint64_t over_ns) {
     if (!function) return;
     const uint64_t took = over_ns - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
     function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
+    if (function->known) function->known->stopped(launched_[(launches_ - 1) % launched_.size()].shape, took);
 }
 
 // The GPU has nothing of this stream to do; what comes next counts its tickets from 0.
@@ -315,7 +328,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (status != CUDA_SUCCESS) return status;
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
-    launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld;
+    launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
     // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
@@ -333,11 +346,22 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if ((status = launch_workers(work, stream_, launch, run_workers_))) return status;
     if ((status = control_.report(stream_, &words_->left))) return status;
     if ((status = mark())) return status;
+    launched_[launch.id % launched_.size()].placement = placement_of(anywhere ? everywhere : quotas, fits);
     state_ = State::kRunning;
     halted_ = false;
     since_ = schedule::Clock::now();
     if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
+}
+
+bool ManagedStream::front(Front* front) {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kStopped || waiting_.empty()) return false;
+    const Work& work = waiting_.front();
+    *front = {work.function->known, work.shape(), work.left(), work.function->block_ns.load(), kMostBlocks, static_cast<int>(work.fits)};
+    // One that takes a block a worker has as many entries as blocks.
+    if (work.function->reuse == Reuse::kNever) front->most_timed = dispatcher_.control_memory().map_entries();
+    return true;
 }
 
 CUresult ManagedStream::change(const QuotaTable& quotas) {

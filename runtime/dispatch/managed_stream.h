@@ -80,6 +80,16 @@ public:
     CUresult halt();                             // it ends soon
     bool learning();         // read_mappings() is worth a call
     void read_mappings();    // of launches that flow: learns from them, and shows them
+    // The launch that waits at the head of a stopped stream. False: none does.
+    struct Front {
+        std::shared_ptr<profiles::KnownKernel> known;
+        profiles::Shape shape;
+        uint64_t left = 0;         // blocks
+        uint64_t block_ns = 0;     // 0: not known
+        uint64_t most_timed = 0;   // blocks of a slice whose workers all have room to write down their times
+        int ctas_per_sm = 0;       // that fit
+    };
+    bool front(Front* front);
     bool poll();             // looks what the GPU has done; true: the state has changed
     Placement::Sums placement();   // of its runs with quotas, where workers write down where they are
 
@@ -122,7 +132,8 @@ private:
     void estimate(const Work& work, schedule::Kernel* kernel) const;
     void forget_sample();
     void take_mappings(uint64_t stop_ns);   // mutex_ held; not 0: at the end of a stop that took so long
-    static void learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers);
+    struct Launched;
+    void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
 
     Dispatcher& dispatcher_;
     const std::shared_ptr<Tenant> tenant_;
@@ -143,6 +154,13 @@ private:
         uint32_t name = 0;
         ManagedFunction* function = nullptr;
         uint32_t chunk = 1;
+        profiles::Shape shape;
+        profiler::Placement placement;
+        uint64_t blocks = 0;           // that it runs
+        uint64_t alone = 0;            // Dispatcher::alone() when it began
+        // Of the workers that were read:
+        uint64_t seen = 0;             // blocks
+        uint64_t began = ~0ull, ended = 0;
     };
     std::array<Launched, 1024> launched_;   // the last ones, for their mapping
     struct Opaque {
@@ -159,6 +177,7 @@ private:
     schedule::Duration confines_longer_{};
     Twin twin_;                        // the program's threads
     bool learning_ = false;            // launches are in flight that tell how long a block takes
+    uint32_t partial_reads_ = 0;       // in which not all of their workers had told
     bool gone_ = false;
 
     StreamWords* words_ = nullptr;

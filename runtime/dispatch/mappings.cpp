@@ -14,6 +14,8 @@ namespace {
 // still comes soon. One block that takes longer is a ticket by itself.
 constexpr uint64_t kTicketTime = 16'000;   // ns
 constexpr uint64_t kMostChunk = 16;
+// Workers that do not tell, after so many reads with others that do, were overwritten in the ring.
+constexpr uint32_t kMostPartialReads = 64;
 
 }  // namespace
 
@@ -35,7 +37,7 @@ Placement::Sums ManagedStream::placement() {
 }
 
 void ManagedStream::take_mappings(uint64_t stop_ns) {
-    if (!learning_ && !dispatcher_.maps()) return;
+    if (!learning_ && !dispatcher_.maps() && !tenant_->sweeps) return;
     std::vector<smt::Mapping> mappings;
     uint64_t lost = 0;
     if (control_.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS || mappings.empty()) return;
@@ -43,12 +45,14 @@ void ManagedStream::take_mappings(uint64_t stop_ns) {
     if (stop_ns) note_longest(mappings, stop_ns);
     std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
     for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
+    bool partial = false;
     for (const auto& [launch, workers] : by_launch) {
-        const Launched& known = launched_[launch % launched_.size()];
-        if (known.function) learn(*known.function, workers);
+        Launched& known = launched_[launch % launched_.size()];
+        if (known.function) learn(known, workers);
+        partial |= known.seen < known.blocks;
         if (dispatcher_.maps()) dispatcher_.report(*tenant_, known.name, workers);
     }
-    learning_ = false;
+    learning_ = learning_ && partial && ++partial_reads_ < kMostPartialReads;
 }
 
 // Of the workers that a stop found at work: those that ended within it. The GPU's timer is not this process's clock, but
@@ -65,14 +69,26 @@ void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint6
     }
 }
 
-// How many blocks a ticket should stand for.
-void ManagedStream::learn(ManagedFunction& function, const std::vector<smt::Mapping>& workers) {
+// How many blocks a ticket should stand for; and, when all its workers have told, how long the launch took, if it was alone.
+void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& workers) {
+    ManagedFunction& function = *launched.function;
     uint64_t time = 0, blocks = 0;
-    for (const smt::Mapping& each : workers) time += each.ended - each.began, blocks += each.blocks;
+    for (const smt::Mapping& each : workers) {
+        time += each.ended - each.began;
+        blocks += each.blocks;
+        launched.began = std::min<uint64_t>(launched.began, each.began);
+        launched.ended = std::max<uint64_t>(launched.ended, each.ended);
+    }
     if (blocks == 0) return;
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
-    function.block_ns.store(block_time);
-    function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>((kTicketTime + block_time / 2) / block_time, 1, kMostChunk)));
+    if (!tenant_->sweeps || function.block_ns.load() == 0) {   // with fewer CTAs blocks take less time
+        function.block_ns.store(block_time);
+        function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>((kTicketTime + block_time / 2) / block_time, 1, kMostChunk)));
+    }
+    launched.seen += blocks;
+    const bool alone = launched.alone && launched.alone == dispatcher_.alone();
+    if (launched.seen != launched.blocks || !alone || !function.known || tenant_->stress || tenant_->timed) return;
+    function.known->ran(launched.shape, launched.placement, launched.blocks, launched.ended - launched.began);
 }
 
 }  // namespace smt::runtime::dispatch

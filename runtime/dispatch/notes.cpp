@@ -60,8 +60,7 @@ void Dispatcher::report(const Tenant& tenant, uint32_t kernel_name, const std::v
 // What a stream's runs were, at its end.
 void Dispatcher::sum_up(Member& member) {
     const Tenant& tenant = member.stream->tenant();
-    if (member.stress)
-        note(tenant, fmt::format("under stress: {} schedules, {} launches stopped half way", member.stress->schedules(), member.stress->stops()));
+    if (member.trial) note(tenant, member.trial->summary());
     const Placement::Sums sums = member.stream->placement();
     if (sums.tables == 0) return;
     note(tenant, fmt::format("placed by {} tables of quotas: {} blocks by {} workers, {} blocks astray, {} workers at most on a "

@@ -174,6 +174,7 @@ CUresult ManagedStream::note_other() {
 
 void ManagedStream::abandon() {
     std::lock_guard lock(mutex_);
+    if (!gone_ && state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // of a program that was over before anybody looked
     gone_ = true;
     if (state_ != State::kRunning) {
         waiting_.clear();

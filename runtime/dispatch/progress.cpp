@@ -28,13 +28,18 @@ schedule::Resources resources_of(const Work& work) {
 
 }  // namespace
 
-// From the time that a block took when the kernel had the device for itself, as far as that is known.
+// From the time that a block took when the kernel had the device for itself, in this session or in one before it.
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
     const uint64_t block = work.function->block_ns.load(std::memory_order_relaxed);
     const uint64_t together = uint64_t{work.fits} * multiprocessors();
-    if (block == 0 || together == 0) return;
-    const uint64_t rounds = (kernel->blocks + together - 1) / together;
-    kernel->predicted = std::chrono::nanoseconds(rounds * block);
+    if (block != 0 && together != 0) {
+        const uint64_t rounds = (kernel->blocks + together - 1) / together;
+        kernel->predicted = std::chrono::nanoseconds(rounds * block);
+    } else if (const auto known = work.function->known ? work.function->known->predict(work.shape()) : std::nullopt) {
+        kernel->predicted = schedule::Duration(std::chrono::nanoseconds(static_cast<int64_t>(*known)));
+    } else {
+        return;
+    }
     const double left = kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks) : 0;
     kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
 }
@@ -76,6 +81,7 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
         kernel->last_taken = taken == work.tickets && work.done + work.covered == work.total;
     }
     if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed)) kernel->preemption = std::chrono::nanoseconds(stop);
+    if (work.function->known) kernel->profile = work.function->known->find(work.shape());
     estimate(work, kernel);
 }
 

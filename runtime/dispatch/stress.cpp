@@ -1,5 +1,7 @@
 #include "runtime/dispatch/stress.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace smt::runtime::dispatch {
@@ -43,6 +45,7 @@ void Stress::plan() {
     next_ = schedule::Clock::now() + std::chrono::microseconds(below(longest));
 }
 
+std::string Stress::summary() const { return fmt::format("under stress: {} schedules, {} launches stopped half way", schedules_, stops_); }
 // A stop left a launch half done where blocks of it had run since the last one, and others have not.
 void Stress::count(const schedule::Kernel& kernel) {
     ++schedules_;

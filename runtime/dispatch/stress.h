@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/trial.h"
 
 namespace smt::runtime::dispatch {
 
-class Stress {
+class Stress final : public Trial {
 public:
     static constexpr uint64_t kStopsOnly = 1ull << 31;
     static constexpr uint64_t kQuotasOnly = 3ull << 30;
@@ -27,10 +28,8 @@ public:
     Stress(uint64_t seed, int multiprocessors, std::vector<uint32_t> places)
         : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)), kind_(kind_of(seed)) {}
 
-    // Called again and again while the stream has launches that wait; says what was done through the stream.
-    void step(ManagedStream& stream, const schedule::Kernel& kernel);
-    uint64_t schedules() const { return schedules_; }   // runs begun
-    uint64_t stops() const { return stops_; }           // that left a launch half done
+    void step(ManagedStream& stream, const schedule::Kernel& kernel) override;
+    std::string summary() const override;
 
 private:
     enum class Kind { kEverything, kStops, kQuotas };
@@ -55,8 +54,8 @@ private:
     bool told_ = false;               // what runs was told to stop
     uint64_t launch_ = 0;             // the one that waited last,
     uint64_t done_ = 0;               // and how many of its blocks had run then
-    uint64_t schedules_ = 0;
-    uint64_t stops_ = 0;
+    uint64_t schedules_ = 0;   // runs begun
+    uint64_t stops_ = 0;       // that left a launch half done
     schedule::TimePoint next_{};      // when something is done to what runs
 };
 

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "rewriter/device/reuse.h"
 #include "runtime/journal/journal.h"
+#include "runtime/profiles/known_kernel.h"
 
 namespace smt::runtime::dispatch {
 
@@ -22,6 +24,7 @@ struct ManagedFunction {
     Reuse reuse = Reuse::kAlways;    // of a worker, for further blocks
     uint32_t registers = 0;          // of a thread; 0: not known
     uint32_t static_shared = 0;      // bytes
+    std::shared_ptr<profiles::KnownKernel> known;   // what was and is learnt of it; null: nobody keeps it
 
     // CTAs that fit on a multiprocessor, for the shape that was asked for last: they are asked for often.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
@@ -76,6 +79,7 @@ struct Work {
     uint64_t marker = 0;               // when the stream's word says so much, the launch is over
 
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
+    profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
     // What is known when a launch has ended in which `run` tickets of the stream's count were run.
     void settle(uint32_t run) {

@@ -56,7 +56,7 @@ bool take(std::atomic_ref<uint64_t> guard, uint64_t expected) {
 
 }  // namespace
 
-Writer::Writer(const std::string& path) {
+Writer::Writer(const std::string& path) : path_(path) {
     char* file = create_file(path, error_);
     if (!file) return;
     impl_ = new Impl;

@@ -17,7 +17,8 @@ namespace smt::runtime::journal {
 inline constexpr int kPlaceWords = 4;   // 256 multiprocessors
 
 enum class Kind : uint32_t {
-    kLaunch = 1,         // every field; value = a name: how it was run, and why ("opaque: it holds machine code only"); 0: not known
+    kLaunch = 1,         // every field; value's low half = a name: how it was run, and why ("opaque: it holds machine code only"); 0: not
+                         // known. Its high half: the launch's number where the server measures, else 0
     kSessionOpened = 2,  // name = tenant, text = program, value = pid
     kSessionClosed = 3,  // name = tenant, text = how it ended, value = pid
     kUnsupported = 4,    // name = driver function, value = how often so far in this session
@@ -76,9 +77,11 @@ public:
     // Adds the GPU times to an entry that is still in the ring.
     void set_times(uint64_t sequence, uint64_t start_ns, uint64_t end_ns);
     const std::string& error() const { return error_; }
+    const std::string& path() const { return path_; }
 
 private:
     struct Impl;
+    const std::string path_;
     Impl* impl_ = nullptr;
     std::string error_;
 };

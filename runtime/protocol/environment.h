@@ -77,8 +77,7 @@ inline constexpr const char* kMultiprocessors = "SMT_SMS";
 inline constexpr const char* kStress = "SMT_STRESS";
 
 // How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as
-// the hardware does), priority-whole, fifo, greedy, hpf, fair or compact: docs/policies.md. Known and refused, as nothing gives a server the
-// profiles that it needs: slice. Server; `smt run` and `smt server start` refuse, too.
+// the hardware does), priority-whole, fifo, greedy, hpf, fair, compact or slice: docs/policies.md. Server; `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 
@@ -149,6 +148,18 @@ inline constexpr const char* kCacheDir = "SMT_CACHE_DIR";
 inline constexpr const char* kCacheSize = "SMT_CACHE_SIZE";
 inline constexpr unsigned long kCacheSizeDefault = 1ul << 30;
 
+// Where profiles of kernels are kept: an SQLite file (profiler/store/README.md). Path, or "none": nothing is kept, and none is
+// looked up. Default: profiles.db in kCacheDir's folder. Server, tools.
+inline constexpr const char* kProfiles = "SMT_PROFILES";
+inline constexpr const char* kProfilesNone = "none";
+
+// What a server measures of every kernel that it runs: "times", "counters" or "sweep". `smt profile` sets it for servers of
+// its own; the programs of such a server are slower. Default: nothing. Server.
+inline constexpr const char* kProfile = "SMT_PROFILE";
+
+// The CUPTI that is opened when somebody measures. Path. Default: libcupti.so.13 where profiler/collect/cupti/library.h says. Server.
+inline constexpr const char* kCupti = "SMT_CUPTI";
+
 // Not ours, read for the defaults above.
 inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
 inline constexpr const char* kXdgCacheHome = "XDG_CACHE_HOME";
@@ -160,5 +171,6 @@ inline constexpr const char* kLibraryPath = "LD_LIBRARY_PATH";
 inline constexpr const char* kPath = "PATH";
 inline constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 inline constexpr const char* kCudaHome = "CUDA_HOME";
+inline constexpr const char* kVirtualEnv = "VIRTUAL_ENV";
 
 }  // namespace smt::environment

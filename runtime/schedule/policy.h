@@ -63,8 +63,7 @@ public:
 // Null: there is none of that name. names(): all there are, for people.
 std::unique_ptr<Policy> make_policy(std::string_view name);
 std::vector<std::string> policy_names();
-// Why a server cannot have that policy, in words; empty if it can. Slices are carried out, but nothing fills in the
-// profiles from which `slice` chooses pairs: it is known and refused.
+// Why a server cannot have that policy, in words; empty if it can: all that there are.
 std::string policy_problem(std::string_view name);
 
 }  // namespace smt::runtime::schedule

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "runtime/schedule/policies/policies.h"
@@ -11,16 +9,15 @@ namespace {
 struct Entry {
     std::string_view name;
     std::unique_ptr<Policy> (*make)();
-    bool carried_out = false;
 };
 constexpr Entry kPolicies[] = {
-    {"fifo", make_fifo, true},
-    {"priority", make_priority, true},
-    {"priority-whole", make_priority_whole, true},
-    {"greedy", make_greedy, true},
-    {"hpf", [] { return make_hpf(); }, true},
-    {"fair", [] { return make_fair(); }, true},
-    {"compact", [] { return make_compact(); }, true},
+    {"fifo", make_fifo},
+    {"priority", make_priority},
+    {"priority-whole", make_priority_whole},
+    {"greedy", make_greedy},
+    {"hpf", [] { return make_hpf(); }},
+    {"fair", [] { return make_fair(); }},
+    {"compact", [] { return make_compact(); }},
     {"slice", [] { return make_slice(); }},
 };
 
@@ -42,12 +39,10 @@ std::vector<std::string> policy_names() {
 std::string policy_problem(std::string_view name) {
     std::vector<std::string_view> choices;
     for (const Entry& each : kPolicies) {
-        if (each.carried_out) choices.push_back(each.name);
-        if (each.carried_out && each.name == name) return "";
+        if (each.name == name) return "";
+        choices.push_back(each.name);
     }
-    const auto known = std::any_of(std::begin(kPolicies), std::end(kPolicies), [&](const Entry& each) { return each.name == name; });
-    return fmt::format("{} '{}'; {} can be chosen", known ? "nothing gives a server yet the profiles that it needs: policy" : "there is no policy",
-                       name, fmt::join(choices, ", "));
+    return fmt::format("there is no policy '{}'; {} can be chosen", name, fmt::join(choices, ", "));
 }
 
 }  // namespace smt::runtime::schedule

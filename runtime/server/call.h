@@ -33,6 +33,7 @@ struct Call {
     protocol::Reader in;
     protocol::Writer out;
     bool wants_reply;
+    uint64_t measured = 0;   // the number of the launch, where the server measures it (measuring.h)
 
     // The driver's stream for a reference, ready for work: the tenant's legacy-stream ordering is
     // in place and the stream counts as used. INVALID_HANDLE if the session has no such stream.

@@ -4,13 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 
+#include "runtime/protocol/environment.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/log.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server {
+
+namespace {
+
+// Where kernels are measured, what was learnt is in the file soon, so that `smt profile` can show how far it is. Else when a tenant leaves.
+std::chrono::milliseconds between_writes() {
+    const char* measures = std::getenv(environment::kProfile);
+    return std::chrono::seconds(measures && *measures ? 1 : 0);
+}
+
+}  // namespace
 
 Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
                std::unique_ptr<schedule::Policy> policy, bool maps)
@@ -19,8 +32,10 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
       device_printf_(device_printf),
       dispatcher_(device, journal, std::move(policy), maps),
       started_(journal::now_ns()),
-      compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }) {
+      compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }),
+      profiles_(profiles::store_path(), profiles::read_facts(device), [this](const std::string& line) { note(line); }, between_writes()) {
     device_.attach(journal_);
+    measuring_ = Measuring::wanted(device_, journal_.path(), [this](const std::string& line) { note(line); });
 }
 
 Server::~Server() = default;

@@ -16,8 +16,10 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/jit/service.h"
 #include "runtime/journal/journal.h"
+#include "runtime/profiles/book.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
+#include "runtime/server/measuring.h"
 
 namespace smt::runtime::server {
 
@@ -38,6 +40,8 @@ public:
     AddressPlan& addresses() { return addresses_; }
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     jit::Service& compiler() { return compiler_; }
+    profiles::Book& profiles() { return profiles_; }
+    Measuring* measuring() { return measuring_.get(); }   // null: nothing is measured
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
     void note(const std::string& line, const Session* of = nullptr);
@@ -81,7 +85,10 @@ private:
     std::vector<Session*> sessions_;
     std::vector<std::unique_ptr<Session>> kept_;
 
-    jit::Service compiler_;   // says what it does with note(), so it goes first
+    // These say what they do with note(), so they go first; what is measured goes to the book.
+    jit::Service compiler_;
+    profiles::Book profiles_;
+    std::unique_ptr<Measuring> measuring_;
 };
 
 }  // namespace smt::runtime::server

@@ -26,13 +26,17 @@ std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return std::string(field, strnlen(field, sizeof field));
 }
 
-std::shared_ptr<dispatch::Tenant> tenant_of(uint32_t session, uint32_t journal_name, const protocol::Hello& hello) {
+std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name, const protocol::Hello& hello) {
     auto tenant = std::make_shared<dispatch::Tenant>();
     tenant->session = session;
     tenant->name = text_of(hello.tenant);
     tenant->priority = hello.priority;
     if (hello.weight_thousandths) tenant->weight = hello.weight_thousandths / 1000.0;
     tenant->stress = hello.stress;
+    if (const Measuring* measuring = server.measuring()) {
+        tenant->sweeps = measuring->what() == Measuring::What::kSweep;
+        tenant->timed = !tenant->sweeps;
+    }
     tenant->journal_name = journal_name;
     return tenant;
 }
@@ -51,7 +55,7 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       multiprocessors_(hello.multiprocessors),
       journal_name_(server.journal().name(tenant_)),
       graphs_name_(server.journal().name("a graph")),
-      dispatched_(tenant_of(id, journal_name_, hello)),
+      dispatched_(tenant_of(server, id, journal_name_, hello)),
       arena_(device_.driver()),
       streams_(device_.driver(), arena_),
       events_(device_.driver()),

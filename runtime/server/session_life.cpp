@@ -186,7 +186,7 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
-    code_ = std::make_unique<handlers::CodeTable>(driver(), journal());
+    code_ = std::make_unique<handlers::CodeTable>(driver(), journal(), server_.profiles());
     auto memory = std::make_unique<handlers::TenantMemory>(device_, device_base_, protocol::kDeviceRangeBytes,
                                                            memory_limit_);
     memory->claim(arena_.base(), protocol::kArenaBytes);
@@ -210,6 +210,8 @@ void Session::teardown() {
     await_work();
     device_printf().leave(*this);
     if (server_.fatal() != CUDA_SUCCESS) return;
+    if (server_.measuring()) server_.measuring()->collect();
+    server_.profiles().write_soon();
     free_objects();
     std::unique_ptr<handlers::TenantMemory> memory;
     {

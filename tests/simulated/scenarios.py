@@ -23,7 +23,7 @@ class Place:
         self.smt, self.programs = smt, pathlib.Path(programs)
         self.folder = tempfile.TemporaryDirectory()
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM_GRACE_MS="1000",
+        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM_GRACE_MS="1000", SMT_PROFILES="none",
                                 SMT_PTX="0")   # what is tested is the machine, which gives blocks to SMs itself
         self.environment.update({f"SMT_SIM_{key}": str(value) for key, value in settings.items()})
 

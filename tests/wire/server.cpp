@@ -36,6 +36,7 @@ TestServer::TestServer() {
     setenv(environment::kDriver, SMT_TEST_DRIVER, 1);
     setenv(environment::kCacheSize, "0", 1);
     setenv(environment::kCompiler, "/nowhere/smt-compile", 1);
+    setenv(environment::kProfiles, environment::kProfilesNone, 1);
     setenv("SMT_FAKE_MEMORY", "67108864", 0);
     setenv("SMT_FAKE_STRICT", "1", 1);
     std::string error;

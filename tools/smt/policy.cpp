@@ -14,7 +14,7 @@ using namespace runtime::schedule;
 
 int list() {
     for (const std::string& name : policy_names()) {
-        const char* what = name == environment::kPolicyDefault ? "the default" : policy_problem(name).empty() ? "" : "not for servers yet, but for smt replay";
+        const char* what = name == environment::kPolicyDefault ? "the default" : name == "slice" ? "for kernels that smt profile has counted" : "";
         fmt::print("{:<16} {}\n", name, what);
     }
     return 0;

@@ -17,8 +17,8 @@ constexpr size_t kMaxImages = 64u << 10;
 
 }  // namespace
 
-CodeTable::CodeTable(const DriverApi& driver, journal::Writer& journal)
-    : driver_(driver), journal_(journal), exceptions_(journal), times_(driver), limits_(driver), links_(driver) {}
+CodeTable::CodeTable(const DriverApi& driver, journal::Writer& journal, profiles::Book& book)
+    : driver_(driver), journal_(journal), book_(book), exceptions_(journal), times_(driver), limits_(driver), links_(driver) {}
 
 CodeTable::~CodeTable() {
     clear();
@@ -62,13 +62,14 @@ CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
     return CUDA_SUCCESS;
 }
 
-uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
+uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints, std::string identity,
                         ManagedVariables managed, jit::Decision form) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
     image->library = library;
     image->prints = prints;
+    image->identity = std::move(identity);
     image->managed = std::move(managed);
     image->form = std::move(form);
     std::lock_guard lock(mutex_);
@@ -135,6 +136,8 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) 
     entry->parameter_bytes = fresh.parameter_bytes;
     entry->registers = fresh.registers;
     entry->static_shared = fresh.static_shared;
+    entry->local_bytes = fresh.local_bytes;
+    entry->managed.known = book_.open(name, found->identity);
     entry->managed.function = fresh.managed.function;
     entry->managed.launch_offset = fresh.managed.launch_offset;
     entry->managed.reuse = fresh.managed.reuse;
@@ -174,6 +177,8 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel, std
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
         CUDA_SUCCESS)
         kernel.static_shared = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function) == CUDA_SUCCESS)
+        kernel.local_bytes = static_cast<uint32_t>(value);
     *treatment = find_managed(image, name, kernel);
     return CUDA_SUCCESS;
 }

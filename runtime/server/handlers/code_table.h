@@ -22,6 +22,7 @@
 #include "runtime/dispatch/work.h"
 #include "runtime/jit/decision.h"
 #include "runtime/journal/journal.h"
+#include "runtime/profiles/book.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/handlers/launch_times.h"
 #include "runtime/server/handlers/limits.h"
@@ -43,6 +44,7 @@ struct Kernel {
     uint32_t treatment = 0;   // in the journal's names: managed by what, or opaque and why
     uint32_t registers = 0;
     uint32_t static_shared = 0;
+    uint32_t local_bytes = 0;
     mutable dispatch::ManagedFunction managed;
     // What the rest reads.
     CUkernel kernel = nullptr;  // null for a module's function
@@ -56,6 +58,7 @@ struct Image {
     CUmodule module = nullptr;  // of a library: once it is asked for
     CUlibrary library = nullptr;
     bool prints = false;
+    std::string identity;  // of the bytes that the program gave, for profiles (profiles/book.h)
     ManagedVariables managed;
     jit::Decision form;   // compiled: what this is the managed form of an image by
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
@@ -66,7 +69,7 @@ using ImagePointer = std::shared_ptr<Image>;
 
 class CodeTable {
 public:
-    CodeTable(const DriverApi& driver, journal::Writer& journal);
+    CodeTable(const DriverApi& driver, journal::Writer& journal, profiles::Book& book);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -77,7 +80,7 @@ public:
     CUresult module(uint32_t id, CUmodule* module) const;
     CUresult library(uint32_t id, CUlibrary* library) const;
 
-    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints,
+    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints, std::string identity,
                  ManagedVariables managed, jit::Decision form);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
@@ -118,6 +121,7 @@ private:
 
     const DriverApi& driver_;
     journal::Writer& journal_;
+    profiles::Book& book_;
     const ExceptionNames exceptions_;
     std::array<std::atomic<Kernel*>, kPages> pages_{};
 

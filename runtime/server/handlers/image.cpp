@@ -14,6 +14,7 @@
 #include "runtime/server/handlers/managed_image.h"
 #include "runtime/server/handlers/tenant_ranges.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server::handlers {
@@ -64,8 +65,8 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
     return CUDA_SUCCESS;
 }
 
-// `form.compiled`: what the image is the managed form of; null: it is the program's own.
-CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOptions& jit, jit::Decision form,
+// `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is the program's own.
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
                     uint32_t* object) {
     // A device that knows whose kernel prints needs no turns.
     bool prints = !call.session.device().properties().keeps_sessions_apart &&
@@ -94,7 +95,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, JitOp
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, prints, std::move(managed), std::move(form));
+        *object = call.session.code().add(owner, module, library, prints, identity, std::move(managed), std::move(form));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -109,10 +110,11 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     call.lane.upload().clear();
     std::string_view bytes(image.data(), image.size());
     if (!is_sound(call, bytes)) return CUDA_ERROR_INVALID_IMAGE;
+    const std::string identity = call.session.server().profiles().identify(bytes);
     jit::Decision form = find_managed(call, bytes, request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
-        CUresult status = load_bytes(call, request.owner, std::move(managed), jit, form, object);
+        CUresult status = load_bytes(call, request.owner, std::move(managed), identity, jit, form, object);
         form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)), nullptr};
         call.session.note(status == CUDA_SUCCESS
                               ? fmt::format("an image is loaded in managed form{} ({} kernels)",
@@ -122,7 +124,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
                               : "an image is loaded as the program made it: " + form.reason);
         if (status == CUDA_SUCCESS) return status;
     }
-    return load_bytes(call, request.owner, std::move(image), jit, std::move(form), object);
+    return load_bytes(call, request.owner, std::move(image), identity, jit, std::move(form), object);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/launch_attributes.h"
 #include "runtime/server/handlers/launch_entry.h"
+#include "runtime/server/handlers/measured_launch.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
@@ -234,6 +235,21 @@ CUresult launch_opaque(Call& call, const Kernel& kernel, const Request& request,
     return status == CUDA_SUCCESS ? pass.launched() : status;
 }
 
+// As it is, if the server counts what kernels do.
+CUresult launch_measured(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+    Measuring& measuring = *call.session.server().measuring();
+    const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.function &&
+                         exception(kernel, request) == Exception::kCount && worth_managing(call, request.launch);
+    const Measuring::Launch about = describe_launch(call, kernel, request.launch, request.parameters, managed);
+    CUresult status = CUDA_ERROR_NOT_SUPPORTED;
+    Measuring::Around around(&measuring, about);
+    call.measured = around.number();
+    if (managed) status = launch_managed(call, kernel, request, stream);
+    if (status == CUDA_ERROR_NOT_SUPPORTED) status = launch_opaque(call, kernel, request, stream);
+    if (status == CUDA_SUCCESS) around.launched();
+    return status;
+}
+
 }  // namespace
 
 CUresult handle_launch(Call& call) {
@@ -247,6 +263,8 @@ CUresult handle_launch(Call& call) {
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
     request.treatment = kernel->treatment;
+    if (call.session.server().measuring() && !captures) [[unlikely]]
+        return launch_measured(call, *kernel, request, *target);
     if (kernel->managed.function && !captures) {
         Exception why = exception(*kernel, request);
         if (why == Exception::kCount && !worth_managing(call, request.launch)) why = Exception::kSmall;

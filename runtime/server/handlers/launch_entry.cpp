@@ -21,7 +21,7 @@ journal::Entry launch_entry(Call& call, const Kernel& kernel, const protocol::La
     entry.lane = call.lane.index();
     entry.stream = launch.stream;
     entry.name = kernel.journal_name;
-    entry.value = treatment;
+    entry.value = treatment | call.measured << 32;
     entry.text = call.session.journal_name();
     std::copy_n(launch.grid, 3, entry.grid);
     std::copy_n(launch.block, 3, entry.block);

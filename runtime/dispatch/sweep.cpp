@@ -1,0 +1,51 @@
+#include "runtime/dispatch/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/profiles/plan.h"
+
+namespace smt::runtime::dispatch {
+
+namespace {
+
+// More than samples: of all block shapes and classes of grids of a kernel together, and some slices tell nothing.
+constexpr int kMostTries = 24 * static_cast<int>(profiles::kSamples);
+
+}  // namespace
+
+QuotaTable Sweep::quotas(const profiler::Placement& placement) const {
+    QuotaTable table(static_cast<size_t>(multiprocessors_), 0);
+    for (int64_t i = 0; i < placement.sms && i < static_cast<int64_t>(places_.size()); ++i)
+        table[places_[static_cast<size_t>(i)]] = static_cast<uint8_t>(std::min<int64_t>(placement.ctas_per_sm, smt::kNoQuota - 1));
+    return table;
+}
+
+void Sweep::step(ManagedStream& stream, const schedule::Kernel& kernel) {
+    if (kernel.state != schedule::Kernel::State::kWaiting) return;
+    ManagedStream::Front front;
+    if (kernel.managed && stream.front(&front) && front.known) {
+        const int sms = static_cast<int>(places_.size());
+        for (const profiler::Placement& placement : profiles::placements(sms, front.ctas_per_sm)) {
+            const int64_t wanted = profiles::samples_wanted(placement, sms, front.ctas_per_sm);
+            if (front.known->samples(front.shape, placement) < wanted && measure(stream, front, placement)) return;
+        }
+    }
+    stream.flow();
+}
+
+// False: not from what is left of this launch. A rest that is too small for one number of CTAs may do for another.
+bool Sweep::measure(ManagedStream& stream, const ManagedStream::Front& front, const profiler::Placement& placement) {
+    const uint64_t wanted = std::min(profiles::sample_blocks(placement, front.block_ns), front.most_timed);
+    if (front.left < wanted && front.left < front.shape.blocks) return false;
+    int& tries = tries_[{front.known.get(), placement}];
+    if (tries >= kMostTries) return false;
+    ++tries;
+    ++slices_;
+    return stream.run(quotas(placement), front.left < wanted + wanted / 2 && front.left <= front.most_timed ? 0 : wanted) == CUDA_SUCCESS;
+}
+
+std::string Sweep::summary() const { return fmt::format("measured in {} slices", slices_); }
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,115 @@
+#include "runtime/profiles/book.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/jit/digest.h"
+#include "runtime/jit/settings.h"
+#include "runtime/protocol/environment.h"
+
+namespace smt::runtime::profiles {
+
+namespace {
+
+constexpr size_t kEndBytes = 512u << 10;   // of an image, from each end
+
+}  // namespace
+
+std::string store_path() {
+    const char* chosen = std::getenv(environment::kProfiles);
+    if (chosen && std::strcmp(chosen, environment::kProfilesNone) == 0) return "";
+    if (chosen && *chosen) return chosen;
+    const std::string folder = jit::cache_folder();
+    return folder.empty() ? "" : folder + "/profiles.db";
+}
+
+std::string image_identity(std::string_view image) {
+    if (image.size() <= 2 * kEndBytes) return jit::digest({"image", image});
+    return jit::digest({"ends", std::to_string(image.size()), image.substr(0, kEndBytes), image.substr(image.size() - kEndBytes)});
+}
+
+Book::Book(std::string path, DeviceFacts facts, Note note, std::chrono::milliseconds every)
+    : facts_(std::move(facts)), note_(std::move(note)), every_(every), kept_(!path.empty()), store_(std::move(path), note_) {}
+
+Book::~Book() {
+    {
+        std::lock_guard lock(mutex_);
+        ending_ = write_ = true;
+        wake_.notify_all();
+    }
+    if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<KnownKernel> Book::open(const std::string& symbol, const std::string& image) {
+    if (!kept_ || image.empty()) return nullptr;
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<KnownKernel>& kernel = kernels_[{symbol, image}];
+    if (kernel) return kernel;
+    kernel = std::make_shared<KnownKernel>(symbol, image, facts_);
+    fresh_.push_back(kernel);
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    wake_.notify_one();
+    return kernel;
+}
+
+void Book::write_soon() {
+    std::lock_guard lock(mutex_);
+    write_ = true;
+    wake_.notify_one();
+}
+
+void Book::wait() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return failed_ || !thread_.joinable() || (fresh_.empty() && !write_ && !busy_); });
+}
+
+void Book::run() {
+    std::unique_lock lock(mutex_);
+    while (!failed_) {
+        const auto asked = [&] { return !fresh_.empty() || write_ || ending_; };
+        if (every_.count() == 0) wake_.wait(lock, asked);
+        else if (!wake_.wait_for(lock, every_, asked)) write_ = true;
+        const std::vector<std::shared_ptr<KnownKernel>> fresh = std::exchange(fresh_, {});
+        std::vector<std::shared_ptr<KnownKernel>> all;
+        if (std::exchange(write_, false)) {
+            for (const auto& [name, kernel] : kernels_) all.push_back(kernel);
+        }
+        busy_ = true;
+        const bool last = ending_;
+        lock.unlock();
+        for (const auto& kernel : fresh) look_up(*kernel);
+        for (const auto& kernel : all) {
+            if (write(*kernel) && !last) look_up(*kernel);
+        }
+        lock.lock();
+        busy_ = false;
+        done_.notify_all();
+        if (last) break;
+    }
+}
+
+void Book::look_up(KnownKernel& kernel) {
+    auto found = store_.list({kernel.symbol(), kernel.image(), facts_.name});
+    if (auto* problem = std::get_if<profiler::Problem>(&found)) return give_up(problem->text);
+    kernel.know(std::move(std::get<std::vector<profiler::Profile>>(found)));
+}
+
+bool Book::write(KnownKernel& kernel) {
+    const std::vector<profiler::Profile> news = kernel.take_news();
+    for (const profiler::Profile& each : news) {
+        if (auto problem = store_.record(each)) give_up(problem->text);
+    }
+    return !news.empty();
+}
+
+// Said once: profiles are for better decisions, and a server without them serves as well.
+void Book::give_up(const std::string& why) {
+    std::lock_guard lock(mutex_);
+    if (!failed_) note_("profiles of kernels are neither looked up nor kept: " + why);
+    failed_ = true;
+    done_.notify_all();
+}
+
+}  // namespace smt::runtime::profiles

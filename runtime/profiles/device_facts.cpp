@@ -1,0 +1,39 @@
+#include "runtime/profiles/device_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace smt::runtime::profiles {
+
+namespace {
+
+constexpr double kSectorBytes = 32, kRequestBytes = 128;
+constexpr double kTransfersPerClock = 2;   // double data rate: the attribute is the clock's
+
+}  // namespace
+
+DeviceFacts read_facts(const device::Device& device) {
+    const auto attribute = [&](CUdevice_attribute which) {
+        int value = 0;
+        if (device.driver().cuDeviceGetAttribute) device.driver().cuDeviceGetAttribute(&value, which, device.device());
+        return static_cast<double>(value);
+    };
+    DeviceFacts facts;
+    facts.multiprocessors = device.properties().multiprocessors;
+    facts.name = fmt::format("{}, {} multiprocessors", device.properties().name, facts.multiprocessors);
+    const double clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1000;
+    const double bytes_per_second = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1000 * kTransfersPerClock *
+                                    attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+    const double multiprocessors = std::max(1, facts.multiprocessors);
+    facts.peak.hertz = clock;
+    facts.peak.instructions_per_cycle = kWarpSchedulers * multiprocessors;
+    facts.model.warp_schedulers = kWarpSchedulers;
+    facts.model.memory.latency = kLatency;
+    if (clock <= 0) return facts;
+    facts.peak.requests_per_cycle = bytes_per_second / clock / kSectorBytes;
+    facts.model.memory.requests_per_cycle = bytes_per_second / clock / kRequestBytes / multiprocessors;
+    return facts;
+}
+
+}  // namespace smt::runtime::profiles

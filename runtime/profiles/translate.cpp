@@ -1,0 +1,76 @@
+#include "runtime/profiles/translate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+namespace smt::runtime::profiles {
+
+namespace models = profiler::models;
+using profiler::Placement;
+using profiler::Times;
+
+namespace {
+
+double each_block(const Times& times) { return static_cast<double>(times.nanoseconds) / static_cast<double>(times.blocks); }
+bool measured(const Times& times) { return times.blocks > 0 && times.nanoseconds > 0; }
+
+std::vector<models::Configuration> curve(const profiler::Profile& profile, int multiprocessors, double blocks) {
+    std::vector<models::Configuration> points;
+    for (const auto& [place, times] : profile.times) {
+        if (place.sms == multiprocessors && place.ctas_per_sm > 0 && measured(times))
+            points.push_back({static_cast<int>(place.ctas_per_sm), each_block(times) * blocks});
+    }
+    return points.size() < 2 ? std::vector<models::Configuration>{} : models::prune(std::move(points));
+}
+
+std::optional<models::Footprint> saturation(const profiler::Profile& profile, int multiprocessors) {
+    std::vector<models::SaturationPoint> points;
+    for (const auto& [place, times] : profile.times) {
+        const auto one = profile.times.find(Placement{1, place.ctas_per_sm});
+        if (place.sms != multiprocessors || one == profile.times.end() || !measured(times) || !measured(one->second)) continue;
+        points.push_back({static_cast<int>(place.ctas_per_sm), 1 / each_block(one->second), 1 / each_block(times)});
+    }
+    return models::footprint(points, multiprocessors, kSaturationLoss);
+}
+
+bool counted(const profiler::Profile& profile) { return profile.counters.instructions > 0 && profile.counters.blocks > 0; }
+
+}  // namespace
+
+models::Peak peak_of(const profiler::Profile& profile, const DeviceFacts& facts) {
+    models::Peak peak = facts.peak;
+    const auto clock = profile.coefficients.find("counted.hertz");
+    if (clock == profile.coefficients.end() || clock->second <= 0) return peak;
+    if (peak.hertz > 0) peak.requests_per_cycle *= peak.hertz / clock->second;   // the memory's clock is its own
+    peak.hertz = clock->second;
+    return peak;
+}
+
+std::optional<double> block_ns(const profiler::Profile& profile, int multiprocessors) {
+    std::optional<double> found;
+    for (const auto& [place, times] : profile.times) {   // by CTAs, ascending
+        if (place.sms == multiprocessors && measured(times)) found = each_block(times);
+    }
+    return found;
+}
+
+schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape, const DeviceFacts& facts) {
+    schedule::Profile known;
+    known.blocks = uint64_t{1} << std::clamp<int64_t>(profile.key.grid_class, 0, 62);
+    known.configurations = curve(profile, facts.multiprocessors, static_cast<double>(known.blocks));
+    known.footprint = saturation(profile, facts.multiprocessors);
+    if (profile.preemption.stops > 0) known.preemption = std::chrono::nanoseconds(profile.preemption.nanoseconds / profile.preemption.stops);
+    const profiler::Profile* source = &profile;
+    for (const profiler::Profile& other : of_shape) {
+        if (!counted(*source) && counted(other)) source = &other;
+    }
+    if (!counted(*source)) return known;
+    const models::Counters& counters = source->counters;
+    known.mix = schedule::Mix{models::utilization(counters, peak_of(*source, facts)), models::memory_ratio(counters),
+                              models::uncoalesced_ratio(counters), models::instructions_per_block(counters)};
+    return known;
+}
+
+}  // namespace smt::runtime::profiles

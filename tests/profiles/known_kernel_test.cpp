@@ -1,0 +1,84 @@
+#include "runtime/profiles/known_kernel.h"
+
+#include <catch2/catch.hpp>
+
+using namespace smt::runtime;
+using namespace smt::runtime::profiles;
+using smt::profiler::Placement;
+using smt::profiler::Profile;
+
+namespace {
+
+DeviceFacts facts() { return {"a device", 10, {1e9, 40, 20}, {}}; }
+
+Profile stored(std::array<int64_t, 3> block, int64_t grid_class, int64_t ns_per_block) {
+    Profile one;
+    one.key = {"kernel", "image", block, grid_class, "a device"};
+    one.times[{10, 4}] = {1, 100, 0, 100 * ns_per_block};
+    return one;
+}
+
+}  // namespace
+
+TEST_CASE("what was learnt is news by block shape and class of grids, summed", "[known]") {
+    KnownKernel kernel("kernel", "image", facts());
+    CHECK(kernel.take_news().empty());
+    const Shape large{{256, 1, 1}, 5000}, larger{{256, 1, 1}, 6000}, other{{128, 2, 1}, 5000};
+    kernel.ran(large, {10, 4}, 5000, 700);
+    kernel.ran(larger, {10, 4}, 6000, 900, 1 << 20);
+    kernel.ran(large, {1, 4}, 8, 100);
+    kernel.ran(other, {10, 4}, 5000, 1);
+    kernel.stopped(large, 30);
+    kernel.ran(large, {10, 4}, 0, 50);   // nothing ran
+    const std::vector<Profile> news = kernel.take_news();
+    REQUIRE(news.size() == 2);
+    CHECK(news[1].key == smt::profiler::Key{"kernel", "image", {256, 1, 1}, 12, "a device"});
+    CHECK(news[1].times.at({10, 4}) == smt::profiler::Times{2, 11'000, 1 << 20, 1600});
+    CHECK(news[1].times.at({1, 4}) == smt::profiler::Times{1, 8, 0, 100});
+    CHECK(news[1].preemption == smt::profiler::Preemption{1, 30});
+    CHECK(news[1].coefficients.at("device.multiprocessors") == 10);
+    CHECK(news[0].key.block == std::array<int64_t, 3>{128, 2, 1});
+    CHECK(kernel.take_news().empty());
+}
+
+TEST_CASE("a profile is found by its block shape and the nearest class of grids", "[known]") {
+    KnownKernel kernel("kernel", "image", facts());
+    const Shape shape{{256, 1, 1}, 1024};
+    CHECK_FALSE(kernel.find(shape));
+    kernel.know({stored({256, 1, 1}, 9, 10), stored({128, 1, 1}, 10, 20), stored({256, 1, 1}, 13, 30)});
+    REQUIRE(kernel.find(shape));   // class 10; 9 is one away
+    CHECK(*kernel.predict(shape) == Approx(10.0 * 1024));
+    CHECK_FALSE(kernel.find({{256, 1, 1}, 2048}));   // 11: two away from both
+    CHECK(*kernel.predict({{256, 1, 1}, 4096}) == Approx(30.0 * 4096));
+    CHECK_FALSE(kernel.find({{64, 1, 1}, 1024}));
+    kernel.know({stored({256, 1, 1}, 9, 10), stored({256, 1, 1}, 10, 7)});
+    CHECK(*kernel.predict(shape) == Approx(7.0 * 1024));   // its own class comes first
+}
+
+TEST_CASE("a profile that says the same stays the same object", "[known]") {
+    KnownKernel kernel("kernel", "image", facts());
+    const Shape shape{{256, 1, 1}, 1024}, other{{128, 1, 1}, 1024};
+    kernel.know({stored({256, 1, 1}, 10, 10), stored({128, 1, 1}, 10, 10)});
+    const auto before = kernel.find(shape), before_other = kernel.find(other);
+    kernel.know({stored({256, 1, 1}, 10, 10), stored({128, 1, 1}, 10, 11)});
+    CHECK(kernel.find(shape) == before);
+    CHECK(kernel.find(other) != before_other);
+}
+
+TEST_CASE("samples count what is stored and what is new", "[known]") {
+    KnownKernel kernel("kernel", "image", facts());
+    const Shape shape{{256, 1, 1}, 1024};
+    kernel.know({stored({256, 1, 1}, 10, 10)});
+    CHECK(kernel.samples(shape, {10, 4}) == 1);
+    kernel.ran(shape, {10, 4}, 1024, 5);
+    CHECK(kernel.samples(shape, {10, 4}) == 2);
+    CHECK(kernel.samples(shape, {10, 3}) == 0);
+    CHECK(kernel.samples({{256, 1, 1}, 2048}, {10, 4}) == 0);   // exactly this class
+    CHECK(kernel.counted_blocks(shape) == 0);
+    kernel.counted(shape, {.blocks = 1024}, {{"counted.hertz", 2e9}});
+    CHECK(kernel.counted_blocks(shape) == 1024);
+    const Profile news = kernel.take_news().at(0);
+    CHECK(news.coefficients.at("counted.hertz") == 2e9);
+    CHECK(news.coefficients.at("peak.instructions_per_cycle") == 40);
+    CHECK(news.coefficients.at("peak.requests_per_cycle") == Approx(10));   // of that clock
+}

@@ -1,0 +1,141 @@
+#include "tools/smt/profile_rows.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace smt::tools;
+using smt::profiler::Profile;
+
+namespace {
+
+Profile swept() {
+    Profile one;
+    one.key = {"_Z5scalePfi", "image", {256, 1, 1}, 10, "a device"};
+    one.resources = {32, 0, 1024, 0, 4};
+    one.coefficients = {{"device.multiprocessors", 10}, {"managed", 1}};
+    one.times[{10, 1}] = {3, 3000, 0, 6'000'000};
+    one.times[{10, 4}] = {10, 10'240, 0, 5'120'000};
+    one.times[{1, 1}] = {3, 24, 0, 480'000};
+    one.times[{1, 4}] = {3, 96, 0, 480'000};
+    one.preemption = {50, 500'000};
+    return one;
+}
+
+Profile counted() {
+    Profile one = swept();
+    one.counters = {1024, 512'000, 10'240'000, 1'024'000, 0, 40'000, 20'000};
+    one.coefficients.insert({{"counted.hertz", 1e9}, {"counted.ipc", 20}, {"counted.issue_slot_utilization", 0.5}, {"counted.occupancy", 0.9},
+                             {"counted.ctas_per_sm", 4}, {"peak.instructions_per_cycle", 40}, {"peak.requests_per_cycle", 20}});
+    return one;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("names of kernels are short", "[rows]") {
+    CHECK(short_name("_Z5scalePfi") == "scale");
+    CHECK(short_name("plain_c") == "plain_c");
+    CHECK(short_name("_ZN2ns6kernelIfLi4EEEvPT_i") == "ns::kernel<float, 4>");
+    CHECK(short_name("_ZN12_GLOBAL__N_15innerEPf") == "(anonymous namespace)::inner");
+}
+
+TEST_CASE("a row has what was measured, and nothing else", "[rows]") {
+    const std::vector<Profile> profiles = {swept()};
+    const ProfileRow row = rows_of(profiles).at(0);
+    CHECK((row.name == "scale" && row.managed && row.multiprocessors == 10));
+    CHECK(*row.launch_ns == Approx(512'000));
+    CHECK(*row.block_ns == Approx(500));
+    CHECK(*row.stop_ns == Approx(10'000));
+    CHECK_FALSE((row.utilization || row.issue_slots || row.ipc || row.predicted_ipc));
+    CHECK(row.by_ctas.points == std::vector<std::pair<int, double>>{{1, 2000}, {4, 500}});
+    CHECK(row.by_sms.points == std::vector<std::pair<int, double>>{{1, 5000}, {10, 500}});
+    REQUIRE(row.saturation);
+    CHECK((row.saturation->sms == 10 && row.saturation->ctas_per_sm == 4));
+}
+
+TEST_CASE("a row of counters has PUR, MUR and what the Markov model says of them", "[rows]") {
+    const std::vector<Profile> profiles = {counted()};
+    const ProfileRow row = rows_of(profiles).at(0);
+    REQUIRE(row.utilization);
+    CHECK(row.utilization->pur == Approx(10'240'000 / (512'000 * 40.0)));
+    CHECK(row.utilization->mur == Approx(60'000 / (512'000 * 20.0)));
+    CHECK(row.memory_ratio == Approx(0.1));
+    CHECK(*row.ipc == Approx(2));
+    REQUIRE(row.predicted_ipc);
+    CHECK((*row.predicted_ipc > 0 && *row.predicted_ipc <= 4));
+}
+
+TEST_CASE("the table leaves out what nobody has", "[rows]") {
+    const std::vector<Profile> one = {swept()}, two = {swept(), counted()};
+    const std::string table = table_of(rows_of(one));
+    CHECK(table.find("PUR") == std::string::npos);
+    CHECK(table.find("saturates") != std::string::npos);
+    CHECK(count(table, "\n") == 2);
+    CHECK(table_of(rows_of(two)).find("PUR") != std::string::npos);
+}
+
+TEST_CASE("JSON for scripts", "[rows]") {
+    const std::vector<Profile> profiles = {counted()};
+    const nlohmann::json all = nlohmann::json::parse(json_of(rows_of(profiles)));
+    REQUIRE(all.size() == 1);
+    CHECK(all[0]["kernel"] == "scale");
+    CHECK(all[0]["pur"].get<double>() == Approx(0.5));
+    CHECK(all[0]["block_ns_by_ctas"] == nlohmann::json::parse("[[1, 2000.0], [4, 500.0]]"));
+    CHECK(all[0]["saturation"]["sms"] == 10);
+    CHECK_FALSE(all[0].contains("duration_error"));
+}
+
+TEST_CASE("curves are drawn of what was swept", "[rows]") {
+    Profile plain = swept();
+    plain.times.erase({10, 1});
+    plain.times.erase({1, 1});
+    plain.times.erase({1, 4});
+    const std::vector<Profile> none = {plain}, two = {swept(), plain, counted()};
+    CHECK(plot_of(rows_of(none)).empty());
+    const std::string svg = plot_of(rows_of(two));
+    CHECK(svg.starts_with("<svg"));
+    CHECK(count(svg, "<polyline") == 4);   // two kernels, two charts
+    Profile odd = swept();
+    odd.key.kernel = "_ZN2ns6kernelIfLi4EEEvPT_i";
+    const std::vector<Profile> one = {odd};
+    CHECK(plot_of(rows_of(one)).find("kernel&lt;float, 4&gt;") != std::string::npos);
+}
+
+TEST_CASE("durations are fitted over classes of grids", "[rows]") {
+    std::vector<Profile> profiles;
+    for (int64_t grids = 10; grids < 14; ++grids) {
+        Profile one = swept();
+        one.key.grid_class = grids;
+        const int64_t blocks = int64_t{1} << grids;
+        one.times = {{{10, 4}, {2, 2 * blocks, 2 * blocks * 1024, 2 * (5'000 + blocks * 10)}}};
+        profiles.push_back(one);
+    }
+    const std::vector<Profile> fitted = fitted_durations(profiles);
+    REQUIRE(fitted.size() == 4);
+    CHECK(fitted[0].coefficients.at("duration.sizes") == 4);
+    CHECK(fitted[0].coefficients.at("duration.held_out_error") < 0.1);   // a line it is
+    CHECK(fitted[0].coefficients.count("duration.held_out_error_long") == 0);   // none takes 100 us
+    CHECK(fitted[0].key.grid_class == 10);
+    CHECK(fitted[0].times.empty());   // what is recorded is added
+    CHECK(fitted_durations({profiles[0]}).empty());
+}
+
+TEST_CASE("how far off durations are is told of long launches by themselves", "[rows]") {
+    std::vector<Profile> profiles;
+    for (int64_t grids : {4, 14, 15, 16}) {
+        Profile one = swept();
+        one.key.grid_class = grids;
+        const int64_t blocks = int64_t{1} << grids;
+        one.times = {{{10, 4}, {1, blocks, 0, blocks * 100 + (grids == 14 ? 40'000 : 0)}}};   // the shortest takes 1.6 us
+        profiles.push_back(one);
+    }
+    const auto coefficients = fitted_durations(profiles).at(0).coefficients;
+    CHECK(coefficients.at("duration.held_out_error") > 1);
+    CHECK(coefficients.at("duration.held_out_error_long") < 0.1);
+}

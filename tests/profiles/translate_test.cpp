@@ -1,0 +1,88 @@
+#include "runtime/profiles/translate.h"
+
+#include <catch2/catch.hpp>
+
+using namespace smt::runtime;
+using namespace smt::runtime::profiles;
+namespace models = smt::profiler::models;
+using smt::profiler::Profile;
+
+namespace {
+
+DeviceFacts facts() { return {"a device", 10, {1e9, 40, 20}, {4, {.latency = 700, .requests_per_cycle = 0.5}}}; }
+
+Profile profile(int64_t grid_class) {
+    Profile one;
+    one.key = {"kernel", "image", {256, 1, 1}, grid_class, "a device"};
+    return one;
+}
+
+}  // namespace
+
+TEST_CASE("nothing measured, nothing made up", "[translate]") {
+    const schedule::Profile known = translate(profile(6), {}, facts());
+    CHECK(known.blocks == 64);
+    CHECK(known.configurations.empty());
+    CHECK_FALSE((known.preemption || known.mix || known.footprint || known.slice_overhead));
+    CHECK_FALSE(block_ns(profile(6), 10));
+}
+
+TEST_CASE("the curve: time of a launch by CTAs on all multiprocessors, pruned", "[translate]") {
+    Profile measured = profile(6);
+    measured.times[{10, 1}] = {2, 100, 0, 100'000};   // 1000 ns a block
+    measured.times[{10, 2}] = {1, 100, 0, 50'000};
+    measured.times[{10, 3}] = {1, 100, 0, 60'000};    // no faster than two: pruned
+    measured.times[{10, 4}] = {4, 400, 0, 160'000};
+    measured.times[{5, 4}] = {1, 100, 0, 1};          // of half the device
+    const schedule::Profile known = translate(measured, {}, facts());
+    CHECK(known.configurations == std::vector<models::Configuration>{{1, 64'000}, {2, 32'000}, {4, 25'600}});
+    CHECK(*block_ns(measured, 10) == Approx(400));
+}
+
+TEST_CASE("one point is no curve", "[translate]") {
+    Profile measured = profile(6);
+    measured.times[{10, 8}] = {1, 100, 0, 100'000};
+    CHECK(translate(measured, {}, facts()).configurations.empty());
+    CHECK(*block_ns(measured, 10) == Approx(1000));
+}
+
+TEST_CASE("saturation: from one multiprocessor and all of them", "[translate]") {
+    Profile measured = profile(6);
+    measured.times[{1, 1}] = {1, 10, 0, 10'000};     // 1 block a us
+    measured.times[{10, 1}] = {1, 600, 0, 100'000};  // 6
+    measured.times[{1, 2}] = {1, 20, 0, 10'000};     // 2
+    measured.times[{10, 2}] = {1, 1000, 0, 100'000}; // 10
+    measured.times[{10, 3}] = {1, 1000, 0, 100'000}; // not measured on one
+    const schedule::Profile known = translate(measured, {}, facts());
+    REQUIRE(known.footprint);
+    CHECK((known.footprint->sms == 5 && known.footprint->ctas_per_sm == 2));   // 5 * 2 reaches 0.95 of 10
+}
+
+TEST_CASE("what a stop costs is a mean", "[translate]") {
+    Profile measured = profile(6);
+    measured.preemption = {4, 100'000};
+    CHECK(translate(measured, {}, facts()).preemption == std::chrono::nanoseconds(25'000));
+}
+
+TEST_CASE("the mix of instructions, at the clock of the counting", "[translate]") {
+    Profile counted = profile(6);
+    counted.counters = {100, 1000, 20'000, 2'000, 500, 3'000, 1'000};
+    counted.coefficients["counted.hertz"] = 2e9;
+    const schedule::Profile known = translate(counted, {}, facts());
+    REQUIRE(known.mix);
+    // 2000 cycles of 40 instructions; the memory's 20 sectors a cycle of 1 GHz are 10 of 2 GHz.
+    CHECK(known.mix->utilization.pur == Approx(20'000 / (2'000 * 40.0)));
+    CHECK(known.mix->utilization.mur == Approx(4'000 / (2'000 * 10.0)));
+    CHECK(known.mix->memory_ratio == Approx(0.1));
+    CHECK(known.mix->uncoalesced_ratio == Approx(0.25));
+    CHECK(known.mix->instructions_per_block == Approx(200));
+}
+
+TEST_CASE("a mix of another class of grids is as good as one's own", "[translate]") {
+    Profile counted = profile(9);
+    counted.counters = {100, 1000, 20'000, 2'000, 500, 3'000, 1'000};
+    const schedule::Profile known = translate(profile(6), {profile(7), counted}, facts());
+    REQUIRE(known.mix);
+    CHECK(known.mix->instructions_per_block == Approx(200));
+    CHECK_FALSE(translate(profile(6), {profile(7)}, facts()).mix);
+}

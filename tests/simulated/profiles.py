@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""smt profile on the simulated device, and profiles that servers learn and use by themselves.
+
+    profiles.py SMT FOLDER_OF_PROGRAMS SCENARIO
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+from scenarios import PATIENCE, Place, finish
+
+MULTIPROCESSORS = 4
+
+
+class Profiles(Place):
+    """Managed kernels, and a store of the test's own."""
+
+    def __init__(self, smt, programs, **settings):
+        super().__init__(smt, programs, SMS=MULTIPROCESSORS, GRACE_MS=20, **settings)
+        self.store = str(pathlib.Path(self.folder.name) / "profiles.db")
+        self.environment.update(SMT_PTX="1", SMT_PROFILES=self.store, SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"))
+
+    def profile(self, *arguments, code=0):
+        done = subprocess.run([self.smt, "profile", *arguments], env=self.environment, capture_output=True, text=True, timeout=4 * PATIENCE)
+        assert done.returncode == code, done
+        return done
+
+    def rows(self):
+        return json.loads(self.profile("show", "--json").stdout)
+
+
+def offline(smt, programs):
+    """Times, a full sweep and stops; the rest of the command; a second run adds to the first."""
+    with Profiles(smt, programs) as place:
+        assert "no profiles" in place.profile("show").stdout
+        picture = pathlib.Path(place.folder.name) / "curves.svg"
+        program = (str(place.programs / "sim_curves"), "6", "256")
+        done = place.profile("--sweep", "--plot", str(picture), "--", *program)
+        print(done.stderr, done.stdout)
+        assert "kernel times: by the simulated device's clock" in done.stderr, done.stderr
+        assert "counters: a simulated device has none" in done.stderr, done.stderr
+        assert "sweep                       100 %" in done.stderr, done.stderr
+        rows = place.rows()
+        managed = [row for row in rows if row["managed"]]
+        assert managed, rows
+        for row in managed:
+            most = row["most_ctas_per_sm"]
+            assert row["launch_ns"] > 0 and row["stops"] > 0, row
+            assert [ctas for ctas, _ in row["block_ns_by_ctas"]] == list(range(1, most + 1)), row
+            assert [sms for sms, _ in row["block_ns_by_sms"]] == [1, 2, MULTIPROCESSORS], row
+            by_sms = dict(row["block_ns_by_sms"])
+            assert by_sms[1] > 1.5 * by_sms[MULTIPROCESSORS], f"one multiprocessor does as much as {MULTIPROCESSORS}: {row}"
+            assert 1 <= row["saturation"]["sms"] <= MULTIPROCESSORS and "pur" not in row, row
+        drawn = xml.etree.ElementTree.fromstring(picture.read_text())
+        assert len(drawn.findall("{http://www.w3.org/2000/svg}polyline")) == 2 * len(managed)
+
+        launches = {json.dumps([each["kernel"], each["block"], each["grid_class"]]): sum(times["launches"] for times in each["times"])
+                    for each in json.loads(place.profile("export").stdout)}
+        place.profile("--", *program)
+        for each in json.loads(place.profile("export").stdout):
+            assert sum(times["launches"] for times in each["times"]) > launches[json.dumps([each["kernel"], each["block"], each["grid_class"]])]
+        assert place.profile("export", "--csv").stdout.startswith("kernel,image,device,block,grid_class,")
+        assert place.profile("forget", "--kernel", managed[0]["symbol"]).stdout.startswith("1 profiles")
+        assert len(place.rows()) == len(rows) - 1
+        place.profile("forget", "--all", "--kernel", rows[-1]["symbol"])
+        for arguments, code, text in [((), 2, "a program, or show"), (("--sweep",), 2, "which program"), (("forget",), 2, "which?"),
+                                      (("--plot", "x.svg", "--", "true"), 2, "--plot draws"), (("--runs", "0", "--", "true"), 2, "--runs wants"),
+                                      (("--", "false"), 1, "ended with 1"), (("--", "true"), 1, "launched no kernel")]:
+            assert text in place.profile(*arguments, code=code).stderr, arguments
+        place.environment["SMT_PROFILES"] = "none"
+        assert "nothing is kept" in place.profile("show", code=1).stderr
+
+
+def online(smt, programs):
+    """What a server learns of a program that runs alone is in the store when that has left, and another server's policy is told of it."""
+    with Profiles(smt, programs) as place:
+        place.run("one", "curves", "3", "256")
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()
+        rows = [row for row in json.loads(place.profile("export").stdout) if row["times"]]
+        assert rows, place.profile("export").stdout
+        times = rows[0]["times"][0]
+        assert times["sms"] == MULTIPROCESSORS and times["blocks"] > 0 and times["nanoseconds"] > 0, rows
+
+        place.profile("--sweep", "--runs", "1", "--", str(place.programs / "sim_curves"), "6", "256")
+        with tempfile.TemporaryDirectory() as folder:
+            recording = pathlib.Path(folder) / "recording"
+            place.environment.update(SMT_RECORD=str(recording), SMT_POLICY="greedy")
+            started = [place.start(tenant, "curves", "8", "256") for tenant in ("one", "two")]
+            for process in started:
+                finish(process)
+            subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+            place.wait_until_ended()
+            seen = [json.loads(line) for line in recording.read_text().splitlines()]
+            profiles = [kernel["profile"] for each in seen for kernel in each.get("snapshot", {}).get("kernels", []) if "profile" in kernel]
+            print(f"{len(profiles)} times a policy saw a profile")
+            assert any(len(profile.get("configurations", [])) > 1 for profile in profiles), seen[:5]
+
+
+def count(store, kernel, blocks, instructions, memory_instructions, dram):
+    """What counters would have said: there are none on this device."""
+    with contextlib.closing(sqlite3.connect(store)) as database, database:
+        changed = database.execute("UPDATE profile SET counted_blocks = ?, counted_ns = 10000, instructions = ?, memory_instructions = ?, dram_reads = ? "
+                                   "WHERE kernel = ?", (blocks, instructions, memory_instructions, dram, kernel)).rowcount
+    assert changed > 0, f"no profile of {kernel}"
+
+
+def slices(smt, programs):
+    """Policy slice runs kernels of unknown mixes as they are, and pairs those that are known and differ."""
+    def said(place):
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()
+        return {entry["text"] for entry in map(json.loads, place.journal_now().splitlines()) if entry["kind"] == "decision"}
+
+    def side_by_side(place):
+        started = [place.start("one", "curves", "20", "256"), place.start("two", "mixed", "200")]
+        for process in started:
+            finish(process)
+        return said(place)
+
+    with Profiles(smt, programs) as place:
+        for program in (("sim_curves", "2", "256"), ("sim_mixed", "10")):
+            place.profile("--times", "--", str(place.programs / program[0]), *program[1:])
+        place.environment.update(SMT_POLICY="slice", SMT_SIM_TENANTS="2")
+        assert not any("beside another" in text for text in side_by_side(place))
+        count(place.store, "turn", blocks=256, instructions=250_000, memory_instructions=2_500, dram=1_000)
+        count(place.store, "step", blocks=40, instructions=20_000, memory_instructions=6_000, dram=900_000)
+        texts = side_by_side(place)
+        print(texts)
+        assert any(re.search(r"\d+ CTAs an SM beside another, to save \d+ %", text) for text in texts), texts
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:]
+    globals()[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+// What `smt profile` shows of a kernel: measured figures of the store, and what the models make of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiler/models/saturation.h"
+#include "profiler/models/utilization.h"
+#include "profiler/store/profile.h"
+
+namespace smt::tools {
+
+struct Curve {
+    std::vector<std::pair<int, double>> points;   // CTAs on each SM, or SMs; ns that a block adds
+};
+
+// One for each profile. What was not measured is nothing.
+struct ProfileRow {
+    const profiler::Profile* profile = nullptr;
+    std::string name;                  // of the kernel, for people
+    int multiprocessors = 0;           // of its device; 0: not known
+    bool managed = false;              // it can be given quotas
+    std::optional<double> launch_ns, block_ns;   // alone, with all that fits
+    std::optional<profiler::models::Utilization> utilization;   // PUR, MUR
+    double memory_ratio = 0, uncoalesced_ratio = 0;             // with utilization
+    std::optional<double> issue_slots, occupancy;               // 0 to 1
+    std::optional<double> l2_bytes_per_block;
+    std::optional<double> ipc, predicted_ipc;                   // of a multiprocessor: counted; by the Markov model, alone
+    std::optional<profiler::models::Footprint> saturation;
+    std::optional<double> stop_ns;
+    std::optional<double> duration_error;        // held out, of the kernel with this block shape: over all sizes,
+    std::optional<double> long_duration_error;   // and over those whose launches take 100 us and more
+    Curve by_ctas;   // on all multiprocessors
+    Curve by_sms;    // with the most CTAs
+};
+
+// The rows point into `profiles`.
+std::vector<ProfileRow> rows_of(const std::vector<profiler::Profile>& profiles);
+
+// A line for each row, aligned, with a header. Columns that nobody has are left out.
+std::string table_of(const std::vector<ProfileRow>& rows);
+// An array of objects with the same, for scripts.
+std::string json_of(const std::vector<ProfileRow>& rows);
+// Time against CTAs on each SM, and throughput against SMs, of all rows that were swept. Empty: none was.
+std::string plot_of(const std::vector<ProfileRow>& rows);
+
+// Fits FLEP's model of duration for each kernel and block shape that ran with grids of two classes at least: coefficients
+// "duration.*" to be recorded, with each profile's key.
+std::vector<profiler::Profile> fitted_durations(const std::vector<profiler::Profile>& profiles);
+
+// "void ns::kernel<int>(float*)" -> "ns::kernel<int>".
+std::string short_name(const std::string& symbol);
+
+}  // namespace smt::tools
