@@ -2,35 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_values.h"
 
 namespace smt::runtime::jit {
-
-namespace {
-
-std::string text(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
-uint64_t number(const char* name, uint64_t least, uint64_t most, uint64_t otherwise) {
-    const std::string value = text(name);
-    if (value.empty() || value[0] == '-') return otherwise;
-    char* end = nullptr;
-    uint64_t result = std::strtoull(value.c_str(), &end, 10);
-    static constexpr char kUnits[] = "KMGT";
-    if (const char* unit = *end ? std::strchr(kUnits, *end) : nullptr) {
-        result <<= 10 * (unit - kUnits + 1);
-        ++end;
-    }
-    return *end == 0 && result >= least && result <= most ? result : otherwise;
-}
-
-}  // namespace
 
 std::string cache_folder() {
     using namespace environment;

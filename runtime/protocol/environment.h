@@ -90,6 +90,12 @@ inline constexpr unsigned long kRecordMost = 256ul << 20;
 // Default: 0. Server.
 inline constexpr const char* kMapping = "SMT_MAPPING";
 
+// How much of the GPU's time a stream's managed launches may be ahead of it; later ones follow as it gets on (runtime/dispatch/ahead.h).
+// Milliseconds, 0 to 10000; 0: without end. Default: 10, on a simulated device 0. Server.
+inline constexpr const char* kAhead = "SMT_AHEAD_MS";
+inline constexpr unsigned long kAheadDefault = 10;
+inline constexpr unsigned long kAheadMax = 10000;
+
 // Seconds without a session after which the server leaves. 0 to 86400; 0: it never leaves.
 // Default: 60. Server.
 inline constexpr const char* kIdleSeconds = "SMT_IDLE_SECONDS";

@@ -1,28 +1,9 @@
 #include "runtime/device/simulated/driver/settings.h"
 
-#include <cstdlib>
-#include <cstring>
-
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_values.h"
 
 namespace smt::runtime::device::simulated {
-
-namespace {
-
-uint64_t number(const char* name, uint64_t least, uint64_t most, uint64_t otherwise) {
-    const char* text = std::getenv(name);
-    if (!text || !*text) return otherwise;
-    char* end = nullptr;
-    uint64_t value = std::strtoull(text, &end, 10);
-    static constexpr char kUnits[] = "KMGT";
-    if (const char* unit = *end ? std::strchr(kUnits, *end) : nullptr) {
-        value <<= 10 * (unit - kUnits + 1);
-        ++end;
-    }
-    return *end == 0 && value >= least && value <= most ? value : otherwise;
-}
-
-}  // namespace
 
 Settings read_settings() {
     using namespace environment;
