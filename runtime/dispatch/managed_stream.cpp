@@ -16,6 +16,8 @@ using namespace std::chrono_literals;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint32_t kWaves = 4;
+// Whoever may be stopped has tickets that are so much shorter: a stop waits for the longest one.
+constexpr uint32_t kShorter = 4;
 // Runs with quotas in which no worker found a place, and then quotas do not count.
 constexpr uint32_t kMostFruitless = 2;
 constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
@@ -87,7 +89,8 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
-    const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
+    const bool stoppable = tenant_->stoppable.load(std::memory_order_relaxed);
+    const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load() / (stoppable ? kShorter : 1));
     work.chunk = never ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
     const bool single = never || work.tickets <= capacity;
