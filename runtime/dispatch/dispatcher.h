@@ -88,6 +88,8 @@ public:
     StreamWordsPool& words() { return words_; }
     // A stop that was decided at one time was over at another: the last worker had left.
     void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns, const LongestTicket& longest);
+    // With so many CTAs on a multiprocessor, of those that fit, it gets as much done (enough.h).
+    void report_enough(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits);
     void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
 
 private:

@@ -16,8 +16,6 @@ using namespace std::chrono_literals;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint32_t kWaves = 4;
-// Whoever may be stopped has tickets that are so much shorter: a stop waits for the longest one.
-constexpr uint32_t kShorter = 4;
 // Runs with quotas in which no worker found a place, and then quotas do not count.
 constexpr uint32_t kMostFruitless = 2;
 constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
@@ -85,15 +83,15 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
-    const uint64_t capacity = uint64_t{fits} * multiprocessors();
+    const Enough::Try ctas = ctas_for(work, fits);
+    const uint64_t places = uint64_t{fits} * multiprocessors(), capacity = uint64_t{ctas.ctas} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
-    const bool stoppable = tenant_->stoppable.load(std::memory_order_relaxed);
-    const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load() / (stoppable ? kShorter : 1));
+    const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
     work.chunk = never ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
-    const bool single = never || work.tickets <= capacity;
+    const bool single = never || work.tickets <= places;
     *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
     *launch = {};
     launch->control = control_.address();
@@ -103,15 +101,23 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     launch->origin[2] = static_cast<unsigned>(row / work.grid[1]);
     launch->total = work.covered;
     std::copy_n(work.grid, 3, launch->grid);
-    const bool learns = work.function->chunk.load() == 0 && !single;
+    const bool learns = (work.function->chunk.load() == 0 || ctas.asks) && !single;
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
-    const bool placed = work.chunk == 1 && work.tickets <= capacity;   // all have begun at once: where the hardware puts them
+    const bool placed = work.chunk == 1 && work.tickets <= places;   // all have begun at once: where the hardware puts them
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     launch->id = launches_++ % kLaunchIds;
-    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), fits}, work.covered, dispatcher_.alone()};
+    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), ctas.ctas},
+                                                 ctas.asks ? fits : 0, work.covered, dispatcher_.alone()};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
+}
+
+// Runs with quotas have theirs.
+Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
+    const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever;
+    if (!flows || tenant_->sweeps || !tenant_->stoppable.load(std::memory_order_relaxed)) return {fits, false};
+    return work.function->enough.next(fits);
 }
 
 uint32_t ManagedStream::multiprocessors() const {

@@ -107,6 +107,7 @@ private:
 
     CUresult issue(Work&& work);
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
+    Enough::Try ctas_for(const Work& work, uint32_t fits);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
     uint32_t multiprocessors() const;   // that the stream may use
@@ -164,6 +165,7 @@ private:
         uint32_t chunk = 1;
         profiles::Shape shape;
         profiler::Placement placement;
+        uint32_t fits = 0;             // CTAs on a multiprocessor; not 0: Enough asks what becomes of those in `placement`
         uint64_t blocks = 0;           // that it runs
         uint64_t alone = 0;            // Dispatcher::alone() when it began
         // Of the workers that were read:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rewriter/device/reuse.h"
+#include "runtime/dispatch/enough.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/known_kernel.h"
 
@@ -37,7 +38,7 @@ struct ManagedFunction {
         fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
     }
 
-    void forget() { fitting_.store(0), chunk.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0); }
+    void forget() { fitting_.store(0), chunk.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
 
     // Blocks that a ticket stands for; learnt from how long a block takes. 0: nothing is known yet.
     std::atomic<uint32_t> chunk{0};
@@ -47,6 +48,7 @@ struct ManagedFunction {
     std::atomic<uint64_t> stop_ns{0};
     // What a block cost of the device's time, launches being in a row. 0: not known.
     std::atomic<uint64_t> block_cost_ps{0};
+    Enough enough;   // CTAs, where somebody may want it stopped
 
 private:
     static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }

@@ -15,7 +15,8 @@ import sys
 import time
 
 from harness import Child, Lines, Places, Runtime, base_environment, tail
-from managed import CHECKSUM, TIMES, Mps, read_checksums
+from managed import CHECKSUM, TIMES, read_checksums
+from share import Mps
 
 ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
 PAIRS = [("pointer_chase", "black_scholes"), ("nbody", "vector_add"), ("matrix_multiply", "spmv"), ("md5_hash", "stencil3d")]

@@ -20,7 +20,7 @@ import sys
 import time
 
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
-from managed import Mps, quantile
+from share import Mps, quantile
 
 # Of the large kernel: blocks and rounds; two blocks of 1024 threads stand on each of 132 multiprocessors.
 LARGE = {"0.05 ms blocks": (264 * 60, 5_000), "0.2 ms blocks": (264 * 20, 20_000), "10 ms blocks": (264, 1_000_000)}
