@@ -23,9 +23,9 @@
 
 #include <algorithm>
 
+#include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "rewriter/source/entry.h"
-#include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {

@@ -3,8 +3,8 @@
 
 #include <thread>
 
+#include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
-#include "runtime/dispatch/symbols.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -199,7 +199,7 @@ std::string CodeTable::find_managed(const Image& image, const char* name, Kernel
 // A program that was built with managed forms tells by their names.
 std::string CodeTable::find_written(const Image& image, const char* name, Kernel& kernel) const {
     for (const Reuse reuse : kReuses) {
-        if (take_managed(image, dispatch::managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
+        if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
     }
     return "opaque: " + image.form.why_opaque(name);
 }
