@@ -226,6 +226,9 @@ def wrong_version(place):
             assert answer[:2] == (WELCOME, VERSION_MISMATCH), answer
             assert "version" in text and "smt server stop" in text, text
             assert client.recv(4096) == b"", "and hangs up"
+    version, table_hash = answer[2], answer[4]
+    with connect(place, hello(version, table_hash ^ 1)) as client:   # the same version, and another table of functions
+        assert client.recv(4096)[:8] == struct.pack("<2I", WELCOME, VERSION_MISMATCH)
     assert place.server_pid() == pid
     place.open(1)
     finish(held)
