@@ -66,9 +66,12 @@ std::string runtime_directory_problem(const std::string& directory) {
 }
 
 std::vector<std::string> keys_with(const std::string& suffix) {
+    const std::string directory = runtime_directory();
+    if (const std::string problem = runtime_directory_problem(directory); !problem.empty())
+        throw Failure("cannot use " + directory + ": " + problem);
     std::vector<std::pair<fs::file_time_type, std::string>> found;
     std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(runtime_directory(), error)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
         std::string name = entry.path().filename().string();
         std::error_code ignored;
         if (name.size() > suffix.size() && name.ends_with(suffix))
@@ -84,7 +87,7 @@ std::string newest_journal() {
     std::vector<std::string> keys = keys_with(".journal");
     if (keys.empty())
         throw Failure("there is no journal in " + runtime_directory() +
-                      ": no server ever ran there. Run a program with smt run first");
+                      ": no server ran there, or it could not write one (its .log file there says so). Run a program with smt run first");
     return path_of(keys.front(), ".journal");
 }
 
