@@ -176,6 +176,8 @@ def no_server(place):
     output, errors = place.run("begin", SMT_SERVER="/nowhere/smtd")
     assert output == f"cuInit {NOT_READY}\n", output
     assert "/nowhere/smtd" in errors and "SMT_FALLBACK" in errors and errors.count("\n") == 1, errors
+    errors = place.run("begin", SMT_SERVER="/nowhere/smtd", SMT_FALLBACK="native")[1]
+    assert "no driver here" in errors and errors.count("\n") == 1, errors
     # A server's program that fails at once is no reason to wait.
     output, errors = place.run("begin", SMT_SERVER="/bin/false")
     assert output == f"cuInit {NOT_READY}\n" and "did not start" in errors, output + errors

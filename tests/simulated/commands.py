@@ -208,8 +208,13 @@ def misuse(smt, programs):
         expect(said(0, "server", "start", "--device", "sim"), "is running already")
         expect(said(2, "server", "start", "--device", "tpu"), "--device wants gpu or sim")
         place.run("one", "work", "1", "1")
+        said(1, "run", "--device", "gpu", "--", place.programs / "sim_work", "1", "1", SMT_DRIVER="/nowhere/libcuda.so.1")
+        expect(said(0, "log"), "device.journal has nothing; there are other servers' journals")   # the server that started last
+        expect(said(0, "log", "--server", "simulated"), "sim_work")
+        expect(said(0, "trace", "--server", "simulated"), "traceEvents")
+        expect(said(1, "log", "--server", "other"), "but of: ")
         with open("/dev/full", "w") as full:
-            expect(said(1, "log", to=full), "No space left")
+            expect(said(1, "log", "--server", "simulated", to=full), "No space left")
 
 
 def main():
