@@ -2,12 +2,22 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_values.h"
+#include "runtime/protocol/environment_number.h"
 
 namespace smt::runtime::jit {
+
+namespace {
+
+std::string text(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+}  // namespace
 
 std::string cache_folder() {
     using namespace environment;
@@ -28,13 +38,13 @@ Settings read_settings(const std::string& own_folder) {
     settings.compiler = text(kCompiler);
     if (settings.compiler.empty()) settings.compiler = own_folder + "/smt-compile";
     if (access(settings.compiler.c_str(), X_OK) != 0) settings.compiler.clear();
-    settings.time = std::chrono::seconds(number(kCompileSeconds, 1, kCompileSecondsMax, kCompileSecondsDefault));
-    settings.memory_bytes = number(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
-    settings.wait = std::chrono::seconds(number(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));
-    settings.ptx = number(kPtx, 0, 1, 1) != 0;
-    settings.ptx_bytes = number(kPtxSize, 0, kPtxSizeMax, kPtxSizeDefault);
+    settings.time = std::chrono::seconds(number_of(kCompileSeconds, 1, kCompileSecondsMax, kCompileSecondsDefault));
+    settings.memory_bytes = number_of(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
+    settings.wait = std::chrono::seconds(number_of(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));
+    settings.ptx = number_of(kPtx, 0, 1, 1) != 0;
+    settings.ptx_bytes = number_of(kPtxSize, 0, kPtxSizeMax, kPtxSizeDefault);
     settings.cache_folder = cache_folder();
-    settings.cache_bytes = number(kCacheSize, 0, ~0ull, kCacheSizeDefault);
+    settings.cache_bytes = number_of(kCacheSize, 0, ~0ull, kCacheSizeDefault);
     return settings;
 }
 

@@ -23,9 +23,11 @@ inline constexpr const char* kSimMultiprocessors = "SMT_SIM_SMS";
 inline constexpr long kSimMultiprocessorsDefault = 8;
 inline constexpr long kSimMultiprocessorsMax = 256;
 
-// Its memory. Bytes, with an optional K, M, G or T. Default: 8G. Server.
+// Its memory. Bytes, with an optional K, M, G or T; 2M to 1T. Default: 8G. Server.
 inline constexpr const char* kSimMemory = "SMT_SIM_MEMORY";
 inline constexpr unsigned long kSimMemoryDefault = 8ul << 30;
+inline constexpr unsigned long kSimMemoryLeast = 2ul << 20;
+inline constexpr unsigned long kSimMemoryMost = 1ul << 40;
 
 // Warp-instructions after which it ends a launch as one that never would. 0: never. Default: 2000000000. Server.
 inline constexpr const char* kSimStepLimit = "SMT_SIM_STEP_LIMIT";
@@ -69,6 +71,7 @@ inline constexpr const char* kWeight = "SMT_WEIGHT";
 // Multiprocessors that the tenant's kernels are confined to: at least so many, as few as the device makes
 // of that. 1 to 4096; 0: all. Default: 0. Client.
 inline constexpr const char* kMultiprocessors = "SMT_SMS";
+inline constexpr unsigned kMultiprocessorsMax = 4096;
 
 // A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
 // results do not depend on it. From 2147483648 on they are only stopped, as often as possible; from 3221225472 on they run with

@@ -18,7 +18,7 @@
 
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_values.h"
+#include "runtime/protocol/environment_number.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
 
@@ -34,7 +34,7 @@ constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without
 
 uint64_t idle_limit() {
     using namespace environment;
-    return number(kIdleSeconds, 0, kIdleSecondsMax, kIdleSecondsDefault) * kSecond;
+    return number_of(kIdleSeconds, 0, kIdleSecondsMax, kIdleSecondsDefault) * kSecond;
 }
 
 }  // namespace

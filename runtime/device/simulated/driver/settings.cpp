@@ -1,7 +1,7 @@
 #include "runtime/device/simulated/driver/settings.h"
 
 #include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_values.h"
+#include "runtime/protocol/environment_number.h"
 
 namespace smt::runtime::device::simulated {
 
@@ -9,11 +9,11 @@ Settings read_settings() {
     using namespace environment;
     Settings settings;
     settings.engine.machine.multiprocessors =
-        static_cast<int>(number(kSimMultiprocessors, 1, kSimMultiprocessorsMax, kSimMultiprocessorsDefault));
-    settings.engine.machine.step_limit = number(kSimStepLimit, 0, ~0ull, kSimStepLimitDefault);
-    settings.engine.grace = std::chrono::milliseconds(number(kSimGrace, 1, kSimGraceMax, kSimGraceDefault));
-    settings.engine.sessions = static_cast<uint32_t>(number(kSimTenants, 0, kSimTenantsMax, 0));
-    settings.memory_bytes = number(kSimMemory, 2ull << 20, 1ull << 40, kSimMemoryDefault);
+        static_cast<int>(number_of(kSimMultiprocessors, 1, kSimMultiprocessorsMax, kSimMultiprocessorsDefault));
+    settings.engine.machine.step_limit = number_of(kSimStepLimit, 0, ~0ull, kSimStepLimitDefault);
+    settings.engine.grace = std::chrono::milliseconds(number_of(kSimGrace, 1, kSimGraceMax, kSimGraceDefault));
+    settings.engine.sessions = static_cast<uint32_t>(number_of(kSimTenants, 0, kSimTenantsMax, 0));
+    settings.memory_bytes = number_of(kSimMemory, kSimMemoryLeast, kSimMemoryMost, kSimMemoryDefault);
     return settings;
 }
 
