@@ -49,6 +49,10 @@ struct Kernel {
     double memory_ratio = 0;            // R_m
     double uncoalesced_ratio = 0;       // of the memory instructions
     double instructions_per_block = 0;  // I_K, of warps
+    double interval = 1;                // these four as of markov.h's Units, where more than R_m is known (stalls.h)
+    double latency = 0;
+    double requests = -1;
+    PipeCycles pipes{};
 };
 
 using Blocks = std::array<int, 2>;  // of each of two kernels, on a multiprocessor
