@@ -33,6 +33,7 @@ Settings read_settings() {
     settings.engine.grace = std::chrono::milliseconds(number(kSimGrace, 1, kSimGraceMax, kSimGraceDefault));
     settings.engine.sessions = static_cast<uint32_t>(number(kSimTenants, 0, kSimTenantsMax, 0));
     settings.memory_bytes = number(kSimMemory, 2ull << 20, 1ull << 40, kSimMemoryDefault);
+    if (const char* folder = std::getenv(kSimStreams)) settings.streams = folder;
     return settings;
 }
 
