@@ -37,7 +37,7 @@ struct Stalls {
 
 struct Waits {
     double interval = 1;  // Units::interval
-    double latency = 0;   // Units::latency; 0: nothing was counted that waited
+    double latency = 0;   // Units::latency; 0: there are no accesses, or nothing was counted
     double requests = 0;  // Units::requests
     PipeCycles pipes{};   // Units::pipes
 };

@@ -31,6 +31,8 @@ TEST_CASE("nothing of nothing, and no less than a cycle", "[stalls]") {
     const Waits computes = waits({.warps = 8, .issue = 1, .not_selected = 7}, {600, 0.1});
     CHECK((computes.interval == 1 && computes.latency == 0));
     CHECK(waits({8, 0.5, 3, 9, 0.1, 2}, {600, 0.05}).latency == 1);   // twice what memory serves
+    const Waits stores = waits({.warps = 8, .issue = 0.5, .memory_ratio = 0.1, .requests = 1}, {600, kEndless});
+    CHECK((stores.latency == 1 && stores.requests == 1));
 }
 
 TEST_CASE("an interval is a bound on the issue rate", "[stalls]") {

@@ -86,7 +86,11 @@ void add_counted(const Profile& profile, const runtime::profiles::DeviceFacts& f
     if (facts.multiprocessors > 0) row.ipc = number(profile, "counted.ipc") / facts.multiprocessors;
     if (const auto inputs = model_inputs(profile)) {
         row.predicted_ipc = models::alone(inputs->multiprocessor, inputs->paper, inputs->paper.most_blocks);
-        row.told_ipc = models::alone(inputs->multiprocessor, inputs->told, inputs->told.most_blocks);
+        // Between the two numbers of CTAs that it lies between, and of the cycles in which there were any.
+        const auto alone = [&](double ctas) { return models::alone(inputs->multiprocessor, inputs->told, static_cast<int>(ctas)); };
+        const double fewer = std::floor(inputs->resident);
+        const double while_there = std::lerp(alone(fewer), alone(std::ceil(inputs->resident)), inputs->resident - fewer);
+        row.told_ipc = while_there * coefficient(profile, "counted.active").value_or(1);
     }
 }
 
@@ -176,6 +180,8 @@ std::optional<ModelInputs> model_inputs(const Profile& profile) {
     inputs.paper.instructions_per_block = models::instructions_per_block(profile.counters);
     inputs.told = inputs.paper;
     tell(profile, inputs.multiprocessor, inputs.told);
+    const double warps = number(profile, "counted.occupancy") * kSlotsOfScheduler * inputs.multiprocessor.warp_schedulers;
+    inputs.resident = std::clamp(warps / inputs.paper.warps_per_block, 1.0, static_cast<double>(ctas));
     return inputs;
 }
 

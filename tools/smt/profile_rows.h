@@ -42,6 +42,7 @@ struct ProfileRow {
 struct ModelInputs {
     profiler::models::Multiprocessor multiprocessor;
     profiler::models::Kernel paper, told;
+    double resident = 1;   // CTAs that were there on average while it was counted; 1 at least
 };
 // Nothing: it was not counted. Without counted waits `told` is as `paper`.
 std::optional<ModelInputs> model_inputs(const profiler::Profile& profile);
@@ -51,6 +52,9 @@ struct PairRow {
     const ProfileRow* first = nullptr;
     const ProfileRow* second = nullptr;
     profiler::models::CoSchedule paper, told;
+    // Profit, where both curves by CTAs were measured: what half of the CTAs give alone is taken from these, and the model says only by how much
+    // less that is beside the other.
+    std::optional<double> paper_from_curves, told_from_curves;
 };
 // All pairs of rows that were counted on one device; a kernel beside itself, too.
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows);

@@ -9,6 +9,8 @@
 
 namespace smt::tools {
 
+namespace models = profiler::models;
+
 namespace {
 
 constexpr size_t kLongestName = 40;
@@ -121,6 +123,12 @@ std::string json_of(const std::vector<ProfileRow>& rows) {
         put(one, "duration_error", row.duration_error);
         put(one, "duration_error_long", row.long_duration_error);
         one["block_ns_by_ctas"] = points(row.by_ctas);
+        if (const auto inputs = model_inputs(profile)) {   // what the models make of the same numbers of CTAs
+            for (const auto& [ctas, block_ns] : row.by_ctas.points) {
+                one["predicted_ipc_by_ctas"].push_back({ctas, models::alone(inputs->multiprocessor, inputs->paper, ctas)});
+                one["told_ipc_by_ctas"].push_back({ctas, models::alone(inputs->multiprocessor, inputs->told, ctas)});
+            }
+        }
         one["block_ns_by_sms"] = points(row.by_sms);
         all.push_back(std::move(one));
     }
