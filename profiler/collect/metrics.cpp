@@ -37,6 +37,16 @@ const std::array<const char*, kMetrics> kMetricNames = {
     "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
     "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio",
     "smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio",
+    "smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio",
+    "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio",
+    "smsp__average_warps_issue_stalled_mio_throttle_per_issue_active.ratio",
+    "sm__cycles_active.avg",
+    "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
+    "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
 };
 
 models::Counters counters_of(const Sample& sample, int64_t blocks) {
@@ -58,6 +68,7 @@ models::Counters counters_of(const Sample& sample, int64_t blocks) {
 }
 
 std::map<std::string, double> facts_of(const Sample& sample, int64_t blocks) {
+    const double active = part(sample[kActiveCycles], sample[kCycles]);
     std::map<std::string, double> facts = {
         {"counted.hertz", part(sample[kCycles] * 1e9, sample[kTime])},
         {"counted.ipc", part(sample[kExecuted], sample[kCycles])},
@@ -70,6 +81,18 @@ std::map<std::string, double> facts_of(const Sample& sample, int64_t blocks) {
         {"counted.waits.memory", sample[kWaitsForMemory]},
         {"counted.waits.barrier", sample[kWaitsAtBarriers]},
         {"counted.waits.pipe", sample[kWaitsForPipes]},
+        {"counted.waits.issue", sample[kWaitsForIssue]},
+        {"counted.waits.queue", sample[kWaitsForQueue]},
+        {"counted.l1_bytes_per_block",
+         part((sample[kLoadSectors] + sample[kStoreSectors]) * kSectorBytes, static_cast<double>(blocks))},
+        {"counted.waits.mio", sample[kWaitsForMio]},
+        {"counted.active", active},
+        {"counted.pipes.alu", sample[kPipeAlu] / 100},
+        {"counted.pipes.fma", sample[kPipeFma] / 100},
+        {"counted.pipes.special", sample[kPipeSpecial] / 100},
+        {"counted.pipes.double", sample[kPipeDouble] / 100},
+        {"counted.pipes.load_store", sample[kPipeLoadStore] / 100},
+        {"counted.pipes.data", part(sample[kPipeData] / 100, active)},
     };
     std::erase_if(facts, [](const auto& fact) { return !std::isfinite(fact.second); });
     return facts;

@@ -43,6 +43,16 @@ enum Metric : size_t {
     kWaitsForMemory,  // warps that stood so, for each instruction issued
     kWaitsAtBarriers,
     kWaitsForPipes,
+    kWaitsForIssue,   // ready, and another was issued
+    kWaitsForQueue,   // of the accesses to global and local memory, which is full
+    kWaitsForMio,     // of the accesses to shared memory, special functions and the like, which is full
+    kActiveCycles,    // of a multiprocessor that had warps, mean
+    kPipeAlu,         // %, of the cycles in which a multiprocessor had warps: how busy each pipe was
+    kPipeFma,
+    kPipeSpecial,
+    kPipeDouble,
+    kPipeLoadStore,
+    kPipeData,        // of L1 and shared memory; % of all cycles
     kMetrics
 };
 
@@ -56,7 +66,8 @@ models::Counters counters_of(const Sample& sample, int64_t blocks);
 
 // By name, for Profile::coefficients: "counted.hertz", "counted.issue_slot_utilization" (0 to 1), "counted.occupancy" (0 to
 // 1), "counted.l2_bytes_per_block", "counted.dram_bytes_per_block", "counted.issued_per_executed", "counted.ipc" (of the whole
-// device, in its cycles), "counted.waits.memory", ".barrier", ".pipe". Who counted adds "counted.ctas_per_sm": how many fitted.
+// device, in its cycles), "counted.waits.memory", ".barrier", ".pipe",
+// ".issue", ".queue", ".mio", "counted.pipes.alu", ".fma", ".special", ".double", ".load_store", ".data" (0 to 1, while there were warps), "counted.l1_bytes_per_block", "counted.active" (0 to 1: of the cycles those in which a multiprocessor had warps). Who counted adds "counted.ctas_per_sm": how many fitted.
 std::map<std::string, double> facts_of(const Sample& sample, int64_t blocks);
 
 }  // namespace smt::profiler::collect

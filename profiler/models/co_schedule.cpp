@@ -17,7 +17,7 @@ struct Virtual {
         return static_cast<double>(blocks) * kernel.warps_per_block / schedulers;
     }
     Units in_units(const Kernel& kernel, int blocks, int count) const {
-        return {count, warps_of(kernel, blocks) / count, kernel.memory_ratio, kernel.uncoalesced_ratio};
+        return {count, warps_of(kernel, blocks) / count, kernel.memory_ratio, kernel.uncoalesced_ratio, kernel.interval, kernel.latency, kernel.requests, kernel.pipes};
     }
     // A block is a unit, but a unit is a warp at least.
     Units in_blocks(const Kernel& kernel, int blocks) const {

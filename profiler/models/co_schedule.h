@@ -23,7 +23,7 @@
 //   units of the same size as beside the other, for the same reason.
 // - dT is divided by the longer of the two times. As printed the smallest slices win, for being short.
 //
-// What blocks as units cost: for pairs of equally many blocks with R_m from 0.005 to 0.3, CP is off from that
+// What blocks as units cost, with kQuickStates: for pairs of equally many blocks with R_m from 0.005 to 0.3, CP is off from that
 // of the chain of warps by less than 0.004 on average with 4 warps a block, 0.01 with 8, 0.02 with 16, 0.04
 // with 32: a large block that stalls as a whole leaves more idle than its warps would.
 //
@@ -49,6 +49,10 @@ struct Kernel {
     double memory_ratio = 0;            // R_m
     double uncoalesced_ratio = 0;       // of the memory instructions
     double instructions_per_block = 0;  // I_K, of warps
+    double interval = 1;                // these four as of markov.h's Units, where more than R_m is known (stalls.h)
+    double latency = 0;
+    double requests = -1;
+    PipeCycles pipes{};
 };
 
 using Blocks = std::array<int, 2>;  // of each of two kernels, on a multiprocessor
@@ -62,7 +66,7 @@ struct CoSchedule {
     double imbalance = 0;              // dT over the longer time: 0 to 1
 };
 
-inline constexpr int kQuickStates = 25;  // a few microseconds
+inline constexpr int kQuickStates = 16;  // some three microseconds, five on slower processors
 
 // Instructions a cycle of a multiprocessor that runs so many blocks of one kernel, at least one.
 double alone(const Multiprocessor& multiprocessor, const Kernel& kernel, int blocks);

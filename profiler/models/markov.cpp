@@ -41,18 +41,37 @@ public:
     }
 
     int size() const { return static_cast<int>(states_.size()); }
-    double issues(int state) const { return units_.warps * (units_.count - states_[state].idle); }
+    double interval() const { return std::max(1.0, units_.interval); }
+    const PipeCycles& pipes() const { return units_.pipes; }
+    double ready(int state) const { return units_.warps * (units_.count - states_[state].idle); }
+    double requests_of(bool uncoalesced, const Memory& memory) const {
+        if (units_.requests >= 0) return units_.requests;
+        return uncoalesced ? memory.uncoalesced_requests : memory.coalesced_requests;
+    }
     double requests(int state, const Memory& memory) const {
         const State& at = states_[state];
-        return units_.warps * ((at.idle - at.uncoalesced) * memory.coalesced_requests +
-                               at.uncoalesced * memory.uncoalesced_requests);
+        return units_.warps * ((at.idle - at.uncoalesced) * requests_of(false, memory) +
+                               at.uncoalesced * requests_of(true, memory));
+    }
+    // Of an access, while so many requests wait.
+    double latency(bool uncoalesced, double waiting, const Memory& memory) const {
+        const double own = requests_of(uncoalesced, memory);
+        const double unloaded = units_.latency > 0 ? units_.latency : memory.latency;
+        return unloaded + std::max(0.0, waiting + own - 1) / memory.requests_per_cycle;
     }
 
-    // Probability of each state a round after `state`, if an access ends with the probability given.
-    void next(int state, double coalesced_ends, double uncoalesced_ends, Vector& probability) const {
+    // Probability of each state a round after `state`, if a ready unit issues with one probability and an access ends with the others.
+    void next(int state, double issues, double coalesced_ends, double uncoalesced_ends, Vector& probability) const {
         const State& from = states_[state];
-        probability = stalls_.row(state);
         int unit = most_idle_ - from.idle;
+        if (issues == 1) {
+            probability = stalls_.row(state);
+        } else {
+            probability = Vector::Zero(size());
+            probability[0] = 1;
+            for (int i = 0; i < unit; ++i)
+                add_unit(i, issues * (stall_ - uncoalesced_), issues * uncoalesced_, probability.data());
+        }
         for (int i = from.uncoalesced; i < from.idle; ++i)
             add_unit(unit++, 1 - coalesced_ends, 0, probability.data());
         for (int i = 0; i < from.uncoalesced; ++i)
@@ -85,6 +104,29 @@ private:
     Matrix stalls_;  // row: what becomes of the ready units of a state
 };
 
+// A round: its cycles, and how many instructions each ready warp of a kernel issues in it, 1 at most.
+struct Round {
+    double cycles;
+    std::array<double, 2> issues;
+};
+
+// With these cycles of one pipe for all that each kernel's ready warps could issue.
+double pipe_round(double fast, double slow, double long_interval) {
+    if (fast + slow >= long_interval) return fast + slow;
+    return fast / (1 - slow / long_interval);
+}
+
+Round round_of(const std::array<double, 2>& ready, const std::array<double, 2>& interval, const std::array<const PipeCycles*, 2>& pipes) {
+    const int slow = interval[1] > interval[0], fast = 1 - slow;
+    const double short_one = interval[fast], long_one = interval[slow];
+    double cycles = std::max(short_one, pipe_round(ready[fast], ready[slow], long_one));
+    for (int i = 0; i < kPipes; ++i)
+        cycles = std::max(cycles, pipe_round(ready[fast] * (*pipes[fast])[i], ready[slow] * (*pipes[slow])[i], long_one));
+    Round round{cycles, {1, 1}};
+    round.issues[slow] = std::min(1.0, cycles / long_one);
+    return round;
+}
+
 // The vector pi with pi P = pi, up to a factor, by the elimination of Grassmann, Taksar and Heyman: no
 // subtraction, so nothing is cancelled however rare a transition. Each state can be followed by state 0.
 Vector steady_state(Matrix& chain) {
@@ -105,25 +147,26 @@ int states_of(const Units& kernel) { return states_up_to(most_idle(kernel), is_m
 std::array<double, 2> issued(const Memory& memory, const Units& first_units, const Units& second_units) {
     const Kernel first(first_units), second(second_units);
     const Eigen::Index states = first.size() * second.size();
+    // Who has no unit has no say in how long rounds are.
+    const std::array<double, 2> intervals{first_units.count > 0 ? first.interval() : second.interval(),
+                                          second_units.count > 0 ? second.interval() : first.interval()};
     Matrix chain(states, states);
     Vector cycles(states), first_issues(states), second_issues(states);  // of a round in each state
     Vector first_next, second_next;
     for (int i = 0, state = 0; i < first.size(); ++i) {
         for (int j = 0; j < second.size(); ++j, ++state) {
-            first_issues[state] = first.issues(i);
-            second_issues[state] = second.issues(j);
-            const double ready = first.issues(i) + second.issues(j);
-            cycles[state] = ready > 0 ? ready : 1;
+            const std::array<double, 2> ready{first.ready(i), second.ready(j)};
+            const Round round = ready[0] + ready[1] > 0 ? round_of(ready, intervals, {&first.pipes(), &second.pipes()}) : Round{1, {1, 1}};
+            cycles[state] = round.cycles;
+            first_issues[state] = ready[0] * round.issues[0];
+            second_issues[state] = ready[1] * round.issues[1];
             const double waiting =
                 memory.contention * (first.requests(i, memory) + second.requests(j, memory));
-            const auto ends = [&](double own) {
-                const double latency = memory.latency + (waiting + own - 1) / memory.requests_per_cycle;
-                return std::min(1.0, cycles[state] / latency);
+            const auto ends = [&](const Kernel& kernel, bool uncoalesced) {
+                return std::min(1.0, round.cycles / kernel.latency(uncoalesced, waiting, memory));
             };
-            const double coalesced = ends(memory.coalesced_requests);
-            const double uncoalesced = ends(memory.uncoalesced_requests);
-            first.next(i, coalesced, uncoalesced, first_next);
-            second.next(j, coalesced, uncoalesced, second_next);
+            first.next(i, round.issues[0], ends(first, false), ends(first, true), first_next);
+            second.next(j, round.issues[1], ends(second, false), ends(second, true), second_next);
             Eigen::Map<Matrix>(chain.row(state).data(), first.size(), second.size()).noalias() =
                 first_next * second_next.transpose();
         }

@@ -30,6 +30,17 @@
 // - A block as the unit: all its warps issue one instruction in a round, and stall together. So it counts for
 //   its warps in R, in what is issued, and in N. With `warps` 1 everything is the paper's model of warps.
 //
+// Beyond the paper, for who has counted more of a kernel than R_m (stalls.h). With the defaults everything is as above:
+// - `interval`, d: a ready warp does not issue in every cycle even if the scheduler is free, for it waits for its own last result, a unit or
+//   a barrier: d cycles lie between two of its instructions. So a round lasts d cycles at least, where all ready warps together fill
+//   less; of two kernels the one with the longer interval issues R / d instructions of a warp in a round, not one, and
+//   stalls that much more rarely:
+//       R = w_1 + w_2 min(1, R / d_2), at least d_1      for d_1 <= d_2 and w_k ready warps
+// - `pipes`, c: an instruction takes so many cycles of each pipe behind the scheduler (of its part, where schedulers share one), on
+//   average. The scheduler is a pipe with c = 1; the round is as long as the busiest needs, with w_k c_k in place of w_k.
+// - `latency`: the kernel's own in place of L_0, since caches answer sooner, and a warp has several accesses under way.
+// - `requests`: of each access, in place of q of the two kinds: what of it goes to memory at all.
+//
 // Instructions are those of warps. Latency and bandwidth are above 0; R_m is taken as 0.9999 at most, which
 // keeps the chain in one piece. Time grows with the cube of the states: 25 take some 3 us, 81 some 40
 // (model_tests '[cost]' prints it).
@@ -42,6 +53,10 @@
 #include <array>
 
 namespace smt::profiler::models {
+
+// Pipes behind a warp scheduler; which they are is whoever counts them's business, as long as it is the same for all kernels.
+inline constexpr int kPipes = 8;
+using PipeCycles = std::array<double, kPipes>;
 
 struct Memory {
     double latency = 0;             // L_0 + b_0: cycles of an access when no other is under way
@@ -57,6 +72,10 @@ struct Units {
     double warps = 1;              // of each unit
     double memory_ratio = 0;       // R_m: memory instructions among all
     double uncoalesced_ratio = 0;  // uncoalesced among the memory instructions
+    double interval = 1;           // d: cycles from a warp's instruction to its next, 1 or more
+    double latency = 0;            // cycles; 0: the memory's
+    double requests = -1;          // of an access, below 0: of its kind
+    PipeCycles pipes{};            // c, of an instruction
 };
 
 // Instructions a cycle of each kernel; of one kernel alone if the second has no unit.

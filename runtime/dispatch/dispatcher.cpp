@@ -166,6 +166,7 @@ std::unique_ptr<Trial> Dispatcher::trial(const ManagedStream& stream) const {
     const int multiprocessors = snapshot_.device.multiprocessors;
     if (tenant.stress) return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
     if (tenant.sweeps) return std::make_unique<Sweep>(multiprocessors, places(tenant));
+    if (tenant.halves) return std::make_unique<Halves>(multiprocessors, places(tenant));
     return nullptr;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/dispatch/halves.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/orders.h"
 #include "runtime/dispatch/settings.h"
@@ -39,8 +40,9 @@ struct Tenant {
     double weight = 1;          // its share where a policy goes by shares; above 0
     uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
     bool sweeps = false;        // they are measured (sweep.h)
+    bool halves = false;        // they keep to half of the CTAs that fit (halves.h)
     bool timed = false;         // somebody else sees how long they take
-    bool tried() const { return stress != 0 || sweeps; }
+    bool tried() const { return stress != 0 || sweeps || halves; }
     uint32_t journal_name = 0;
     SmSetPointer places;        // where its streams run; null: everywhere. Set before its first stream is made
     std::atomic<bool> stoppable{false};   // somebody may want its launches stopped, or fewer of their CTAs

@@ -63,6 +63,7 @@ CUresult ManagedStream::issue(Work&& work) {
         next_ticket_ = 0;
         forget_sample();
     }
+    launched_[launch.id % launched_.size()].rest = work.done > 0;
     work.ticket = launch.start = next_ticket_;
     status = launch_workers(work, stream_, launch, workers);
     if (status != CUDA_SUCCESS) return status;

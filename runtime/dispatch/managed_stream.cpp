@@ -116,7 +116,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
 // Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
 Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
     const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->chunk.load() != 0;
-    if (!flows || tenant_->sweeps || !tenant_->stoppable.load(std::memory_order_relaxed)) return {fits, false};
+    if (!flows || tenant_->sweeps || tenant_->halves || !tenant_->stoppable.load(std::memory_order_relaxed)) return {fits, false};
     return work.function->enough.next(fits);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "profiler/models/preemption.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
 
@@ -10,10 +11,6 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-// A ticket's blocks take about so long: the word is then taken so rarely that it costs nothing, and a stop
-// still comes soon. One block that takes longer is a ticket by itself.
-constexpr uint64_t kTicketTime = 16'000;   // ns
-constexpr uint64_t kMostChunk = 16;
 // Workers that do not tell, after so many reads with others that do, were overwritten in the ring.
 constexpr uint32_t kMostPartialReads = 64;
 
@@ -86,11 +83,11 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
         dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
     if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0) {   // with fewer CTAs blocks take less time
         function.block_ns.store(block_time);
-        function.chunk.store(static_cast<uint32_t>(std::clamp<uint64_t>((kTicketTime + block_time / 2) / block_time, 1, kMostChunk)));
+        function.chunk.store(profiler::models::ticket_blocks(block_time));
     }
     launched.seen += blocks;
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
-    if (launched.seen != launched.blocks || !alone || !function.known || tenant_->stress || tenant_->timed) return;
+    if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress || tenant_->halves || tenant_->timed) return;
     function.known->ran(launched.shape, launched.placement, launched.blocks, launched.ended - launched.began);
 }
 

@@ -27,9 +27,13 @@ void Sweep::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     ManagedStream::Front front;
     if (kernel.managed && stream.front(&front) && front.known) {
         const int sms = static_cast<int>(places_.size());
-        for (const profiler::Placement& placement : profiles::placements(sms, front.ctas_per_sm)) {
-            const int64_t wanted = profiles::samples_wanted(placement, sms, front.ctas_per_sm);
-            if (front.known->samples(front.shape, placement) < wanted && measure(stream, front, placement)) return;
+        const std::vector<profiler::Placement> plan = profiles::placements(sms, front.ctas_per_sm);
+        // Each once before any twice: who runs out of launches has a whole curve, if a rougher one.
+        for (int64_t each = 1; each <= profiles::kSamples; ++each) {
+            for (const profiler::Placement& placement : plan) {
+                const int64_t wanted = std::min(each, profiles::samples_wanted(placement, sms, front.ctas_per_sm));
+                if (front.known->samples(front.shape, placement) < wanted && measure(stream, front, placement)) return;
+            }
         }
     }
     stream.flow();

@@ -9,6 +9,7 @@ namespace smt::runtime::profiles {
 namespace {
 
 constexpr double kSectorBytes = 32, kRequestBytes = 128;
+constexpr double kSectorsOfWarp = 32;   // that an uncoalesced access touches: one for each thread, where Kernelet's C2050 fetched 128 bytes for each
 constexpr double kTransfersPerClock = 2;   // double data rate: the attribute is the clock's
 
 }  // namespace
@@ -30,6 +31,7 @@ DeviceFacts read_facts(const device::Device& device) {
     facts.peak.instructions_per_cycle = kWarpSchedulers * multiprocessors;
     facts.model.warp_schedulers = kWarpSchedulers;
     facts.model.memory.latency = kLatency;
+    facts.model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
     if (clock <= 0) return facts;
     facts.peak.requests_per_cycle = bytes_per_second / clock / kSectorBytes;
     facts.model.memory.requests_per_cycle = bytes_per_second / clock / kRequestBytes / multiprocessors;

@@ -22,8 +22,9 @@ int64_t samples_wanted(const profiler::Placement& placement, int multiprocessors
 
 uint64_t sample_blocks(const profiler::Placement& placement, uint64_t block_ns) {
     const auto together = static_cast<uint64_t>(std::max<int64_t>(1, placement.sms * placement.ctas_per_sm));
-    const uint64_t rounds = block_ns ? (kLeastSampleNs + block_ns - 1) / block_ns : kRounds;
-    return together * std::max(kRounds, rounds);
+    if (block_ns == 0) return together * kRounds;
+    const uint64_t least = (kLeastSampleNs + block_ns - 1) / block_ns;
+    return together * std::max(least, std::clamp(kMostSampleNs / block_ns, kLeastRounds, kRounds));
 }
 
 }  // namespace smt::runtime::profiles

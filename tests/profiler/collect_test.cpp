@@ -189,6 +189,12 @@ TEST_CASE("metrics: what the models take") {
     sample[kL2Sectors] = 64;
     sample[kIssueSlots] = 55;
     sample[kOccupancy] = 75;
+    sample[kWaitsForIssue] = 1.5;
+    sample[kWaitsForQueue] = 0.25;
+    sample[kActiveCycles] = 12'000;
+    sample[kWaitsForMio] = 0.75;
+    sample[kPipeAlu] = 40;
+    sample[kPipeData] = 60;
     const models::Counters counters = counters_of(sample, 16);
     CHECK(counters == models::Counters{16, 10'000, 3'000'000, 150'000, 37'500, 600, 400});
     CHECK(models::memory_ratio(counters) == Approx(0.05));
@@ -201,6 +207,11 @@ TEST_CASE("metrics: what the models take") {
     CHECK(facts.at("counted.occupancy") == Approx(0.75));
     CHECK(facts.at("counted.l2_bytes_per_block") == Approx(128));
     CHECK(facts.at("counted.dram_bytes_per_block") == Approx(2000));
+    CHECK(facts.at("counted.l1_bytes_per_block") == Approx(140'000 * 11.0 * 32 / 16));
+    CHECK(facts.at("counted.active") == Approx(0.8));
+    CHECK((facts.at("counted.waits.mio") == 0.75 && facts.at("counted.pipes.alu") == Approx(0.4)));
+    CHECK(facts.at("counted.pipes.data") == Approx(0.75));   // of the active cycles
+    CHECK((facts.at("counted.waits.issue") == 1.5 && facts.at("counted.waits.queue") == 0.25));
     // PUR and MUR of Kernelet's 4.3 with 2 instructions and 0.5 requests a cycle of 1.5 GHz.
     const auto use = models::utilization(counters, {facts.at("counted.hertz"), 400, 0.5});
     CHECK(use.pur == Approx(3'000'000 / (15'000.0 * 400)));

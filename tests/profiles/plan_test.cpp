@@ -19,9 +19,11 @@ TEST_CASE("the plan has each placement once", "[plan]") {
     CHECK(plan.size() == 16 + 16 + 7);
 }
 
-TEST_CASE("a sample is eight rounds, more of short blocks", "[plan]") {
+TEST_CASE("a sample is eight rounds, more of short blocks, fewer of long ones", "[plan]") {
     CHECK(sample_blocks({132, 8}, 0) == 8 * 132 * 8);
-    CHECK(sample_blocks({1, 1}, 1'000'000) == 8);
+    CHECK(sample_blocks({1, 1}, 500'000) == 8);
+    CHECK(sample_blocks({1, 1}, 1'000'000) == 4);
+    CHECK(sample_blocks({132, 8}, 60'000'000) == 2 * 132 * 8);
     CHECK(sample_blocks({1, 2}, 2'000) == 2 * 100);   // 100 rounds of 2 us
     CHECK(sample_blocks({0, 0}, 0) == 8);
 }

@@ -78,6 +78,39 @@ def offline(smt, programs):
         assert "nothing is kept" in place.profile("show", code=1).stderr
 
 
+def few_launches(smt, programs):
+    """A program with too few launches for the whole plan has each point once before any twice; a relative path of the store is the caller's."""
+    with Profiles(smt, programs) as place:
+        place.environment["SMT_PROFILES"] = "relative.db"
+        subprocess.run([smt, "profile", "--sweep", "--runs", "1", "--stops", "0", "--", str(place.programs / "sim_curves"), "2", "256"],
+                       env=place.environment, cwd=place.folder.name, check=True, capture_output=True, timeout=4 * PATIENCE)
+        place.environment["SMT_PROFILES"] = str(pathlib.Path(place.folder.name) / "relative.db")
+        swept = [row for row in json.loads(place.profile("export").stdout) if row["coefficients"].get("managed")]
+        assert swept, "nothing was learnt"
+        for each in swept:
+            most = each["resources"]["most_ctas_per_sm"]
+            launches = {(times["sms"], times["ctas_per_sm"]): times["launches"] for times in each["times"]}
+            launches.pop((MULTIPROCESSORS, most), None)   # whole launches, and the rest of others
+            wanted = 2 * most - 1 + 1   # the curves on all and on one multiprocessor; and all CTAs on two
+            print(each["kernel"], most, launches)
+            assert launches and (len(launches) == wanted or max(launches.values()) == 1), launches
+
+
+def halves(smt, programs):
+    """SMT_PROFILE=halves: managed launches keep to half of the CTAs that fit, and compute the same."""
+    with Profiles(smt, programs) as place:
+        place.profile("--times", "--", str(place.programs / "sim_curves"), "1", "256")
+        most = max(row["most_ctas_per_sm"] for row in place.rows() if row["managed"])
+        place.environment.update(SMT_PROFILE="halves", SMT_MAPPING="1")
+        place.run("one", "curves", "3", "256")
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()
+        notes = " ".join(json.loads(line).get("text", "") for line in place.journal_now().splitlines())
+        assert re.search(r"kept to half of the places in [1-9]\d* runs", notes), notes
+        fullest = re.search(r"(\d+) workers at most on a multiprocessor, 0 above its quota", notes)
+        assert fullest and int(fullest[1]) == most // 2, (most, notes)
+
+
 def online(smt, programs):
     """What a server learns of a program that runs alone is in the store when that has left, and another server's policy is told of it."""
     with Profiles(smt, programs) as place:

@@ -57,13 +57,13 @@ const std::vector<Choice>& choices() {
     static const std::vector<Choice> all = {
         {kDevice, {kDeviceGpu, kDeviceSimulated}},
         {kFallback, {"error", "native"}},
-        {kProfile, {"times", "counters", "sweep"}},
+        {kProfile, {"times", "counters", "sweep", "halves"}},
     };
     return all;
 }
 
 // Paths and names: whoever uses them says what is wrong.
-constexpr const char* kTexts[] = {kRuntimeDir, kServer,  kDriver, kRealDriver, kTenant,   kPriority, kWeight,
+constexpr const char* kTexts[] = {kSimStreams, kRuntimeDir, kServer,  kDriver, kRealDriver, kTenant,   kPriority, kWeight,
                                   kPolicy,     kRecord,  kCompiler, kNvrtc,    kNvJitLink, kCacheDir, kProfiles, kCupti};
 
 std::string problem_of(const Number& number) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -71,6 +72,18 @@ int show(const Arguments& arguments) {
     return 0;
 }
 
+int pairs(const Arguments& arguments) {
+    const Options options = parse_options(arguments, {"--json"}, {"--kernel", "--image", "--device"});
+    Store store(path_of_store());
+    const std::vector<Profile> profiles = take(store.list(which(options)));
+    const std::vector<ProfileRow> rows = rows_of(profiles);
+    const std::vector<PairRow> found = pairs_of(rows);
+    if (options.has("--json")) write(nullptr, json_of(found));
+    else if (found.empty()) fmt::print("no kernel has counters that a model could go by; smt profile -- PROGRAM counts, where it may\n");
+    else write(nullptr, table_of(found));
+    return 0;
+}
+
 int export_all(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--csv"}, {"--kernel", "--image", "--device", "-o"});
     Store store(path_of_store());
@@ -87,7 +100,7 @@ int forget(const Arguments& arguments) {
 }
 
 int measure(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {"--sweep", "--times"}, {"--plot", "--device", "--runs"}, Operands::kCommandLine);
+    const Options options = parse_options(arguments, {"--sweep", "--times"}, {"--plot", "--device", "--runs", "--stops"}, Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     ProfileRequest request;
     request.command = options.operands;
@@ -99,8 +112,14 @@ int measure(const Arguments& arguments) {
         request.most_runs = std::atoi(runs->c_str());
         if (request.most_runs < 1) throw Misuse("--runs wants a number, 1 or more");
     }
+    if (const std::string* stops = options.value("--stops")) {
+        char* end = nullptr;
+        request.stops = std::strtoll(stops->c_str(), &end, 10);
+        if (stops->empty() || *end || request.stops < 0) throw Misuse("--stops wants a number, 0 or more");
+        if (!request.sweep) throw Misuse("--stops is for --sweep");
+    }
     if (options.value("--plot") && !request.sweep) throw Misuse("--plot draws what --sweep measures");
-    const std::string path = path_of_store();
+    const std::string path = std::filesystem::absolute(path_of_store());   // servers have a folder of their own
     ::setenv(environment::kProfiles, path.c_str(), 1);
     Store store(path, [](const std::string& line) { fmt::print(stderr, "smt profile: {}\n", line); });
     const std::vector<Profile> profiles = measure_program(request, store);
@@ -111,9 +130,10 @@ int measure(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
-    if (arguments.empty()) throw Misuse("a program, or show, export or forget?");
+    if (arguments.empty()) throw Misuse("a program, or show, pairs, export or forget?");
     const Arguments rest(arguments.begin() + 1, arguments.end());
     if (arguments[0] == "show") return show(rest);
+    if (arguments[0] == "pairs") return pairs(rest);
     if (arguments[0] == "export") return export_all(rest);
     if (arguments[0] == "forget") return forget(rest);
     return measure(arguments);
@@ -122,8 +142,9 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command profile_command = {"profile",
-                                 "smt profile [--sweep [--plot FILE.svg] [--runs N] | --times] [--device gpu|sim] -- PROGRAM [ARGUMENT]...\n"
+                                 "smt profile [--sweep [--plot FILE.svg] [--runs N] [--stops N] | --times] [--device gpu|sim] -- PROGRAM [ARGUMENT]...\n"
                                  "       smt profile show [--json] [--plot FILE.svg] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
+                                 "       smt profile pairs [--json] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile export [--csv] [-o FILE] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile forget --all | [--kernel SYMBOL] [--image DIGEST] [--device NAME]",
                                  "measures what a program's kernels need, for policies", run};

@@ -11,6 +11,8 @@
 
 #include "profiler/models/co_schedule.h"
 #include "profiler/models/duration.h"
+#include "profiler/models/preemption.h"
+#include "profiler/models/stalls.h"
 #include "runtime/profiles/device_facts.h"
 #include "runtime/profiles/translate.h"
 
@@ -21,7 +23,7 @@ using profiler::Profile;
 
 namespace {
 
-constexpr double kSectorBytes = 32, kRequestBytes = 128;
+constexpr double kSectorBytes = 32, kRequestBytes = 128, kSectorsOfWarp = 32;
 constexpr int kWarp = 32;
 
 std::optional<double> coefficient(const Profile& profile, const char* name) {
@@ -39,9 +41,38 @@ runtime::profiles::DeviceFacts facts_of(const Profile& profile) {
     facts.peak = {number(profile, "counted.hertz"), number(profile, "peak.instructions_per_cycle"), number(profile, "peak.requests_per_cycle")};
     facts.model.warp_schedulers = runtime::profiles::kWarpSchedulers;
     facts.model.memory.latency = runtime::profiles::kLatency;
+    facts.model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
     if (facts.multiprocessors > 0)
         facts.model.memory.requests_per_cycle = facts.peak.requests_per_cycle * kSectorBytes / kRequestBytes / facts.multiprocessors;
     return facts;
+}
+
+constexpr double kSlotsOfScheduler = 16;   // for warps: 64 on a multiprocessor (compute capability 9.0; 12 on some others)
+
+// A kernel's waits, as hardware counted them while it was alone.
+void tell(const Profile& profile, const models::Multiprocessor& multiprocessor, models::Kernel& kernel) {
+    const auto not_selected = coefficient(profile, "counted.waits.issue");
+    if (!not_selected) return;   // by an older server
+    const double memory_instructions = static_cast<double>(profile.counters.memory_instructions);
+    const double sectors = static_cast<double>(profile.counters.dram_reads + profile.counters.dram_writes);
+    models::Stalls stalls;
+    stalls.warps = number(profile, "counted.occupancy") * kSlotsOfScheduler;
+    stalls.issue = number(profile, "counted.issue_slot_utilization");
+    stalls.not_selected = *not_selected + number(profile, "counted.waits.pipe") + number(profile, "counted.waits.mio");
+    size_t pipe = 0;
+    for (const char* name : {"counted.pipes.alu", "counted.pipes.fma", "counted.pipes.special", "counted.pipes.double", "counted.pipes.load_store",
+                             "counted.pipes.data"})
+        stalls.busy[pipe++] = number(profile, name);
+    stalls.memory = number(profile, "counted.waits.memory") + number(profile, "counted.waits.queue");
+    stalls.memory_ratio = models::memory_ratio(profile.counters);
+    stalls.requests = memory_instructions > 0 ? sectors * kSectorBytes / kRequestBytes / memory_instructions : 0;
+    models::Memory of_scheduler = multiprocessor.memory;
+    of_scheduler.requests_per_cycle /= multiprocessor.warp_schedulers;
+    const models::Waits waits = models::waits(stalls, of_scheduler);
+    kernel.interval = waits.interval;
+    kernel.latency = waits.latency;
+    kernel.requests = waits.requests;
+    kernel.pipes = waits.pipes;
 }
 
 void add_counted(const Profile& profile, const runtime::profiles::DeviceFacts& facts, ProfileRow& row) {
@@ -53,16 +84,14 @@ void add_counted(const Profile& profile, const runtime::profiles::DeviceFacts& f
     row.occupancy = coefficient(profile, "counted.occupancy");
     row.l2_bytes_per_block = coefficient(profile, "counted.l2_bytes_per_block");
     if (facts.multiprocessors > 0) row.ipc = number(profile, "counted.ipc") / facts.multiprocessors;
-    const int ctas = static_cast<int>(number(profile, "counted.ctas_per_sm"));
-    if (ctas < 1 || facts.model.memory.requests_per_cycle <= 0) return;
-    const auto& block = profile.key.block;
-    models::Kernel kernel;
-    kernel.warps_per_block = static_cast<int>((block[0] * block[1] * block[2] + kWarp - 1) / kWarp);
-    kernel.most_blocks = ctas;
-    kernel.memory_ratio = row.memory_ratio;
-    kernel.uncoalesced_ratio = row.uncoalesced_ratio;
-    kernel.instructions_per_block = models::instructions_per_block(profile.counters);
-    row.predicted_ipc = models::alone(facts.model, kernel, kernel.most_blocks);
+    if (const auto inputs = model_inputs(profile)) {
+        row.predicted_ipc = models::alone(inputs->multiprocessor, inputs->paper, inputs->paper.most_blocks);
+        // Between the two numbers of CTAs that it lies between, and of the cycles in which there were any.
+        const auto alone = [&](double ctas) { return models::alone(inputs->multiprocessor, inputs->told, static_cast<int>(ctas)); };
+        const double fewer = std::floor(inputs->resident);
+        const double while_there = std::lerp(alone(fewer), alone(std::ceil(inputs->resident)), inputs->resident - fewer);
+        row.told_ipc = while_there * coefficient(profile, "counted.active").value_or(1);
+    }
 }
 
 void add_curves(const Profile& profile, ProfileRow& row) {
@@ -94,6 +123,8 @@ ProfileRow row_of(const Profile& profile) {
     const runtime::schedule::Profile known = runtime::profiles::translate(profile, {}, facts);
     row.saturation = known.footprint;
     if (known.preemption) row.stop_ns = static_cast<double>(known.preemption->count());
+    if (row.managed && row.block_ns && profile.resources)
+        row.predicted_stop_ns = models::stop_ns({*row.block_ns, row.multiprocessors, static_cast<int>(profile.resources->most_ctas_per_sm)});
     row.duration_error = coefficient(profile, "duration.held_out_error");
     row.long_duration_error = coefficient(profile, "duration.held_out_error_long");
     return row;
@@ -134,6 +165,25 @@ std::optional<double> held_out_error_of_long(const std::vector<models::TimedLaun
 }
 
 }  // namespace
+
+std::optional<ModelInputs> model_inputs(const Profile& profile) {
+    const runtime::profiles::DeviceFacts facts = facts_of(profile);
+    const int ctas = static_cast<int>(number(profile, "counted.ctas_per_sm"));
+    if (profile.counters.instructions == 0 || ctas < 1 || facts.model.memory.requests_per_cycle <= 0) return std::nullopt;
+    const auto& block = profile.key.block;
+    ModelInputs inputs;
+    inputs.multiprocessor = facts.model;
+    inputs.paper.warps_per_block = static_cast<int>((block[0] * block[1] * block[2] + kWarp - 1) / kWarp);
+    inputs.paper.most_blocks = ctas;
+    inputs.paper.memory_ratio = models::memory_ratio(profile.counters);
+    inputs.paper.uncoalesced_ratio = models::uncoalesced_ratio(profile.counters);
+    inputs.paper.instructions_per_block = models::instructions_per_block(profile.counters);
+    inputs.told = inputs.paper;
+    tell(profile, inputs.multiprocessor, inputs.told);
+    const double warps = number(profile, "counted.occupancy") * kSlotsOfScheduler * inputs.multiprocessor.warp_schedulers;
+    inputs.resident = std::clamp(warps / inputs.paper.warps_per_block, 1.0, static_cast<double>(ctas));
+    return inputs;
+}
 
 std::string short_name(const std::string& symbol) {
     int status = 0;

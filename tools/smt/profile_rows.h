@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/models/co_schedule.h"
 #include "profiler/models/saturation.h"
 #include "profiler/models/utilization.h"
 #include "profiler/store/profile.h"
@@ -27,14 +28,38 @@ struct ProfileRow {
     double memory_ratio = 0, uncoalesced_ratio = 0;             // with utilization
     std::optional<double> issue_slots, occupancy;               // 0 to 1
     std::optional<double> l2_bytes_per_block;
-    std::optional<double> ipc, predicted_ipc;                   // of a multiprocessor: counted; by the Markov model, alone
+    std::optional<double> ipc, predicted_ipc;                   // of a multiprocessor: counted; by the Markov model, alone, from R_m
+    std::optional<double> told_ipc;                             // and by the model that is told of waits, too (models/stalls.h)
     std::optional<profiler::models::Footprint> saturation;
-    std::optional<double> stop_ns;
+    std::optional<double> stop_ns, predicted_stop_ns;           // measured; by models/preemption.h
     std::optional<double> duration_error;        // held out, of the kernel with this block shape: over all sizes,
     std::optional<double> long_duration_error;   // and over those whose launches take 100 us and more
     Curve by_ctas;   // on all multiprocessors
     Curve by_sms;    // with the most CTAs
 };
+
+// What the Markov model is given of a kernel, with so many CTAs on a multiprocessor: Kernelet's two ratios, or what was counted of its waits, too.
+struct ModelInputs {
+    profiler::models::Multiprocessor multiprocessor;
+    profiler::models::Kernel paper, told;
+    double resident = 1;   // CTAs that were there on average while it was counted; 1 at least
+};
+// Nothing: it was not counted. Without counted waits `told` is as `paper`.
+std::optional<ModelInputs> model_inputs(const profiler::Profile& profile);
+
+// Two kernels side by side, each with half of the CTAs that fit, at least one (as SMT_PROFILE=halves runs them).
+struct PairRow {
+    const ProfileRow* first = nullptr;
+    const ProfileRow* second = nullptr;
+    profiler::models::CoSchedule paper, told;
+    // Profit, where both curves by CTAs were measured: what half of the CTAs give alone is taken from these, and the model says only by how much
+    // less that is beside the other.
+    std::optional<double> paper_from_curves, told_from_curves;
+};
+// All pairs of rows that were counted on one device; a kernel beside itself, too.
+std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows);
+std::string table_of(const std::vector<PairRow>& pairs);
+std::string json_of(const std::vector<PairRow>& pairs);
 
 // The rows point into `profiles`.
 std::vector<ProfileRow> rows_of(const std::vector<profiler::Profile>& profiles);

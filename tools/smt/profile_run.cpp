@@ -177,7 +177,7 @@ public:
         if (request_.sweep) {
             repeat("sweep", "sweep", "", [this] { return swept(); });
             int seed = 0;
-            repeat("stops", "", "stops", [this] { return stopped(); }, &seed);
+            if (request_.stops) repeat("stops", "", "stops", [this] { return stopped(); }, &seed);
         }
         for (const Profile& fitted : fitted_durations(take(store_.list()))) {
             if (auto problem = store_.record(fitted)) throw Failure(problem->text);
@@ -252,7 +252,7 @@ private:
         });
     }
     double stopped() {
-        return part([](const Profile& profile) { return std::pair{profile.preemption.stops, kStops}; });
+        return part([this](const Profile& profile) { return std::pair{profile.preemption.stops, request_.stops}; });
     }
 
     const ProfileRequest& request_;

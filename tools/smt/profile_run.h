@@ -3,7 +3,7 @@
 //   times      once: when each launch ran
 //   counters   once: what the kernels did
 //   sweep      until each managed kernel was measured with all CTAs and multiprocessors of the plan, or nothing new comes
-//   stops      until each managed kernel was stopped kStops times, or nothing new comes
+//   stops      until each managed kernel was stopped so often (kStops), or nothing new comes
 //
 // Each run has a server of its own in a runtime folder of its own, so nobody else's programs are in it; what it measures is in the store
 // when that server has left.
@@ -24,6 +24,7 @@ struct ProfileRequest {
     bool sweep = false;
     bool counters = true;
     int most_runs = 12;       // of each kind that is repeated
+    int64_t stops = kStops;
 };
 
 // The profiles of the kernels that the program launched. Progress and what could not be measured goes to stderr. Throws Failure.

@@ -9,6 +9,8 @@
 
 namespace smt::tools {
 
+namespace models = profiler::models;
+
 namespace {
 
 constexpr size_t kLongestName = 40;
@@ -46,6 +48,7 @@ const std::vector<Column>& columns() {
         {"occup.", [](const ProfileRow& row) { return percent(row.occupancy); }},
         {"IPC", [](const ProfileRow& row) { return row.ipc ? fmt::format("{:.2f}", *row.ipc) : ""; }},
         {"model", [](const ProfileRow& row) { return row.predicted_ipc ? fmt::format("{:.2f}", *row.predicted_ipc) : ""; }},
+        {"told", [](const ProfileRow& row) { return row.told_ipc ? fmt::format("{:.2f}", *row.told_ipc) : ""; }},
         {"saturates", [](const ProfileRow& row) { return row.saturation ? fmt::format("{} x {}", row.saturation->sms, row.saturation->ctas_per_sm) : ""; }},
         {"stop", [](const ProfileRow& row) { return ns(row.stop_ns); }},
         {"off by", [](const ProfileRow& row) { return percent(row.long_duration_error ? row.long_duration_error : row.duration_error); }},
@@ -108,12 +111,24 @@ std::string json_of(const std::vector<ProfileRow>& rows) {
         put(one, "l2_bytes_per_block", row.l2_bytes_per_block);
         put(one, "ipc", row.ipc);
         put(one, "predicted_ipc", row.predicted_ipc);
+        put(one, "told_ipc", row.told_ipc);
+        for (const auto& [name, value] : profile.coefficients) {
+            if (name.starts_with("counted.pipes.")) one["pipes"][name.substr(sizeof "counted.pipes." - 1)] = value;
+            if (name.starts_with("counted.waits.")) one["waits"][name.substr(sizeof "counted.waits." - 1)] = value;
+        }
         if (row.saturation) one["saturation"] = {{"sms", row.saturation->sms}, {"ctas_per_sm", row.saturation->ctas_per_sm}};
         put(one, "stop_ns", row.stop_ns);
+        put(one, "predicted_stop_ns", row.predicted_stop_ns);
         one["stops"] = profile.preemption.stops;
         put(one, "duration_error", row.duration_error);
         put(one, "duration_error_long", row.long_duration_error);
         one["block_ns_by_ctas"] = points(row.by_ctas);
+        if (const auto inputs = model_inputs(profile)) {   // what the models make of the same numbers of CTAs
+            for (const auto& [ctas, block_ns] : row.by_ctas.points) {
+                one["predicted_ipc_by_ctas"].push_back({ctas, models::alone(inputs->multiprocessor, inputs->paper, ctas)});
+                one["told_ipc_by_ctas"].push_back({ctas, models::alone(inputs->multiprocessor, inputs->told, ctas)});
+            }
+        }
         one["block_ns_by_sms"] = points(row.by_sms);
         all.push_back(std::move(one));
     }

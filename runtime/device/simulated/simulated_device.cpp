@@ -23,7 +23,7 @@ constexpr auto kPatience = 30s;  // for the other sessions that SMT_SIM_TENANTS 
 class SimulatedDevice final : public Device {
 public:
     explicit SimulatedDevice(const Settings& settings)
-        : settings_(settings), backend_(settings.engine, settings.memory_bytes) {
+        : settings_(settings), backend_(settings.engine, settings.memory_bytes, settings.streams) {
         hosted::serve(backend_);
         hosted::fill(driver_);
     }

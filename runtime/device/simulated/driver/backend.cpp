@@ -31,7 +31,7 @@ const PtxFunction& ptx(const hosted::Function& function) { return static_cast<co
 
 }  // namespace
 
-SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes)
+SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes, const std::string& streams)
     : memory_bytes_(memory_bytes),
       name_(fmt::format("smt simulated H200 ({} SMs)", settings.machine.multiprocessors)),
       engine_(settings,
@@ -41,6 +41,7 @@ SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t me
               }),
       surroundings_{memory_, engine_.journal(), engine_.machine()} {
     surroundings_.step_limit = settings.machine.step_limit;
+    surroundings_.streams = Streams(streams);
 }
 
 void SimulatedBackend::announce(const journal::Entry& entry) {

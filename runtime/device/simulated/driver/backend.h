@@ -12,7 +12,7 @@ namespace smt::runtime::device::simulated {
 
 class SimulatedBackend final : public hosted::Backend {
 public:
-    SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes);
+    SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes, const std::string& streams);
 
     ~SimulatedBackend() override { engine_.stop(); }
 

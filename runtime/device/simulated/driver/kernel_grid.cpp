@@ -35,6 +35,7 @@ public:
         size = launch_.grid;
         needs = {static_cast<uint32_t>(launch_.block.count()), code_->registers,
                  code_->kernel->static_shared + launch.shared_bytes, code_->kernel->barriers};
+        stream_ = surroundings.streams.begin(*this);
     }
 
     std::unique_ptr<Block> begin(Dim3 index, const Place& place) override;
@@ -57,6 +58,7 @@ private:
     const std::shared_ptr<Tenant> tenant_;
     const std::function<void(const GridResult&)> over_;
     Launch launch_;
+    std::unique_ptr<InstructionStream> stream_;   // null: nobody wants it
 };
 
 class KernelBlock final : public Block, private Environment {
@@ -88,12 +90,16 @@ private:
 };
 
 std::unique_ptr<Block> KernelGrid::begin(Dim3 index, const Place& place) {
-    return std::make_unique<KernelBlock>(*this, index, place);
+    auto block = std::make_unique<KernelBlock>(*this, index, place);
+    if (!stream_) return block;
+    const uint64_t number = index.x + uint64_t{size.x} * (index.y + uint64_t{size.y} * index.z);
+    return surroundings_.streams.watch(*stream_, number, std::move(block));
 }
 
 void KernelGrid::ended(const GridResult& result) {
     if (launch_.grid_workspace) memory().give_back(launch_.grid_workspace);
     write_journal(result);
+    if (stream_) surroundings_.streams.end(*stream_);
     if (result.end != GridResult::End::kDone && result.end != GridResult::End::kCancelled) report(result);
     over_(result);
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/device/simulated/driver/code.h"
 #include "runtime/device/simulated/driver/ordered_journal.h"
+#include "runtime/device/simulated/driver/streams.h"
 #include "runtime/device/simulated/driver/tenant.h"
 #include "runtime/device/simulated/machine/machine.h"
 
@@ -19,6 +20,7 @@ struct LaunchSurroundings {
     journal::Writer* names = nullptr;  // once there is a journal
     uint64_t step_limit = 0;
     uint64_t launches = 0;  // %gridid
+    Streams streams{""};    // of what kernels execute
 };
 
 std::shared_ptr<Grid> make_kernel_grid(LaunchSurroundings& surroundings, const hosted::Launch& launch,

@@ -14,6 +14,7 @@ Settings read_settings() {
     settings.engine.grace = std::chrono::milliseconds(number_of(kSimGrace, 1, kSimGraceMax, kSimGraceDefault));
     settings.engine.sessions = static_cast<uint32_t>(number_of(kSimTenants, 0, kSimTenantsMax, 0));
     settings.memory_bytes = number_of(kSimMemory, kSimMemoryLeast, kSimMemoryMost, kSimMemoryDefault);
+    if (const char* folder = std::getenv(kSimStreams)) settings.streams = folder;
     return settings;
 }
 

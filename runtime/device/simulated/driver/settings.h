@@ -8,6 +8,7 @@ namespace smt::runtime::device::simulated {
 struct Settings {
     Engine::Settings engine;
     uint64_t memory_bytes = 0;
+    std::string streams;   // a folder; empty: none
 };
 
 // A value that makes no sense counts as its default.

@@ -1,0 +1,23 @@
+#include "profiler/models/preemption.h"
+
+#include <catch2/catch.hpp>
+
+namespace smt::profiler::models {
+
+TEST_CASE("a ticket is some blocks, sixteen at most", "[preemption]") {
+    CHECK(ticket_blocks(0) == 16);
+    CHECK(ticket_blocks(100) == 16);
+    CHECK(ticket_blocks(2'000) == 8);
+    CHECK(ticket_blocks(11'000) == 1);   // one and a half would be 16.5 us, but tickets are whole
+    CHECK(ticket_blocks(10'000'000) == 1);
+}
+
+TEST_CASE("a stop is a ticket and a notice", "[preemption]") {
+    CHECK(stop_ns({605, 132, 8}) == Approx(12'000 + 638'880));
+    CHECK(stop_ns({2, 132, 8}) == Approx(12'000 + 8 * 2'112));   // 7.6 blocks are rounded
+    CHECK(stop_ns({1, 10, 1}) == Approx(12'000 + 16 * 10));
+    CHECK(stop_ns({0, 132, 8}) == 0);
+    CHECK(stop_ns({605, 0, 8}) == 0);
+}
+
+}  // namespace smt::profiler::models
