@@ -15,7 +15,8 @@ import sys
 import time
 
 from harness import Child, Lines, Places, Runtime, base_environment, tail
-from managed import CHECKSUM, TIMES, Mps, read_checksums
+from managed import CHECKSUM, TIMES, read_checksums
+from share import Mps
 
 ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
 PAIRS = [("pointer_chase", "black_scholes"), ("nbody", "vector_add"), ("matrix_multiply", "spmv"), ("md5_hash", "stencil3d")]
@@ -23,7 +24,7 @@ MODES = ["time-sliced", "mps", "fifo", "greedy", "hpf", "fair", "compact"]
 NATIVE = ("alone", "time-sliced", "mps")
 WEIGHTS = [1, 2, 3]
 DEEP = [("mri_q", 150), ("binomial_options", 350)]   # and launches for some three seconds
-START_MODES = "alone,time-sliced,mps,fifo,priority"
+START_MODES = "alone,time-sliced,mps,fifo,priority"   # a policy may have an SMT_AHEAD_MS: priority:0
 
 
 def numbers(pattern, text):
@@ -137,7 +138,8 @@ class Corun:
 
     def start_beside(self, large, launches, mode, turn):
         native = mode in NATIVE
-        with Runtime(self.places, SMT_POLICY="fifo" if native else mode) as runtime, Mps(mode) as mps:
+        policy, _, ahead = mode.partition(":")
+        with Runtime(self.places, SMT_POLICY="fifo" if native else policy, **({"SMT_AHEAD_MS": ahead} if ahead else {})) as runtime, Mps(mode) as mps:
             variables = [mps.variables if native else runtime.variables(SMT_PRIORITY=priority) for priority in ("low", "high")]
             preload = None if native else self.places.preload
             # Once before: forms are compiled and servers started only once, and not what is asked for here.
