@@ -57,14 +57,14 @@ const std::vector<Choice>& choices() {
     static const std::vector<Choice> all = {
         {kDevice, {kDeviceGpu, kDeviceSimulated}},
         {kFallback, {"error", "native"}},
-        {kProfile, {"times", "counters", "sweep"}},
+        {kProfile, {"times", "counters", "sweep", "halves"}},
     };
     return all;
 }
 
 // Paths and names: whoever uses them says what is wrong.
 constexpr const char* kTexts[] = {kRuntimeDir, kServer,  kDriver, kRealDriver, kTenant,   kPriority, kWeight,
-                                  kPolicy,     kRecord,  kCompiler, kNvrtc,    kNvJitLink, kCacheDir, kProfiles, kCupti};
+                                  kPolicy,     kRecord,  kCompiler, kNvrtc,    kNvJitLink, kCacheDir, kProfiles, kCupti, kSimStreams};
 
 std::string problem_of(const Number& number) {
     const std::string text = variable(number.name);
