@@ -63,8 +63,8 @@ const std::vector<Choice>& choices() {
 }
 
 // Paths and names: whoever uses them says what is wrong.
-constexpr const char* kTexts[] = {kSimStreams, kRuntimeDir, kServer,  kDriver, kRealDriver, kTenant,   kPriority, kWeight,
-                                  kPolicy,     kRecord,  kCompiler, kNvrtc,    kNvJitLink, kCacheDir, kProfiles, kCupti};
+constexpr const char* kTexts[] = {kRuntimeDir, kServer,  kDriver, kRealDriver, kTenant,   kPriority, kWeight,
+                                  kPolicy,     kRecord,  kCompiler, kNvrtc,    kNvJitLink, kCacheDir, kProfiles, kCupti, kSimStreams};
 
 std::string problem_of(const Number& number) {
     const std::string text = variable(number.name);

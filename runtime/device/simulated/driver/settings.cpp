@@ -1,5 +1,7 @@
 #include "runtime/device/simulated/driver/settings.h"
 
+#include <cstdlib>
+
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/environment_number.h"
 
