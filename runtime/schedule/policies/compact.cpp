@@ -80,9 +80,7 @@ private:
             return;
         }
         ledger_.run(decision, *placed.kernel, placed.table, 0, [&] {
-            const auto sms = std::count_if(placed.table.begin(), placed.table.end(),
-                                           [](uint8_t ctas) { return ctas > 0; });
-            return fmt::format("{} CTAs on {} of {} SMs", placed.total, sms, placed.table.size());
+            return fmt::format("{} CTAs on {} of {} SMs", placed.total, placed.sms, placed.table.size());
         });
     }
 

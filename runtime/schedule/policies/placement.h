@@ -1,4 +1,8 @@
 // Which kernel has how many CTAs on which SM: the bin packing of compact.cpp, which says by what rules.
+//
+// SMs next to each other on which everybody has the same are one zone, and what is decided is decided for a zone: sixteen
+// kernels on 132 SMs have some twenty of them. A zone is split where a kernel's CTAs end in its middle, and zones that have become
+// alike are one again. Nothing is allocated once there have been as many kernels.
 #pragma once
 
 #include <vector>
@@ -13,10 +17,13 @@ struct Placed {
     std::shared_ptr<const Profile> profile;
     Resources cta;   // as the kernel says it
     Quota table;     // by SM; what it has
-    Quota asked;     // of that, without the room that nobody else wanted
+    int sms = 0;     // on which it has any
     int total = 0;   // of `table`
     Resources each;  // of a CTA, as it is reckoned with
     int most = 1;    // CTAs on an SM
+    // By zone:
+    Quota has;
+    Quota asked;     // of that, without the room that nobody else wanted
 };
 
 class Placement {
@@ -35,19 +42,26 @@ public:
     const std::vector<Placed>& rows() const { return rows_; }  // by arrival
 
 private:
-    struct Sm {
+    struct Zone {
+        int sms;
         Resources free;
         bool used = false;
     };
-    void put(Placed& row, size_t sm, int ctas);
+    void begin_zones(size_t sms);
+    void merge_zones();
+    void split(size_t zone, int first);   // the first so many SMs of it, and the others
+    void put(Placed& row, size_t zone, int ctas);
     void place_known(Placed& row);
-    void place_unknown(Placed& row, size_t parts);
+    void place_unknown(Placed& row, int parts);
     void grow(const Device& device);
+    void tabulate(Placed& row) const;
 
     std::vector<Placed> rows_;
     bool changed_ = false;
     Resources limits_;
-    std::vector<Sm> sms_;
+    size_t sms_ = 0;            // that the zones are of
+    std::vector<Zone> zones_;
+    std::vector<std::pair<double, size_t>> order_;   // of growing
 };
 
 }  // namespace smt::runtime::schedule
