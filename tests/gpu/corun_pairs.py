@@ -1,4 +1,5 @@
 """Parts of corun.py: two programs at once."""
+import re
 import statistics
 import time
 
@@ -14,7 +15,7 @@ def spread(values):
 class Pairs:
     """In every round each pair under each mode; in every other one the second program comes first."""
     PAIRS = [("nbody", "vector_add"), ("md5_hash", "stencil3d"), ("pointer_chase", "black_scholes"), ("matrix_multiply", "spmv")]
-    MODES = ["time-sliced", "mps", "mps-percent", "fifo", "greedy", "compact"]
+    MODES = ["time-sliced", "mps", "mps-percent", "one-context", "fifo", "greedy", "compact"]
 
     def __init__(self, stage):
         self.stage, self.found = stage, {}
@@ -22,8 +23,11 @@ class Pairs:
     def measure(self, end):
         stage = self.stage
         modes = stage.options.modes.split(",") if stage.options.modes else self.MODES
+        pairs = [pair for pair in self.PAIRS if re.search(stage.options.select, " ".join(pair))]
+        for name in dict.fromkeys(sum(pairs, ())) if stage.options.sweep else []:
+            stage.profile(name, "--sweep", "--runs", "1")
         for turn in range(stage.options.rounds):
-            for pair in self.PAIRS:
+            for pair in pairs:
                 for name in pair:
                     stage.measure_alone(name)
                 for mode in modes if turn % 2 == 0 else modes[::-1]:
@@ -52,7 +56,7 @@ class Priority:
     # Small, large, arguments of arrivals: requests, us between, rounds of each.
     PAIRS = [("vector_add", "black_scholes"), ("arrivals", "md5_hash"), ("nearest_neighbour", "nbody")]
     REQUESTS = ["100", "3000", "20000", "times"]
-    MODES = ["time-sliced", "mps", "mps-priority", "mps-percent", "streams", "priority", "hpf", "hpf-whole", "hpf="]   # =: as equals
+    MODES = ["time-sliced", "mps", "mps-priority", "mps-percent", "one-context", "priority", "hpf", "hpf-whole", "hpf="]   # =: as equals
     HEAD_START = 0.4
 
     def __init__(self, stage):
@@ -89,7 +93,7 @@ class Priority:
     def pair(self, small, large, mode, turn):
         stage, plain = self.stage, mode.rstrip("=")
         stage.choose(plain)
-        back = stage.start(large, max(40, int(1.2 * stage.alone[large])) if not stage.simulated else 10, plain, percent=75)
+        back = stage.start(large, max(40, int(0.95 * stage.alone[large])) if not stage.simulated else 10, plain, percent=75)
         time.sleep(self.HEAD_START)   # until it computes, mostly; what it does before and after is not counted
         front = self.finish_small(small, self.start_small(small, plain, plain == mode))
         behind = stage.finish(large, back)

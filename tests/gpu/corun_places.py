@@ -27,9 +27,8 @@ class Queue:
     def measure(self, end):
         stage = self.stage
         for name in self.PROGRAMS:
+            stage.profile(name)   # before it comes to the server, which looks up what is known when it does
             stage.measure_alone(name)
-            size = ["--size", stage.size, "--iterations", "4"]
-            stage.smt("profile", *(["--device", "sim"] if stage.simulated else []), "--", f"{stage.options.programs}/{name}", *size, timeout=120)
         halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
         for turn in range(stage.options.rounds):
             names = self.PROGRAMS if turn % 2 == 0 else self.PROGRAMS[::-1]
@@ -92,10 +91,8 @@ class Compact:
     def measure(self, end):
         outer = self.stage
         for name in self.PROGRAMS:
+            outer.profile(name, "--sweep", "--runs", "1")
             outer.measure_alone(name)
-            size = ["--size", outer.size, "--iterations", "6"]
-            outer.smt("profile", "--sweep", "--runs", "1", *(["--device", "sim"] if outer.simulated else []), "--",
-                      f"{outer.options.programs}/{name}", *size, timeout=120)
         for turn in range(outer.options.rounds):
             for names in (self.PROGRAMS[:2], self.PROGRAMS):
                 for mode in self.MODES:
@@ -165,7 +162,7 @@ class Headroom:
 
     def one(self, name, free, turn):
         stage = self.stage
-        mode = "priority" if free == "priority" else "streams"
+        mode = "priority" if free == "priority" else "one-context"
         stage.choose(mode)
         count = 132 - free if free and free != "priority" and not stage.simulated else 0
         back = stage.start(name, max(30, int(0.9 * stage.alone[name])) if not stage.simulated else 6, mode, sms=count)

@@ -10,10 +10,10 @@ TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
 ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
 CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
 
-# Without smt. Under all others programs run in the server's context, by the policy of that name; "streams" is fifo, where tenants'
-# priorities are those of their streams and nothing more.
+# Without smt. Under all others programs run in the server's context, by the policy of that name; under "one-context" in another
+# server's, where kernels are as the programs have them and tenants' priorities are those of their streams.
 NATIVE = ("alone", "time-sliced", "mps", "mps-priority", "mps-percent")
-POLICY_OF = {"streams": "fifo"}
+PLAIN = "one-context"
 
 
 def numbers(pattern, text):
@@ -46,6 +46,7 @@ class Stage:
         if self.simulated:
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", **settings)
+        self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PTX="0")
         self.mps_folder = tempfile.mkdtemp(prefix="smt-mps-")
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
@@ -62,6 +63,7 @@ class Stage:
 
     def __exit__(self, *_):
         self.runtime.__exit__()
+        self.plain.__exit__()
         if self.mps_runs:
             subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps}, timeout=30, check=False)
 
@@ -76,10 +78,9 @@ class Stage:
         if mode.startswith("mps") and not self.mps_runs and not self.simulated:
             subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.mps}, timeout=20, check=False)
             self.mps_runs = True
-        policy = "fifo" if mode in NATIVE else POLICY_OF.get(mode, mode)
-        if mode not in NATIVE and policy != self.policy:
-            self.smt("policy", "set", policy)
-            self.policy = policy
+        if mode not in NATIVE and mode not in (PLAIN, self.policy):
+            self.smt("policy", "set", mode)
+            self.policy = mode
 
     def child(self, command, mode, tenant="one", urgent=False, **settings):
         """settings: weight, sms, percent (of the threads, under mps-percent)."""
@@ -90,7 +91,8 @@ class Stage:
             if mode == "mps-percent":
                 variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(settings.get("percent", 50))
             return Child(command, {**self.environment, **variables}, None, 60)
-        variables = self.runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal", SMT_WEIGHT=str(settings.get("weight", 1)),
+        runtime = self.plain if mode == PLAIN else self.runtime
+        variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal", SMT_WEIGHT=str(settings.get("weight", 1)),
                                            SMT_SMS=str(settings.get("sms", 0)))
         return Child(command, {**self.environment, **variables}, self.places.preload, 120 if self.simulated else 60)
 
@@ -118,6 +120,12 @@ class Stage:
             ends = row["ends_s"]
             self.alone[name] = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 and ends[-1] > ends[0] else 1
         self.lines.add(part="alone", rate=self.alone[name], **row)
+
+    def profile(self, name, *options):
+        """What smt profile finds of it is known to servers' policies from then on."""
+        device = ["--device", "sim"] if self.simulated else []
+        found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name), "--size", self.size, "--iterations", "6", timeout=120)
+        self.lines.add(part="profile", program=name, options=options, found=tail(found, 4000))
 
     def iterations(self, name, times=1.0):
         """As many as take so many times options.length, alone."""
