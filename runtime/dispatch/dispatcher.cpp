@@ -258,7 +258,9 @@ bool Dispatcher::look() {
         }
         if (std::exchange(member.last_taken, kernel.last_taken) != kernel.last_taken) changed = true;
     }
-    if (left) refill(schedule::Clock::now());
+    if (left)
+        for (Member& member : members_) member.refill = true;
+    refill(schedule::Clock::now());
     return changed || left || busy < snapshot_.kernels.size();
 }
 
@@ -266,7 +268,9 @@ bool Dispatcher::look() {
 void Dispatcher::refill(schedule::TimePoint now) {
     for (Member& member : members_) {
         schedule::Kernel kernel;
-        if (member.trial || !member.orders.held() || now < member.refill_again) continue;
+        if (!member.refill || (member.orders.held() && now < member.refill_again)) continue;   // there may be room for long, and no further news
+        member.refill = false;
+        if (member.trial || !member.orders.held()) continue;
         if (member.stream->flowing() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
         member.refill_again = now + kBetweenRefills;
         member.stream->grow(member.orders.places());

@@ -96,6 +96,7 @@ private:
         bool behind = false;                  // a step of them is left to do
         uint64_t launch = 0;                  // the first one, when we last looked, and
         bool last_taken = false;              // whether its last block had been taken
+        bool refill = false;                  // somebody's workers have left; not before
         schedule::TimePoint refill_again{};
         std::unique_ptr<Trial> trial = nullptr;   // null: the policy has the say
     };
