@@ -84,7 +84,7 @@ TEST_CASE("somebody would starve without patience", "[policy]") {
     CHECK(least_progress(*make_slice({.patience = none}), crowd(true)) == 0);
     std::vector<Kernel> full{kernel(1, 1'000'000, nth_of(kSm, 1)), kernel(2, 1'000'000, nth_of(kSm, 1))};
     for (Kernel& each : full) each.profile = full_profile(0.1, 4, 1);   // all SMs
-    CHECK(least_progress(*make_compact({none}), full) == 0);
+    CHECK(least_progress(*make_compact({.patience = none}), full) == 0);
     CHECK(least_progress(*make_compact(), full) > 0);
 }
 

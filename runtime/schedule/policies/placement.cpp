@@ -1,6 +1,7 @@
 #include "runtime/schedule/policies/placement.h"
 
 #include <cstring>
+#include <utility>
 
 namespace smt::runtime::schedule {
 
@@ -17,7 +18,7 @@ int per_sm(const Placed& row, const Resources& limits) {
 
 void Placement::begin() {
     changed_ = false;
-    for (Placed& row : rows_) row.kernel = nullptr;
+    for (Placed& row : rows_) row.was_here = std::exchange(row.kernel, nullptr) != nullptr;
 }
 
 const Placed& Placement::note(const Kernel& kernel) {
@@ -28,6 +29,7 @@ const Placed& Placement::note(const Kernel& kernel) {
         std::rotate(row, std::next(row), rows_.end());
         row = std::prev(rows_.end());
         row->asked.clear();
+        row->has.clear();
         row->profile = kernel.profile;
         row->cta = kernel.cta;
         row->total = row->sms = 0;
@@ -44,9 +46,22 @@ const Placed& Placement::note(const Kernel& kernel) {
     return *row;
 }
 
-bool Placement::end() {
-    changed_ |= std::erase_if(rows_, [](const Placed& row) { return !row.kernel; }) > 0;
+bool Placement::end(TimePoint now, Duration gap) {
+    bool short_of_room = false;
+    for (Placed& row : rows_) {
+        if (!row.kernel && row.was_here) row.gone = now;
+        short_of_room |= row.kernel && row.total == 0 && !row.has.empty();   // it was looked for
+    }
+    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= gap); }) > 0;
     return changed_;
+}
+
+std::optional<Duration> Placement::forgets_after(TimePoint now, Duration gap) const {
+    std::optional<Duration> rest;
+    for (const Placed& row : rows_) {
+        if (!row.kernel) rest = std::min(rest.value_or(gap), gap - (now - row.gone));
+    }
+    return rest;
 }
 
 void Placement::replace(const Device& device, uint64_t first) {
@@ -61,8 +76,10 @@ void Placement::place(const Device& device, uint64_t first) {
     for (Placed& row : rows_) {
         row.has.assign(zones_.size(), 0);
         row.total = 0;
-        row.each = cta_of(*row.kernel, limits_);
-        row.most = per_sm(row, limits_);
+        if (row.kernel) {
+            row.each = cta_of(*row.kernel, limits_);
+            row.most = per_sm(row, limits_);
+        }
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
             if (row.asked[zone]) put(row, zone, std::min<int>(row.asked[zone], fitting(zones_[zone].free, row.each)));
         }
@@ -195,7 +212,7 @@ void Placement::place_unknown(Placed& row, int parts) {
 void Placement::grow(const Device& device) {
     order_.clear();
     for (size_t i = 0; i < rows_.size(); ++i) {
-        if (is_known(rows_[i])) order_.emplace_back(-remaining_ns(*rows_[i].kernel, device, rows_[i].most), i);
+        if (rows_[i].kernel && is_known(rows_[i])) order_.emplace_back(-remaining_ns(*rows_[i].kernel, device, rows_[i].most), i);
     }
     std::sort(order_.begin(), order_.end());   // by arrival among equals
     for (const auto& [left_ns, i] : order_) {

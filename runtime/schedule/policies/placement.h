@@ -12,8 +12,10 @@
 namespace smt::runtime::schedule {
 
 struct Placed {
-    const Kernel* kernel = nullptr;  // of this snapshot
+    const Kernel* kernel = nullptr;  // of this snapshot; null: it has nothing to do just now
     uint64_t id = 0;
+    bool was_here = true;
+    TimePoint gone{};                // since then
     std::shared_ptr<const Profile> profile;
     Resources cta;   // as the kernel says it
     Quota table;     // by SM; what it has
@@ -29,10 +31,12 @@ struct Placed {
 class Placement {
 public:
     // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another
-    // one than before, and forgets those that went.
+    // one than before. One that is not there keeps its place for `gap`, unless somebody has none; then it is forgotten.
     void begin();
     const Placed& note(const Kernel& kernel);
-    bool end();
+    bool end(TimePoint now, Duration gap);
+    // When the next one is forgotten, if nothing else happens; nothing: all are there.
+    std::optional<Duration> forgets_after(TimePoint now, Duration gap) const;
 
     // Everybody is placed anew, this one first.
     void replace(const Device& device, uint64_t first);
