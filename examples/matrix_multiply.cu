@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     timer.stop(options.iterations);
 
     example::Report report;
-    report.check("entries", c, 1 << 13, [&](size_t i, float value) {
+    report.check("entries", c, 1 << 14, [&](size_t i, float value) {
         const size_t row = i / columns, column = i % columns;
         float expected = 0;
         for (int k = 0; k < inner; ++k)

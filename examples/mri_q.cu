@@ -2,7 +2,8 @@
 //
 //     Q(x) = sum over samples k of power(k) * exp(2 pi i * k.x)
 //
-// One point a thread; the samples lie in constant memory, since all threads read the same one at a time.
+// One point a thread. The samples lie in constant memory, and a block takes some of them at a time into its shared memory: warps
+// that each read their own place of 32 KiB of constants take them from each other's cache, and then wait for nothing else.
 #include "example.h"
 
 constexpr int kThreads = 256, kMostSamples = 2048;
@@ -22,13 +23,20 @@ float4 sample_of(uint32_t i) {
 __global__ void __launch_bounds__(kThreads) compute_q(const float3* points, float2* q, int sample_count) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     const float3 point = points[i];
+    __shared__ float4 some[kThreads];
     float2 sum = make_float2(0, 0);
-    for (int k = 0; k < sample_count; ++k) {
-        const float4 sample = samples[k];
-        float sine, cosine;
-        sincospif(2 * fmaf(sample.x, point.x, fmaf(sample.y, point.y, sample.z * point.z)), &sine, &cosine);
-        sum.x = fmaf(sample.w, cosine, sum.x);
-        sum.y = fmaf(sample.w, sine, sum.y);
+    for (int first = 0; first < sample_count; first += kThreads) {
+        const int count = min(kThreads, sample_count - first);
+        if (threadIdx.x < count) some[threadIdx.x] = samples[first + threadIdx.x];
+        __syncthreads();
+        for (int k = 0; k < count; ++k) {
+            const float4 sample = some[k];
+            float sine, cosine;
+            sincospif(2 * fmaf(sample.x, point.x, fmaf(sample.y, point.y, sample.z * point.z)), &sine, &cosine);
+            sum.x = fmaf(sample.w, cosine, sum.x);
+            sum.y = fmaf(sample.w, sine, sum.y);
+        }
+        __syncthreads();
     }
     q[i] = sum;
 }

@@ -3,8 +3,7 @@
 from listings import BANNER, header
 from table import CLIENT_HANDLES
 
-RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUkernel": "kernel",
-            "CUmodule": "module", "CUlibrary": "library"}
+RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUmodule": "module"}   # methods of Call
 
 
 def served(entries):

@@ -17,7 +17,7 @@ namespace smt::cudart {
 namespace {
 
 constexpr uint32_t kFunctions = std::size(kRuntimeCoverage);
-constinit std::atomic<uint64_t> calls[kFunctions]{};
+constinit std::atomic<bool> told[kFunctions]{};
 
 void tell_server(uint32_t index) {
     const void* table = nullptr;
@@ -35,8 +35,8 @@ void tell_user(uint32_t index) {
 }  // namespace
 
 cudaError_t unsupported(uint32_t index) {
-    if (index < kFunctions && calls[index].fetch_add(1, std::memory_order_relaxed) == 0) {
-        tell_user(index);
+    if (index < kFunctions) {
+        if (!told[index].exchange(true, std::memory_order_relaxed)) tell_user(index);
         tell_server(index);
     }
     return cudaErrorNotSupported;

@@ -1,6 +1,5 @@
-// Calls of what this runtime does not do: counted by function. The first call of each is told to
-// libsmt.so, which passes it on to the server's journal (`smt log`), and to stderr if
-// SMT_REPORT_UNSUPPORTED asks for it.
+// Calls of what this runtime does not do: libsmt.so passes them on to the server, which counts them for `smt log`.
+// The first call of each function is told on stderr too, if SMT_REPORT_UNSUPPORTED asks for it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
-// What an application asked for and smt does not do. Every unsupported entry point counts its
-// calls, so that nobody has to guess why a program took another path.
+// What an application asked for and smt does not do. The server counts the calls of each unsupported function, so that
+// nobody has to guess why a program took another path.
 #pragma once
 
 #include <cuda.h>
@@ -8,11 +8,10 @@
 
 namespace smt::interpose {
 
-// `index` counts from 0 in kCoverage (coverage.gen.h). Counts the call, tells the server if there is
-// a session, and returns CUDA_ERROR_NOT_SUPPORTED.
+// `index` counts from 0 in kCoverage (coverage.gen.h). Tells the server, if there is a session, and returns
+// CUDA_ERROR_NOT_SUPPORTED.
 CUresult unsupported(uint32_t index);
-uint64_t unsupported_calls(uint32_t index);
-// The same for a function of our CUDA runtime, which counts its calls itself: tells the server.
+// The same for a function of our CUDA runtime.
 void report_unsupported_runtime(uint32_t index);
 
 }  // namespace smt::interpose

@@ -37,16 +37,21 @@ constinit std::atomic<CUdevice> device_of_session{0};
 constinit std::atomic<uint64_t> last_look{0};
 constinit std::atomic<bool> said_it{false};
 
+bool native_is_wanted() {
+    const char* fallback = getenv(environment::kFallback);
+    return fallback && strcmp(fallback, "native") == 0;
+}
+
+bool can_go_native() { return native_is_wanted() && real_driver(); }
+
 // The only thing libsmt.so ever writes to stderr, once in a process.
-void say(const char* why, bool goes_native) {
+void say(const char* why) {
     if (said_it.exchange(true)) return;
+    const char* format = can_go_native()      ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
+                         : native_is_wanted() ? "smt: no server (%s), and no driver here to run without one, as %s=native asks\n"
+                                              : "smt: no server (%s); see `smt server status`, or set %s=native to run on the GPU directly\n";
     char line[800];
-    int bytes =
-        snprintf(line, sizeof line,
-                 goes_native ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
-                             : "smt: no server (%s); see `smt server status`, or set %s=native to run on the "
-                               "GPU directly\n",
-                 why, environment::kFallback);
+    int bytes = snprintf(line, sizeof line, format, why, environment::kFallback);
     if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
     if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
 }
@@ -62,11 +67,6 @@ void in_forked_child() {
     session_header.store(nullptr, std::memory_order_relaxed);
     int socket_fd = session_socket.exchange(-1, std::memory_order_relaxed);
     if (socket_fd >= 0) close(socket_fd);
-}
-
-bool wants_native() {
-    const char* fallback = getenv(environment::kFallback);
-    return fallback && strcmp(fallback, "native") == 0 && real_driver();
 }
 
 // The GPU's UUID names its server, and makes it the only GPU that the server sees.
@@ -112,9 +112,8 @@ CUresult connect_locked(CUdevice device) {
         capture::show_waiting();
         return CUDA_SUCCESS;
     }
-    bool goes_native = wants_native();
-    say(failure.text, goes_native);
-    if (goes_native) {
+    say(failure.text);
+    if (can_go_native()) {
         process_state.store(State::kNative, std::memory_order_release);
         return CUDA_SUCCESS;
     }
@@ -131,7 +130,7 @@ CUresult initialise_locked() {
         CUresult status = initialise_real_driver();
         if (status != CUDA_SUCCESS) return status;
         process_state.store(State::kLocal, std::memory_order_release);
-        if (wants_native()) connect_locked(0);   // now or never: no handle, no table of ours was given out
+        if (can_go_native()) connect_locked(0);   // now or never: no handle, no table of ours was given out
         return CUDA_SUCCESS;
     }
     process_state.store(State::kLocal, std::memory_order_release);
@@ -166,7 +165,7 @@ CUresult initialise() {
 }
 
 void settle_fallback() {
-    if (state() == State::kFresh && wants_native()) initialise();
+    if (state() == State::kFresh && can_go_native()) initialise();
 }
 
 CUresult connect(CUdevice device) {

@@ -102,8 +102,6 @@ const DriverApi* real_driver() {
     return loaded.load(std::memory_order_relaxed);
 }
 
-void* real_symbol(const char* name) { return real_driver() ? dlsym(handle, name) : nullptr; }
-
 CUresult initialise_real_driver() {
     const DriverApi* driver = real_driver();
     if (!driver || !driver->cuInit) return CUDA_ERROR_NO_DEVICE;

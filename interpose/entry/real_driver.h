@@ -20,9 +20,6 @@ bool wants_simulated_device();
 // nullptr: there is none. Entries the driver does not export are null. Loads it at the first call.
 const DriverApi* real_driver();
 
-// An address in the real driver by its exported name, or nullptr. For what the table has no line for.
-void* real_symbol(const char* name);
-
 // cuInit of the real driver, once, and its answer; NO_DEVICE without one.
 CUresult initialise_real_driver();
 

@@ -13,6 +13,7 @@
 #include "interpose/transport/waiting.h"
 #include "opcodes.gen.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_number.h"
 #include "runtime/protocol/handshake.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -66,29 +67,6 @@ bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline
     return got == static_cast<ssize_t>(bytes);
 }
 
-uint64_t memory_limit() {
-    const char* text = getenv(environment::kMemoryLimit);
-    if (!text) return 0;
-    char* end = nullptr;
-    uint64_t value = strtoull(text, &end, 10);
-    switch (*end) {
-        case 'T':
-        case 't':
-            return value << 40;
-        case 'G':
-        case 'g':
-            return value << 30;
-        case 'M':
-        case 'm':
-            return value << 20;
-        case 'K':
-        case 'k':
-            return value << 10;
-        default:
-            return value;
-    }
-}
-
 int32_t priority_of(const char* text) {
     if (!text || strcmp(text, "normal") == 0) return 0;
     if (strcmp(text, "high") == 0) return 1;
@@ -111,13 +89,11 @@ Hello hello() {
     Hello message;
     message.table_hash = kTableHash;
     message.pid = getpid();
-    message.memory_limit = memory_limit();
+    message.memory_limit = environment::number_of(environment::kMemoryLimit, 0, ~0ull, 0);
     message.priority = priority_of(getenv(environment::kPriority));
     message.weight_thousandths = weight_of(getenv(environment::kWeight));
-    const char* multiprocessors = getenv(environment::kMultiprocessors);
-    if (multiprocessors) message.multiprocessors = static_cast<uint32_t>(strtoul(multiprocessors, nullptr, 10));
-    const char* stress = getenv(environment::kStress);
-    if (stress) message.stress = static_cast<uint32_t>(strtoul(stress, nullptr, 10));
+    message.multiprocessors = static_cast<uint32_t>(environment::number_of(environment::kMultiprocessors, 0, environment::kMultiprocessorsMax, 0));
+    message.stress = static_cast<uint32_t>(environment::number_of(environment::kStress, 0, UINT32_MAX, 0));
     const char* name = getenv(environment::kTenant);
     if (!name || !*name) name = program_invocation_short_name;
     strncpy(message.tenant, name, sizeof message.tenant - 1);

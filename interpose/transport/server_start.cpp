@@ -19,6 +19,7 @@
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/runtime_folder.h"
 
 extern char** environ;
 
@@ -30,17 +31,7 @@ constexpr useconds_t kRetryMicroseconds = 2'000;
 constexpr int kNoServer = -1;
 
 bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
-    const char* chosen = getenv(environment::kRuntimeDir);
-    const char* xdg = getenv(environment::kXdgRuntimeDir);
-    int bytes;
-    if (chosen && *chosen) {
-        bytes = snprintf(path, sizeof path, "%s", chosen);
-    } else if (xdg && *xdg) {
-        bytes = snprintf(path, sizeof path, "%s/smt", xdg);
-    } else {
-        bytes = snprintf(path, sizeof path, "/tmp/smt-%u", static_cast<unsigned>(geteuid()));
-    }
-    if (bytes >= static_cast<int>(sizeof path))
+    if (!protocol::name_runtime_folder(path, sizeof path))
         return explain(failure, "the runtime directory's name is too long"), false;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return explain(failure, "cannot create %s: %s", path, strerrordesc_np(errno)), false;

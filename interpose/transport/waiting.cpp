@@ -19,9 +19,6 @@ constexpr uint64_t kLongSpin = 40'000;
 constexpr uint64_t kShortSpin = 2'000;
 constexpr uint64_t kYield = 2'000'000;
 
-constexpr uint64_t kShortestNap = 20'000;
-constexpr uint64_t kLongestNap = 500'000;
-
 constinit std::atomic<uint64_t> chosen_spin{0};
 
 }  // namespace
@@ -59,19 +56,6 @@ void futex_wake(std::atomic<uint32_t>& word) {
 bool spin_word(uint32_t index, uint64_t value) {
     std::atomic<uint64_t>& word = completion_word(index);
     return look_until([&] { return word.load(std::memory_order_acquire) >= value; });
-}
-
-CUresult wait_word(uint32_t index, uint64_t value) {
-    if (spin_word(index, value)) return CUDA_SUCCESS;
-    std::atomic<uint64_t>& word = completion_word(index);
-    uint64_t nap = kShortestNap;
-    while (word.load(std::memory_order_acquire) < value) {
-        if (!server_lives_sometimes() || sticky_error() != CUDA_SUCCESS) return sticky_error();
-        timespec rest{0, static_cast<long>(nap)};
-        nanosleep(&rest, nullptr);
-        if (nap < kLongestNap) nap += nap / 4;
-    }
-    return CUDA_SUCCESS;
 }
 
 }  // namespace smt::interpose

@@ -43,10 +43,7 @@ bool look_until(Done done) {
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t milliseconds);
 void futex_wake(std::atomic<uint32_t>& word);
 
-// Until completion word `index` is at least `value`. SUCCESS, or the sticky error. The GPU writes
-// these words and wakes nobody, so the sleep after the spin is a short nap that grows.
-CUresult wait_word(uint32_t index, uint64_t value);
-// Looks, without sleeping, as long as look_until() does; whether the word got there.
+// Until completion word `index` is at least `value`, without sleeping, as long as look_until() looks. Whether it got there.
 bool spin_word(uint32_t index, uint64_t value);
 
 }  // namespace smt::interpose

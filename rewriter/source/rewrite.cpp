@@ -6,11 +6,11 @@
 
 #include <set>
 
+#include "rewriter/device/managed_names.h"
 #include "rewriter/source/edits.h"
 #include "rewriter/source/facts.h"
 #include "rewriter/source/headers.h"
 #include "rewriter/source/judge.h"
-#include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/parse.h"
 #include "rewriter/source/rules.h"
 #include "rewriter/source/symbols.h"
@@ -105,7 +105,7 @@ private:
                 auto refused = verdict.refused.find(facts.function);
                 if (refused != verdict.refused.end()) kernel.reason = refused->second;
                 if (managed) {
-                    kernel.managed = managed_symbol(kernel.symbol, instance->getNameAsString(), managed->reuse);
+                    kernel.managed = managed_symbol(kernel.symbol, managed->reuse);
                     kernel.reuse = managed->reuse;
                     if (!symbols.count(kernel.managed)) {
                         kernel.managed.clear();

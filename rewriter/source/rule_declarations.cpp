@@ -8,8 +8,8 @@
 #include <clang/AST/DeclTemplate.h>
 #include <fmt/format.h>
 
+#include "rewriter/device/managed_names.h"
 #include "rewriter/source/entry.h"
-#include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {

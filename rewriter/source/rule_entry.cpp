@@ -22,10 +22,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
+#include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "rewriter/source/entry.h"
-#include "rewriter/source/managed_symbol.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {
@@ -66,6 +67,24 @@ std::string refuse_size(const FunctionDecl* instance) {
     if (bytes <= kParameterRoom) return "";
     return fmt::format("has parameters of {} bytes, which leaves no room for one of {}", bytes - kLaunchBytes,
                        kLaunchBytes);
+}
+
+// The kernel's own names that would hide, or stand beside, those of its persistent form.
+std::string refuse_names(const FunctionDecl* definition, const CompoundStmt* body) {
+    static const std::set<llvm::StringRef> kBodys = {"blockIdx", "gridDim", "smt_launch"}, kEntrys = {"smt_worker", "smt_original"};
+    for (const ParmVarDecl* parameter : definition->parameters())
+        if (kBodys.count(parameter->getName()) || kEntrys.count(parameter->getName()))
+            return fmt::format("has a parameter named {}, a name that its persistent form needs", std::string_view(parameter->getName()));
+    for (const Stmt* statement : body->body()) {
+        const auto* declarations = dyn_cast<DeclStmt>(statement);
+        if (!declarations) continue;
+        for (const Decl* each : declarations->decls()) {
+            const auto* named = dyn_cast<NamedDecl>(each);
+            if (named && named->getDeclName().isIdentifier() && kBodys.count(named->getName()))
+                return fmt::format("has a variable named {}, a name that its persistent form needs", std::string_view(named->getName()));
+        }
+    }
+    return "";
 }
 
 unsigned lines_in(const std::string& text) {
@@ -152,6 +171,7 @@ std::string refuse_entry(const KernelFacts& kernel, const Text& text) {
     if (!reason.empty()) return reason;
     if (definition->getLexicalDeclContext()->isRecord()) return "is defined inside a class";
     if (takes_launch(definition)) return "is in persistent form already";
+    if (reason = refuse_names(definition, body); !reason.empty()) return reason;
     for (const FunctionDecl* instance : kernel.instances)
         if (std::string large = refuse_size(instance); !large.empty()) return large;
     for (const FunctionDecl* declaration : definition->redecls())

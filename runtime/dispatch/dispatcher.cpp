@@ -19,11 +19,12 @@ constexpr uint32_t kMapEntries = 1u << 12, kMostMapEntries = 1u << 15;
 constexpr auto kBetweenRefills = 1ms;   // most of what comes finds no place, and costs a few microseconds
 constexpr auto kRest = 100ms;           // between looks when no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
+constexpr int kTopUps = 20;             // in the time that a stream may be ahead
 
 }  // namespace
 
-Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps)
-    : device_(device), journal_(journal), maps_(maps), control_memory_(device.driver(), maps ? kMostMapEntries : kMapEntries), words_(device.driver()),
+Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, const Settings& settings)
+    : device_(device), journal_(journal), settings_(settings), control_memory_(device.driver(), settings.maps ? kMostMapEntries : kMapEntries), words_(device.driver()),
       sm_sets_(device) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
@@ -204,6 +205,13 @@ void Dispatcher::arrived(ManagedStream&) {
     wake_.notify_one();
 }
 
+void Dispatcher::kept_back() {
+    if (tops_up_.load()) return;
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    wake_.notify_one();
+}
+
 // ---- The dispatcher's thread
 
 void Dispatcher::run() {
@@ -218,10 +226,19 @@ void Dispatcher::run() {
             while (wanted_.load(std::memory_order_relaxed) > 0);
             lock.lock();
         } else {
-            wake_.wait_until(lock, std::min(schedule::Clock::now() + (learning() ? kShortRest : kRest), ask_again_));
+            const schedule::TimePoint next = schedule::Clock::now() + rest();
+            wake_.wait_until(lock, std::min(next, ask_again_));
         }
         read_mappings();
     }
+}
+
+// Who keeps launches back after a look here finds tops_up_ to be false, and wakes this thread.
+schedule::Duration Dispatcher::rest() {
+    tops_up_.store(false);
+    const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->keeps_back(); });
+    tops_up_.store(any);
+    return any ? settings_.ahead / kTopUps : schedule::Duration(learning() ? kShortRest : kRest);
 }
 
 bool Dispatcher::learning() const {
@@ -233,7 +250,7 @@ void Dispatcher::read_mappings() {
     const schedule::TimePoint now = schedule::Clock::now();
     if (now < read_again_) return;
     read_again_ = now + kShortRest;
-    if (!maps_ && !learning()) return;
+    if (!settings_.maps && !learning()) return;
     for (const Member& member : members_) member.stream->read_mappings();
 }
 

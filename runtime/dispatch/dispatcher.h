@@ -21,6 +21,7 @@
 #include "runtime/dispatch/durations.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/orders.h"
+#include "runtime/dispatch/settings.h"
 #include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stream_words.h"
@@ -51,8 +52,7 @@ struct Tenant {
 
 class Dispatcher {
 public:
-    // `maps`: every worker writes down where it ran, and the journal says so.
-    Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, bool maps);
+    Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, const Settings& settings);
     ~Dispatcher();
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;
@@ -69,7 +69,8 @@ public:
     // For streams.
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
-    bool maps() const { return maps_; }
+    bool maps() const { return settings_.maps; }
+    schedule::Duration ahead() const { return settings_.ahead; }
     CUstream control() const { return control_; }   // on which nothing ever waits
     ControlMemory& control_memory() { return control_memory_; }
     SmSets& sm_sets() { return sm_sets_; }
@@ -84,9 +85,12 @@ public:
     // Not 0: one tenant is here, and has been since this was last the same.
     uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
+    void kept_back();                               // some are to follow as the GPU gets on: ManagedStream::poll()
     StreamWordsPool& words() { return words_; }
     // A stop that was decided at one time was over at another: the last worker had left.
     void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns, const LongestTicket& longest);
+    // With so many CTAs on a multiprocessor, of those that fit, it gets as much done (enough.h).
+    void report_enough(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits);
     void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
 
 private:
@@ -109,6 +113,7 @@ private:
     void refill(schedule::TimePoint now);
     void read_device();
     bool pending();          // the GPU will bring news
+    schedule::Duration rest();   // until the next look, when nothing else is due
     bool learning() const;   // some launch will tell how long blocks take
     void read_mappings();
     void decide();
@@ -127,7 +132,7 @@ private:
 
     device::Device& device_;
     journal::Writer& journal_;
-    const bool maps_;
+    const Settings settings_;
     CUstream control_ = nullptr;
     ControlMemory control_memory_;
     StreamWordsPool words_;
@@ -135,6 +140,7 @@ private:
     std::atomic<bool> unplaced_{false};   // said that there are no sets
     int least_ = 0, greatest_ = 0;   // the driver's stream priorities; lower numbers are more urgent
 
+    std::atomic<bool> tops_up_{false};   // the thread looks again soon
     std::atomic<int> wanted_{0};   // programs' threads that want mutex_
     std::mutex mutex_;          // the rest
     std::condition_variable wake_;

@@ -13,16 +13,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// So many launches without a marker, and one is set: what is complete is forgotten then.
-constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint32_t kWaves = 4;
 // Runs with quotas in which no worker found a place, and then quotas do not count.
 constexpr uint32_t kMostFruitless = 2;
 constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
-// Before the count of tickets reaches the word's high half.
-constexpr uint32_t kMostTickets = 1u << 31;
 
 uint64_t next_id() {
     static std::atomic<uint64_t> last{0};
@@ -42,7 +38,7 @@ profiler::Placement placement_of(const QuotaTable& quotas, uint32_t fits) {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()),
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()), ahead_(dispatcher.ahead()),
       twin_(dispatcher.driver(), dispatcher.sm_sets()) {}
 
 ManagedStream::~ManagedStream() {
@@ -87,14 +83,15 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
-    const uint64_t capacity = uint64_t{fits} * multiprocessors();
+    const Enough::Try ctas = ctas_for(work, fits);
+    const uint64_t places = uint64_t{fits} * multiprocessors(), capacity = uint64_t{ctas.ctas} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
     const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
     work.chunk = never ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
-    const bool single = never || work.tickets <= capacity;
+    const bool single = never || work.tickets <= places;
     *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
     *launch = {};
     launch->control = control_.address();
@@ -104,15 +101,23 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     launch->origin[2] = static_cast<unsigned>(row / work.grid[1]);
     launch->total = work.covered;
     std::copy_n(work.grid, 3, launch->grid);
-    const bool learns = work.function->chunk.load() == 0 && !single;
+    const bool learns = (work.function->chunk.load() == 0 || ctas.asks) && !single;
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
-    const bool placed = work.chunk == 1 && work.tickets <= capacity;   // all have begun at once: where the hardware puts them
+    const bool placed = work.chunk == 1 && work.tickets <= places;   // all have begun at once: where the hardware puts them
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     launch->id = launches_++ % kLaunchIds;
-    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), fits}, work.covered, dispatcher_.alone()};
+    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), ctas.ctas},
+                                                 ctas.asks ? fits : 0, work.covered, dispatcher_.alone()};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
+}
+
+// Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
+Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
+    const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->chunk.load() != 0;
+    if (!flows || tenant_->sweeps || !tenant_->stoppable.load(std::memory_order_relaxed)) return {fits, false};
+    return work.function->enough.next(fits);
 }
 
 uint32_t ManagedStream::multiprocessors() const {
@@ -129,52 +134,6 @@ CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::L
     used_ = true;
     return dispatcher_.driver().cuLaunchKernel(work.function->function, workers, 1, 1, work.block[0], work.block[1],
                                                work.block[2], work.shared_bytes, stream, nullptr, whole);
-}
-
-CUresult ManagedStream::issue(Work&& work) {
-    smt::Launch launch;
-    uint32_t workers = 0;
-    CUresult status = prepare(work, 0, &launch, &workers);
-    if (status != CUDA_SUCCESS) return status;
-    const uint32_t takes = work.tickets + (launch.flags & smt::kSingle ? 0 : workers);
-    if (next_ticket_ > kMostTickets - takes) {   // begins again, in the stream's order
-        if ((status = dispatcher_.driver().cuStreamSynchronize(stream_))) return status;
-        in_flight_.clear();
-        if ((status = control_.reset(stream_))) return status;
-        next_ticket_ = 0;
-        forget_sample();
-    }
-    work.ticket = launch.start = next_ticket_;
-    status = launch_workers(work, stream_, launch, workers);
-    if (status != CUDA_SUCCESS) return status;
-    next_ticket_ += takes;
-    work.marker = 0;
-    if (in_flight_.empty()) since_ = schedule::Clock::now();
-    in_flight_.push_back(std::move(work));
-    ++unmarked_;
-    if (tenant_->watched.load(std::memory_order_relaxed) || unmarked_ >= kLaunchesBetweenMarkers) return mark();
-    return CUDA_SUCCESS;
-}
-
-// When the GPU gets here, everything before is over.
-CUresult ManagedStream::mark() {
-    CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), ++marked_, 0);
-    for (auto work = in_flight_.rbegin(); work != in_flight_.rend() && work->marker == 0; ++work) work->marker = marked_;
-    unmarked_ = 0;
-    return status;
-}
-
-void ManagedStream::prune() {
-    const uint64_t over = reached();
-    while (!opaque_.empty() && opaque_.front().marker <= over) {
-        const Opaque& ended = opaque_.front();
-        const schedule::TimePoint now = schedule::Clock::now();
-        if (ended.number) tenant_->window.give(ended.number, now - std::max(ended.issued, opaque_over_));
-        opaque_over_ = now;
-        opaque_.pop_front();
-    }
-    if (state_ != State::kFlowing) return;
-    while (!in_flight_.empty() && in_flight_.front().marker && in_flight_.front().marker <= over) in_flight_.pop_front();
 }
 
 // ---- The dispatcher
@@ -255,6 +214,7 @@ CUresult ManagedStream::settle() {
         if (work->left()) waiting_.push_front(std::move(*work));
     }
     in_flight_.clear();
+    ahead_.forget();
     if (gone_) waiting_.clear();
     take_mappings(stopped ? over - stop_said_ : 0);
     placement_.end();
@@ -290,31 +250,6 @@ CUresult ManagedStream::get_ready() {
     CUresult status = mark();
     ready_ = marked_;
     return status;
-}
-
-bool ManagedStream::poll() {
-    std::lock_guard lock(mutex_);
-    const bool had = under_way();
-    prune();
-    if (state_ == State::kFlowing) return had && !under_way();
-    const bool ends = state_ == State::kStopping || state_ == State::kRunning;
-    if (!ends || reached() < marked_ || words_->grown.load(std::memory_order_acquire) < grown_) return false;
-    return settle() == CUDA_SUCCESS;
-}
-
-CUresult ManagedStream::flow() {
-    std::lock_guard lock(mutex_);
-    if (state_ != State::kStopped) return CUDA_SUCCESS;
-    state_ = State::kFlowing;
-    since_ = schedule::Clock::now();
-    while (!waiting_.empty()) {
-        Work work = std::move(waiting_.front());
-        waiting_.pop_front();
-        if (CUresult status = issue(std::move(work)); status != CUDA_SUCCESS && failed_ == CUDA_SUCCESS) failed_ = status;
-    }
-    if (unmarked_) mark();
-    changed_.notify_all();
-    return failed_;
 }
 
 CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {

@@ -2,7 +2,8 @@
 // on with, and that nobody else notices.
 //
 //   flowing    launches go to the driver at once, one behind the other; they share one control block, on
-//              which each has its own tickets, so nothing waits for anything (smt_worker.h: flow)
+//              which each has its own tickets, so nothing waits for anything (smt_worker.h: flow). Those that would
+//              be too far ahead are kept here, and follow as the GPU gets on (ahead.h)
 //   stopping   the word was written; workers leave; later launches are kept here
 //   stopped    the GPU has nothing of this stream to do. Launches wait here, the first one perhaps half
 //              done, until the dispatcher lets them flow again or runs one of them with quotas (held)
@@ -16,7 +17,7 @@
 // stream is stopped or the tenant's window is full, in the program's thread: so order and errors are the driver's own.
 // A stop with nothing but opaque work in flight is over when that has ended.
 //
-// What the program's threads call is in program_side.cpp, what policies are told in progress.cpp and mappings.cpp, the rest here.
+// What the program's threads call is in program_side.cpp, how launches flow in flow.cpp, what policies are told in progress.cpp and mappings.cpp, the rest here.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -28,6 +29,7 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/dispatch/ahead.h"
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/opaque.h"
 #include "runtime/dispatch/placement.h"
@@ -68,6 +70,7 @@ public:
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
     void sample();           // asks now and then how far it is; describe() then says so
     bool flowing();
+    bool keeps_back();       // poll() hands over launches that are kept here
     bool ready();            // halt() and change() are heard by the run under way
     void confine(const schedule::Confinement& confinement);   // opaque launches from now on
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
@@ -104,6 +107,7 @@ private:
 
     CUresult issue(Work&& work);
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
+    Enough::Try ctas_for(const Work& work, uint32_t fits);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
     uint32_t multiprocessors() const;   // that the stream may use
@@ -111,6 +115,10 @@ private:
     uint64_t reached() const { return words_->reached.load(std::memory_order_acquire); }
     CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
     void prune();
+    void top_up();           // the driver, with what there is room for
+    void go_on();            // both
+    bool too_far_ahead();
+    void await_room_ahead(Lock& lock);
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
     bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
@@ -146,6 +154,7 @@ private:
     schedule::TimePoint since_{};
     ControlBlock control_;
     std::deque<Work> in_flight_;       // issued, oldest first
+    Ahead ahead_;                      // what they cost
     std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
     uint32_t next_ticket_ = 0;
     bool used_ = false;                // the control block, since it was reset
@@ -156,6 +165,7 @@ private:
         uint32_t chunk = 1;
         profiles::Shape shape;
         profiler::Placement placement;
+        uint32_t fits = 0;             // CTAs on a multiprocessor; not 0: Enough asks what becomes of those in `placement`
         uint64_t blocks = 0;           // that it runs
         uint64_t alone = 0;            // Dispatcher::alone() when it began
         // Of the workers that were read:

@@ -41,6 +41,10 @@ void Dispatcher::report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_
     device_.write(journal_, entry, nullptr);
 }
 
+void Dispatcher::report_enough(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits) {
+    note(tenant, fmt::format("{}: where it may be stopped {} CTAs run on a multiprocessor; the {} that fit get no more done", kernel, ctas, fits));
+}
+
 void Dispatcher::report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings) {
     journal::Entry entry;
     entry.kind = journal::Kind::kMapping;

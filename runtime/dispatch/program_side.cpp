@@ -49,12 +49,20 @@ CUresult ManagedStream::launch(Work&& work) {
     if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
     work.fits = fits;
     work.number = ++numbers_;
-    prune();
+    go_on();
     const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
     if (!asks || (state_ == State::kFlowing && under_way())) {
         const bool news = tenant_->watched.load(std::memory_order_relaxed) && !under_way();
+        if (!waiting_.empty() || too_far_ahead()) {
+            waiting_.push_back(std::move(work));
+            lock.unlock();
+            dispatcher_.kept_back();
+            return CUDA_SUCCESS;
+        }
         CUresult status = issue(std::move(work));
+        const bool rest = !waiting_.empty();
         lock.unlock();
+        if (rest) dispatcher_.kept_back();
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
         return status;
     }
@@ -77,29 +85,34 @@ CUresult ManagedStream::await_room(Lock& lock) {
         if (state_ != State::kFlowing) {
             others.wait();
             status = await_change(lock);
-        } else if (tenant_->stoppable.load() || tenant_->watched.load()) {
+        } else if (tenant_->stoppable.load() || tenant_->watched.load() || !waiting_.empty()) {
             others.over();
-            lock.unlock();
-            std::this_thread::sleep_for(kLookAtQueue);
-            lock.lock();
+            await_room_ahead(lock);
         } else {
             break;
         }
-        prune();
+        go_on();
     }
     return status;
 }
 
+// Nothing tells when a marker is reached.
+void ManagedStream::await_room_ahead(Lock& lock) {
+    lock.unlock();
+    std::this_thread::sleep_for(kLookAtQueue);
+    lock.lock();
+}
+
 CUresult ManagedStream::guard() {
     Lock lock = lock_soon(mutex_);
-    prune();
+    go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     return clear_way(lock);
 }
 
 CUresult ManagedStream::enter(const OpaqueLaunch& launch, OpaquePass* pass) {
     Lock lock = lock_soon(mutex_);
-    prune();
+    go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     if (CUresult status = clear_way(lock)) return status;
     pass->number_ = 0;
@@ -159,7 +172,7 @@ void ManagedStream::withdrawn(OpaqueWindow::Number number) {
 
 bool ManagedStream::held_back() {
     const Lock lock = lock_soon(mutex_);
-    return !gone_ && state_ != State::kFlowing && unfinished();
+    return !gone_ && (state_ == State::kFlowing ? !waiting_.empty() : unfinished());
 }
 
 CUresult ManagedStream::note_other() {
@@ -184,7 +197,7 @@ void ManagedStream::abandon() {
     changed_.notify_all();
 }
 
-// Until no managed launch is unfinished, or, where nobody may stop them, they are known not to be stoppable.
+// Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be stoppable.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     OthersTurn others(dispatcher_.device());
@@ -192,7 +205,11 @@ CUresult ManagedStream::clear_way(Lock& lock) {
         if (state_ != State::kFlowing) {
             others.wait();
             status = await_change(lock);
-            prune();
+            go_on();
+        } else if (!waiting_.empty()) {
+            others.over();
+            await_room_ahead(lock);
+            go_on();
         } else if (tenant_->stoppable.load()) {
             others.over();
             status = wait_in_flight(lock);

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rewriter/device/reuse.h"
+#include "runtime/dispatch/enough.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/known_kernel.h"
 
@@ -35,7 +38,7 @@ struct ManagedFunction {
         fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
     }
 
-    void forget() { fitting_.store(0), chunk.store(0), block_ns.store(0), stop_ns.store(0); }
+    void forget() { fitting_.store(0), chunk.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
 
     // Blocks that a ticket stands for; learnt from how long a block takes. 0: nothing is known yet.
     std::atomic<uint32_t> chunk{0};
@@ -43,6 +46,9 @@ struct ManagedFunction {
     std::atomic<uint64_t> block_ns{0};
     // From the decision to stop it until its last worker had left, lately. 0: never stopped.
     std::atomic<uint64_t> stop_ns{0};
+    // What a block cost of the device's time, launches being in a row. 0: not known.
+    std::atomic<uint64_t> block_cost_ps{0};
+    Enough enough;   // CTAs, where somebody may want it stopped
 
 private:
     static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }
@@ -70,6 +76,7 @@ struct Work {
     uint32_t fits = 0;                 // CTAs on a multiprocessor
     uint64_t total = 0;                // blocks
     uint64_t done = 0;                 // of those, in their order
+    std::chrono::nanoseconds cost{};   // of the device's time, as far as it was known when the driver got it (ahead.h)
 
     // Of its launch under way: tickets [ticket, ticket + tickets) are for blocks [done, done + covered).
     uint32_t ticket = 0;
@@ -81,6 +88,13 @@ struct Work {
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }
     uint64_t left() const { return total - done; }
+    // What does not go with the launch under way, as work of its own; nothing: all does.
+    std::optional<Work> cut() {
+        if (covered == left()) return std::nullopt;
+        std::optional<Work> rest(*this);
+        total = rest->done = done + covered;
+        return rest;
+    }
     // What is known when a launch has ended in which `run` tickets of the stream's count were run.
     void settle(uint32_t run) {
         const uint32_t mine = std::min(run > ticket ? run - ticket : 0, tickets);

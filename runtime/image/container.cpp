@@ -13,7 +13,7 @@ namespace smt::image {
 
 namespace {
 
-constexpr uint64_t kFatbinAlignment = 8, kFatbinHeader = 16;
+constexpr uint64_t kFatbinAlignment = 8;
 constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kLinkedWrapper = 2;
 
@@ -186,8 +186,7 @@ std::optional<Problem> check(std::string_view image) {
         if (auto* problem = std::get_if<Problem>(&file)) return *problem;
         return std::get<ElfFile>(file).find_lost_part();
     }
-    if (fatbin_bytes(image) == kFatbinHeader)
-        return std::nullopt;  // without entries: the driver says what that is
+    if (is_empty_fatbin(image)) return std::nullopt;  // the driver says what that is
     auto entries = read(image);
     if (auto* problem = std::get_if<Problem>(&entries)) return *problem;
     for (const Entry& entry : std::get<std::vector<Entry>>(entries)) {

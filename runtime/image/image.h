@@ -51,6 +51,9 @@ bool is_fatbin(std::string_view bytes);
 // Of a fatbin that begins there, header and entries; 0: they are not all there.
 uint64_t fatbin_bytes(std::string_view bytes);
 
+// A fatbin without entries, which nvcc links into a program whose only code is PTX.
+bool is_empty_fatbin(std::string_view bytes);
+
 // The entry's bytes; a text without the NULs behind it.
 [[nodiscard]] std::variant<std::string, Problem> expand(const Entry& entry);
 

@@ -51,6 +51,7 @@ public:
 private:
     SurveyedImage read_image(const Found& found) const {
         SurveyedImage image{found, {}, {}, true};
+        if (is_empty_fatbin(found.bytes)) return image;
         auto entries = read(found.bytes);
         if (auto* problem = std::get_if<Problem>(&entries)) return image.problem = *problem, image;
         const auto& all = std::get<std::vector<Entry>>(entries);

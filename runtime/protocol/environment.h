@@ -23,9 +23,11 @@ inline constexpr const char* kSimMultiprocessors = "SMT_SIM_SMS";
 inline constexpr long kSimMultiprocessorsDefault = 8;
 inline constexpr long kSimMultiprocessorsMax = 256;
 
-// Its memory. Bytes, with an optional K, M, G or T. Default: 8G. Server.
+// Its memory. Bytes, with an optional K, M, G or T; 2M to 1T. Default: 8G. Server.
 inline constexpr const char* kSimMemory = "SMT_SIM_MEMORY";
 inline constexpr unsigned long kSimMemoryDefault = 8ul << 30;
+inline constexpr unsigned long kSimMemoryLeast = 2ul << 20;
+inline constexpr unsigned long kSimMemoryMost = 1ul << 40;
 
 // Warp-instructions after which it ends a launch as one that never would. 0: never. Default: 2000000000. Server.
 inline constexpr const char* kSimStepLimit = "SMT_SIM_STEP_LIMIT";
@@ -69,6 +71,7 @@ inline constexpr const char* kWeight = "SMT_WEIGHT";
 // Multiprocessors that the tenant's kernels are confined to: at least so many, as few as the device makes
 // of that. 1 to 4096; 0: all. Default: 0. Client.
 inline constexpr const char* kMultiprocessors = "SMT_SMS";
+inline constexpr unsigned kMultiprocessorsMax = 4096;
 
 // A seed, 1 to 4294967295: managed kernels are stopped, moved, resized and sliced at random, to show that
 // results do not depend on it. From 2147483648 on they are only stopped, as often as possible; from 3221225472 on they run with
@@ -89,6 +92,12 @@ inline constexpr unsigned long kRecordMost = 256ul << 20;
 // Whether the workers of managed kernels write down where they ran, for `smt log --mapping`. 0 or 1.
 // Default: 0. Server.
 inline constexpr const char* kMapping = "SMT_MAPPING";
+
+// How much of the GPU's time a stream's managed launches may be ahead of it; later ones follow as it gets on (runtime/dispatch/ahead.h).
+// Milliseconds, 0 to 10000; 0: without end. Default: 10, on a simulated device 0. Server.
+inline constexpr const char* kAhead = "SMT_AHEAD_MS";
+inline constexpr unsigned long kAheadDefault = 10;
+inline constexpr unsigned long kAheadMax = 10000;
 
 // Seconds without a session after which the server leaves. 0 to 86400; 0: it never leaves.
 // Default: 60. Server.

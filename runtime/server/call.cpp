@@ -43,9 +43,7 @@ CUresult Call::event(uint32_t index, CUevent* event) {
 }
 
 CUresult Call::function(uint32_t id, CUfunction* function) { return session.code().function(id, function); }
-CUresult Call::kernel(uint32_t id, CUkernel* kernel) { return session.code().kernel(id, kernel); }
 CUresult Call::module(uint32_t id, CUmodule* module) { return session.code().module(id, module); }
-CUresult Call::library(uint32_t id, CUlibrary* library) { return session.code().library(id, library); }
 
 CUresult Call::owned(HandleKind kind, uint64_t handle) const {
     return session.handles().owned(kind, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

@@ -44,9 +44,7 @@ struct Call {
     CUresult plain_stream(uint32_t reference, CUstream* stream);
     CUresult event(uint32_t index, CUevent* event);
     CUresult function(uint32_t id, CUfunction* function);
-    CUresult kernel(uint32_t id, CUkernel* kernel);      // INVALID_HANDLE for a module's function
     CUresult module(uint32_t id, CUmodule* module);      // a library's module too
-    CUresult library(uint32_t id, CUlibrary* library);
     // Whether the session owns the handle; null is not owned.
     CUresult owned(HandleKind kind, uint64_t handle) const;
     void adopt(HandleKind kind, uint64_t handle);        // it is the session's from now on

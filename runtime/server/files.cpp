@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <climits>
 #include <cstring>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/protocol/runtime_folder.h"
 
 namespace smt::runtime::server {
 
@@ -20,17 +20,6 @@ namespace {
 
 constexpr int kLockTries = 1000;         // 15 s: longer than a server takes to leave
 constexpr useconds_t kLockPause = 15'000;
-
-const char* text_of(const char* variable) {
-    const char* value = std::getenv(variable);
-    return value && *value ? value : nullptr;
-}
-
-std::string directory_name() {
-    if (const char* own = text_of(environment::kRuntimeDir)) return own;
-    if (const char* xdg = text_of(environment::kXdgRuntimeDir)) return std::string(xdg) + "/smt";
-    return fmt::format("/tmp/smt-{}", getuid());
-}
 
 // A key is a name inside the directory, never a way out of it.
 bool good_key(const std::string& key) {
@@ -52,7 +41,9 @@ bool answers(const std::string& path) {
 
 bool find_files(const std::string& key, Files& files, std::string& error) {
     if (!good_key(key)) return error = "a key is 1 to 64 letters, digits, '-' and '_'", false;
-    const std::string directory = directory_name();
+    char directory_name[PATH_MAX];
+    if (!protocol::name_runtime_folder(directory_name, sizeof directory_name)) return error = "the runtime directory's name is too long", false;
+    const std::string directory = directory_name;
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return error = fmt::format("cannot make {}: {}", directory, std::strerror(errno)), false;
     }

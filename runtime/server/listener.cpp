@@ -18,6 +18,7 @@
 
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_number.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
 
@@ -32,13 +33,8 @@ constexpr uint64_t kFaultGrace = 5 * kSecond;       // programs see the fault be
 constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device says so
 
 uint64_t idle_limit() {
-    long seconds = environment::kIdleSecondsDefault;
-    if (const char* text = std::getenv(environment::kIdleSeconds)) {
-        char* end = nullptr;
-        long value = std::strtol(text, &end, 10);
-        if (end != text && *end == 0 && value >= 0 && value <= environment::kIdleSecondsMax) seconds = value;
-    }
-    return static_cast<uint64_t>(seconds) * kSecond;
+    using namespace environment;
+    return number_of(kIdleSeconds, 0, kIdleSecondsMax, kIdleSecondsDefault) * kSecond;
 }
 
 }  // namespace

@@ -116,8 +116,8 @@ int serve(const Options& options, const Files& files) {
             wanted = environment::kPolicyDefault;
         }
         std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted);
-        const char* mapping = std::getenv(environment::kMapping);
-        server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), mapping && *mapping == '1');
+        const dispatch::Settings settings = dispatch::read_settings(device->properties().keeps_sessions_apart);
+        server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), settings);
         start_recording(*server);
         log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
     } else {

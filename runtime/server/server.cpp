@@ -26,11 +26,11 @@ std::chrono::milliseconds between_writes() {
 }  // namespace
 
 Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
-               std::unique_ptr<schedule::Policy> policy, bool maps)
+               std::unique_ptr<schedule::Policy> policy, const dispatch::Settings& settings)
     : device_(device),
       journal_(journal),
       device_printf_(device_printf),
-      dispatcher_(device, journal, std::move(policy), maps),
+      dispatcher_(device, journal, std::move(policy), settings),
       started_(journal::now_ns()),
       compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }),
       profiles_(profiles::store_path(), profiles::read_facts(device), [this](const std::string& line) { note(line); }, between_writes()) {

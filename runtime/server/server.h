@@ -29,7 +29,7 @@ class Session;
 class Server {
 public:
     Server(device::Device& device, journal::Writer& journal, DevicePrintf& device_printf,
-           std::unique_ptr<schedule::Policy> policy, bool maps);
+           std::unique_ptr<schedule::Policy> policy, const dispatch::Settings& settings);
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;

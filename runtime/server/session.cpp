@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "runtime/server/control_message.h"
@@ -104,21 +105,24 @@ void Session::write_journal(journal::Kind kind, const std::string& text) {
     device_.write(journal(), entry, this);
 }
 
-// Counts in the journal grow by doubling, so that a program that asks all day does not fill it.
+// Counts in the journal grow by doubling, so that a program that asks all day does not fill it; the last one is exact.
 void Session::count_unsupported(const char* function) {
     uint64_t count = 0;
     {
         std::lock_guard lock(mutex_);
         count = ++unsupported_[function];
     }
-    if (count & (count - 1)) return;
+    if (std::has_single_bit(count)) journal_unsupported(function, count);
+    if (count == 1) log_line(fmt::format("session {} ({}): {} is not supported", id_, tenant_, function));
+}
+
+void Session::journal_unsupported(const std::string& function, uint64_t count) {
     journal::Entry entry;
     entry.kind = journal::Kind::kUnsupported;
     entry.session = id_;
     entry.name = journal().name(function);
     entry.value = count;
     device_.write(journal(), entry, this);
-    if (count == 1) log_line(fmt::format("session {} ({}): {} is not supported", id_, tenant_, function));
 }
 
 void Session::note_wide_launch(const std::string& kernel) {

@@ -92,7 +92,7 @@ public:
     bool closing() const { return closing_.load(); }
     void count_launch();                       // for `smt status`
     void note(const std::string& line);        // to the journal and the log
-    void count_unsupported(const char* function);
+    void count_unsupported(const char* function);       // one call; for `smt log`
     void note_wide_launch(const std::string& kernel);   // said once
     std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
     // Waits until that many images of NVRTC were shown (protocol::Captured), for `patience` at most.
@@ -108,6 +108,7 @@ public:
 
 private:
     bool live();
+    void journal_unsupported(const std::string& function, uint64_t count);
     bool handshake();
     void confine();                                  // before the first stream
     bool find_place(int first_region);

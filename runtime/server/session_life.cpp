@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -55,6 +56,9 @@ bool Session::live() {
     {
         std::lock_guard lock(mutex_);
         if (end_.empty()) end_ = "its program ended";
+    }
+    for (const auto& [function, count] : unsupported_) {   // nobody calls any more
+        if (!std::has_single_bit(count)) journal_unsupported(function, count);
     }
     write_journal(journal::Kind::kSessionClosed, end_);
     server_.remove(*this);

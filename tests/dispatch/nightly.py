@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Examples and constructs under stress for as long as it takes: nightly.py BUILD [SCHEDULES [FIRST_SEED [MINUTES]]]
+"""Examples and constructs under stress for as long as it takes: nightly.py BUILD FORM [SCHEDULES [FIRST_SEED [MINUTES]]]
 
 100 000 schedules in all by default, as many of each program: the examples and the programs of constructs in the forms that `smt
-rewrite` gives them. Goes round and round, other seeds each time, so that what is there when time is over is of all of them.
+rewrite` gives them (FORM source), or as nvcc built them, managed by their PTX (FORM ptx). Goes round and round, other seeds each time, so that what is there when time is over is of all of them.
 Prints a line a program and round, with its seeds; a program that is wrong once is not asked again. Exit code 1 if one is.
 """
 import pathlib
@@ -18,16 +18,17 @@ RIGHT = re.compile(r"^(\w+): right under (\d+) schedules$", re.MULTILINE)
 SEED = re.compile(r"^seed (\d+):", re.MULTILINE)
 
 
-def jobs(build):
+def jobs(build, form):
     checksums = HERE.parent.parent / "examples" / "checksums.txt"
-    for program in sorted((build / "constructs/managed").iterdir()):
+    constructs, examples = {"source": ("managed", "managed/shared"), "ptx": ("plain", "shared")}[form]
+    for program in sorted((build / "constructs" / constructs).iterdir()):
         yield f"constructs in {program.name}", ["constructs", build / "bin/smt", build / "constructs/plain" / program.name, program]
-    for program in sorted((build / "examples/managed/shared").iterdir()):
+    for program in sorted((build / "examples" / examples).iterdir()):
         yield program.name, ["example", build / "bin/smt", checksums, program]
 
 
-def main(build, wanted=100_000, seed=1_000, minutes=24 * 60):
-    todo, end, total, wrong, begun = dict(jobs(pathlib.Path(build).resolve())), time.monotonic() + minutes * 60, {}, [], time.monotonic()
+def main(build, form, wanted=100_000, seed=1_000, minutes=24 * 60):
+    todo, end, total, wrong, begun = dict(jobs(pathlib.Path(build).resolve(), form)), time.monotonic() + minutes * 60, {}, [], time.monotonic()
     while todo and sum(total.values()) < wanted and time.monotonic() < end:
         for name, arguments in list(todo.items()):
             if sum(total.values()) >= wanted or time.monotonic() > end:
@@ -52,4 +53,4 @@ def main(build, wanted=100_000, seed=1_000, minutes=24 * 60):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(int, sys.argv[2:])))
+    sys.exit(main(*sys.argv[1:3], *map(int, sys.argv[3:])))

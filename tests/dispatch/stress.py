@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-PATIENCE = 120
+PATIENCE = 1200   # seconds; ctest has less
 ITERATIONS = 20
 MOST_SEEDS = 100   # for 200 schedules
 # Constructs with calls through pointers, of which PTX does not say where they lead: their kernels stay as they are.

@@ -61,3 +61,16 @@ TEST_CASE("what fits is remembered for one shape", "[dispatch]") {
     function.forget();
     CHECK(function.fitting(128, 4096) == 0);
 }
+
+TEST_CASE("a grid of more blocks than a launch can count is cut into works", "[dispatch]") {
+    Work work = issued((uint64_t{5} << 30) + 7, 0, 1u << 30, 1, 1u << 30);
+    work.done = uint64_t{1} << 30;
+    std::optional<Work> rest = work.cut();
+    REQUIRE(rest);
+    CHECK(work.left() == 1u << 30);
+    CHECK(rest->done == uint64_t{2} << 30);
+    CHECK(rest->left() == (uint64_t{3} << 30) + 7);
+    work.settle(~0u);
+    CHECK(work.left() == 0);
+    CHECK_FALSE(issued(100, 0, 100, 1, 100).cut());
+}

@@ -3,8 +3,8 @@
 
     check.py [--pairs | --beside] SMT CHECKSUMS PROGRAM...
 
-Every program runs at size trivial. It must leave with 0, print the checksum that CHECKSUMS has for it, and
-leave nothing behind in the server.
+Every program runs at size trivial. It must leave with 0, compare all of its results with the CPU's, print the checksum that
+CHECKSUMS has for it, and leave nothing behind in the server.
 
     --pairs   every program beside every other one, pair after pair, each pair with a server of its own
     --beside  the same of the first program only
@@ -40,6 +40,8 @@ def run(smt, checksums, programs):
         output, _ = process.communicate(timeout=PATIENCE)
         print(output, end="")
         assert process.returncode == 0, f"{name}: exit code {process.returncode}"
+        checked = re.search(r"^checked [^:]+: (\d+) of (\d+)$", output, re.MULTILINE)
+        assert checked and checked[1] == checked[2], f"{name} did not compare all of its results with the CPU's"
         found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
         assert found, f"{name} printed no checksum"
         expected = checksums[name, SIZE]

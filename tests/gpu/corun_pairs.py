@@ -3,7 +3,7 @@ import re
 import statistics
 import time
 
-from stage import numbers, quantile, CHECKSUM, ENDS, TIMES
+from stage import CHECKSUM, ENDS, TIMES, Stage, numbers, quantile
 
 median = statistics.median
 
@@ -166,7 +166,7 @@ class Shares:
 
 class Starts:
     DEEP = [("mri_q", 150), ("binomial_options", 350)]   # and launches for some three seconds
-    MODES = ["alone", "time-sliced", "mps", "fifo", "priority"]
+    MODES = ["alone", "time-sliced", "mps", "fifo", "priority"]   # a policy may have an SMT_AHEAD_MS, and a server for it: priority:0
 
     def __init__(self, stage):
         self.stage, self.found = stage, {}
@@ -177,10 +177,19 @@ class Starts:
             for large, launches in self.DEEP:
                 for mode in modes:
                     if time.monotonic() < end:
-                        self.found.setdefault((large, mode), []).append(self.start_beside(large, 4 if self.stage.simulated else launches, mode, turn))
+                        self.found.setdefault((large, mode), []).append(self.start_in(large, 4 if self.stage.simulated else launches, mode, turn))
 
-    def start_beside(self, large, launches, mode, turn):
-        stage, size = self.stage, "trivial" if self.stage.simulated else "small"
+    def start_in(self, large, launches, mode, turn):
+        policy, _, ahead = mode.partition(":")
+        if not ahead:
+            return self.start_beside(self.stage, large, launches, mode, turn)
+        with Stage(self.stage.options, f"starts-ahead-{ahead}-{turn}-{large}.jsonl", SMT_AHEAD_MS=ahead) as own:
+            row = self.start_beside(own, large, launches, policy, turn)
+            self.stage.wrong += own.wrong
+        return self.stage.lines.add(**{**row, "mode": mode})
+
+    def start_beside(self, stage, large, launches, mode, turn):
+        size = "trivial" if stage.simulated else "small"
         small = lambda: stage.start("vector_add", 20, mode, size=size, urgent=True)
         stage.choose(mode)
         small().finish()   # once before: forms are compiled and servers started only once, and not what is asked for here

@@ -1,7 +1,7 @@
 """From the decision to stop one tenant to the first block of another, out of a journal of a server with SMT_MAPPING=1.
 
 The stop was decided by the machine's clock, the block began by the GPU's timer. What is known of the two: a worker ended before
-the server saw it, and began after its launch was handed to the driver. Between these two bounds, from what happened within half a second,
+the server saw it, and the urgent one's first worker began after its launch was handed to the driver. Between these two bounds, from what happened within half a second,
 lies what is to be added to the GPU's time; the middle is taken, and half the distance is the error.
 """
 import bisect
@@ -10,22 +10,18 @@ NEAR = 500_000_000   # ns
 
 
 class Clocks:
-    def __init__(self, entries):
-        upper, lower = [], []
-        launched, mapped = {}, {}
-        for entry in entries:
-            kind = entry["kind"]
-            if kind in ("stopped", "mapping") and "end_ns" in entry:
-                upper.append((entry["time_ns"], entry["time_ns"] - entry["end_ns"]))
-            if kind == "mapping":
-                mapped.setdefault((entry["session"], entry["text"]), []).append(entry["start_ns"])
-            elif kind == "launch":
-                launched.setdefault((entry["session"], entry["symbol"]), []).append(entry["time_ns"])
-        for key, starts in mapped.items():
-            times = launched.get(key, [])
-            if len(times) == len(starts):   # none was written down in two parts, or not at all
-                lower += [(time, time - start) for time, start in zip(times, starts)]
-        self.upper, self.lower = sorted(upper), sorted(lower)
+    """`urgent`: a tenant whose launches are far apart, so that each one's first worker is known."""
+
+    def __init__(self, entries, urgent):
+        self.upper = sorted((e["time_ns"], e["time_ns"] - e["end_ns"]) for e in entries if e["kind"] in ("stopped", "mapping") and "end_ns" in e)
+        starts = sorted(e["start_ns"] for e in entries if e["kind"] == "mapping" and e["tenant"] == urgent)
+        self.lower = []
+        for launched in sorted(e["time_ns"] for e in entries if e["kind"] == "launch" and e["tenant"] == urgent):
+            upper = self._near(self.upper, launched)
+            # No worker of it began before this; who begins first after it is one of it.
+            at = bisect.bisect(starts, launched - min(upper)) if upper else len(starts)
+            if at < len(starts):
+                self.lower.append((launched, launched - starts[at]))
 
     @staticmethod
     def _near(bounds, time):
@@ -42,7 +38,7 @@ class Clocks:
 
 def first_blocks(entries, stopped, urgent):
     """Of the tenant `stopped`: us from each decision to the last worker gone, and to the first block of the tenant `urgent`."""
-    clocks = Clocks(entries)
+    clocks = Clocks(entries, urgent)
     starts = sorted(e["start_ns"] for e in entries if e["kind"] == "mapping" and e["tenant"] == urgent)
     stops = sorted((e["time_ns"] - e["value"], e["value"]) for e in entries if e["kind"] == "stopped" and e["tenant"] == stopped)
     gone, begun, errors = [], [], []

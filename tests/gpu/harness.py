@@ -22,20 +22,21 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 # runtime/protocol/handshake.h and version.h
 MAGIC = 0x31544D53
 KIND_HELLO, KIND_WELCOME, KIND_STATUS, KIND_STOP = 1, 2, 6, 7
-STATUS_REPLY = struct.Struct("<IIiIIIQQQQQ256s")
+STATUS_REPLY = struct.Struct("<IIiIIIQQQQQII32s256s")
 
 
 class Places:
     """Where the things under test lie."""
 
-    def __init__(self, build, preload=None, programs=None):
+    def __init__(self, build, preload=None, programs=None, kind="static"):
         self.build = os.path.abspath(build)
         self.preload = preload or os.path.join(self.build, "lib", "libsmt.so")
         self.programs = programs or os.path.join(self.build, "bin", "gpu")
         self.smt = os.path.join(self.build, "bin", "smt")
+        self.kind = kind
 
-    def program(self, name, kind="static"):
-        return os.path.join(self.programs, kind, name)
+    def program(self, name, kind=None):
+        return os.path.join(self.programs, kind or self.kind, name)
 
 
 def library_folders():
@@ -90,11 +91,9 @@ class Runtime:
                     connection.send(struct.pack("<II", kind, MAGIC))
                     data = connection.recv(4096)
                 fields = STATUS_REPLY.unpack(data[:STATUS_REPLY.size])
-                names = ("kind", "version", "pid", "sessions", "lanes", "reserved", "sessions_served", "launches",
-                         "device_bytes", "host_bytes", "uptime_ms", "device")
-                status = dict(zip(names, fields))
-                status["device"] = status["device"].split(b"\0")[0].decode(errors="replace")
-                return status
+                names = ("kind", "version", "pid", "sessions", "lanes", "multiprocessors", "sessions_served", "launches",
+                         "device_bytes", "host_bytes", "uptime_ms", "tenants", "reserved", "policy", "device")
+                return dict(zip(names, fields))
             except (OSError, struct.error):
                 continue
         return None
@@ -172,14 +171,18 @@ class Runtime:
             return str(error)
         if done.returncode != 0:
             return "smt log: " + (done.stderr.strip() or f"exit code {done.returncode}")[-300:]
-        counts = {}
+        by_session = {}
         for line in done.stdout.splitlines():
             try:
                 entry = json.loads(line)
             except ValueError:
                 continue
             if entry.get("kind") == "unsupported":
-                counts[entry.get("name", "?")] = counts.get(entry.get("name", "?"), 0) + 1
+                key = (entry.get("name", "?"), entry.get("session"))
+                by_session[key] = max(by_session.get(key, 0), entry.get("value", 1))   # grows by doubling; exact at the session's end
+        counts = {}
+        for (name, _), calls in by_session.items():
+            counts[name] = counts.get(name, 0) + calls
         return counts
 
 

@@ -127,6 +127,15 @@ class Test:
         self.expect("kind", self.inspect(path)["kind"], "a shared library")
         self.against_cuobjdump(path, 80)
 
+    def ptx_alone(self):
+        """nvcc links a fatbin without entries into such a program."""
+        path = self.build("ptx_alone", "-gencode", "arch=compute_90,code=compute_90", PROGRAMS / "layouts.cu")
+        images = self.inspect(path)["images"]
+        shape = [([entry["kind"] for entry in image["entries"]], image["problem"]) for image in images]
+        self.expect("images of PTX alone", sorted(shape), [([], None), (["ptx"], None)])
+        text = run(self.smt, "inspect", path)
+        self.expect(f"what is said of the one without entries: {text}", text.count("\n  empty: it holds no code\n"), 1)
+
     # ---- the server
 
     def against_server(self, path):
@@ -205,6 +214,7 @@ def main(smt, show, nvcc, readelf, examples, cuobjdump=""):
         test.layouts()
         test.relocatable()
         test.machine_code_alone()
+        test.ptx_alone()
         found = sorted(pathlib.Path(examples).glob("shared/*"))
         for path in found:
             test.expect(f"{path}: kernels", len(test.inspect(path)["kernels"]) > 0, True)
@@ -213,7 +223,7 @@ def main(smt, show, nvcc, readelf, examples, cuobjdump=""):
         for path in found[:3]:
             test.against_server(path)
         others = "readelf" + (" and cuobjdump" if cuobjdump else "")
-        print("\n".join(test.problems) or f"{test.checked} facts of 4 programs and {len(found)} examples agree with {others}")
+        print("\n".join(test.problems) or f"{test.checked} facts of 5 programs and {len(found)} examples agree with {others}")
         return 1 if test.problems else 0
 
 

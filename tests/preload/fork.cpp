@@ -1,5 +1,5 @@
-// A child of fork() has no CUDA, as with the real driver, and does its parent no harm: not by its
-// calls, and not by its end.
+// A child of fork() has no CUDA if its parent had used it, as with the real driver, and does its parent no harm: not by
+// its calls, and not by its end. One that was forked before is a program like any other.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +19,25 @@ int child(CUdeviceptr memory) {
     return 0;
 }
 
+// Forked before any call. Its end takes nothing from its parent, who comes later.
+void early_child() {
+    const pid_t forked = fork();
+    if (forked == 0) {
+        CUdeviceptr memory = 0;
+        int numbers[2] = {7, 8}, back[2] = {};
+        preload::start();
+        CHECK(cuMemAlloc(&memory, sizeof numbers));
+        CHECK(cuMemcpyHtoD(memory, numbers, sizeof numbers));
+        CHECK(cuMemcpyDtoH(back, memory, sizeof back));
+        _exit(back[0] == 7 && back[1] == 8 ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(forked, &status, 0) == forked);
+    REQUIRE(status == 0);
+}
+
 int main() {
+    early_child();
     preload::start();
     CUmodule module = nullptr;
     CUfunction fill = nullptr;

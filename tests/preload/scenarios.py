@@ -176,6 +176,8 @@ def no_server(place):
     output, errors = place.run("begin", SMT_SERVER="/nowhere/smtd")
     assert output == f"cuInit {NOT_READY}\n", output
     assert "/nowhere/smtd" in errors and "SMT_FALLBACK" in errors and errors.count("\n") == 1, errors
+    errors = place.run("begin", SMT_SERVER="/nowhere/smtd", SMT_FALLBACK="native")[1]
+    assert "no driver here" in errors and errors.count("\n") == 1, errors
     # A server's program that fails at once is no reason to wait.
     output, errors = place.run("begin", SMT_SERVER="/bin/false")
     assert output == f"cuInit {NOT_READY}\n" and "did not start" in errors, output + errors
@@ -226,6 +228,9 @@ def wrong_version(place):
             assert answer[:2] == (WELCOME, VERSION_MISMATCH), answer
             assert "version" in text and "smt server stop" in text, text
             assert client.recv(4096) == b"", "and hangs up"
+    version, table_hash = answer[2], answer[4]
+    with connect(place, hello(version, table_hash ^ 1)) as client:   # the same version, and another table of functions
+        assert client.recv(4096)[:8] == struct.pack("<2I", WELCOME, VERSION_MISMATCH)
     assert place.server_pid() == pid
     place.open(1)
     finish(held)

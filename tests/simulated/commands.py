@@ -170,6 +170,53 @@ def kernels(smt, programs):
         assert any(row["into_graphs"] for (tenant, _, how), row in found.items() if (tenant, how) == ("graphs", "opaque")), found
 
 
+def misuse(smt, programs):
+    """What somebody meets who is new here, or mistaken: a reason, and the exit code that says whose mistake it is."""
+    header = pathlib.Path(__file__).parents[2] / "runtime" / "protocol" / "environment.h"
+    with Place(smt, programs) as place:
+        def said(code, *arguments, to=subprocess.PIPE, **environment):
+            done = subprocess.run([smt, *map(str, arguments)], env=place.environment | environment, stdout=to, stderr=subprocess.PIPE,
+                                  text=True, timeout=PATIENCE)
+            assert done.returncode == code, done
+            return (done.stdout or "") + done.stderr
+
+        def expect(text, what):
+            assert what in text, text
+        expect(said(2, "rnu"), "unknown command 'rnu'")
+        expect(said(2, "run", "--tenat", "a", "--", "true"), "unknown option '--tenat'")
+        expect(said(1, "run", "--", "/nowhere/program"), "there is no program '/nowhere/program'")
+        expect(said(1, "run", "--", place.folder.name), "cannot run")
+        for name, value in [("SMT_MEMORY_LIMIT", "banana"), ("SMT_IDLE_SECONDS", "soon"), ("SMT_POLICY", "best"), ("SMT_DEVICE", "tpu")]:
+            for command in [("run", "--", "true"), ("server", "start")]:
+                expect(said(1, *command, **{name: value}), name)
+            expect(said(1, "doctor", **{name: value}), name)
+        expect(said(0, "doctor", SMT_POLCY="fair"), "SMT_POLCY is none that smt reads")
+        every = re.findall(r'= "(SMT_\w+)";', header.read_text())
+        assert len(every) > 30, every
+        assert "none that smt reads" not in said(1, "doctor", **{name: "?" for name in every}), "smt doctor knows all of them"
+
+        expect(said(1, "log"), "there is no journal")
+        assert said(0, "status").startswith("no server is running")
+        open_folder = pathlib.Path(place.folder.name) / "open"
+        open_folder.mkdir()
+        open_folder.chmod(0o755)
+        for command in [("status",), ("log",), ("server", "stop")]:
+            expect(said(1, *command, SMT_RUNTIME_DIR=str(open_folder)), "chmod 700")
+        expect(said(1, "doctor", SMT_RUNTIME_DIR=f"/tmp/{'x' * 100}"), "too long")
+
+        expect(said(0, "server", "start"), "server simulated started")
+        expect(said(0, "server", "start", "--device", "sim"), "is running already")
+        expect(said(2, "server", "start", "--device", "tpu"), "--device wants gpu or sim")
+        place.run("one", "work", "1", "1")
+        said(1, "run", "--device", "gpu", "--", place.programs / "sim_work", "1", "1", SMT_DRIVER="/nowhere/libcuda.so.1")
+        expect(said(0, "log"), "device.journal has nothing; there are other servers' journals")   # the server that started last
+        expect(said(0, "log", "--server", "simulated"), "sim_work")
+        expect(said(0, "trace", "--server", "simulated"), "traceEvents")
+        expect(said(1, "log", "--server", "other"), "but of: ")
+        with open("/dev/full", "w") as full:
+            expect(said(1, "log", "--server", "simulated", to=full), "No space left")
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

@@ -212,7 +212,7 @@ def memory_and_graphs(smt, programs):
 def survives_a_kill(smt, programs):
     with Place(smt, programs) as place:
         victim = place.start("victim", "work", "100000", "64")
-        time.sleep(0.5)
+        place.wait_for_launch("victim")
         victim.kill()
         finish(victim, -9)
         place.run("next", "work", "2", "8")

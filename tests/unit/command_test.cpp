@@ -6,10 +6,13 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_number.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/smt/control.h"
+#include "tools/smt/environment_check.h"
 #include "tools/smt/json.h"
 #include "tools/smt/log_view.h"
 #include "tools/smt/places.h"
@@ -66,16 +69,54 @@ TEST_CASE("weights", "[command]") {
 TEST_CASE("policies that there are not are refused", "[command]") {
     for (const char* fine : {"", "priority", "fifo", "greedy", "hpf", "fair", "compact", "slice"}) {
         Setting policy(environment::kPolicy, fine);
-        CHECK_NOTHROW(check_policy());
+        CHECK_NOTHROW(check_environment());
     }
     {
         Setting policy(environment::kPolicy, nullptr);
-        CHECK_NOTHROW(check_policy());
+        CHECK_NOTHROW(check_environment());
     }
     for (const char* bad : {"sliced", "nonsense"}) {
         Setting policy(environment::kPolicy, bad);
-        CHECK_THROWS_AS(check_policy(), Misuse);
+        CHECK_THROWS_AS(check_environment(), Failure);
     }
+}
+
+TEST_CASE("numbers in variables", "[command]") {
+    auto read = [](const char* text, uint64_t least, uint64_t most) {
+        uint64_t value = 0;
+        return environment::read_number(text, least, most, &value) ? std::to_string(value) : "none";
+    };
+    constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+    CHECK(read("0", 0, kMost) == "0");
+    CHECK(read("12", 1, 12) == "12");
+    CHECK(read("2m", 0, kMost) == "2097152");
+    CHECK(read("18446744073709551615", 0, kMost) == "18446744073709551615");
+    for (const char* bad : {"", "K", "-1", "+1", " 1", "1 ", "1x", "1Kx", "1iB", "0x10", "18446744073709551616", "16777216T"}) CHECK(read(bad, 0, kMost) == "none");
+    CHECK(read("13", 1, 12) == "none");
+    CHECK(read("0", 1, 12) == "none");
+    Setting seconds(environment::kIdleSeconds, "soon");
+    CHECK(environment::number_of(environment::kIdleSeconds, 0, 100, 60) == 60);
+}
+
+TEST_CASE("variables that make no sense are refused", "[command]") {
+    const std::pair<const char*, const char*> nonsense[] = {
+        {environment::kMemoryLimit, "banana"}, {environment::kPriority, "urgent"}, {environment::kWeight, "-3"},
+        {environment::kMultiprocessors, "lots"}, {environment::kDevice, "tpu"}, {environment::kFallback, "perhaps"},
+        {environment::kIdleSeconds, "-1"}, {environment::kMapping, "yes"}, {environment::kSimMemory, "1M"},
+        {environment::kProfile, "all"}, {environment::kTenant, "a name that is so long that nobody could ever find a use for all of it"}};
+    for (const auto& [name, value] : nonsense) {
+        Setting setting(name, value);
+        INFO(name);
+        CHECK_THROWS_AS(check_environment(), Failure);
+        CHECK(environment_problems().size() == 1);
+        CHECK(environment_problems()[0].starts_with(name));
+    }
+    for (const auto& [name, value] : {std::pair{environment::kMemoryLimit, "4G"}, {environment::kPriority, "-2"}, {environment::kMemoryLimit, ""}}) {
+        Setting setting(name, value);
+        CHECK_NOTHROW(check_environment());
+    }
+    Setting misspelled("SMT_POLCY", "fair");
+    CHECK(unknown_variables() == std::vector<std::string>{"SMT_POLCY"});
 }
 
 TEST_CASE("options", "[command]") {
@@ -124,6 +165,8 @@ TEST_CASE("servers are found by what they leave in the runtime folder", "[comman
     CHECK(keys_with(".sock") == std::vector<std::string>{"0a1b"});
     CHECK(path_of("0a1b", ".log") == folder.file("0a1b.log"));
     CHECK_FALSE(ask_server("nobody", protocol::ControlKind::kStatus).has_value());
+    ::chmod(folder.path().c_str(), 0755);
+    CHECK_THROWS_AS(keys_with(".sock"), Failure);   // not: there is no server
 }
 
 std::string whole_file(const std::string& path) {

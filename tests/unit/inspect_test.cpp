@@ -39,6 +39,18 @@ On sm_90:
 )");
 }
 
+TEST_CASE("a fatbin without entries is empty, not broken", "[command]") {
+    const std::string empty("\x50\xed\x55\xba\x01\0\x10\0\0\0\0\0\0\0\0\0", 16);
+    auto survey = image::survey_file(empty, {90}, {});
+    CHECK(inspect_text("it", 90, std::get<image::Survey>(survey)) == R"(it: a fatbin, 1 image
+image 0: 16 bytes at 0
+  empty: it holds no code
+
+On sm_90:
+0 kernels
+)");
+}
+
 TEST_CASE("smt inspect says what is wrong with its file or its command line", "[command]") {
     auto problem = [](const Arguments& arguments) -> std::string {
         try {

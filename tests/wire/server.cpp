@@ -44,7 +44,7 @@ TestServer::TestServer() {
     if (!device_) give_up(error.c_str());
     journal_ = std::make_unique<runtime::journal::Writer>("/dev/null/none");   // mute
     server_ = std::make_unique<runtime::server::Server>(*device_, *journal_, device_printf_,
-                                                         runtime::schedule::make_policy("priority"), false);
+                                                         runtime::schedule::make_policy("priority"), runtime::dispatch::Settings{});
 }
 
 void TestLane::post(uint16_t op, const void* payload, size_t bytes, uint16_t flags, uint32_t sequence) {

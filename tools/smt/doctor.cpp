@@ -2,16 +2,19 @@
 #include <cuda.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "runtime/jit/settings.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/layout.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
+#include "tools/smt/environment_check.h"
 #include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
 
@@ -95,9 +98,7 @@ void check_simulated_device(Report& report) {
                     "programs built with nvcc -cudart shared need it with smt run --device sim: ./bootstrap.sh build");
     else
         report.good("simulated", "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
-    if (!chosen.empty() && chosen != environment::kDeviceGpu && chosen != environment::kDeviceSimulated)
-        report.bad("SMT_DEVICE", "'" + chosen + "' is no device", "set it to gpu or sim, or unset it");
-    else if (!chosen.empty())
+    if (!chosen.empty())
         report.note("SMT_DEVICE", "is " + chosen, "every server started here offers that device");
 }
 
@@ -112,11 +113,33 @@ void check_runtime_directory(Report& report) {
     else if (::access((exists ? directory : parent).c_str(), W_OK) != 0)
         report.bad("runtime dir", directory + " cannot be written",
                    "let SMT_RUNTIME_DIR name another folder");
+    else if (path_of(environment::kSimulatedKey, ".sock").size() >= sizeof(sockaddr_un::sun_path))
+        report.bad("runtime dir", directory + " is too long for the name of a socket in it", "let SMT_RUNTIME_DIR name another folder");
     else
         report.good("runtime dir", directory + (exists ? "" : " (made when needed)"));
 }
 
+// What does not keep smt from working, but slows it down.
+void check_cache(Report& report) {
+    const std::string folder = runtime::jit::cache_folder();
+    std::filesystem::path existing = folder;
+    std::error_code error;
+    while (!existing.empty() && existing != existing.root_path() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();
+    if (folder.empty() || ::access(existing.c_str(), W_OK) != 0)
+        report.note("cache", folder.empty() ? "no folder: neither HOME nor SMT_CACHE_DIR is set" : folder + " cannot be written",
+                    "compiled kernels and profiles are not kept: let SMT_CACHE_DIR name another folder");
+    else
+        report.good("cache", folder + (existing == folder ? "" : " (made when needed)"));
+}
+
+void check_variables(Report& report) {
+    for (const std::string& problem : environment_problems()) report.bad("variable", problem, "correct it, or unset it");
+    for (const std::string& name : unknown_variables())
+        report.note("variable", name + " is none that smt reads", "is it misspelled? runtime/protocol/environment.h lists them");
+}
+
 void check_servers(Report& report) {
+    if (!runtime_directory_problem(runtime_directory()).empty()) return;   // it was said
     bool running = false;
     for (const std::string& key : keys_with(".sock")) {
         try {
@@ -191,14 +214,15 @@ int run(const Arguments& arguments) {
     check_gpu(report);
     check_files(report);
     check_simulated_device(report);
+    check_variables(report);
     check_runtime_directory(report);
+    check_cache(report);
     check_servers(report);
     check_preload(report);
     check_limits(report);
     check_toolkit(report);
-    fmt::print("\n{}\n", report.bad_findings()
-                             ? fmt::format("{} findings keep smt from working", report.bad_findings())
-                             : "all is well");
+    const int bad = report.bad_findings();
+    fmt::print("\n{}\n", bad == 0 ? "all is well" : bad == 1 ? "one finding keeps smt from working" : fmt::format("{} findings keep smt from working", bad));
     return report.bad_findings() ? 1 : 0;
 }
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/dispatch/symbols.h"
+#include "rewriter/device/managed_names.h"
 #include "runtime/image/survey.h"
 #include "runtime/jit/decision.h"
 #include "tools/smt/command.h"
@@ -56,7 +56,7 @@ void find_written_forms(image::Survey& survey) {
     for (image::SurveyedKernel& kernel : survey.kernels) {
         if (kernel.verdict.management != image::Management::kOpaque) continue;
         for (const Reuse reuse : kReuses) {
-            const std::string form = runtime::dispatch::managed_symbol(kernel.facts.name, reuse);
+            const std::string form = managed_symbol(kernel.facts.name, reuse);
             if (!form.empty() && names.contains({kernel.image, form})) kernel.verdict = {image::Management::kSource, "it was built with a managed form"};
         }
     }
@@ -88,7 +88,7 @@ int run(const Arguments& arguments) {
     size_t broken = 0;
     for (const image::SurveyedImage& image : all.images) broken += image.problem.has_value();
     if (broken)
-        throw Failure(fmt::format("{} images of {} are broken: build or fetch the file anew", broken, path));
+        throw Failure(fmt::format("{} of {} broken: build or fetch the file anew", broken == 1 ? "an image" : fmt::format("{} images", broken), path + (broken == 1 ? " is" : " are")));
     return 0;
 }
 

@@ -41,18 +41,19 @@ void show(const std::string& path, const LogView::Shape& shape, bool follow) {
     if (follow) return;
     if (view.shown() == 0) {
         std::string whose = shape.tenant.empty() ? "" : " about tenant '" + shape.tenant + "'";
-        fmt::print(stderr, "smt log: {} has nothing{}\n", path, whose);
+        const bool others = keys_with(".journal").size() > 1;
+        fmt::print(stderr, "smt log: {} has nothing{}{}\n", path, whose, others ? "; there are other servers' journals: --server KEY" : "");
         return;
     }
     view.show_summary();
 }
 
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels"}, {"--tenant"});
+    Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels"}, {"--tenant", "--server"});
     const std::string* tenant = options.value("--tenant");
     if (options.has("--kernels") && options.has("--follow")) throw Misuse("--kernels counts what there is, it does not follow");
     const LogView::Shape shape{options.has("--json"), options.has("--mapping"), options.has("--kernels"), tenant ? *tenant : ""};
-    auto show_it = [&](bool follow) { show(newest_journal(), shape, follow); };
+    auto show_it = [&](bool follow) { show(find_journal(options.value("--server")), shape, follow); };
     show_it(options.has("--follow"));
     while (options.has("--follow")) {  // the server started again: its journal may be half made
         try {
@@ -66,7 +67,7 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME]",
+const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server KEY]",
                              "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how", run};
 
 }  // namespace smt::tools

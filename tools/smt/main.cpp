@@ -1,7 +1,9 @@
 // smt: the command. Picks a subcommand, and is the one place that reports what went wrong with it.
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "tools/smt/command.h"
@@ -31,7 +33,9 @@ int run(const Command& command, const Arguments& arguments) {
         return 0;
     }
     try {
-        return command.run(arguments);
+        const int code = command.run(arguments);
+        if (std::fflush(stdout) != 0) throw Failure(std::string("cannot write what it has to say: ") + std::strerror(errno));
+        return code;
     } catch (const Misuse& misuse) {
         fmt::print(stderr, "smt {}: {}\nusage: {}\n", command.name, misuse.what(), command.usage);
         return kMisuseExit;

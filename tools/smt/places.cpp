@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/runtime_folder.h"
 #include "tools/smt/command.h"
 
 namespace smt::tools {
@@ -50,9 +52,9 @@ std::string find_server() {
 std::string find_program(const std::string& name) { return first_existing({own_directory() + "/" + name}); }
 
 std::string runtime_directory() {
-    if (std::string chosen = variable(environment::kRuntimeDir); !chosen.empty()) return chosen;
-    if (std::string xdg = variable(environment::kXdgRuntimeDir); !xdg.empty()) return xdg + "/smt";
-    return "/tmp/smt-" + std::to_string(::geteuid());
+    char path[PATH_MAX];
+    if (!protocol::name_runtime_folder(path, sizeof path)) throw Failure("the runtime folder's name is too long");
+    return path;
 }
 
 std::string runtime_directory_problem(const std::string& directory) {
@@ -66,9 +68,12 @@ std::string runtime_directory_problem(const std::string& directory) {
 }
 
 std::vector<std::string> keys_with(const std::string& suffix) {
+    const std::string directory = runtime_directory();
+    if (const std::string problem = runtime_directory_problem(directory); !problem.empty())
+        throw Failure("cannot use " + directory + ": " + problem);
     std::vector<std::pair<fs::file_time_type, std::string>> found;
     std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(runtime_directory(), error)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
         std::string name = entry.path().filename().string();
         std::error_code ignored;
         if (name.size() > suffix.size() && name.ends_with(suffix))
@@ -80,12 +85,16 @@ std::vector<std::string> keys_with(const std::string& suffix) {
     return keys;
 }
 
-std::string newest_journal() {
-    std::vector<std::string> keys = keys_with(".journal");
+std::string find_journal(const std::string* key) {
+    const std::vector<std::string> keys = keys_with(".journal");
     if (keys.empty())
         throw Failure("there is no journal in " + runtime_directory() +
-                      ": no server ever ran there. Run a program with smt run first");
-    return path_of(keys.front(), ".journal");
+                      ": no server ran there, or it could not write one (its .log file there says so). Run a program with smt run first");
+    if (!key) return path_of(keys.front(), ".journal");
+    if (std::find(keys.begin(), keys.end(), *key) != keys.end()) return path_of(*key, ".journal");
+    std::string known;
+    for (const std::string& each : keys) known += (known.empty() ? "" : ", ") + each;
+    throw Failure("there is no journal of a server " + *key + " in " + runtime_directory() + ", but of: " + known);
 }
 
 std::string path_of(const std::string& key, const std::string& suffix) {

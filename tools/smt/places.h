@@ -28,10 +28,11 @@ std::string runtime_directory();
 // Empty if the folder may be used (or does not exist yet); else what is wrong with it.
 std::string runtime_directory_problem(const std::string& directory);
 
-// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first.
+// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first. Throws Failure: the folder
+// is not one that smt may use.
 std::vector<std::string> keys_with(const std::string& suffix);
-// The journal of the server that started last. Throws Failure: there is none.
-std::string newest_journal();
+// The journal of this server, or of the one that started last. Throws Failure: there is none.
+std::string find_journal(const std::string* key);
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

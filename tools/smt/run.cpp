@@ -10,7 +10,8 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
 #include "tools/smt/command.h"
-#include "tools/smt/gpus.h"
+#include "tools/smt/device_choice.h"
+#include "tools/smt/environment_check.h"
 #include "tools/smt/places.h"
 #include "tools/smt/program_file.h"
 #include "tools/smt/settings.h"
@@ -52,22 +53,6 @@ void warn_of_other_runtime(const std::string& file, const ProgramFile& program) 
                    file, program.shared_runtime, kRuntimeFile);
 }
 
-// Chosen by name, or for want of a GPU where nobody names a driver.
-bool wants_simulated_device(const Options& options) {
-    std::string chosen = variable(environment::kDevice);
-    if (const std::string* device = options.value("--device")) {
-        chosen = *device;
-        if (chosen != environment::kDeviceSimulated && chosen != environment::kDeviceGpu)
-            throw Misuse("--device wants gpu or sim");
-        ::setenv(environment::kDevice, chosen.c_str(), 1);
-    }
-    if (!chosen.empty()) return chosen == environment::kDeviceSimulated;
-    bool named = !variable(environment::kDriver).empty() || !variable(environment::kRealDriver).empty();
-    if (named || gpu_node_exists()) return false;
-    fmt::print(stderr, "smt run: there is no GPU here; this program gets the simulated device\n");
-    return true;
-}
-
 void export_simulated_device(const std::string& file) {
     std::string runtime = find_runtime();
     if (runtime.empty())
@@ -75,14 +60,13 @@ void export_simulated_device(const std::string& file) {
                       "/../lib/cudart: build it, ./bootstrap.sh build");
     ProgramFile program = examine_program(file);
     warn_of_other_runtime(file, program);
-    ::setenv(environment::kDevice, environment::kDeviceSimulated, 1);
     ::setenv(environment::kRealDriver, "none", 1);  // it would answer for another device
     put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
     if (program.has_rpath) put_in_front(environment::kPreload, runtime);
 }
 
 void export_settings(const Options& options, const std::string& interposer, const std::string& file) {
-    if (wants_simulated_device(options)) export_simulated_device(file);
+    if (choose_device(options, "smt run", "this program gets") == environment::kDeviceSimulated) export_simulated_device(file);
     put_in_front(environment::kPreload, interposer);
     if (const std::string* tenant = options.value("--tenant")) {
         if (tenant->empty() || tenant->size() >= protocol::kTenantNameBytes)
@@ -104,7 +88,7 @@ int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
-    check_policy();
+    check_environment();
     std::string interposer = find_interposer();
     if (interposer.empty())
         throw Failure("libsmt.so is not beside this program (" + own_directory() +
@@ -128,7 +112,15 @@ int run(const Arguments& arguments) {
 
 const Command run_command = {
     "run",
-    "smt run [--device gpu|sim] [--tenant NAME] [--priority P] [--weight W] [--sms N] [--memory LIMIT] [--stress SEED] -- PROGRAM [ARGUMENT]...",
+    "smt run [OPTION]... -- PROGRAM [ARGUMENT]...\n"
+    "\n"
+    "  --device gpu|sim  the GPU, or the simulated device (default: the GPU where there is one)\n"
+    "  --tenant NAME     whose work it is, for smt log and smt status (default: the program's name)\n"
+    "  --priority P      high, normal, low or a whole number: others stop between two blocks while more urgent ones have work\n"
+    "  --weight W        its share beside others, where the policy goes by shares: 2 is twice the share of 1\n"
+    "  --sms N           on N of the GPU's multiprocessors\n"
+    "  --memory LIMIT    most device memory that it gets, such as 800M or 4G\n"
+    "  --stress SEED     stop, move, resize and slice its kernels at random: is the result the same?",
     "runs a CUDA program so that it shares the GPU", run};
 
 }  // namespace smt::tools

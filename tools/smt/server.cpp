@@ -14,9 +14,10 @@
 #include "runtime/protocol/environment.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
+#include "tools/smt/device_choice.h"
+#include "tools/smt/environment_check.h"
 #include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
-#include "tools/smt/settings.h"
 
 namespace smt::tools {
 namespace {
@@ -42,6 +43,8 @@ bool wait_for(Condition condition) {
 // The key and the CUDA_VISIBLE_DEVICES of the server to start. Without a real driver in this machine
 // there is one server, of the device that SMT_DRIVER names.
 Gpu choose_gpu(const Options& options) {
+    if (!options.has("--gpu") && choose_device(options, "smt server", "this server has") == environment::kDeviceSimulated)
+        return {"", environment::kSimulatedKey, ""};
     Driver driver = examine_driver();
     size_t index = 0;
     if (const std::string* text = options.value("--gpu")) {
@@ -80,7 +83,7 @@ int spawn_server(const std::string& program, const Gpu& gpu) {
 }
 
 int start(const Options& options) {
-    check_policy();
+    check_environment();
     std::string directory = runtime_directory();
     if (std::string problem = runtime_directory_problem(directory); !problem.empty())
         throw Failure("cannot use " + directory + ": " + problem);
@@ -146,7 +149,7 @@ int run(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("start, stop or status?");
     Arguments rest(arguments.begin() + 1, arguments.end());
     const std::string& what = arguments[0];
-    if (what == "start") return start(parse_options(rest, {}, {"--gpu"}));
+    if (what == "start") return start(parse_options(rest, {}, {"--device", "--gpu"}));
     if (what == "stop") return stop(parse_options(rest, {}, {}));
     if (what == "status") return status(parse_options(rest, {}, {}));
     throw Misuse("unknown '" + what + "': it is start, stop or status");
@@ -154,7 +157,7 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command server_command = {"server", "smt server start [--gpu N] | stop | status",
+const Command server_command = {"server", "smt server start [--device gpu|sim] [--gpu N] | stop | status",
                                 "starts, stops and shows the server", run};
 
 }  // namespace smt::tools

@@ -6,27 +6,16 @@
 #include <limits>
 
 #include "runtime/protocol/environment.h"
-#include "runtime/schedule/policy.h"
+#include "runtime/protocol/environment_number.h"
 #include "tools/smt/command.h"
 
 namespace smt::tools {
 
 uint64_t parse_bytes(const std::string& text) {
-    size_t digits = 0;
-    unsigned long long value = 0;
-    try {
-        value = std::stoull(text, &digits);
-    } catch (const std::exception&) {
-        digits = 0;
-    }
-    std::string unit = text.substr(digits);
-    const std::string units = "KMGT";
-    size_t power = unit.empty() ? 0 : units.find(unit[0]) + 1;  // npos + 1 == 0
-    bool bad = digits == 0 || text[0] == '-' || value == 0 || (!unit.empty() && power == 0) ||
-               (unit.size() > 1 && unit.substr(1) != "B" && unit.substr(1) != "iB");
-    if (bad || value > std::numeric_limits<uint64_t>::max() >> (10 * power))
+    uint64_t value = 0;
+    if (!environment::read_number(text.c_str(), 1, std::numeric_limits<uint64_t>::max(), &value))
         throw Misuse("--memory wants a size such as 800M or 4G, not '" + text + "'");
-    return value << (10 * power);
+    return value;
 }
 
 uint32_t parse_seed(const std::string& text) {
@@ -39,11 +28,10 @@ uint32_t parse_seed(const std::string& text) {
 }
 
 uint32_t parse_multiprocessors(const std::string& text) {
-    constexpr unsigned long kMost = 4096;
     char* end = nullptr;
     errno = 0;
     const unsigned long value = std::strtoul(text.c_str(), &end, 10);
-    if (text.empty() || text.front() == '-' || *end || errno || value == 0 || value > kMost)
+    if (text.empty() || text.front() == '-' || *end || errno || value == 0 || value > environment::kMultiprocessorsMax)
         throw Misuse("--sms wants a number of multiprocessors, from 1 to 4096, not '" + text + "'");
     return static_cast<uint32_t>(value);
 }
@@ -69,13 +57,6 @@ std::string parse_weight(const std::string& text) {
     if (text.empty() || *end || !(value >= kLeast && value <= kMost))
         throw Misuse("--weight wants a number from 0.001 to 1000 (1 is normal, 2 twice the share), not '" + text + "'");
     return text;
-}
-
-void check_policy() {
-    const char* wanted = std::getenv(environment::kPolicy);
-    if (!wanted || !*wanted) return;
-    if (const std::string problem = runtime::schedule::policy_problem(wanted); !problem.empty())
-        throw Misuse(std::string(environment::kPolicy) + ": " + problem);
 }
 
 }  // namespace smt::tools

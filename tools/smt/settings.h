@@ -14,7 +14,4 @@ int parse_priority(const std::string& text);
 std::string parse_weight(const std::string& text);
 uint32_t parse_multiprocessors(const std::string& text);   // of --sms
 
-// SMT_POLICY, for the server that may have to be started. It would go on with another one, unseen.
-void check_policy();
-
 }  // namespace smt::tools

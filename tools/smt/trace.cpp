@@ -30,10 +30,10 @@ uint64_t parse_nanoseconds(const std::string& text) {
 }
 
 int run(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {}, {"-o", "--last"});
+    const Options options = parse_options(arguments, {}, {"-o", "--last", "--server"});
     const std::string* last = options.value("--last");
     const uint64_t last_ns = last ? parse_nanoseconds(*last) : ~0ull;
-    const std::string path = newest_journal();
+    const std::string path = find_journal(options.value("--server"));
     const runtime::journal::Reader journal(path);
     if (!journal.error().empty()) throw Failure(journal.error());
     const std::string* name = options.value("-o");
@@ -50,6 +50,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command trace_command = {"trace", "smt trace [-o FILE] [--last SECONDS]", "writes what the server did for a trace viewer (Perfetto, Chrome)", run};
+const Command trace_command = {"trace", "smt trace [-o FILE] [--last SECONDS] [--server KEY]", "writes what the server did for a trace viewer (Perfetto, Chrome)", run};
 
 }  // namespace smt::tools

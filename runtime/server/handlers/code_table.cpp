@@ -3,8 +3,8 @@
 
 #include <thread>
 
+#include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
-#include "runtime/dispatch/symbols.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -32,13 +32,6 @@ CUresult CodeTable::function(uint32_t id, CUfunction* function) const {
     return CUDA_SUCCESS;
 }
 
-CUresult CodeTable::kernel(uint32_t id, CUkernel* kernel) const {
-    const Kernel* found = find(id);
-    if (!found || !found->live.load() || !found->kernel) return CUDA_ERROR_INVALID_HANDLE;
-    *kernel = found->kernel;
-    return CUDA_SUCCESS;
-}
-
 // A library's module, with the first use of anything in it: the driver would do it by itself, and at
 // the wrong moment (context_wide.h).
 CUresult CodeTable::load(Image& image) const {
@@ -52,13 +45,6 @@ CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
     if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult status = load(*found)) return status;
     *module = found->module;
-    return CUDA_SUCCESS;
-}
-
-CUresult CodeTable::library(uint32_t id, CUlibrary* library) const {
-    ImagePointer found = image(id);
-    if (!found || !found->library) return CUDA_ERROR_INVALID_HANDLE;
-    *library = found->library;
     return CUDA_SUCCESS;
 }
 
@@ -199,7 +185,7 @@ std::string CodeTable::find_managed(const Image& image, const char* name, Kernel
 // A program that was built with managed forms tells by their names.
 std::string CodeTable::find_written(const Image& image, const char* name, Kernel& kernel) const {
     for (const Reuse reuse : kReuses) {
-        if (take_managed(image, dispatch::managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
+        if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
     }
     return "opaque: " + image.form.why_opaque(name);
 }

@@ -76,9 +76,7 @@ public:
 
     // For Call: the driver's handle behind a number, INVALID_HANDLE if there is none.
     CUresult function(uint32_t id, CUfunction* function) const;
-    CUresult kernel(uint32_t id, CUkernel* kernel) const;
     CUresult module(uint32_t id, CUmodule* module) const;
-    CUresult library(uint32_t id, CUlibrary* library) const;
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints, std::string identity,
                  ManagedVariables managed, jit::Decision form);

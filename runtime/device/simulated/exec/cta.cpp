@@ -119,7 +119,6 @@ Step Cta::State::step(int number) {
               0,
               0};
     ++group.pc;
-    ++steps;
     if (x.mask != 0 || in.always) in.run(x, in);
     if (fault) {
         runnable = 0;
@@ -219,7 +218,6 @@ Step Cta::step(int warp) { return state_->step(warp); }
 bool Cta::finished() const { return state_->living == 0; }
 const Fault* Cta::fault() const { return state_->fault ? &*state_->fault : nullptr; }
 bool Cta::deadlocked() const { return state_->runnable == 0 && state_->living != 0 && !state_->fault; }
-uint64_t Cta::steps() const { return state_->steps; }
 
 int Cta::line(int warp) const {
     const Warp& w = state_->warps[static_cast<size_t>(warp)];

@@ -121,7 +121,6 @@ public:
     bool finished() const;                    // all warps have exited
     const Fault* fault() const;               // null: none
     bool deadlocked() const;                  // nothing is runnable, and it is neither finished nor faulty
-    uint64_t steps() const;                   // warp-instructions so far
     int line(int warp) const;                 // PTX line of what it would execute next, for messages
 
     struct State;  // warp.h

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "rewriter/ptx/syntax.h"
@@ -55,7 +56,6 @@ public:
     std::pair<Slot, Slot> write_pair(const ptx::Operand& operand, ptx::Type first, bool first_predicate);
     Address read_address(const ptx::Operand& operand);
     Slot constant(uint64_t bits, int width);
-    Slot constant128(uint64_t low, uint64_t high);
     Slot predicate_constant(bool value);
     std::optional<uint64_t> immediate(const ptx::Operand& operand) const;
     int register_width(const ptx::Operand& operand);  // 0: no register; 1: a predicate
@@ -147,7 +147,7 @@ private:
     const ptx::Instruction* source_ = nullptr;
     int line_ = 0;
     std::vector<uint32_t> label_places_;  // by the label's number
-    std::map<std::tuple<uint64_t, uint64_t, int>, Slot> constants_;
+    std::map<std::pair<uint64_t, int>, Slot> constants_;
     std::optional<LoadError> error_;
 };
 

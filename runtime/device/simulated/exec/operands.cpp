@@ -38,25 +38,13 @@ Slot Decoder::carry() {
 
 Slot Decoder::constant(uint64_t bits, int width) {
     if (width < 64) bits &= (1ull << width) - 1;
-    auto [at, fresh] = constants_.try_emplace({bits, 0, width}, Slot());
+    auto [at, fresh] = constants_.try_emplace({bits, width}, Slot());
     if (!fresh) return at->second;
     const size_t bytes = static_cast<size_t>(width) / 8;
     const size_t offset = (code_.constants.size() + 15) / 16 * 16;
     code_.constants.resize(offset + bytes * kLanes);
     for (int i = 0; i < kLanes; ++i)
         std::memcpy(&code_.constants[offset + static_cast<size_t>(i) * bytes], &bits, bytes);
-    return at->second = Slot(Slot::Base::kConstants, static_cast<uint32_t>(offset));
-}
-
-Slot Decoder::constant128(uint64_t low, uint64_t high) {
-    auto [at, fresh] = constants_.try_emplace({low, high, 128}, Slot());
-    if (!fresh) return at->second;
-    const size_t offset = (code_.constants.size() + 15) / 16 * 16;
-    code_.constants.resize(offset + 16 * kLanes);
-    for (size_t i = 0; i < kLanes; ++i) {
-        std::memcpy(&code_.constants[offset + i * 16], &low, 8);
-        std::memcpy(&code_.constants[offset + i * 16 + 8], &high, 8);
-    }
     return at->second = Slot(Slot::Base::kConstants, static_cast<uint32_t>(offset));
 }
 

@@ -147,7 +147,6 @@ struct Cta::State {
     std::optional<Fault> fault;
     uint32_t runnable = 0;
     uint32_t living = 0;  // warps that have not exited
-    uint64_t steps = 0;
     Execution x;
     alignas(64) std::array<uint32_t, static_cast<size_t>(CtaValue::kCount) * kLanes> values{};
 

@@ -1,13 +1,14 @@
-#include "runtime/dispatch/symbols.h"
+// The name gets a prefix, and the parameters one more at the end. What symbols abbreviate by number stands ahead of
+// both, or does not change by them.
+#include "rewriter/device/managed_names.h"
 
 #include <cctype>
 #include <charconv>
 
-namespace smt::runtime::dispatch {
+namespace smt {
 
 namespace {
 
-constexpr std::string_view kPrefix = "smt_";   // of all of them
 constexpr std::string_view kLaunch = "N3smt6LaunchE";
 
 // Where the last identifier of a mangled name begins, with its length before it: the function's own name
@@ -46,24 +47,18 @@ Place find_name(std::string_view symbol) {
 
 }  // namespace
 
+std::string managed_name(std::string_view name, Reuse reuse) { return std::string(prefix_of(reuse)) + std::string(name); }
+
 std::string managed_symbol(std::string_view symbol, Reuse reuse) {
-    const std::string_view prefix = prefix_of(reuse);
-    if (symbol.empty() || symbol.starts_with(kPrefix)) return {};
-    if (!symbol.starts_with("_Z")) return std::string(prefix) + std::string(symbol);
+    if (symbol.empty() || symbol.ends_with(kLaunch)) return {};
+    if (!symbol.starts_with("_Z")) return managed_name(symbol, reuse);
     const Place name = find_name(symbol);
     if (name.at == std::string_view::npos) return {};
-    const std::string_view identifier = symbol.substr(name.at + name.digits, name.length);
-    if (identifier.starts_with(kPrefix)) return {};
-    std::string managed(symbol.substr(0, name.at));
-    managed += std::to_string(name.length + prefix.size());
-    managed += prefix;
-    managed += identifier;
+    const std::string managed = managed_name(symbol.substr(name.at + name.digits, name.length), reuse);
     std::string_view rest = symbol.substr(name.at + name.digits + name.length);
-    // No parameters are written as one, void.
-    if (rest.ends_with("v") && (rest == "v" || rest.ends_with("Ev") || rest.ends_with("vv"))) rest.remove_suffix(1);
-    managed += rest;
-    managed += kLaunch;
-    return managed;
+    // "v" instead of parameters: after the name, or after a template's own "v" for what it returns.
+    if (rest == "v" || rest == "Ev" || rest.ends_with("Evv")) rest.remove_suffix(1);
+    return std::string(symbol.substr(0, name.at)) + std::to_string(managed.size()) + managed + std::string(rest) + std::string(kLaunch);
 }
 
-}  // namespace smt::runtime::dispatch
+}  // namespace smt

@@ -1,0 +1,41 @@
+#include "runtime/dispatch/enough.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace smt::runtime::dispatch {
+
+void Enough::begin(uint32_t fits) {
+    fits_ = enough_ = fits;
+    too_few_ = 0;
+    best_ = 0;
+    blocks_ = time_ns_ = 0;
+}
+
+void Enough::forget() {
+    std::lock_guard lock(mutex_);
+    begin(0);
+}
+
+Enough::Try Enough::next(uint32_t fits) {
+    std::lock_guard lock(mutex_);
+    if (fits != fits_) begin(fits);
+    if (fits <= 1 || known()) return {enough_, false};
+    return {tried(), true};
+}
+
+bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, uint64_t blocks, uint64_t time_ns) {
+    std::lock_guard lock(mutex_);
+    if (fits != fits_ || known() || ctas != tried()) return false;   // of before something was decided
+    blocks_ += blocks;
+    time_ns_ += time_ns;
+    if (blocks_ < kBlocksEach * ctas * multiprocessors) return false;
+    const double rate = static_cast<double>(ctas) * static_cast<double>(std::exchange(blocks_, 0)) /
+                        static_cast<double>(std::max<uint64_t>(1, std::exchange(time_ns_, 0)));
+    if (best_ == 0) best_ = rate;
+    else if (rate >= kAsMuch * best_) enough_ = ctas;
+    else too_few_ = ctas;
+    return known();
+}
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,43 @@
+// The fewest CTAs on a multiprocessor with which a kernel gets as much done as with all that fit; found by trying, while
+// somebody may want the kernel stopped. With fewer each block takes less time, and that is what a stop waits for; and a
+// newcomer finds room at once. (smcompactor.txt 3.4 looks for the same number, to give the rest to others.)
+//
+// What is done is told by the workers: blocks in the time that they were there. First with all that fit, then in halves
+// between the most that are too few and the fewest that are enough: a kernel that needs all its CTAs is slow for a
+// launch or two for each of them, once.
+//
+// Any thread.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace smt::runtime::dispatch {
+
+class Enough {
+public:
+    static constexpr double kAsMuch = 0.985;
+    static constexpr uint64_t kBlocksEach = 4;   // of each CTA's place, before a number is judged
+
+    struct Try {
+        uint32_t ctas = 0;   // on a multiprocessor, at most those that fit
+        bool asks = false;   // not known yet: learn() is to be told
+    };
+    Try next(uint32_t fits);
+
+    // With so many CTAs on each of so many multiprocessors workers ran `blocks` in `time_ns`, summed over them. True: now it is known.
+    bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, uint64_t blocks, uint64_t time_ns);
+    void forget();
+
+private:
+    uint32_t tried() const { return best_ > 0 ? (too_few_ + enough_) / 2 : fits_; }
+    bool known() const { return best_ > 0 && enough_ - too_few_ <= 1; }
+    void begin(uint32_t fits);
+
+    std::mutex mutex_;
+    uint32_t fits_ = 0, too_few_ = 0, enough_ = 0;
+    double best_ = 0;                        // blocks in a time, of a multiprocessor with all that fit; 0: not known
+    uint64_t blocks_ = 0, time_ns_ = 0;      // of what is tried
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,69 @@
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/dispatch/enough.h"
+
+using smt::runtime::dispatch::Enough;
+
+namespace {
+
+constexpr uint32_t kMultiprocessors = 132;
+
+// Launches of a kernel whose multiprocessors do no more with more CTAs than `saturates`. Returns the CTAs of each.
+std::vector<uint32_t> launch(Enough& enough, uint32_t fits, double saturates, int launches) {
+    std::vector<uint32_t> found;
+    for (int i = 0; i < launches; ++i) {
+        const Enough::Try now = enough.next(fits);
+        found.push_back(now.ctas);
+        if (!now.asks) continue;
+        const uint64_t blocks = 10 * kMultiprocessors * now.ctas;
+        const double each_ns = 1e5 * std::max(1.0, now.ctas / saturates);
+        enough.learn(fits, now.ctas, kMultiprocessors, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks)));
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("the fewest CTAs that get as much done are found", "[dispatch]") {
+    for (uint32_t fits = 1; fits <= 32; ++fits) {
+        for (uint32_t saturates = 1; saturates <= fits; ++saturates) {
+            Enough enough;
+            const std::vector<uint32_t> ctas = launch(enough, fits, saturates, 12);
+            INFO(fits << " fit, " << saturates << " are enough");
+            CHECK(ctas.front() == fits);
+            CHECK(ctas.back() == saturates);
+            CHECK_FALSE(enough.next(fits).asks);
+        }
+    }
+}
+
+TEST_CASE("a little less is as much", "[dispatch]") {
+    Enough enough;
+    CHECK(launch(enough, 8, 4.05, 12).back() == 4);
+    Enough other;
+    CHECK(launch(other, 8, 4.2, 12).back() == 5);
+}
+
+TEST_CASE("a few blocks decide nothing, nor does what was launched before", "[dispatch]") {
+    Enough enough;
+    CHECK(enough.next(8).ctas == 8);
+    CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, 3 * kMultiprocessors * 8, 1'000'000));
+    CHECK(enough.next(8).ctas == 8);
+    enough.learn(8, 8, kMultiprocessors, 1 * kMultiprocessors * 8, 1'000'000);
+    CHECK(enough.next(8).ctas == 4);
+    enough.learn(8, 8, kMultiprocessors, 100 * kMultiprocessors * 8, 1'000'000);
+    CHECK(enough.next(8).ctas == 4);
+}
+
+TEST_CASE("another shape is another kernel", "[dispatch]") {
+    Enough enough;
+    launch(enough, 8, 3, 12);
+    CHECK(enough.next(4).ctas == 4);
+    CHECK(enough.next(4).asks);
+    launch(enough, 4, 3, 12);
+    enough.forget();
+    CHECK(enough.next(4).asks);
+}
