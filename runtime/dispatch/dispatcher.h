@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/device/device.h"
+#include "runtime/dispatch/durations.h"
 #include "runtime/dispatch/halves.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/orders.h"
@@ -77,8 +78,8 @@ public:
     SmSets& sm_sets() { return sm_sets_; }
     // The set that a policy means by so many; null where there is none, which the journal says once.
     SmSetPointer places_for(int multiprocessors);
-    // What the program's priority of a stream is for the driver. Where a policy goes by tenants' priorities, these
-    // come first: the driver's range is divided among those above, at and below normal.
+    // What the program's priority of a stream is for the driver. Tenants' priorities come first, under every policy: the driver's
+    // range is divided among those above, at and below normal.
     int stream_priority(const Tenant& tenant, int asked) const;
     int within_range(int priority) const;   // as the driver does
     void join(ManagedStream& stream);
@@ -101,6 +102,7 @@ private:
         bool behind = false;                  // a step of them is left to do
         uint64_t launch = 0;                  // the first one, when we last looked, and
         bool last_taken = false;              // whether its last block had been taken
+        bool refill = false;                  // somebody's workers have left; not before
         schedule::TimePoint refill_again{};
         std::unique_ptr<Trial> trial = nullptr;   // null: the policy has the say
     };
@@ -117,6 +119,7 @@ private:
     bool learning() const;   // some launch will tell how long blocks take
     void read_mappings();
     void decide();
+    bool study(std::unique_lock<std::mutex>& lock);   // what the policy wants to know ahead of a decision; false: nothing
     void carry_out(const schedule::Assignment& assignment);
     void carry_out(const schedule::Confinement& confinement);
     void say(const Tenant& tenant, const std::string& reason);
@@ -126,6 +129,7 @@ private:
     std::unique_ptr<Trial> trial(const ManagedStream& stream) const;
     void note_company();
     void adopt(std::unique_ptr<schedule::Policy> policy);
+    void say_durations();    // of the policy's decisions until now
     void weigh_tenants();    // who may be stopped, who is watched
 
     device::Device& device_;
@@ -145,6 +149,10 @@ private:
     std::unique_ptr<schedule::Policy> policy_;
     std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNobody};   // what it says; asked without the mutex
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
+    std::unique_ptr<schedule::Study> study_;    // for which a decision is put off, until it
+    bool studying_ = false;                     // has been run and learnt
+    uint64_t policies_ = 0;                     // that there have been
+    Durations deciding_, decisions_;            // what the policy took, and all of a decision
     std::unique_ptr<schedule::Recorder> recorder_;   // null: nobody wants to know
     std::vector<std::shared_ptr<Tenant>> tenants_;
     uint64_t companies_ = 0;    // times that somebody came or went

@@ -48,6 +48,13 @@ struct Decision {
     void ask_again(Duration after) { again = again ? std::min(*again, after) : after; }
 };
 
+// What takes too long to be computed while launches wait for a decision. It has all that it needs, and is run with no lock.
+class Study {
+public:
+    virtual ~Study() = default;
+    virtual void run() = 0;
+};
+
 class Policy {
 public:
     virtual ~Policy() = default;
@@ -58,7 +65,13 @@ public:
     // How many multiprocessors its confinements are to; 0: there are none. So that the set can be made before anybody works.
     virtual int part(const Device&) const { return 0; }
     virtual Decision decide(const Snapshot& snapshot, TimePoint now) = 0;
+    // What should be run, and learnt, before the snapshot is decided on; null: it can be. decide() computes what nobody has: the
+    // decision is the same, but may take milliseconds.
+    virtual std::unique_ptr<Study> study(const Snapshot&) { return nullptr; }
+    virtual void learn(std::unique_ptr<Study>) {}   // one of its own, that has run
 };
+// With everything that is to be studied, for those who have the time.
+Decision study_and_decide(Policy& policy, const Snapshot& snapshot, TimePoint now);
 
 // Null: there is none of that name. names(): all there are, for people.
 std::unique_ptr<Policy> make_policy(std::string_view name);

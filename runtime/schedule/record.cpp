@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <type_traits>
@@ -259,10 +260,21 @@ bool read_line(std::string_view line, Record& record) {
     return true;
 }
 
+// Policies know a profile by its address: equal ones are one, as in the server.
+static void unite_profiles(Snapshot& snapshot, std::map<std::string, std::shared_ptr<const Profile>>& known) {
+    for (Kernel& kernel : snapshot.kernels) {
+        if (!kernel.profile) continue;
+        std::string text;
+        put(text, *kernel.profile);
+        kernel.profile = known.try_emplace(std::move(text), kernel.profile).first->second;
+    }
+}
+
 void read_recording(const std::string& path, const std::function<void(const Record&)>& visit) {
     std::ifstream file(path, std::ios::binary);
     if (!file) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno));
     Record record;
+    std::map<std::string, std::shared_ptr<const Profile>> profiles;
     std::string line;
     uint64_t number = 0;
     while (std::getline(file, line)) {
@@ -274,7 +286,9 @@ void read_recording(const std::string& path, const std::function<void(const Reco
         } catch (const Unreadable& problem) {
             throw std::runtime_error(path + ":" + std::to_string(number) + ": " + problem.what());
         }
-        if (decided) visit(record);
+        if (!decided) continue;
+        unite_profiles(record.snapshot, profiles);
+        visit(record);
     }
     if (file.bad()) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno));
     if (number == 0) throw std::runtime_error(path + " is empty: no recording");

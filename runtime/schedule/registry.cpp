@@ -16,6 +16,7 @@ constexpr Entry kPolicies[] = {
     {"priority-whole", make_priority_whole},
     {"greedy", make_greedy},
     {"hpf", [] { return make_hpf(); }},
+    {"hpf-whole", [] { return make_hpf({.spatial = false}); }},
     {"fair", [] { return make_fair(); }},
     {"compact", [] { return make_compact(); }},
     {"slice", [] { return make_slice(); }},
@@ -34,6 +35,14 @@ std::vector<std::string> policy_names() {
     std::vector<std::string> names;
     for (const Entry& each : kPolicies) names.emplace_back(each.name);
     return names;
+}
+
+Decision study_and_decide(Policy& policy, const Snapshot& snapshot, TimePoint now) {
+    while (std::unique_ptr<Study> study = policy.study(snapshot)) {
+        study->run();
+        policy.learn(std::move(study));
+    }
+    return policy.decide(snapshot, now);
 }
 
 std::string policy_problem(std::string_view name) {

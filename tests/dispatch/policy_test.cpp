@@ -72,6 +72,30 @@ TEST_CASE("priority: the others wait until the urgent has been idle for a while"
     CHECK(*over.again > 500ms);
 }
 
+TEST_CASE("priority: nobody waits for a service whose last requests were far apart", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const Kernel stopped = kernel(1, "low", -1, State::kWaiting), urgent = kernel(3, "urgent", 5, State::kRunning);
+    TimePoint now = TimePoint{} + 1h;
+    // A request of 50 us, and whether the other one goes on at its end.
+    const auto goes_on_after_request = [&] {
+        policy->decide({{132}, {stopped, urgent}}, now);
+        now += 50us;
+        return !policy->decide({{132}, {stopped}}, now).assignments.empty();
+    };
+    CHECK_FALSE(goes_on_after_request());
+    now += 3ms;
+    CHECK_FALSE(goes_on_after_request());   // it came late once
+    now += 3ms;
+    CHECK(goes_on_after_request());
+    now += 3ms;
+    CHECK(goes_on_after_request());
+    now += 100us;                           // sooner than expected
+    CHECK_FALSE(goes_on_after_request());
+    now += 3ms;
+    CHECK_FALSE(goes_on_after_request());
+}
+
 TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
     const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);

@@ -1,6 +1,10 @@
 // Nobody starves but under strict priority; and what a decision takes.
+#include <unistd.h>
+
 #include <cstdio>
 
+#include "runtime/schedule/recorder.h"
+#include "runtime/schedule/record.h"
 #include "tests/policy/virtual_gpu.h"
 #include "tests/profiler/cost.h"
 
@@ -80,7 +84,7 @@ TEST_CASE("somebody would starve without patience", "[policy]") {
     CHECK(least_progress(*make_slice({.patience = none}), crowd(true)) == 0);
     std::vector<Kernel> full{kernel(1, 1'000'000, nth_of(kSm, 1)), kernel(2, 1'000'000, nth_of(kSm, 1))};
     for (Kernel& each : full) each.profile = full_profile(0.1, 4, 1);   // all SMs
-    CHECK(least_progress(*make_compact({none}), full) == 0);
+    CHECK(least_progress(*make_compact({.patience = none}), full) == 0);
     CHECK(least_progress(*make_compact(), full) > 0);
 }
 
@@ -102,6 +106,70 @@ TEST_CASE("every policy gives the same decisions for the same snapshots", "[poli
     }
 }
 
+namespace {
+
+// Writes down what a policy is asked and decides.
+class Recorded final : public Policy {
+public:
+    Recorded(std::string_view policy, const std::string& path)
+        : policy_(make_policy(policy)), recorder_(path, 1ull << 30, [](const std::string& why) { FAIL(why); }) {
+        recorder_.choose(policy);
+    }
+    std::string_view name() const override { return policy_->name(); }
+    Stops stops() const override { return policy_->stops(); }
+    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+        Decision decision = study_and_decide(*policy_, snapshot, now);
+        recorder_.write(snapshot, now, decision);
+        return decision;
+    }
+
+private:
+    std::unique_ptr<Policy> policy_;
+    Recorder recorder_;
+};
+
+}  // namespace
+
+TEST_CASE("what was recorded is decided again, the same", "[policy]") {
+    char path[] = "/tmp/smt-recording-XXXXXX";
+    REQUIRE(close(mkstemp(path)) == 0);
+    for (const std::string& name : policy_names()) {
+        {
+            VirtualGpu gpu = gpu_with(crowd(true));
+            Recorded recorded(name, path);
+            gpu.run(recorded, kQuarter / 4);
+        }
+        const auto again = make_policy(name);
+        int decisions = 0, different = 0;
+        read_recording(path, [&](const Record& record) {
+            const Decision decision = study_and_decide(*again, record.snapshot, record.now);
+            ++decisions;
+            different += record_line(record.snapshot, record.now, decision) != record_line(record.snapshot, record.now, record.decision);
+        });
+        INFO(name);
+        CHECK(decisions > 10);
+        CHECK(different == 0);
+    }
+    unlink(path);
+}
+
+TEST_CASE("slice: what is studied ahead of a decision changes nothing but the time that it takes", "[policy]") {
+    std::vector<Kernel> kernels = crowd(true);
+    kernels.resize(4);   // six pairs: fewer than a decision would leave for the next
+    const Snapshot snapshot{modelled(132), kernels};
+    const auto studied = make_slice(), not_studied = make_slice();
+    int studies = 0;
+    while (std::unique_ptr<Study> study = studied->study(snapshot)) {
+        study->run();
+        studied->learn(std::move(study));
+        REQUIRE(++studies <= 6);
+    }
+    CHECK(studies > 0);
+    const Decision first = studied->decide(snapshot, kBegin), second = not_studied->decide(snapshot, kBegin);
+    CHECK(said(first) == said(second));
+    CHECK(first.again == second.again);
+}
+
 TEST_CASE("no kernels, no decision", "[policy]") {
     for (const std::string& name : policy_names()) {
         const Decision decision = make_policy(name)->decide({device(132), {}}, kBegin);
@@ -111,8 +179,8 @@ TEST_CASE("no kernels, no decision", "[policy]") {
 }
 
 TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
-    for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "fair", "compact", "slice"}) CHECK(policy_problem(carried_out).empty());
-    const std::string choices = "fifo, priority, priority-whole, greedy, hpf, fair, compact, slice can be chosen";
+    for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole", "fair", "compact", "slice"}) CHECK(policy_problem(carried_out).empty());
+    const std::string choices = "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, compact, slice can be chosen";
     CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; " + choices);
 }
 

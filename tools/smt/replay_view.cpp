@@ -84,7 +84,7 @@ std::string ReplayView::show(const Record& record, bool only_differences) {
     text += fmt::format("\n  {:<16} {}   (by {})\n", recorded_.name, decided, record.policy);
     bool differs = false;
     for (Side& side : sides_) {
-        take(side, record, side.policy->decide(record.snapshot, record.now));
+        take(side, record, study_and_decide(*side.policy, record.snapshot, record.now));
         const std::string would = standing(side, record);
         side.differ += would != decided;
         differs |= would != decided;

@@ -15,6 +15,8 @@
 // Room that nobody wants any more on SMs in use goes to who has the longest way to go, up to its footprint's
 // CTAs on an SM (4.3: "slightly tune up"); it is taken back whenever somebody comes. When a kernel has taken
 // its last block, its SMs go to those that are short of CTAs, then to those that wait, by arrival.
+// Programs launch, wait, and launch again: who has nothing to do keeps its place for a short time (knobs.h), or all others would move at each
+// launch. If somebody has found no room it is given up at once.
 // On the device the workers do the rest: one that finds its SM's quota filled retreats, until all SMs are
 // fulfilled (3.5).
 //
@@ -37,7 +39,7 @@ namespace {
 
 class Compact final : public Policy {
 public:
-    explicit Compact(const CompactKnobs& knobs) : turns_(knobs.patience) {}
+    explicit Compact(const CompactKnobs& knobs) : gap_(knobs.gap), turns_(knobs.patience) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -45,7 +47,7 @@ public:
         ledger_.keep_only(snapshot);
         Decision decision;
         std::vector<const Kernel*> waiting;
-        const bool changed = note_kernels(snapshot, decision, waiting);
+        const bool changed = note_kernels(snapshot, now, decision, waiting);
         const Kernel* impatient = turns_.whose(waiting, now);
         turns_.ask_again(decision, waiting, now);
         const uint64_t first = impatient ? impatient->id : 0;
@@ -61,7 +63,7 @@ public:
 
 private:
     // Whether somebody has come or gone. Waiting: who has nothing, or has its turn.
-    bool note_kernels(const Snapshot& snapshot, Decision& decision, std::vector<const Kernel*>& waiting) {
+    bool note_kernels(const Snapshot& snapshot, TimePoint now, Decision& decision, std::vector<const Kernel*>& waiting) {
         placement_.begin();
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.managed && !kernel.last_taken) {
@@ -71,21 +73,23 @@ private:
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
         }
-        return placement_.end();
+        const bool changed = placement_.end(now, gap_);
+        if (const auto rest = placement_.forgets_after(now, gap_)) decision.ask_again(*rest);
+        return changed;
     }
 
     void say(const Placed& placed, Decision& decision) {
+        if (!placed.kernel) return;
         if (placed.total == 0) {
             ledger_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
             return;
         }
         ledger_.run(decision, *placed.kernel, placed.table, 0, [&] {
-            const auto sms = std::count_if(placed.table.begin(), placed.table.end(),
-                                           [](uint8_t ctas) { return ctas > 0; });
-            return fmt::format("{} CTAs on {} of {} SMs", placed.total, sms, placed.table.size());
+            return fmt::format("{} CTAs on {} of {} SMs", placed.total, placed.sms, placed.table.size());
         });
     }
 
+    const Duration gap_;
     Turns turns_;
     uint64_t first_ = 0;  // whose turn it was; 0: nobody's
     Placement placement_;

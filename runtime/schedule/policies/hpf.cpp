@@ -47,7 +47,7 @@ struct Width {
 class Hpf final : public Policy {
 public:
     explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), turns_(knobs.patience) {}
-    std::string_view name() const override { return "hpf"; }
+    std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
     Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {

@@ -39,6 +39,8 @@ struct SliceKnobs {
 };
 
 struct CompactKnobs {
+    // For which a tenant that has nothing to do keeps its place, as its turn under fair.
+    Duration gap = std::chrono::microseconds(200);
     Patience patience = {};
 };
 

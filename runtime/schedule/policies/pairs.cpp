@@ -1,6 +1,6 @@
 #include "runtime/schedule/policies/pairs.h"
 
-#include <tuple>
+#include <algorithm>
 
 #include "runtime/schedule/estimate.h"
 
@@ -8,10 +8,7 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr size_t kMostComputed = 4096;  // some hundred bytes each
-constexpr int kHalvings = 8;            // then only kernels of one mix are left out
-
-using Pair = std::pair<const Kernel*, const Kernel*>;
+constexpr int kHalvings = 8;   // then only kernels of one mix are left out
 
 constexpr size_t kMostCandidates = 8;  // ratios an eighth apart are close enough
 
@@ -42,67 +39,137 @@ models::Kernel model_of(const Kernel& kernel, const Resources& cta, int most) {
             mix.instructions_per_block};
 }
 
-// Those that are not too much alike. All of them, if they are of one mix.
-std::vector<Pair> pruned(const std::vector<Pair>& pairs, models::Likeness likeness) {
-    for (int i = 0; i <= kHalvings; ++i) {
-        std::vector<Pair> kept;
-        for (const Pair& pair : pairs) {
-            if (!models::too_alike(pair.first->profile->mix->utilization,
-                                   pair.second->profile->mix->utilization, likeness))
-                kept.push_back(pair);
+}  // namespace
+
+class Pairs::PairStudy final : public Study {
+public:
+    void run() override {
+        const auto choose = balanced ? models::balanced : models::most_profitable;
+        answer = choose(model, first, second, ratios);
+    }
+
+    uint64_t generation = 0;
+    uint16_t* place = nullptr;     // while the generation is the same
+    bool balanced = false;
+    models::Multiprocessor model;
+    models::Kernel first, second;
+    std::vector<models::Blocks> ratios;
+    Answer answer;
+};
+
+// ---- Kernels by number
+
+// Of more kinds of kernels than there is room for, those that come last are not paired.
+void Pairs::number(const Kernels& kernels, const Device& device) {
+    if (places_.empty()) places_.assign(kMostSides * kMostSides, 0);
+    if (number_each(kernels, device)) return;
+    ++generation_;
+    sides_.clear();
+    answers_.clear();
+    studied_.clear();
+    std::fill(places_.begin(), places_.end(), 0);
+    number_each(kernels, device);
+}
+
+bool Pairs::number_each(const Kernels& kernels, const Device& device) {
+    numbers_.clear();
+    const Resources limits = limits_of(device);
+    for (const Kernel* kernel : kernels) {
+        const Resources cta = cta_of(*kernel, limits);
+        const auto found = std::find_if(sides_.begin(), sides_.end(),
+                                        [&](const Side& side) { return side.profile == kernel->profile && side.cta == cta; });
+        numbers_.push_back(static_cast<size_t>(found - sides_.begin()));
+        if (found == sides_.end() && sides_.size() < kMostSides) sides_.push_back({kernel->profile, cta});
+    }
+    return std::all_of(numbers_.begin(), numbers_.end(), [](size_t each) { return each < kMostSides; });
+}
+
+void Pairs::list(const Kernels& kernels, const Kernel* one) {
+    pairs_.clear();
+    for (size_t i = 0; i < kernels.size(); ++i) {
+        for (size_t j = i + 1; j < kernels.size(); ++j) {
+            if (!one || kernels[i] == one || kernels[j] == one) pairs_.push_back({i, j});
         }
-        if (!kept.empty()) return kept;
+    }
+    prune(kernels);
+}
+
+// Those that are not too much alike. All are left out if they are of one mix.
+void Pairs::prune(const Kernels& kernels) {
+    models::Likeness likeness = likeness_;
+    kept_.clear();
+    for (int i = 0; i <= kHalvings && kept_.empty(); ++i) {
+        for (const Pair& pair : pairs_) {
+            if (!models::too_alike(kernels[pair.first]->profile->mix->utilization, kernels[pair.second]->profile->mix->utilization,
+                                   likeness))
+                kept_.push_back(pair);
+        }
         likeness.pur /= 2;
         likeness.mur /= 2;
     }
-    return {};
 }
 
-}  // namespace
+// ---- What the model says
 
-bool Pairs::Key::operator<(const Key& other) const {
-    const auto of = [](const Resources& each) {
-        return std::tie(each.threads, each.registers, each.shared_bytes, each.warps);
-    };
-    if (first != other.first) return first < other.first;
-    if (second != other.second) return second < other.second;
-    return std::tuple_cat(of(a), of(b)) < std::tuple_cat(of(other.a), of(other.b));
-}
-
-const std::optional<models::CoSchedule>& Pairs::together(const Kernel& first, const Kernel& second,
-                                                         const Device& device) {
+std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const Pair& pair, const Device& device) {
     const Resources limits = limits_of(device);
-    static const std::optional<models::CoSchedule> kNone;
+    const Kernel &first = *kernels[pair.first], &second = *kernels[pair.second];
     const Resources a = cta_of(first, limits), b = cta_of(second, limits);
-    const Key key{first.profile, second.profile, a, b};
-    auto found = computed_.find(key);
-    if (found == computed_.end()) {
-        fresh_ = std::min(fresh_ + 1, kMostFresh + 1);
-        if (!complete()) return kNone;
-        found = computed_.emplace(key, std::nullopt).first;
-        const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
-        const auto choose = balanced_ ? models::balanced : models::most_profitable;
-        found->second = choose(*device.model, model_of(first, a, most_a), model_of(second, b, most_b),
-                               candidates(limits, a, most_a, b, most_b));
-    }
-    return found->second;
+    const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
+    auto study = std::make_unique<PairStudy>();
+    study->generation = generation_;
+    study->place = &place_of(pair);
+    study->balanced = balanced_;
+    study->model = *device.model;
+    study->first = model_of(first, a, most_a);
+    study->second = model_of(second, b, most_b);
+    study->ratios = candidates(limits, a, most_a, b, most_b);
+    return study;
 }
 
-std::optional<Pairs::Found> Pairs::best(const std::vector<const Kernel*>& kernels, const Kernel* one,
-                                        const Device& device) {
-    if (computed_.size() > kMostComputed) computed_.clear();
-    fresh_ = 0;
-    std::vector<Pair> pairs;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-        for (size_t j = i + 1; j < kernels.size(); ++j) {
-            if (!one || kernels[i] == one || kernels[j] == one) pairs.push_back({kernels[i], kernels[j]});
+std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device) {
+    number(kernels, device);
+    if (numbers_ == studied_) return nullptr;
+    for (size_t one = 0; one <= kernels.size(); ++one) {
+        list(kernels, one < kernels.size() ? kernels[one] : nullptr);
+        for (const Pair& pair : kept_) {
+            if (numbered(pair) && place_of(pair) == 0) return study_of(kernels, pair, device);
         }
     }
+    studied_ = numbers_;
+    return nullptr;
+}
+
+void Pairs::learn(std::unique_ptr<Study> study) {
+    auto& made = static_cast<PairStudy&>(*study);
+    if (made.generation != generation_ || *made.place != 0) return;
+    answers_.push_back(made.answer);
+    *made.place = static_cast<uint16_t>(answers_.size());
+}
+
+const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, const Device& device) {
+    static const Answer kNone;
+    if (!numbered(pair)) return kNone;
+    uint16_t& place = place_of(pair);
+    if (place == 0) {
+        fresh_ = std::min(fresh_ + 1, kMostFresh + 1);
+        if (!complete()) return kNone;
+        std::unique_ptr<PairStudy> study = study_of(kernels, pair, device);
+        study->run();
+        learn(std::move(study));
+    }
+    return answers_[place - 1u];
+}
+
+std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* one, const Device& device) {
+    fresh_ = 0;
+    number(kernels, device);
+    list(kernels, one);
     std::optional<Found> best;
-    for (const Pair& pair : pruned(pairs, likeness_)) {
-        const std::optional<models::CoSchedule>& found = together(*pair.first, *pair.second, device);
+    for (const Pair& pair : kept_) {
+        const Answer& found = together(kernels, pair, device);
         if (found && found->profit > (best ? best->together.profit : kLeastProfit))
-            best = Found{pair.first, pair.second, *found};
+            best = Found{kernels[pair.first], kernels[pair.second], *found};
     }
     return best;
 }

@@ -1,18 +1,24 @@
 // The best pair of kernels by Kernelet's model (FindCoSchedule of its Algorithm 1): pruned by PUR and MUR
 // (4.3), with the largest CP (equation 1), and its blocks on an SM.
+//
+// What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 50 us, of which
+// a few hundred pairs would be looked at in a decision. So kernels have numbers, the same for the same profile and CTA, and what is
+// known of a pair is found by two of them.
 #pragma once
 
-#include <map>
+#include <array>
 #include <optional>
 #include <vector>
 
 #include "profiler/models/co_schedule.h"
-#include "runtime/schedule/snapshot.h"
+#include "runtime/schedule/policy.h"
 
 namespace smt::runtime::schedule {
 
 class Pairs {
 public:
+    using Kernels = std::vector<const Kernel*>;
+
     // `balanced`: the blocks of a pair are those that end together, not those with the largest profit.
     Pairs(const models::Likeness& likeness, bool balanced) : likeness_(likeness), balanced_(balanced) {}
 
@@ -30,30 +36,48 @@ public:
     // Nothing: there is no pair with a profit worth the name, which is more than the model's own error (some
     // 0.01, co_schedule.h). `one`, if not null, is in it.
     //
-    // A pair's models take some 50 us, and a decision holds up everybody's, so no more than kMostFresh pairs
-    // that were never seen are computed at a time; complete() says whether that were all. The others are not
-    // considered until the next choice.
+    // No more than kMostFresh pairs that nobody has studied are computed at a time; complete() says whether that were all. The
+    // others are not considered until the next choice.
     static constexpr double kLeastProfit = 0.01;
     static constexpr int kMostFresh = 8;
-    std::optional<Found> best(const std::vector<const Kernel*>& kernels, const Kernel* one,
-                              const Device& device);
+    std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
 
+    // A pair that best() of these kernels would compute, whichever of them is `one`; null: there is none.
+    std::unique_ptr<Study> study(const Kernels& kernels, const Device& device);
+    void learn(std::unique_ptr<Study> study);
+
 private:
-    // The same profiles and resources give the same answer, however often they come together. Profiles are
-    // kept alive, so that no other has the same address.
-    struct Key {
-        std::shared_ptr<const Profile> first, second;
-        Resources a, b;
-        bool operator<(const Key& other) const;
+    using Answer = std::optional<models::CoSchedule>;   // nothing: no blocks of both fit
+    class PairStudy;
+    struct Side {                                       // profiles are kept, so that no other has the same address
+        std::shared_ptr<const Profile> profile;
+        Resources cta;
     };
-    const std::optional<models::CoSchedule>& together(const Kernel& first, const Kernel& second,
-                                                      const Device& device);
+    struct Pair {
+        size_t first, second;                           // of the kernels
+    };
+    static constexpr size_t kMostSides = 128;           // of more at once, the others are not paired
+
+    void number(const Kernels& kernels, const Device& device);
+    bool number_each(const Kernels& kernels, const Device& device);
+    void list(const Kernels& kernels, const Kernel* one);
+    void prune(const Kernels& kernels);
+    uint16_t& place_of(const Pair& pair) { return places_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
+    bool numbered(const Pair& pair) const { return numbers_[pair.first] < kMostSides && numbers_[pair.second] < kMostSides; }
+    const Answer& together(const Kernels& kernels, const Pair& pair, const Device& device);
+    std::unique_ptr<PairStudy> study_of(const Kernels& kernels, const Pair& pair, const Device& device);
 
     models::Likeness likeness_;
     bool balanced_;
     int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
-    std::map<Key, std::optional<models::CoSchedule>> computed_;  // nothing: no blocks of both fit
+    uint64_t generation_ = 0;                           // of numbers
+    std::vector<Side> sides_;                           // by number
+    std::vector<uint16_t> places_;                      // by two numbers: of the answer, from 1 on; 0: not computed
+    std::vector<Answer> answers_;
+    std::vector<size_t> numbers_;                       // of a call's kernels
+    std::vector<size_t> studied_;                       // of those of which nothing was left to study
+    std::vector<Pair> pairs_, kept_;                    // of a call, and those that are not too much alike
 };
 
 }  // namespace smt::runtime::schedule

@@ -1,5 +1,8 @@
 #include "runtime/schedule/policies/placement.h"
 
+#include <cstring>
+#include <utility>
+
 namespace smt::runtime::schedule {
 
 namespace {
@@ -15,7 +18,7 @@ int per_sm(const Placed& row, const Resources& limits) {
 
 void Placement::begin() {
     changed_ = false;
-    for (Placed& row : rows_) row.kernel = nullptr;
+    for (Placed& row : rows_) row.was_here = std::exchange(row.kernel, nullptr) != nullptr;
 }
 
 const Placed& Placement::note(const Kernel& kernel) {
@@ -23,21 +26,42 @@ const Placed& Placement::note(const Kernel& kernel) {
         std::find_if(rows_.begin(), rows_.end(), [&](const Placed& each) { return each.id == kernel.id; });
     // Another kernel in the same stream comes last; the next launch of the same one stays where it is.
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
-        rows_.erase(row);
-        row = rows_.end();
+        std::rotate(row, std::next(row), rows_.end());
+        row = std::prev(rows_.end());
+        row->asked.clear();
+        row->has.clear();
+        row->profile = kernel.profile;
+        row->cta = kernel.cta;
+        row->total = row->sms = 0;
+        changed_ = true;
     }
     if (row == rows_.end()) {
-        rows_.push_back({nullptr, kernel.id, kernel.profile, kernel.cta, {}, {}, 0, {}, 1});
-        row = std::prev(rows_.end());
+        row = rows_.emplace(rows_.end());
+        row->id = kernel.id;
+        row->profile = kernel.profile;
+        row->cta = kernel.cta;
         changed_ = true;
     }
     row->kernel = &kernel;
     return *row;
 }
 
-bool Placement::end() {
-    changed_ |= std::erase_if(rows_, [](const Placed& row) { return !row.kernel; }) > 0;
+bool Placement::end(TimePoint now, Duration gap) {
+    bool short_of_room = false;
+    for (Placed& row : rows_) {
+        if (!row.kernel && row.was_here) row.gone = now;
+        short_of_room |= row.kernel && row.total == 0 && !row.has.empty();   // it was looked for
+    }
+    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= gap); }) > 0;
     return changed_;
+}
+
+std::optional<Duration> Placement::forgets_after(TimePoint now, Duration gap) const {
+    std::optional<Duration> rest;
+    for (const Placed& row : rows_) {
+        if (!row.kernel) rest = std::min(rest.value_or(gap), gap - (now - row.gone));
+    }
+    return rest;
 }
 
 void Placement::replace(const Device& device, uint64_t first) {
@@ -46,19 +70,18 @@ void Placement::replace(const Device& device, uint64_t first) {
 }
 
 void Placement::place(const Device& device, uint64_t first) {
-    const auto count = static_cast<size_t>(std::max(1, device.multiprocessors));
     limits_ = limits_of(device);
-    sms_.assign(count, {limits_, false});
-    size_t unknown = 0;
+    begin_zones(static_cast<size_t>(std::max(1, device.multiprocessors)));
+    int unknown = 0;
     for (Placed& row : rows_) {
-        // What was room that nobody wanted is free again, and what has no footprint moves.
-        const Quota kept = is_known(row) && row.asked.size() == count ? row.asked : Quota(count, 0);
-        row.table.assign(count, 0);
+        row.has.assign(zones_.size(), 0);
         row.total = 0;
-        row.each = cta_of(*row.kernel, limits_);
-        row.most = per_sm(row, limits_);
-        for (size_t sm = 0; sm < count; ++sm) {
-            if (kept[sm]) put(row, sm, std::min<int>(kept[sm], fitting(sms_[sm].free, row.each)));
+        if (row.kernel) {
+            row.each = cta_of(*row.kernel, limits_);
+            row.most = per_sm(row, limits_);
+        }
+        for (size_t zone = 0; zone < zones_.size(); ++zone) {
+            if (row.asked[zone]) put(row, zone, std::min<int>(row.asked[zone], fitting(zones_[zone].free, row.each)));
         }
         unknown += !is_known(row);
     }
@@ -67,7 +90,7 @@ void Placement::place(const Device& device, uint64_t first) {
         if (is_known(row)) {
             place_known(row);
         } else {
-            place_unknown(row, rows_.size());
+            place_unknown(row, static_cast<int>(rows_.size()));
             --unknown;
         }
     }
@@ -77,57 +100,126 @@ void Placement::place(const Device& device, uint64_t first) {
     for (Placed& row : rows_) {
         if (row.id != first && !is_known(row)) place_unknown(row, unknown--);
     }
-    for (Placed& row : rows_) row.asked = row.table;
+    for (Placed& row : rows_) row.asked = row.has;
     grow(device);
+    for (Placed& row : rows_) tabulate(row);
 }
 
-void Placement::put(Placed& row, size_t sm, int ctas) {
-    if (!ctas) return;
-    take(sms_[sm].free, row.each, ctas);
-    sms_[sm].used = true;
-    row.total += ctas;
-    row.table[sm] = static_cast<uint8_t>(row.table[sm] + ctas);
+// ---- Zones
+
+// As they were, with what everybody keeps of them: what was room that nobody wanted is free again, and what has no
+// footprint moves.
+void Placement::begin_zones(size_t sms) {
+    const bool others = sms != sms_;   // another device
+    if (others) zones_.assign(1, {static_cast<int>(sms), {}, false});
+    sms_ = sms;
+    for (Placed& row : rows_) {
+        if (others || !is_known(row) || row.asked.size() != zones_.size()) row.asked.assign(zones_.size(), 0);
+    }
+    merge_zones();
+    for (Zone& zone : zones_) zone = {zone.sms, limits_, false};
 }
+
+void Placement::merge_zones() {
+    size_t last = 0;
+    for (size_t zone = 1; zone < zones_.size(); ++zone) {
+        if (std::all_of(rows_.begin(), rows_.end(), [&](const Placed& row) { return row.asked[last] == row.asked[zone]; })) {
+            zones_[last].sms += zones_[zone].sms;
+            continue;
+        }
+        zones_[++last] = zones_[zone];
+        for (Placed& row : rows_) row.asked[last] = row.asked[zone];
+    }
+    zones_.resize(last + 1);
+    for (Placed& row : rows_) row.asked.resize(last + 1);
+}
+
+// While rows' `has` are made.
+void Placement::split(size_t zone, int first) {
+    if (first >= zones_[zone].sms) return;
+    const Zone rest{zones_[zone].sms - first, zones_[zone].free, zones_[zone].used};
+    zones_[zone].sms = first;
+    const auto behind = static_cast<ptrdiff_t>(zone) + 1;
+    zones_.insert(zones_.begin() + behind, rest);
+    for (Placed& row : rows_) {
+        const uint8_t ctas = row.has[zone];
+        row.has.insert(row.has.begin() + behind, ctas);
+    }
+}
+
+// On each SM of it.
+void Placement::put(Placed& row, size_t zone, int ctas) {
+    if (ctas <= 0) return;
+    take(zones_[zone].free, row.each, ctas);
+    zones_[zone].used = true;
+    row.total += ctas * zones_[zone].sms;
+    row.has[zone] = static_cast<uint8_t>(row.has[zone] + ctas);
+}
+
+void Placement::tabulate(Placed& row) const {
+    row.table.resize(sms_);
+    row.sms = 0;
+    size_t at = 0;
+    for (size_t zone = 0; zone < zones_.size(); ++zone) {
+        const auto sms = static_cast<size_t>(zones_[zone].sms);
+        std::memset(&row.table[at], row.has[zone], sms);
+        if (row.has[zone]) row.sms += zones_[zone].sms;
+        at += sms;
+    }
+}
+
+// ---- The rules
 
 void Placement::place_known(Placed& row) {
     int want = std::max(1, row.profile->footprint->sms * row.most) - row.total;
     for (const bool used : {true, false}) {
-        for (size_t sm = 0; sm < sms_.size() && want > 0; ++sm) {
-            if (sms_[sm].used != used) continue;
-            const int room = std::min(fitting(sms_[sm].free, row.each), row.most - row.table[sm]);
-            const int ctas = std::min(room, want);
+        for (size_t zone = 0; zone < zones_.size() && want > 0; ++zone) {
+            if (zones_[zone].used != used) continue;
+            const int room = std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]);
+            if (room <= 0) continue;
+            const int full = std::min(zones_[zone].sms, want / room);   // SMs that are filled
+            if (full > 0) {
+                split(zone, full);
+                put(row, zone, room);
+                want -= full * room;
+                continue;   // what has been split off comes next
+            }
             const bool rest = want < row.most && row.total > 0;
-            if (ctas <= 0 || (!used && rest)) continue;
-            put(row, sm, ctas);
-            want -= ctas;
+            if (!used && rest) continue;
+            split(zone, 1);
+            put(row, zone, want);
+            want = 0;
         }
     }
 }
 
-void Placement::place_unknown(Placed& row, size_t parts) {
-    const auto is_free = [](const Sm& sm) { return !sm.used; };
-    const auto free = static_cast<size_t>(std::count_if(sms_.begin(), sms_.end(), is_free));
-    size_t left = (free + parts - 1) / parts;
+void Placement::place_unknown(Placed& row, int parts) {
+    int free = 0;
+    for (const Zone& zone : zones_) free += zone.used ? 0 : zone.sms;
+    int left = (free + parts - 1) / parts;
     const bool whole = left > 0;
-    for (size_t sm = 0; sm < sms_.size(); ++sm) {
-        if (whole && (sms_[sm].used || left == 0)) continue;
-        left -= whole;
-        put(row, sm, std::min(fitting(sms_[sm].free, row.each), row.most));
+    for (size_t zone = 0; zone < zones_.size(); ++zone) {
+        if (whole && (zones_[zone].used || left == 0)) continue;
+        if (whole) {
+            split(zone, left);
+            left -= zones_[zone].sms;
+        }
+        put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most));
     }
 }
 
 // Whoever has the longest way to go takes first.
 void Placement::grow(const Device& device) {
-    std::vector<std::pair<double, Placed*>> order;
-    for (Placed& row : rows_) {
-        if (is_known(row)) order.emplace_back(remaining_ns(*row.kernel, device, row.most), &row);
+    order_.clear();
+    for (size_t i = 0; i < rows_.size(); ++i) {
+        if (rows_[i].kernel && is_known(rows_[i])) order_.emplace_back(-remaining_ns(*rows_[i].kernel, device, rows_[i].most), i);
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (const auto& [left_ns, row] : order) {
-        for (size_t sm = 0; sm < sms_.size(); ++sm) {
-            if (!sms_[sm].used || row->table[sm] >= row->most) continue;
-            put(*row, sm, std::min(fitting(sms_[sm].free, row->each), row->most - row->table[sm]));
+    std::sort(order_.begin(), order_.end());   // by arrival among equals
+    for (const auto& [left_ns, i] : order_) {
+        Placed& row = rows_[i];
+        for (size_t zone = 0; zone < zones_.size(); ++zone) {
+            if (!zones_[zone].used || row.has[zone] >= row.most) continue;
+            put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]));
         }
     }
 }

@@ -1,4 +1,8 @@
 // Which kernel has how many CTAs on which SM: the bin packing of compact.cpp, which says by what rules.
+//
+// SMs next to each other on which everybody has the same are one zone, and what is decided is decided for a zone: sixteen
+// kernels on 132 SMs have some twenty of them. A zone is split where a kernel's CTAs end in its middle, and zones that have become
+// alike are one again. Nothing is allocated once there have been as many kernels.
 #pragma once
 
 #include <vector>
@@ -8,24 +12,31 @@
 namespace smt::runtime::schedule {
 
 struct Placed {
-    const Kernel* kernel = nullptr;  // of this snapshot
+    const Kernel* kernel = nullptr;  // of this snapshot; null: it has nothing to do just now
     uint64_t id = 0;
+    bool was_here = true;
+    TimePoint gone{};                // since then
     std::shared_ptr<const Profile> profile;
     Resources cta;   // as the kernel says it
     Quota table;     // by SM; what it has
-    Quota asked;     // of that, without the room that nobody else wanted
+    int sms = 0;     // on which it has any
     int total = 0;   // of `table`
     Resources each;  // of a CTA, as it is reckoned with
     int most = 1;    // CTAs on an SM
+    // By zone:
+    Quota has;
+    Quota asked;     // of that, without the room that nobody else wanted
 };
 
 class Placement {
 public:
     // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another
-    // one than before, and forgets those that went.
+    // one than before. One that is not there keeps its place for `gap`, unless somebody has none; then it is forgotten.
     void begin();
     const Placed& note(const Kernel& kernel);
-    bool end();
+    bool end(TimePoint now, Duration gap);
+    // When the next one is forgotten, if nothing else happens; nothing: all are there.
+    std::optional<Duration> forgets_after(TimePoint now, Duration gap) const;
 
     // Everybody is placed anew, this one first.
     void replace(const Device& device, uint64_t first);
@@ -35,19 +46,26 @@ public:
     const std::vector<Placed>& rows() const { return rows_; }  // by arrival
 
 private:
-    struct Sm {
+    struct Zone {
+        int sms;
         Resources free;
         bool used = false;
     };
-    void put(Placed& row, size_t sm, int ctas);
+    void begin_zones(size_t sms);
+    void merge_zones();
+    void split(size_t zone, int first);   // the first so many SMs of it, and the others
+    void put(Placed& row, size_t zone, int ctas);
     void place_known(Placed& row);
-    void place_unknown(Placed& row, size_t parts);
+    void place_unknown(Placed& row, int parts);
     void grow(const Device& device);
+    void tabulate(Placed& row) const;
 
     std::vector<Placed> rows_;
     bool changed_ = false;
     Resources limits_;
-    std::vector<Sm> sms_;
+    size_t sms_ = 0;            // that the zones are of
+    std::vector<Zone> zones_;
+    std::vector<std::pair<double, size_t>> order_;   // of growing
 };
 
 }  // namespace smt::runtime::schedule

@@ -3,7 +3,8 @@
 // priority the hardware decides.
 //
 // "Done" means that nothing has come for a while (kPatience): programs launch, wait, and launch again, and a
-// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others.
+// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A service whose last requests
+// (kLate) all came later than that is not waited for: the others would lose kPatience at each.
 //
 // A tenant of low priority may starve; that is what the name promises.
 //
@@ -13,6 +14,7 @@
 // that out.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,6 +25,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr auto kPatience = std::chrono::microseconds(200);
+constexpr int kLate = 2;   // one may be chance
 // A service whose requests are further apart than this does not cost the others a part of the device in between.
 constexpr auto kLately = std::chrono::seconds(1);
 // Shorter blocks make room for a more urgent stream soon enough: it is about what stopping managed kernels takes.
@@ -85,9 +88,15 @@ private:
     void note_work(const Snapshot& snapshot, TimePoint now) {
         for (auto& [priority, work] : work_) {
             if (work.present) work.until = now;
-            work.present = false;
+            work.was_present = std::exchange(work.present, false);
         }
-        for (const Kernel& kernel : snapshot.kernels) work_[kernel.priority] = {true, now};
+        for (const Kernel& kernel : snapshot.kernels) {
+            Work& work = work_[kernel.priority];
+            if (work.until != TimePoint{} && now - work.until > kPatience) work.late = std::min(work.late + 1, kLate);
+            else if (now > work.until && !work.was_present) work.late = 0;
+            work.present = work.was_present = true;
+            work.until = now;
+        }
         for (const auto& [priority, work] : work_) worked_[priority] = std::max(worked_[priority], work.until);
         for (const Urgent& each : snapshot.urgent) worked_[each.priority] = std::max(worked_[each.priority], each.since);
     }
@@ -95,13 +104,14 @@ private:
     Duration rest_for(int priority, TimePoint now) const {
         Duration rest{};
         for (auto each = work_.upper_bound(priority); each != work_.end(); ++each)
-            rest = std::max<Duration>(rest, kPatience - (now - each->second.until));
+            if (each->second.late < kLate) rest = std::max<Duration>(rest, kPatience - (now - each->second.until));
         return rest;
     }
 
     struct Work {
-        bool present = false;
+        bool present = false, was_present = false;   // now, and when the policy was last asked
         TimePoint until{};
+        int late = 0;             // absences longer than kPatience since the last shorter one
     };
     const bool whole_;
     std::map<int, Work> work_;           // by priority

@@ -15,7 +15,7 @@
 // In the paper a slice is a launch, so that what is resident and what is in a slice are one number, for which it takes
 // the balanced one; a slice here is so many blocks with a quota. knobs.balanced_blocks has the paper's.
 //
-// CP of a pair with the same profiles is computed once, and few at a time (pairs.h).
+// CP of a pair with the same profiles is computed once, mostly ahead of the decision (pairs.h).
 //
 // Without a profile of the mix of instructions, or a model of the device, a kernel runs as it is, beside
 // whatever has been chosen, until it has one; so does opaque work. Without times t_b is estimate.h's.
@@ -37,7 +37,7 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-using Kernels = std::vector<const Kernel*>;
+using Kernels = Pairs::Kernels;
 
 constexpr double kMostRounds = 1 << 20;   // of a slice, whatever is said of a kernel's blocks
 constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes about half of it
@@ -51,13 +51,11 @@ public:
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
         Decision decision;
-        Kernels known;
+        const Kernels& known = known_of(snapshot);
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed && Pairs::knows(kernel, snapshot.device)) {
-                if (!kernel.last_taken) known.push_back(&kernel);
-            } else if (kernel.state == Kernel::State::kWaiting || kernel.managed) {
+            if (kernel.managed && Pairs::knows(kernel, snapshot.device)) continue;
+            if (kernel.state == Kernel::State::kWaiting || kernel.managed)
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
-            }
         }
         choose(known, snapshot.device, now);
         // Alone only until the models have been through all pairs.
@@ -67,7 +65,19 @@ public:
         return decision;
     }
 
+    std::unique_ptr<Study> study(const Snapshot& snapshot) override { return pairs_.study(known_of(snapshot), snapshot.device); }
+    void learn(std::unique_ptr<Study> study) override { pairs_.learn(std::move(study)); }
+
 private:
+    // Those that the model can say something of, and that have blocks left to take.
+    const Kernels& known_of(const Snapshot& snapshot) {
+        known_.clear();
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.managed && !kernel.last_taken && Pairs::knows(kernel, snapshot.device)) known_.push_back(&kernel);
+        }
+        return known_;
+    }
+
     void choose(const Kernels& known, const Device& device, TimePoint now) {
         const Kernel* impatient = turns_.whose(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
@@ -178,6 +188,7 @@ private:
     };
 
     SliceKnobs knobs_;
+    Kernels known_;            // of the snapshot; kept for its memory
     Turns turns_;
     Pairs pairs_;
     Chosen chosen_;

@@ -1,0 +1,191 @@
+"""Parts of corun.py: queues of programs, and programs on parts of the GPU."""
+import itertools
+import json
+import statistics
+import time
+
+from corun_pairs import spread
+from stage import ENDS, TIMES, Stage, numbers, quantile
+
+median = statistics.median
+
+
+def whole(rows):
+    """From the first launch of any to the end of the last."""
+    begins = [row["ends_s"][0] - row["times_ms"][0] / 1e3 for row in rows if row["ends_s"]]
+    return max(row["ends_s"][-1] for row in rows if row["ends_s"]) - min(begins)
+
+
+class Queue:
+    """Four programs, each some hundred milliseconds long alone. `smt profile` counts their instructions first, which slice goes by."""
+    PROGRAMS = ("md5_hash", "stencil3d", "black_scholes", "matrix_multiply")
+    MODES = ["mps", "fifo", "greedy", "slice"]
+
+    def __init__(self, stage):
+        self.stage, self.found = stage, {}
+
+    def measure(self, end):
+        stage = self.stage
+        for name in self.PROGRAMS:
+            stage.profile(name)   # before it comes to the server, which looks up what is known when it does
+            stage.measure_alone(name)
+        halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
+        for turn in range(stage.options.rounds):
+            names = self.PROGRAMS if turn % 2 == 0 else self.PROGRAMS[::-1]
+            for mode in stage.options.modes.split(",") if stage.options.modes else self.MODES:
+                if time.monotonic() > end:
+                    return
+                rows = stage.together(names, mode, times=1.0)
+                self.add(turn, mode, rows, whole(rows))
+            for pairs in halves if turn < 2 else []:   # every way to pair them, under the quotas that make the most of a pair
+                if time.monotonic() > end:
+                    return
+                rows = [stage.together(pair, "greedy", times=1.0) for pair in pairs]
+                self.add(turn, "pairs " + ", ".join("+".join(pair) for pair in pairs), sum(rows, []), sum(whole(each) for each in rows))
+
+    def add(self, turn, mode, rows, seconds):
+        self.stage.lines.add(part="queue", mode=mode, round=turn, seconds=seconds, programs=rows)
+        sequential = sum(self.stage.iterations(row["program"]) / self.stage.alone[row["program"]] for row in rows)
+        self.found.setdefault(mode, []).append(seconds / sequential)
+
+    def show(self):
+        print(f"{'queue of ' + ' '.join(self.PROGRAMS):<75} {'of one after the other':>22} {'of runs':>14} {'n':>2}")
+        for mode, parts in self.found.items():
+            print(f"{mode:<75} {median(parts):>22.3f} {spread(parts):>14} {len(parts):>2}")
+
+
+class Sms:
+    PROGRAMS, COUNTS = ("vector_add", "stencil3d", "black_scholes", "binomial_options", "nbody"), (0, 120, 112, 96, 80, 64, 32)
+
+    def __init__(self, stage):
+        self.stage, self.found = stage, {}
+
+    def measure(self, end):
+        stage = self.stage
+        stage.choose("fifo")
+        for turn in range(min(3, stage.options.rounds)):
+            for name in self.PROGRAMS:
+                stage.measure_alone(name)
+                for count in (0, 8, 4) if stage.simulated else self.COUNTS:
+                    if time.monotonic() > end:
+                        return
+                    row = stage.finish(name, stage.start(name, stage.iterations(name, 0.5), "fifo", sms=count))
+                    stage.lines.add(part="sms", sms=count, round=turn, **row)
+                    if row["times_ms"]:
+                        self.found.setdefault(name, {}).setdefault(count, []).append(median(row["times_ms"][1:]))
+
+    def show(self):
+        print("time on so many multiprocessors, of that on all (spread of the runs)")
+        for name, by_count in self.found.items():
+            base = median(by_count[0])
+            print(f"{name:<18} " + "  ".join(f"{count or 'all'}: {median(ms) / base:.3f} ({(max(ms) - min(ms)) / base:.3f})" for count, ms in by_count.items()))
+
+
+class Compact:
+    """Two bandwidth-bound programs and one that computes. A server of its own, whose workers write down where they are."""
+    PROGRAMS, MODES = ("vector_add", "stencil3d", "md5_hash"), ["mps", "fifo", "compact"]
+
+    def __init__(self, stage):
+        self.stage, self.found = stage, {}
+
+    def measure(self, end):
+        outer = self.stage
+        for name in self.PROGRAMS:
+            outer.profile(name, "--sweep", "--runs", "1")
+            outer.measure_alone(name)
+        for turn in range(outer.options.rounds):
+            for names in (self.PROGRAMS[:2], self.PROGRAMS):
+                for mode in self.MODES:
+                    if time.monotonic() > end:
+                        return
+                    self.one(names if turn % 2 == 0 else names[::-1], mode, turn)
+
+    def one(self, names, mode, turn):
+        outer = self.stage
+        rows, used = outer.together(names, mode), None
+        if mode == "compact":   # once more, for where they were: writing that down takes time
+            with Stage(outer.options, f"compact-places-{turn}-{len(names)}.jsonl", SMT_MAPPING="1") as stage:
+                stage.alone = outer.alone
+                stage.together(names, mode)
+                used = self.multiprocessors(stage)
+                outer.wrong += stage.wrong
+        seconds = whole(rows)
+        outer.lines.add(part="compact", mode=mode, round=turn, seconds=seconds, multiprocessors=used, programs=rows)
+        sequential = sum(outer.iterations(name, 2.0) / outer.alone[name] for name in names)
+        self.found.setdefault((tuple(sorted(names)), mode), []).append((seconds / sequential, used))
+
+    @staticmethod
+    def multiprocessors(stage):
+        """On how many each tenant's runs with quotas were, at the median."""
+        by_tenant = {}
+        for line in stage.smt("log", "--mapping", "--json").splitlines():
+            entry = json.loads(line)
+            if entry.get("kind") == "mapping" and entry.get("sms"):
+                by_tenant.setdefault(entry["tenant"], []).append(len(entry["sms"]))
+        return {tenant: median(counts) for tenant, counts in by_tenant.items()}
+
+    def show(self):
+        print(f"{'programs':<34} {'mode':<10} {'of one after the other':>22} {'of runs':>14} {'n':>2}   multiprocessors")
+        for (names, mode), rows in self.found.items():
+            parts = [part for part, _ in rows]
+            print(f"{' '.join(names):<34} {mode:<10} {median(parts):>22.3f} {spread(parts):>14} {len(parts):>2}   {next((used for _, used in rows if used), '')}")
+
+
+class Headroom:
+    """The service keeps its whole GPU but for what the neighbour has: fifo, the neighbour on a part."""
+    NEIGHBOURS, FREE = ("md5_hash", "stencil3d", "pointer_chase"), (0, 8, 16, 32, 48, 64)
+    REQUESTS = ["120", "2000", "20000", "times"]
+
+    def __init__(self, stage):
+        self.stage, self.found, self.alone = stage, {}, []
+
+    def service(self, mode):
+        requests = ["8", "100", "20", "times"] if self.stage.simulated else self.REQUESTS
+        child = self.stage.child([self.stage.options.arrivals, *requests], mode, tenant="service", urgent=True)
+        done = child.finish()
+        self.stage.wrong += done["rc"] != 0
+        return {"times_ms": numbers(TIMES, done["out"]), "ends_s": numbers(ENDS, done["out"])}
+
+    def measure(self, end):
+        stage = self.stage
+        for name in self.NEIGHBOURS:
+            stage.measure_alone(name)
+        stage.choose("fifo")
+        self.service("fifo")
+        self.alone = self.service("fifo")["times_ms"][5:]
+        for turn in range(min(3, stage.options.rounds)):
+            for name in self.NEIGHBOURS:
+                for free in (0, 4) if stage.simulated else (*self.FREE, "priority"):
+                    if time.monotonic() > end:
+                        return
+                    self.one(name, free, turn)
+
+    def one(self, name, free, turn):
+        stage = self.stage
+        mode = "priority" if free == "priority" else "one-context"
+        stage.choose(mode)
+        count = 132 - free if free and free != "priority" and not stage.simulated else 0
+        back = stage.start(name, max(30, int(0.9 * stage.alone[name])) if not stage.simulated else 6, mode, sms=count)
+        time.sleep(0.35)   # until it computes; what it does before and after is not counted
+        front = self.service(mode)
+        behind = stage.finish(name, back)
+        stage.lines.add(part="headroom", neighbour=name, free=free, round=turn, front=front, behind=behind)
+        if not behind["ends_s"] or not front["ends_s"]:
+            return
+        last = behind["ends_s"][-1]
+        first = behind["ends_s"][0]
+        times = [ms for ms, at in zip(front["times_ms"], front["ends_s"]) if first < at < last]
+        beside = [ms for ms, at in zip(behind["times_ms"], behind["ends_s"]) if front["ends_s"][0] < at < front["ends_s"][-1]]
+        self.found.setdefault((name, free), []).append((times, beside))
+
+    def show(self):
+        limit = 1.5 * quantile(self.alone, .99)
+        print(f"service alone: p50 {median(self.alone):.4f} ms, p99 {quantile(self.alone, .99):.4f} of {len(self.alone)}; wanted: p99 below {limit:.4f}")
+        print(f"{'neighbour':<16} {'left free':>9} {'p50 ms':>8} {'p99 ms':>8} {'p99 to alone':>12} {'enough':>6} {'neighbour ms':>12} {'of alone':>8} {'n':>4} {'runs':>4}")
+        for (name, free), rows in self.found.items():
+            times, beside = [t for row, _ in rows for t in row], [t for _, row in rows for t in row]
+            if not times or not beside:
+                continue
+            p99, own = quantile(times, .99), 1e3 / self.stage.alone[name]
+            print(f"{name:<16} {free:>9} {median(times):>8.4f} {p99:>8.4f} {p99 / quantile(self.alone, .99):>12.2f} {'yes' if p99 <= limit else 'no':>6} "
+                  f"{median(beside):>12.3f} {median(beside) / own:>8.3f} {len(times):>4} {len(rows):>4}")

@@ -1,0 +1,150 @@
+"""Where co-runs happen: one server whose policy is changed, and one MPS daemon, for a whole run of corun.py or tenants.py."""
+import os
+import re
+import subprocess
+import tempfile
+
+from harness import Child, Lines, Places, Runtime, base_environment, run, tail
+
+TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
+ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
+CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
+
+# Without smt. Under all others programs run in the server's context, by the policy of that name; under "one-context" in another
+# server's, where kernels are as the programs have them and tenants' priorities are those of their streams.
+NATIVE = ("alone", "time-sliced", "mps", "mps-priority", "mps-percent")
+PLAIN = "one-context"
+
+
+def numbers(pattern, text):
+    found = pattern.search(text)
+    return [float(each) for each in found[1].split()] if found else []
+
+
+def quantile(values, q):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(q * len(values)))] if values else float("nan")
+
+
+def read_checksums(path):
+    with open(path) as file:
+        rows = [line.split() for line in file if line.strip() and not line.startswith("#")]
+    return {(name, size): checksum for name, size, checksum in rows}
+
+
+class Stage:
+    """A context manager: server and daemon leave with it."""
+
+    def __init__(self, options, lines, **settings):
+        self.options = options
+        self.places = Places(options.build, options.preload)
+        self.lines = Lines(os.path.join(options.out, lines))
+        self.checksums = read_checksums(options.checksums)
+        self.environment = base_environment()
+        self.size = options.size
+        self.simulated = options.device == "sim"   # to try a script: everything runs under smt
+        if self.simulated:
+            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
+        self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", **settings)
+        self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PTX="0")
+        self.mps_folder = tempfile.mkdtemp(prefix="smt-mps-")
+        self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
+        self.mps_runs = False
+        self.policy = None
+        self.wrong = 0
+        self.alone = {}   # name: iterations a second, natively and alone
+
+    def __enter__(self):
+        if self.simulated:
+            self.finish("vector_add", self.start("vector_add", 1, "fifo"))   # starts it
+        else:
+            self.smt("server", "start")
+        return self
+
+    def __exit__(self, *_):
+        self.runtime.__exit__()
+        self.plain.__exit__()
+        if self.mps_runs:
+            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps}, timeout=30, check=False)
+
+    def smt(self, *words, timeout=60):
+        done = run([self.places.smt, *words], {**self.environment, **self.runtime.variables()}, None, timeout)
+        if done["rc"] != 0:
+            print(f"smt {' '.join(words)}: {done['rc']} {done['out']}{done['err']}", flush=True)
+        return done["out"]
+
+    def choose(self, mode):
+        """Everything started from now on runs in this mode."""
+        if mode.startswith("mps") and not self.mps_runs and not self.simulated:
+            subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.mps}, timeout=20, check=False)
+            self.mps_runs = True
+        if mode not in NATIVE and mode not in (PLAIN, self.policy):
+            self.smt("policy", "set", mode)
+            self.policy = mode
+
+    def child(self, command, mode, tenant="one", urgent=False, **settings):
+        """settings: weight, sms, percent (of the threads, under mps-percent)."""
+        if mode in NATIVE and not self.simulated:
+            variables = dict(self.mps) if mode.startswith("mps") else {}
+            if mode == "mps-priority":
+                variables["CUDA_MPS_CLIENT_PRIORITY"] = "0" if urgent else "1"
+            if mode == "mps-percent":
+                variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(settings.get("percent", 50))
+            return Child(command, {**self.environment, **variables}, None, 60)
+        runtime = self.plain if mode == PLAIN else self.runtime
+        variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal", SMT_WEIGHT=str(settings.get("weight", 1)),
+                                           SMT_SMS=str(settings.get("sms", 0)))
+        return Child(command, {**self.environment, **variables}, self.places.preload, 120 if self.simulated else 60)
+
+    def start(self, name, iterations, mode, **more):
+        command = [os.path.join(self.options.programs, name), "--size", more.pop("size", self.size), "--iterations", str(iterations), "--times"]
+        return self.child(command, mode, tenant=more.pop("tenant", name), **more)
+
+    def finish(self, name, child, size=None):
+        done = child.finish()
+        checksum = CHECKSUM.search(done["out"])
+        ok = done["rc"] == 0 and bool(checksum) and checksum[1] == self.checksums[name, size or self.size]
+        self.wrong += not ok
+        more = {} if ok else {"rc": done["rc"], "out": tail(done["out"]), "err": tail(done["err"])}
+        return {"program": name, "ok": ok, "ends_s": numbers(ENDS, done["out"]), "times_ms": numbers(TIMES, done["out"]), "seconds": done["seconds"], **more}
+
+    def measure_alone(self, name):
+        """Its rate, natively; and it has been through the server once, where its managed form is compiled."""
+        if name in self.alone:
+            return
+        self.choose("alone")
+        self.finish(name, self.start(name, 3, "fifo"))
+        for iterations in (20, None):
+            wanted = iterations or max(20, int(self.options.length * self.alone[name]))
+            row = self.finish(name, self.start(name, wanted, "alone"))
+            ends = row["ends_s"]
+            self.alone[name] = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 and ends[-1] > ends[0] else 1
+        self.lines.add(part="alone", rate=self.alone[name], **row)
+
+    def profile(self, name, *options):
+        """What smt profile finds of it is known to servers' policies from then on."""
+        device = ["--device", "sim"] if self.simulated else []
+        found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name), "--size", self.size, "--iterations", "6", timeout=120)
+        self.lines.add(part="profile", program=name, options=options, found=tail(found, 4000))
+
+    def iterations(self, name, times=1.0):
+        """As many as take so many times options.length, alone."""
+        return 6 if self.simulated else max(10, int(times * self.options.length * self.alone[name]))
+
+    def together(self, names, mode, times=2.0, **more):
+        """Programs at once, each for so many lengths; their rows."""
+        self.choose(mode)
+        weights = more.pop("weights", [1] * len(names))
+        children = [self.start(name, self.iterations(name, times), mode, tenant=f"{'abcdefgh'[index]}-{name}", weight=weights[index])
+                    for index, name in enumerate(names)]
+        rows = [self.finish(name, child) for name, child in zip(names, children)]
+        return rows
+
+    def rates(self, rows):
+        """Of each, in units of its rate alone, while all worked; None where they did not long enough."""
+        if not all(row["ends_s"] for row in rows):
+            return None
+        begin, end = max(row["ends_s"][0] for row in rows), min(row["ends_s"][-1] for row in rows)
+        if end - begin < self.options.length / 4 and not self.simulated:
+            return None
+        return [sum(begin < at <= end for at in row["ends_s"]) / max(end - begin, 1e-9) / self.alone[row["program"]] for row in rows]

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""The papers' scenarios, end to end: programs under smt on the simulated device, decisions and mappings as `smt log` has them.
+
+    live.py SMT FOLDER_OF_PROGRAMS SCENARIO
+
+Blocks wait at gates (programs/gates.cpp) that are opened when the journal says that the step before has been taken. So nothing depends on
+how fast anything is.
+"""
+import contextlib
+import json
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulated"))
+from scenarios import Place   # noqa: E402
+
+PATIENCE = 60
+
+WARP = 32
+MANY = 10 ** 11   # blocks measured: what servers add by themselves changes nothing
+SM_BYTES, OF_THE_SYSTEM, OF_THE_LOOP = 228 << 10, 1 << 10, 256   # shared memory: of an SM; kept of each CTA; for the managed form
+
+
+def part_of_sm(part):
+    """Dynamic shared memory of a block of which so many parts are an SM."""
+    return int(SM_BYTES * part) - OF_THE_SYSTEM - OF_THE_LOOP
+
+
+class Gated:
+    """A program of gates.cpp."""
+
+    def __init__(self, place, tenant, blocks, threads, shared, priority="normal"):
+        self.place, self.tenant, self.blocks = place, tenant, blocks
+        command = [place.smt, "run", "--tenant", tenant, "--priority", priority, "--", place.programs / "sim_gates", str(blocks), str(threads), str(shared)]
+        self.process = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def say(self, line, answer=None):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        if answer:
+            found = self.process.stdout.readline()
+            assert found == answer + "\n", f"{self.tenant}, {line}: {found}{self.process.stdout.read() if found else ''}"
+
+    def launch(self):
+        self.say("launch", "launched")
+        return self
+
+    def open(self, blocks=None):
+        self.say(f"open {self.blocks if blocks is None else blocks}")
+        return self
+
+    def end(self):
+        """Opens all gates, and waits for the launch, and the program."""
+        self.open().say("wait", "ended")
+        self.leave()
+
+    def leave(self):
+        self.process.stdin.close()
+        assert self.process.wait(PATIENCE) == 0, self.process.stdout.read()
+
+
+class Stage(Place):
+    def __init__(self, smt, programs, policy, multiprocessors, **settings):
+        super().__init__(smt, programs, SMS=multiprocessors, GRACE_MS=1, STEP_LIMIT=0)
+        self.environment.update(SMT_PTX="1", SMT_POLICY=policy, SMT_MAPPING="1", SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
+                                SMT_PROFILES=str(pathlib.Path(self.folder.name) / "profiles.db"), **settings)
+
+    def know(self, blocks, threads, part, times):
+        """From the next server on: what a sweep would have measured of launches of so many blocks, {(SMs, CTAs on each): ns}."""
+        Gated(self, "profiled", blocks, threads, part_of_sm(part)).launch().end()   # so that there is a profile, which says nothing yet
+        subprocess.run([self.smt, "server", "stop"], env=self.environment, check=True, capture_output=True, timeout=PATIENCE)
+        self.wait_until_ended()
+        with contextlib.closing(sqlite3.connect(self.environment["SMT_PROFILES"])) as database, database:
+            (profile,), = database.execute("SELECT id FROM profile WHERE block_x = ?", (threads,))
+            database.execute("DELETE FROM times WHERE profile = ?", (profile,))
+            for (sms, ctas), ns in times.items():
+                database.execute("INSERT INTO times VALUES (?, ?, ?, 1, ?, 0, ?)", (profile, sms, ctas, MANY, int(ns) * (MANY // blocks)))
+
+    def until_known(self, blocks, threads, part, text):
+        """A server looks profiles up while a program's first launches run: of another program, here."""
+        idle, other = Gated(self, "idle", 1, WARP, 0), Gated(self, "other", blocks, threads, part_of_sm(part))
+        idle.launch().open().say("wait", "ended")   # with one tenant alone no policy is asked at each launch
+        before = len(self.decisions("other"))
+        self.until(f"{text} is decided", lambda: other.launch().open().say("wait", "ended") or text in self.decisions("other")[before:])
+        other.leave()
+        idle.leave()
+
+    def entries(self, tenant, kind):
+        log = subprocess.run([self.smt, "log", "--json", "--mapping"], env=self.environment, capture_output=True, text=True, timeout=PATIENCE).stdout
+        return [entry for entry in map(json.loads, log.splitlines()) if entry["tenant"] == tenant and entry["kind"] == kind]
+
+    def decisions(self, tenant):
+        return [entry["text"] for entry in self.entries(tenant, "decision")]
+
+    def mappings(self, tenant):
+        """Blocks, workers and multiprocessors of each row, in the order in which workers left."""
+        return [(entry["value"], entry["workers"], entry["sms"]) for entry in self.entries(tenant, "mapping")]
+
+    def until(self, what, holds):
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s\n{self.journal_now()}"
+
+    def launched(self, tenant):
+        status = subprocess.run([self.smt, "status"], env=self.environment, capture_output=True, text=True, timeout=PATIENCE).stdout
+        return any(line.split()[:1] == [tenant] for line in status.splitlines())
+
+    def until_decided(self, tenant, text, times=1):
+        self.until(f"{tenant}: {text}", lambda: sum(text in each for each in self.decisions(tenant)) >= times)
+
+    def until_stopped(self, tenant, times=1):
+        self.until(f"{tenant} has stopped", lambda: len(self.entries(tenant, "stopped")) >= times)
+
+
+def in_all(mappings):
+    """What is read of a run's workers at once, as they leave, is a row."""
+    return sum(row[0] for row in mappings), sum(row[1] for row in mappings), sorted({sm for row in mappings for sm in row[2]})
+
+
+def said(found, expected):
+    assert found == expected, f"found:\n{found}\nnot:\n{expected}"
+
+
+def figure_6(smt, programs):
+    """Adaptive Simultaneous Multi-tenancy: five CTAs, then three and three, then growth once the other has taken its last block."""
+    blocks, sms = 4000, list(range(15))
+    with Stage(smt, programs, "greedy", 15) as place:
+        # Six fit on an SM; with the sixth nothing is faster.
+        place.know(blocks, WARP, 1 / 6, {(15, ctas): 600_000 // min(ctas, 5) for ctas in range(1, 7)})
+        first, second = (Gated(place, tenant, blocks, WARP, part_of_sm(1 / 6)) for tenant in ("first", "second"))
+        place.until_known(blocks, WARP, 1 / 6, "5 CTAs an SM, beside 0 others")
+        first.launch()
+        place.until_decided("first", "5 CTAs an SM, beside 0 others")
+        second.launch()
+        place.until_decided("first", "3 CTAs an SM, beside 1 others")
+        second.open(blocks - 45)    # its last blocks are taken when three are on each SM, and none of these ends
+        opened = 0
+
+        def five_again():
+            nonlocal opened
+            opened += 75            # whoever is one too many on its SM leaves behind its block
+            assert opened < blocks, place.journal_now()
+            first.open(opened)
+            return place.decisions("first").count("5 CTAs an SM, beside 0 others") == 2
+
+        place.until("the first kernel has five CTAs again", five_again)
+        second.end()
+        said(in_all(place.mappings("second")), (blocks, 45, sms))
+        first.end()
+        said(in_all(place.mappings("first")), (blocks, 75 + 30, sms))   # 30 left, and as many came when there was room again
+        said(place.decisions("first"), ["5 CTAs an SM, beside 0 others", "3 CTAs an SM, beside 1 others", "5 CTAs an SM, beside 0 others"])
+        said(place.decisions("second"), ["3 CTAs an SM, beside 1 others"])
+
+
+def figure_2_temporal(smt, programs):
+    """FLEP, figure 2 (a): the urgent kernel needs the whole GPU, which the other gives up and gets back."""
+    with Stage(smt, programs, "hpf", 2) as place:
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
+        place.until("the long kernel is known to the policy", lambda: place.launched("long"))
+        urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high").launch()
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)")
+        long.open(4)
+        place.until_stopped("long")
+        urgent.end()
+        place.until_decided("long", "has the GPU (priority 0)")
+        long.end()
+        said(in_all(place.mappings("urgent")), (4, 4, [0, 1]))
+        said(in_all(place.mappings("long")), (1000, 8, [0, 1]))   # four that stopped, and four
+
+
+def figure_2_spatial(smt, programs):
+    """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second."""
+    with Stage(smt, programs, "hpf", 2) as place:
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
+        place.until("the long kernel is known to the policy", lambda: place.launched("long"))
+        urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high").launch()
+        place.until_decided("long", "has SMs 1 to 1 (priority 0)")
+        long.open(4)
+        place.until_stopped("long")
+        long.open(500)   # it works beside the urgent one
+        urgent.end()
+        place.until_decided("long", "has the GPU (priority 0)")
+        long.end()
+        said(place.decisions("urgent"), ["has SMs 0 to 0 (priority 1)"])
+        said(in_all(place.mappings("urgent")), (2, 2, [0]))
+        said(in_all(place.mappings("long")), (1000, 8, [0, 1]))   # four that stopped, two on SM 1, two more when SM 0 was free
+
+
+def saturates(sms, ctas, blocks):
+    """With so many CTAs each on so many of 30 SMs, of one SM's throughput: 5 % less than all that there is is taken for enough."""
+    return {(1, ctas): 1e6 * blocks, (30, ctas): 1e6 * blocks * 0.95 / (sms - 0.5)}
+
+
+def table(smt, programs, kernels, then):
+    """smCompactor: kernels come one after the other, (tenant, blocks, threads, part of an SM, (SMs, CTAs) at which it is saturated), and each
+    gets its places, (CTAs, SMs). `then` checks all of them, and where they were: {tenant: mappings}."""
+    with Stage(smt, programs, "compact", 30) as place:
+        for _, blocks, threads, part, (sms, ctas), _ in kernels:
+            place.know(blocks, threads, part, saturates(sms, ctas, blocks))
+        for _, blocks, threads, part, (sms, ctas), _ in kernels:
+            place.until_known(blocks, threads, part, f"{sms * ctas} CTAs on {sms} of 30 SMs")
+        started = {}
+        for tenant, blocks, threads, part, _, (ctas, sms) in kernels:
+            started[tenant] = Gated(place, tenant, blocks, threads, part_of_sm(part)).launch()
+            place.until_decided(tenant, f"{ctas} CTAs on {sms} of 30 SMs")
+            if len(started) == 1:   # it has begun everywhere
+                started[tenant].open(30 * int(1 / part))
+                place.until_stopped(tenant)
+        decided = {tenant: place.decisions(tenant) for tenant in started}
+        for each in reversed(started.values()):
+            each.end()
+        then(decided, {tenant: in_all(place.mappings(tenant)) for tenant in started})
+
+
+def table_2(smt, programs):
+    """FT, LM, then BS: 25 of 30 SMs in use, and all. Where LM and BS are together LM has two CTAs, and BS twelve instead of sixteen."""
+    def then(decided, mapped):
+        said(decided, {"FT": ["15 CTAs on 15 of 30 SMs"], "LM": ["35 CTAs on 25 of 30 SMs"], "BS": ["200 CTAs on 15 of 30 SMs"]})
+        said({tenant: mapped[tenant] for tenant in ("LM", "BS")}, {"LM": (8000, 35, list(range(25))), "BS": (1000, 200, list(range(15, 30)))})
+
+    table(smt, programs, [("FT", 1000, 32, 7 / 8, (15, 1), (15, 15)), ("LM", 8000, 64, 1 / 8, (18, 2), (35, 25)),
+                          ("BS", 1000, 96, 1 / 16, (15, 16), (200, 15))], then)
+
+
+def table_3(smt, programs):
+    """LM, BS, then FT: both on 20 SMs, FT on the ten others, where one of the two takes the room that is left: who is thought to have the
+    longest way to go, which is estimated from what it has done."""
+    def then(decided, mapped):
+        tuned = {"LM": "90 CTAs on 30 of 30 SMs", "BS": "250 CTAs on 30 of 30 SMs"}
+        said([tenant for tenant, text in tuned.items() if text in decided[tenant]] in (["LM"], ["BS"]), True)
+        said({tenant: texts[0] for tenant, texts in decided.items()}, {"LM": "80 CTAs on 20 of 30 SMs", "BS": "240 CTAs on 20 of 30 SMs", "FT": "10 CTAs on 10 of 30 SMs"})
+        said(mapped["FT"], (1000, 10, list(range(20, 30))))
+
+    table(smt, programs, [("LM", 8000, 64, 1 / 16, (20, 4), (80, 20)), ("BS", 1000, 96, 1 / 16, (15, 16), (240, 20)),
+                          ("FT", 1000, 32, 15 / 16, (15, 1), (10, 10))], then)
+
+
+def main():
+    smt, programs, scenario = sys.argv[1:]
+    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, table_2, table_3)}[scenario](smt, programs)
+
+
+if __name__ == "__main__":
+    main()

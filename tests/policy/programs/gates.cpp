@@ -1,0 +1,84 @@
+// gates BLOCKS THREADS SHARED_BYTES: a kernel whose blocks wait until they are let through, one after the other, as lines on stdin say.
+//
+//     launch      of so many blocks, with all gates shut; answers "launched"
+//     open N      block i may end if i < N
+//     wait        until the launch has ended; answers "ended". Each block ran once
+//
+// So what stands where at which moment is decided by who writes these lines, and by no clock.
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "tests/preload/program.h"
+
+namespace {
+
+constexpr char kGate[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .shared .align 4 .b8 room[];
+.visible .entry gate(.param .u64 open, .param .u64 counts)
+{
+    .reg .pred %p;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r0, %ctaid.x;
+    ld.param.u64 %rd0, [open];
+again:
+    ld.volatile.global.u32 %r1, [%rd0];
+    setp.lt.u32 %p, %r0, %r1;
+    @%p bra through;
+    nanosleep.u32 5000;
+    bra again;
+through:
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p, %r2, 0;
+    @%p bra done;
+    ld.param.u64 %rd1, [counts];
+    mul.wide.u32 %rd2, %r0, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    red.global.add.u32 [%rd3], 1;
+done:
+    ret;
+}
+)";
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    REQUIRE(count == 4);
+    unsigned blocks = static_cast<unsigned>(std::atoi(arguments[1])), threads = static_cast<unsigned>(std::atoi(arguments[2])),
+             shared = static_cast<unsigned>(std::atoi(arguments[3]));
+    preload::start();
+    CUmodule module = nullptr;
+    CUfunction gate = nullptr;
+    CUdeviceptr open_there = 0;
+    void* words = nullptr;   // the gates, and how often each block ran
+    CHECK(cuModuleLoadData(&module, kGate));
+    CHECK(cuModuleGetFunction(&gate, module, "gate"));
+    CHECK(cuFuncSetAttribute(gate, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
+    CHECK(cuMemHostAlloc(&words, 4 * (size_t{blocks} + 1), CU_MEMHOSTALLOC_DEVICEMAP));
+    CHECK(cuMemHostGetDevicePointer(&open_there, words, 0));
+    volatile uint32_t* const open = static_cast<uint32_t*>(words);
+    uint32_t* const counts = static_cast<uint32_t*>(words) + 1;
+    CUdeviceptr counts_there = open_there + 4;
+    for (std::string line; std::getline(std::cin, line);) {
+        if (line == "launch") {
+            *open = 0;
+            for (unsigned i = 0; i < blocks; ++i) counts[i] = 0;
+            void* parameters[] = {&open_there, &counts_there};
+            CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, nullptr, parameters, nullptr));
+            std::printf("launched\n");
+        } else if (line == "wait") {
+            CHECK(cuCtxSynchronize());
+            for (unsigned i = 0; i < blocks; ++i) REQUIRE(counts[i] == 1);
+            std::printf("ended\n");
+        } else {
+            REQUIRE(line.rfind("open ", 0) == 0);
+            *open = static_cast<uint32_t>(std::atoi(line.c_str() + 5));
+        }
+        std::fflush(stdout);
+    }
+}
