@@ -56,7 +56,7 @@ class Stage:
 
     def __enter__(self):
         if self.simulated:
-            self.finish("vector_add", self.start("vector_add", 1, "fifo"))   # starts it
+            self.finish("vector_add", self.start("vector_add", 1, "fifo", size="trivial"), "trivial")   # starts it
         else:
             self.smt("server", "start")
         return self
