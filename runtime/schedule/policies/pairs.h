@@ -1,7 +1,7 @@
 // The best pair of kernels by Kernelet's model (FindCoSchedule of its Algorithm 1): pruned by PUR and MUR
 // (4.3), with the largest CP (equation 1), and its blocks on an SM.
 //
-// What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 50 us, of which
+// What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 25 us, of which
 // a few hundred pairs would be looked at in a decision. So kernels have numbers, the same for the same profile and CTA, and what is
 // known of a pair is found by two of them.
 #pragma once
