@@ -71,6 +71,8 @@ public:
     virtual void arrived(Guest&) {}
     virtual void leaving(Guest&) {}   // its program is gone: nobody waits for its next call
     virtual void left(Guest&) {}
+    // A stream that a thread of no guest made: what it carries is that session's work.
+    virtual void made_for(uint32_t /*session*/, CUstream) {}
     // Parts of a guest's memory that its kernels may touch from now on, or no longer. `forgotten`: the
     // addresses are nobody's.
     virtual void allocated(CUdeviceptr, uint64_t) {}

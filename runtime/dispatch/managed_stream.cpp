@@ -322,7 +322,10 @@ CUresult ManagedStream::grow(uint32_t workers) {
     const DriverApi& driver = dispatcher_.driver();
     CUresult status = CUDA_SUCCESS;
     const int priority = dispatcher_.stream_priority(*tenant_, 0);
-    if (!growth_ && (status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth_))) return status;
+    if (!growth_) {
+        if ((status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth_))) return status;
+        dispatcher_.device().made_for(tenant_->session, growth_);
+    }
     Work& work = waiting_.front();
     smt::Launch launch;
     std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);

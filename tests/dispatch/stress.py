@@ -7,6 +7,7 @@ stress.py example SMT CHECKSUMS PROGRAM [SCHEDULES [ITERATIONS [FIRST_SEED]]]   
 stress.py constructs SMT PLAIN MANAGED [SCHEDULES [ITERATIONS [FIRST_SEED]]]    each construct of a program (tests/rewrite/programs):
         MANAGED under stress leaves the memory and the lines that PLAIN leaves with its own kernels. The same file twice: it is managed by its PTX
 """
+import collections
 import contextlib
 import json
 import os
@@ -85,9 +86,9 @@ def constructs(smt, plain, managed, wanted=200, iterations=ITERATIONS, first_see
     with server(smt, SMT_PTX=str(int(plain == managed))):
         for name in names:
             def check(output, name=name):
-                found = sorted(output.splitlines())
-                assert found == expected[name], f"{name}: not {expected[name]}, but {found}"
-                return found[-1]
+                found, wanted_lines = (collections.Counter(lines) for lines in (output.splitlines(), expected[name]))
+                assert found == wanted_lines, f"{name}: missing {dict(wanted_lines - found)}, not wanted {dict(found - wanted_lines)}"
+                return max(found)
 
             command = [managed, name, str(iterations)]
             if plain == managed and name in LEFT_ALONE_BY_PTX:

@@ -1,7 +1,9 @@
 // See control.h.
 #include "tools/smt/control.h"
 
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -87,6 +89,17 @@ std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol
     protocol::StatusReply reply;
     if (!question.ask(request) || !hear_status(question, reply)) return std::nullopt;
     return reply;
+}
+
+bool wait_for_end(pid_t server, std::chrono::milliseconds patience) {
+    const int file = static_cast<int>(::syscall(SYS_pidfd_open, server, 0));   // glibc 2.36 declares pidfd_open for C alone
+    if (file < 0) return errno == ESRCH;
+    pollfd ended{file, POLLIN, 0};
+    int found = 0;
+    do found = ::poll(&ended, 1, static_cast<int>(patience.count()));
+    while (found < 0 && errno == EINTR);
+    ::close(file);
+    return found > 0;
 }
 
 std::optional<ServerStatus> ask_tenants(const std::string& key) {

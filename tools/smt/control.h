@@ -1,6 +1,9 @@
 // Questions to a running server over its control socket (runtime/protocol/handshake.h).
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +17,10 @@ namespace smt::tools {
 
 // Sends kStatus or kStop to the server of `key` and returns its answer.
 std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol::ControlKind question);
+
+// Waits for the end of a server that was told to stop: before it, and after it answers no more, sessions write their last
+// entries and files are removed. False if it still runs after `patience`.
+bool wait_for_end(pid_t server, std::chrono::milliseconds patience);
 
 struct ServerStatus {
     std::string key;

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,19 +139,12 @@ int run_once(const ProfileRequest& request, const Folder& folder, const std::str
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// A server whose starter has gone is ours to bury, by PR_SET_CHILD_SUBREAPER; others' ends show only when somebody did.
-bool runs(pid_t server) {
-    if (::waitpid(server, nullptr, WNOHANG) == server) return false;
-    return ::kill(server, 0) == 0;
-}
-
 // All that it learnt is in the store then. Its notes about measurements, each once.
 void end_servers(std::set<std::string>& said) {
     for (const std::string& key : keys_with(".sock")) {
         const auto answer = ask_server(key, protocol::ControlKind::kStop);
         if (!answer) continue;
-        const auto deadline = Clock::now() + kPatience;
-        while (runs(answer->server_pid) && Clock::now() < deadline) std::this_thread::sleep_for(kLook / 10);
+        wait_for_end(answer->server_pid, kPatience);
         runtime::journal::Reader journal(path_of(key, ".journal"));
         journal.read(0, [&](const runtime::journal::Entry& entry) {
             const std::string text(journal.name(entry.text));
@@ -166,7 +157,6 @@ void end_servers(std::set<std::string>& said) {
 class Measurement {
 public:
     Measurement(const ProfileRequest& request, profiler::Store& store) : request_(request), store_(store) {
-        ::prctl(PR_SET_CHILD_SUBREAPER, 1);
         for (Profile& each : take(store_.list())) before_.emplace(each.key, std::move(each));
     }
 

@@ -108,7 +108,7 @@ int stop(const Options&) {
     for (const std::string& key : keys_with(".sock")) {
         auto answer = ask_server(key, ControlKind::kStop);
         if (!answer) continue;
-        if (!wait_for([&] { return !status_of(key); }))
+        if (!wait_for_end(answer->server_pid, kPatience))
             throw Failure(fmt::format("server {} (process {}) was asked to leave and did not", key,
                                       answer->server_pid));
         fmt::print("server {} stopped; {} sessions were open\n", key, answer->sessions);

@@ -59,6 +59,7 @@ public:
     void arrived(Guest& guest) override;
     void leaving(Guest& guest) override;
     void left(Guest& guest) override;
+    void made_for(uint32_t session, CUstream stream) override { backend_.engine().made_for(session, stream); }
 
     void allocated(CUdeviceptr address, uint64_t bytes) override {
         backend_.memory().allocated(address, bytes);

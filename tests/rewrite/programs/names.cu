@@ -132,12 +132,15 @@ void variables(unsigned* out) {
 
 // ---- messages
 
+// So many blocks that workers which came later have some of them, too: what they say must be heard.
 __global__ void talks(unsigned* out, unsigned limit) {
     assert(blockIdx.x < limit && gridDim.x == limit);
     if (threadIdx.x == 0 && blockIdx.x % 8 == 3) printf("block %u of %u, line %d\n", blockIdx.x, gridDim.x, __LINE__);
-    out[blockIdx.x * 32 + threadIdx.x] += blockIdx.x;
+    unsigned value = blockIdx.x;
+    for (unsigned i = 0; i < 24; ++i) value = mixed(value + i);
+    out[blockIdx.x * 32 + threadIdx.x] += value;
 }
-void messages(unsigned* out) { talks<<<40, 32>>>(out, 40); }
+void messages(unsigned* out) { talks<<<480, 32>>>(out, 480); }
 
 int main(int argc, char** argv) {
     return constructs::run(argc, argv, {{"templates", templates}, {"specialisation", specialisation}, {"variadic_templates", variadic_templates},

@@ -87,6 +87,13 @@ void Engine::opened(const StreamPointer& stream) {
     streams_.push_back(stream);
 }
 
+void Engine::made_for(uint32_t tenant, CUstream handle) {
+    Lock lock(world());
+    const auto stream = std::static_pointer_cast<SimulatedStream>(hosted::find_stream(handle));
+    const auto found = std::find_if(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->number == tenant; });
+    if (stream && found != tenants_.end()) stream->tenant = *found;
+}
+
 void Engine::submitted(SimulatedStream& stream) {
     Caller& by = caller();
     while (stream.turns.size() < stream.queue.size())

@@ -69,7 +69,8 @@ public:
     void touch(Tenant& tenant);  // a sign of life
 
     // With hosted::world().
-    void opened(const std::shared_ptr<SimulatedStream>& stream);
+    void opened(const std::shared_ptr<SimulatedStream>& stream);   // the calling thread's tenant's,
+    void made_for(uint32_t tenant, CUstream stream);               // or that tenant's
     void submitted(SimulatedStream& stream);
     void await(hosted::Lock& lock, const std::function<bool()>& done);
 
