@@ -42,9 +42,26 @@ bool Orders::restricted(const Kernel& kernel) {
 
 // What is left of it has begun, or has a place at once: there is nothing to take back, and a stop would only delay it.
 bool Orders::all_placed(const Kernel& kernel) const {
-    uint64_t places = 0;
-    for (uint32_t sm : places_) places += sm < table_.size() ? table_[sm] : 0u;
-    return slice_ == 0 && kernel.blocks != 0 && kernel.blocks - std::min(kernel.blocks, kernel.blocks_done) <= places;
+    return slice_ == 0 && kernel.blocks != 0 && kernel.blocks - std::min(kernel.blocks, kernel.blocks_done) <= places(table_);
+}
+
+uint64_t Orders::places(const QuotaTable& table) const {
+    return std::accumulate(places_.begin(), places_.end(), uint64_t{0}, [&](uint64_t sum, uint32_t sm) { return sum + (sm < table.size() ? table[sm] : 0u); });
+}
+
+// Blocks go to the workers that ask first, and with more places than blocks these may be neighbours, while other
+// multiprocessors stay empty. So none has more places than it takes for each block to have one.
+QuotaTable Orders::levelled(const Kernel& kernel) const {
+    if (kernel.blocks == 0) return table_;
+    uint64_t wanted = kernel.blocks - std::min(kernel.blocks, kernel.blocks_done);
+    if (slice_ != 0) wanted = std::min(wanted, slice_);
+    if (kernel.state == Kernel::State::kRunning) wanted += places(in_force_);   // those blocks count as done
+    QuotaTable table = table_;
+    for (uint8_t most = 1; most < *std::max_element(table_.begin(), table_.end()); ++most) {
+        std::transform(table_.begin(), table_.end(), table.begin(), [&](uint8_t each) { return std::min(each, most); });
+        if (places(table) >= wanted) return table;
+    }
+    return table_;
 }
 
 Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
@@ -52,18 +69,21 @@ Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
     const bool runs = kernel.state == Kernel::State::kRunning;
     if (action_ == Action::kWait) return !runs ? Step::kNone : flowing ? Step::kStop : Step::kHalt;
     const bool quotas = restricted(kernel);
-    if (!runs) return quotas ? Step::kRun : Step::kFlow;
-    if (flowing) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
-    if (table_ == in_force_) return Step::kNone;
+    if (flowing && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
+    if (!runs && !quotas) return Step::kFlow;
+    if (runs && table_ == followed_) return Step::kNone;
+    quotas_ = levelled(kernel);
     growth_ = 0;
-    for (size_t i = 0; i < table_.size() && i < in_force_.size(); ++i) growth_ += table_[i] > in_force_[i] ? table_[i] - in_force_[i] : 0u;
-    return Step::kChange;
+    for (size_t i = 0; runs && i < quotas_.size() && i < in_force_.size(); ++i) growth_ += quotas_[i] > in_force_[i] ? quotas_[i] - in_force_[i] : 0u;
+    return runs ? Step::kChange : Step::kRun;
 }
 
 uint32_t Orders::places() const { return std::accumulate(in_force_.begin(), in_force_.end(), 0u); }
 
 void Orders::done(Step step) {
-    if (step == Step::kRun || step == Step::kChange) in_force_ = table_;
+    if (step != Step::kRun && step != Step::kChange) return;
+    followed_ = table_;
+    in_force_ = quotas_;
 }
 
 }  // namespace smt::runtime::dispatch

@@ -35,7 +35,7 @@ public:
     void done(Step step);   // it was carried out
 
     // Of the steps run and change.
-    const QuotaTable& quotas() const { return table_; }
+    const QuotaTable& quotas() const { return quotas_; }
     uint32_t places() const;                      // of a run with quotas, on all multiprocessors
     bool held() const { return !in_force_.empty(); }   // it has run with quotas
     uint64_t slice() const { return slice_; }
@@ -45,6 +45,8 @@ private:
     bool restricted(const schedule::Kernel& kernel);
     bool all_placed(const schedule::Kernel& kernel) const;
     void tabulate(int fits);
+    uint64_t places(const QuotaTable& table) const;   // where the stream may run
+    QuotaTable levelled(const schedule::Kernel& kernel) const;
 
     int multiprocessors_;
     std::vector<uint32_t> places_;
@@ -53,6 +55,8 @@ private:
     schedule::Quota quota_;
     uint64_t slice_ = 0;
     QuotaTable table_;         // what the order says, for each multiprocessor
+    QuotaTable followed_;      // what it said when that was last done
+    QuotaTable quotas_;        // of the next step
     QuotaTable in_force_;      // with which it runs
     uint32_t growth_ = 0;
 };

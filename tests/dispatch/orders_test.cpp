@@ -90,6 +90,41 @@ TEST_CASE("orders: what has begun with no more blocks than places is left to end
     CHECK(orders.next(few, false) == Step::kRun);   // it has not begun: it keeps to its places
 }
 
+TEST_CASE("orders: few blocks are spread, not packed where workers come first", "[orders]") {
+    Orders orders = of_four();
+    orders.give(run({3, 3, 3, 1}));
+    Kernel few = kernel(State::kWaiting);
+    few.blocks = 7;
+    REQUIRE(orders.next(few, false) == Step::kRun);
+    CHECK(orders.quotas() == QuotaTable{2, 2, 2, 1});
+    orders.done(Step::kRun);
+    few.state = State::kRunning, few.blocks_done = 7;
+    CHECK(orders.next(few, false) == Step::kNone);   // it runs as it was told
+    few.state = State::kWaiting, few.blocks_done = 3;
+    REQUIRE(orders.next(few, false) == Step::kRun);
+    CHECK(orders.quotas() == QuotaTable{1, 1, 1, 1});
+    few.blocks_done = 0, few.blocks = 100;
+    REQUIRE(orders.next(few, false) == Step::kRun);
+    CHECK(orders.quotas() == QuotaTable{3, 3, 3, 1});
+    orders.give(run({3, 3, 3, 1}, 5));
+    REQUIRE(orders.next(few, false) == Step::kRun);
+    CHECK(orders.quotas() == QuotaTable{2, 2, 2, 1});
+}
+
+TEST_CASE("orders: what grows with few blocks left grows evenly", "[orders]") {
+    Orders orders = of_four();
+    orders.give(run({1}));
+    Kernel few = kernel(State::kWaiting);
+    few.blocks = 8;
+    REQUIRE(orders.next(few, false) == Step::kRun);
+    orders.done(Step::kRun);
+    few.state = State::kRunning, few.blocks_done = 4;   // taken, and at work
+    orders.give(run({3}));
+    REQUIRE(orders.next(few, false) == Step::kChange);
+    CHECK(orders.quotas() == QuotaTable{2, 2, 2, 2});
+    CHECK(orders.growth() == 4);
+}
+
 TEST_CASE("orders: a slice is a run of its own, also where everything fits", "[orders]") {
     Orders orders = of_four();
     orders.give(run({}, 100));
