@@ -31,6 +31,9 @@ constexpr uint64_t kShortSpin = 2'000;
 // Then how long to look on while letting others run: waking a sleeper takes tens of microseconds,
 // which a client that computes a little between its calls would feel at each of them.
 constexpr uint64_t kYield = 1'000'000;
+// A tenant that was said to be urgent is usually a service: its requests are milliseconds apart and each of them would
+// wait for the wake. It costs a processor that nobody else wants.
+constexpr uint64_t kUrgentYield = 10'000'000;
 constexpr int kPausesPerLook = 16;
 
 // No sleep is longer: a client that dies or lies never wakes us.
@@ -47,9 +50,9 @@ uint64_t spin_nanoseconds() {
     return spin;
 }
 
-// Looks until `done` says so or the spin is over; whether it was done.
+// Looks until `done` says so or that time is over; whether it was done.
 template <typename Done>
-bool spin_until(Done done) {
+bool spin_until(Done done, uint64_t yield = kYield) {
     if (done()) return true;
     uint64_t start = journal::now_ns();
     do {
@@ -58,7 +61,7 @@ bool spin_until(Done done) {
             if (done()) return true;
         }
     } while (journal::now_ns() - start < spin_nanoseconds());
-    while (spin_nanoseconds() == kLongSpin && journal::now_ns() - start < kYield) {
+    while (spin_nanoseconds() == kLongSpin && journal::now_ns() - start < yield) {
         sched_yield();
         if (done()) return true;
     }
@@ -130,7 +133,7 @@ void Lane::run() {
 void Lane::wait_for_records() {
     LaneHeader& shared = header();
     auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
-    if (spin_until(more)) return;
+    if (spin_until(more, session_.dispatched().priority > 0 ? kUrgentYield : kYield)) return;
     // Either we see the new tail now, or the client sees that we sleep.
     shared.server_asleep.exchange(1);
     if (shared.tail.load() == head_ && !stopping_.load()) futex_wait(shared.server_asleep, 1, kSleepMs);
