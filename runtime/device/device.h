@@ -7,6 +7,8 @@
 
 #include <cuda.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +31,8 @@ struct Properties {
     // A fault, what a kernel prints and the journal's entry of a launch reach the session they belong to
     // by the device's own doing, and a fault ends that session's work only.
     bool keeps_sessions_apart = false;
+    // It keeps a clock of its own, which stands while the dispatcher's thread is at work.
+    bool keeps_clock = false;
 };
 
 // A session, as its device sees it.
@@ -63,6 +67,13 @@ public:
     // is asked for first. One for all, since a context has 32 channels to the GPU for its streams. Any thread; null: there
     // is none.
     CUstream errands() const;
+
+    // The time that the dispatcher goes by, and how its thread rests: until then, until disturb(), or for nothing. Meanwhile
+    // `lock` is not held. `due`: something is to be done then, which those who wait for the device wait for.
+    using Clock = std::chrono::steady_clock;
+    virtual Clock::time_point now() const { return Clock::now(); }
+    virtual void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool /*due*/) { disturbed_.wait_until(lock, until); }
+    virtual void disturb() { disturbed_.notify_all(); }   // with the lock
 
     // The rest is for devices that keep a clock of their own; CUDA needs none of it.
 
@@ -99,6 +110,7 @@ protected:
     std::string key_;
 
 private:
+    std::condition_variable disturbed_;
     mutable std::once_flag errands_made_;
     mutable CUstream errands_ = nullptr;   // as long as the context
 };

@@ -19,6 +19,7 @@ constexpr uint32_t kMapEntries = 1u << 12, kMostMapEntries = 1u << 15;
 constexpr auto kBetweenRefills = 1ms;   // most of what comes finds no place, and costs a few microseconds
 constexpr auto kRest = 100ms;           // between looks when no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
+constexpr schedule::Duration kLook = 500ns;   // between looks, by a device's own clock
 constexpr int kTopUps = 20;             // in the time that a stream may be ahead
 
 }  // namespace
@@ -39,7 +40,7 @@ Dispatcher::~Dispatcher() {
     {
         std::lock_guard lock(mutex_);
         ending_ = true;
-        wake_.notify_all();
+        device_.disturb();
     }
     if (thread_.joinable()) thread_.join();
     say_durations();
@@ -87,7 +88,7 @@ void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     note_company();
     weigh_tenants();
     decide();
-    wake_.notify_one();
+    device_.disturb();
 }
 
 void Dispatcher::note_company() {
@@ -126,7 +127,7 @@ void Dispatcher::weigh_tenants() {
         };
         tenant->stoppable.store(tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; }));
         const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
-        if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = schedule::Clock::now();
+        if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = now();
     }
 }
 
@@ -145,7 +146,7 @@ void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
         carry_out(schedule::Confinement{member.stream->id(), 0, {}, reason});
     }
     decide();
-    wake_.notify_one();
+    device_.disturb();
 }
 
 void Dispatcher::read_device() {
@@ -170,6 +171,7 @@ void Dispatcher::join(ManagedStream& stream) {
     Member member{&stream, {snapshot_.device.multiprocessors, places(stream.tenant())}};
     member.trial = trial(stream);
     members_.push_back(std::move(member));
+    device_.disturb();
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
@@ -203,14 +205,14 @@ void Dispatcher::arrived(ManagedStream&) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
     decide();
-    wake_.notify_one();
+    device_.disturb();
 }
 
 void Dispatcher::kept_back() {
     if (tops_up_.load()) return;
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
-    wake_.notify_one();
+    device_.disturb();
 }
 
 // ---- The dispatcher's thread
@@ -219,23 +221,28 @@ void Dispatcher::run() {
     device_.enter_thread();
     std::unique_lock lock(mutex_);
     while (!ending_) {
-        if (look() || schedule::Clock::now() >= ask_again_) decide();
+        if (look() || now() >= ask_again_) decide();
         if (study(lock)) continue;
-        if (pending()) {
-            lock.unlock();
-            do sched_yield();
-            while (wanted_.load(std::memory_order_relaxed) > 0);
-            lock.lock();
-        } else {
-            const schedule::TimePoint next = schedule::Clock::now() + rest();
-            wake_.wait_until(lock, std::min(next, ask_again_));
-        }
+        rest(lock);
         read_mappings();
     }
 }
 
+void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
+    const bool news = pending();
+    if (news && !device_.properties().keeps_clock) {
+        lock.unlock();
+        do sched_yield();
+        while (wanted_.load(std::memory_order_relaxed) > 0);
+        lock.lock();
+        return;
+    }
+    const schedule::TimePoint next = now() + (news ? kLook : patience());
+    device_.rest(lock, std::min(next, ask_again_), news || tops_up_.load() || ask_again_ != schedule::TimePoint::max());
+}
+
 // Who keeps launches back after a look here finds tops_up_ to be false, and wakes this thread.
-schedule::Duration Dispatcher::rest() {
+schedule::Duration Dispatcher::patience() {
     tops_up_.store(false);
     const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->keeps_back(); });
     tops_up_.store(any);
@@ -248,9 +255,8 @@ bool Dispatcher::learning() const {
 
 // Not at every look: reading waits for the GPU.
 void Dispatcher::read_mappings() {
-    const schedule::TimePoint now = schedule::Clock::now();
-    if (now < read_again_) return;
-    read_again_ = now + kShortRest;
+    if (now() < read_again_) return;
+    read_again_ = now() + kShortRest;
     if (!settings_.maps && !learning()) return;
     for (const Member& member : members_) member.stream->read_mappings();
 }
@@ -278,7 +284,7 @@ bool Dispatcher::look() {
     }
     if (left)
         for (Member& member : members_) member.refill = true;
-    refill(schedule::Clock::now());
+    refill(now());
     return changed || left || busy < snapshot_.kernels.size();
 }
 
@@ -307,7 +313,7 @@ bool Dispatcher::pending() {
 
 void Dispatcher::decide() {
     if (studying_) return;   // decided is when that is known
-    const schedule::TimePoint begin = schedule::Clock::now();
+    const schedule::TimePoint begin = schedule::Clock::now();   // the host's: what it costs
     snapshot_.kernels.clear();
     snapshot_.urgent.clear();
     for (const auto& tenant : tenants_) {
@@ -317,14 +323,14 @@ void Dispatcher::decide() {
         schedule::Kernel kernel;
         if (!member.trial && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
     }
-    const schedule::TimePoint now = schedule::Clock::now();
     study_ = policy_->study(snapshot_);
     studying_ = study_ != nullptr;
     if (studying_) return;
-    const schedule::Decision decision = policy_->decide(snapshot_, now);
-    deciding_.add(schedule::Clock::now() - now);
-    if (recorder_) recorder_->write(snapshot_, now, decision);
-    ask_again_ = decision.again ? now + *decision.again : schedule::TimePoint::max();
+    const schedule::TimePoint asked = schedule::Clock::now(), moment = now();
+    const schedule::Decision decision = policy_->decide(snapshot_, moment);
+    deciding_.add(schedule::Clock::now() - asked);
+    if (recorder_) recorder_->write(snapshot_, moment, decision);
+    ask_again_ = decision.again ? moment + *decision.again : schedule::TimePoint::max();
     for (const schedule::Confinement& confinement : decision.confinements) carry_out(confinement);
     for (const schedule::Assignment& assignment : decision.assignments) carry_out(assignment);
     decisions_.add(schedule::Clock::now() - begin);

@@ -71,6 +71,8 @@ public:
     // For streams.
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
+    schedule::TimePoint now() const { return device_.now(); }
+    uint64_t now_ns() const { return static_cast<uint64_t>(std::chrono::nanoseconds(now().time_since_epoch()).count()); }
     bool maps() const { return settings_.maps; }
     schedule::Duration ahead() const { return settings_.ahead; }
     CUstream control() const { return control_; }   // on which nothing ever waits
@@ -107,6 +109,7 @@ private:
         std::unique_ptr<Trial> trial = nullptr;   // null: the policy has the say
     };
     void run();
+    void rest(std::unique_lock<std::mutex>& lock);   // until the next look
     bool look();             // what has the GPU done? True: something has changed
     bool samples() const;    // the policy goes by how far kernels are
     void follow(Member& member);   // its orders
@@ -115,7 +118,7 @@ private:
     void refill(schedule::TimePoint now);
     void read_device();
     bool pending();          // the GPU will bring news
-    schedule::Duration rest();   // until the next look, when nothing else is due
+    schedule::Duration patience();   // until the next look, when nothing else is due
     bool learning() const;   // some launch will tell how long blocks take
     void read_mappings();
     void decide();
@@ -145,7 +148,6 @@ private:
     std::atomic<bool> tops_up_{false};   // the thread looks again soon
     std::atomic<int> wanted_{0};   // programs' threads that want mutex_
     std::mutex mutex_;          // the rest
-    std::condition_variable wake_;
     std::unique_ptr<schedule::Policy> policy_;
     std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNobody};   // what it says; asked without the mutex
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals

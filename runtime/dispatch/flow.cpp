@@ -19,7 +19,7 @@ CUresult ManagedStream::flow() {
     std::lock_guard lock(mutex_);
     if (state_ != State::kStopped) return CUDA_SUCCESS;
     state_ = State::kFlowing;
-    since_ = schedule::Clock::now();
+    since_ = dispatcher_.now();
     top_up();
     if (unmarked_) mark();
     changed_.notify_all();
@@ -36,7 +36,7 @@ void ManagedStream::top_up() {
 }
 
 bool ManagedStream::too_far_ahead() {
-    return ahead_.full(in_flight_) && !ahead_.lets_go(in_flight_, schedule::Clock::now());
+    return ahead_.full(in_flight_) && !ahead_.lets_go(in_flight_, dispatcher_.now());
 }
 
 void ManagedStream::go_on() {
@@ -69,7 +69,7 @@ CUresult ManagedStream::issue(Work&& work) {
     if (status != CUDA_SUCCESS) return status;
     next_ticket_ += takes;
     work.marker = 0;
-    if (in_flight_.empty()) ahead_.begin(since_ = schedule::Clock::now());
+    if (in_flight_.empty()) ahead_.begin(since_ = dispatcher_.now());
     ahead_.issued(work);
     if (std::optional<Work> rest = work.cut()) waiting_.push_front(std::move(*rest));
     in_flight_.push_back(std::move(work));
@@ -91,7 +91,7 @@ void ManagedStream::prune() {
     const uint64_t over = reached();
     while (!opaque_.empty() && opaque_.front().marker <= over) {
         const Opaque& ended = opaque_.front();
-        const schedule::TimePoint now = schedule::Clock::now();
+        const schedule::TimePoint now = dispatcher_.now();
         if (ended.number) tenant_->window.give(ended.number, now - std::max(ended.issued, opaque_over_));
         opaque_over_ = now;
         opaque_.pop_front();
@@ -100,7 +100,7 @@ void ManagedStream::prune() {
     auto last = in_flight_.begin();
     while (last != in_flight_.end() && last->marker && last->marker <= over) ++last;
     if (last == in_flight_.begin()) return;
-    ahead_.ended(in_flight_.begin(), last, schedule::Clock::now());
+    ahead_.ended(in_flight_.begin(), last, dispatcher_.now());
     in_flight_.erase(in_flight_.begin(), last);
 }
 

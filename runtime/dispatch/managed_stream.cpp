@@ -161,7 +161,7 @@ bool ManagedStream::stop() {
     if (entering_) return false;
     if (!under_way()) return come_to_rest() == CUDA_SUCCESS;
     if (in_flight_.empty()) {   // whole kernels, with a marker behind the last
-        begin_stop(opaque_.back().name, journal::now_ns());
+        begin_stop(opaque_.back().name, dispatcher_.now_ns());
         stop_opaque_ = true;
         return true;
     }
@@ -171,7 +171,7 @@ bool ManagedStream::stop() {
         unstoppable_ = marked_;
     }
     if (reached() < std::max(unstoppable_, ready_)) return false;
-    const uint64_t said = journal::now_ns();
+    const uint64_t said = dispatcher_.now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
     // Behind the last of them: when the marker is reached, all workers have left. Without a report nobody knows
     // what has run; the context is lost then.
@@ -185,7 +185,7 @@ void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
     stop_said_ = said_ns;
     stop_opaque_ = false;
     state_ = State::kStopping;
-    since_ = schedule::Clock::now();
+    since_ = dispatcher_.now();
 }
 
 // The workers have left: how far did they get? The later of two reports says it, and tickets and refusals
@@ -198,7 +198,7 @@ CUresult ManagedStream::tickets_run(uint32_t* run) {
 }
 
 CUresult ManagedStream::settle() {
-    const uint64_t over = journal::now_ns();
+    const uint64_t over = dispatcher_.now_ns();
     const bool stopped = state_ == State::kStopping || halted_;
     uint32_t run = 0;
     if (CUresult status = tickets_run(&run)) return status;
@@ -236,7 +236,7 @@ void ManagedStream::note_stop(uint64_t over_ns) {
 // The GPU has nothing of this stream to do; what comes next counts its tickets from 0.
 CUresult ManagedStream::come_to_rest() {
     state_ = State::kStopped;
-    since_ = schedule::Clock::now();
+    since_ = dispatcher_.now();
     next_ticket_ = 0;
     forget_sample();
     words_->left = words_->left_grown = {};
@@ -284,7 +284,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     launched_[launch.id % launched_.size()].placement = placement_of(anywhere ? everywhere : quotas, fits);
     state_ = State::kRunning;
     halted_ = false;
-    since_ = schedule::Clock::now();
+    since_ = dispatcher_.now();
     if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
 }
@@ -309,7 +309,7 @@ CUresult ManagedStream::change(const QuotaTable& quotas) {
 CUresult ManagedStream::halt() {
     std::lock_guard lock(mutex_);
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
-    stop_said_ = journal::now_ns();
+    stop_said_ = dispatcher_.now_ns();
     stop_name_ = last_launched();
     stop_opaque_ = false;
     halted_ = true;   // tickets are refused from now on: nothing may be taken after them

@@ -69,7 +69,7 @@ CUresult ManagedStream::launch(Work&& work) {
     if (state_ == State::kFlowing) {
         if (CUresult status = come_to_rest()) return status;
     }
-    if (state_ == State::kStopped && waiting_.empty()) since_ = schedule::Clock::now();
+    if (state_ == State::kStopped && waiting_.empty()) since_ = dispatcher_.now();
     waiting_.push_back(std::move(work));
     lock.unlock();
     dispatcher_.arrived(*this);
@@ -137,7 +137,7 @@ CUresult ManagedStream::entered(const OpaquePass& pass) {
     const bool news = tenant_->watched.load(std::memory_order_relaxed) && reached() == marked_;
     CUresult status = mark();
     --entering_;
-    opaque_.push_back({marked_, pass.launch_.name, pass.number_, schedule::Clock::now()});
+    opaque_.push_back({marked_, pass.launch_.name, pass.number_, dispatcher_.now()});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return back != CUDA_SUCCESS ? back : status;

@@ -89,7 +89,7 @@ void ManagedStream::sample() {
     std::lock_guard lock(mutex_);
     if (words_->sampled.load(std::memory_order_acquire) < asked_) return;
     if (fresh_ && asked_ > 0) sample_ = words_->sample;
-    const schedule::TimePoint now = schedule::Clock::now();
+    const schedule::TimePoint now = dispatcher_.now();
     const bool runs = state_ == State::kRunning || (state_ == State::kFlowing && !in_flight_.empty());
     if (!runs || reached() < ready_ || now < sample_again_) return;
     sample_again_ = now + kBetweenSamples;

@@ -44,6 +44,10 @@ inline constexpr long kSimGraceMax = 60'000;
 inline constexpr const char* kSimTenants = "SMT_SIM_TENANTS";
 inline constexpr long kSimTenantsMax = 64;
 
+// Which clock the dispatcher and the policies go by on it. 1: the device's own, which stands while they are at work. 0: the host's, which has nothing to do
+// with it. Default: 0. With 1 a policy's times, gaps and epochs pass as fast as the kernels they are for. Server.
+inline constexpr const char* kSimDispatchClock = "SMT_SIM_DISPATCH_CLOCK";
+
 // Where it writes down what each kernel's first launch executes (runtime/device/simulated/driver/streams.h). A folder. Default: nowhere. Server.
 inline constexpr const char* kSimStreams = "SMT_SIM_STREAMS";
 

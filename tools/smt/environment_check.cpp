@@ -32,6 +32,7 @@ constexpr Number kNumbers[] = {
     {kSimStepLimit, 0, kAny},
     {kSimGrace, 1, kSimGraceMax},
     {kSimTenants, 0, kSimTenantsMax},
+    {kSimDispatchClock, 0, 1},
     {kMemoryLimit, 0, kAny},
     {kMultiprocessors, 0, kMultiprocessorsMax},
     {kStress, 0, std::numeric_limits<uint32_t>::max()},

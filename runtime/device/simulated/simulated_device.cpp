@@ -44,6 +44,7 @@ public:
         properties_.compute_minor = 0;
         properties_.granularity = 2ull << 20;
         properties_.keeps_sessions_apart = true;
+        properties_.keeps_clock = settings_.dispatch_clock;
         return enter_thread(nullptr, kNoLane) == CUDA_SUCCESS;
     }
 
@@ -68,6 +69,15 @@ public:
     void forgotten(CUdeviceptr address, uint64_t bytes) override {
         backend_.quietly([&] { backend_.memory().forget(address, bytes); });
     }
+
+    Clock::time_point now() const override {
+        return settings_.dispatch_clock ? Clock::time_point(std::chrono::nanoseconds(backend_.engine().now_ns())) : Device::now();
+    }
+    void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool due) override {
+        if (!settings_.dispatch_clock) return Device::rest(lock, until, due);
+        backend_.engine().rest(lock, static_cast<uint64_t>(std::chrono::nanoseconds(until.time_since_epoch()).count()), due);
+    }
+    void disturb() override { settings_.dispatch_clock ? backend_.engine().disturb() : Device::disturb(); }
 
     void waits_for_others(bool waits) override { backend_.engine().waits_for_others(waits); }
     bool announce(const journal::Entry& entry) override {

@@ -3,8 +3,8 @@
 //
 //     sum(O_i) / (T * sum(W_i)) <= max_overhead        so        T = sum(O_i) / (max_overhead * sum(W_i))
 //
-// where O_i is what it costs to stop i. The sums are over those that have work, and an epoch's length is that
-// of its beginning.
+// where O_i is what it costs to stop i. The sums are over those that have work. T is one number for a round, or
+// for as long as as many have work: what stops cost changes, and each of two would always see it at the same time.
 //
 //     O: 100 us each, W: 2 and 1, max_overhead 10 %:   T = 667 us; turns of 1333 and 667 us
 //
@@ -21,6 +21,7 @@
 // Nobody starves: a round has an end, and everybody who has work is in it.
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
@@ -52,8 +53,9 @@ public:
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
-        note_work(snapshot);
+        note_work(snapshot, now);
         note_debts(now);
+        dismiss(now);
         Decision decision;
         take_turns(now, decision);
         for (const Kernel& kernel : snapshot.kernels) {
@@ -70,20 +72,37 @@ public:
     }
 
 private:
-    // In the order in which they came. Who has no work leaves, but for the one whose turn it is.
-    void note_work(const Snapshot& snapshot) {
+    // In the order in which they came.
+    void note_work(const Snapshot& snapshot, TimePoint now) {
         for (Share& share : ring_) share.has_work = share.runs = false;
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.managed) continue;
             auto share = find(kernel.tenant);
-            if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
+            if (share == ring_.end()) share = ring_.insert(ring_.end(), admitted(kernel.tenant, now));
             if (!share->has_work) share->preemption_ns = 0;
             share->has_work = true;
             share->runs |= kernel.state != Kernel::State::kWaiting;
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
-        // The place in the round stays while those before it leave.
+    }
+
+    // Who launches, waits, and launches again owes when it is back what it owed when its launch ended.
+    Share admitted(const std::string& tenant, TimePoint now) {
+        Share share{tenant};
+        if (const auto found = left_.find(tenant); found != left_.end() && now - found->second.ended < knobs_.gap) share.debt = found->second.debt;
+        left_.erase(tenant);
+        return share;
+    }
+
+    // Who has no work leaves, but for the one whose turn it is. The place in the round stays while those before it leave.
+    void dismiss(TimePoint now) {
+        std::erase_if(left_, [&](const auto& each) { return now - each.second.ended >= knobs_.gap; });
+        for (Share& share : ring_) {
+            if (share.has_work || share.tenant == turn_ || share.debt == Duration::zero()) continue;
+            share.ended = now;
+            left_[share.tenant] = share;
+        }
         std::erase_if(ring_, [&](const Share& share) { return !share.has_work && share.tenant != turn_; });
     }
 
@@ -127,7 +146,9 @@ private:
         turn_ = next->tenant;
         began_ = busy_ = now;
         works_ = next->has_work;
-        const Duration turn = nanoseconds(epoch_ns() * next->weight);
+        if (next == ring_.begin() || sharing_ != ring_.size()) epoch_ns_ = epoch_ns();
+        sharing_ = ring_.size();
+        const Duration turn = nanoseconds(epoch_ns_ * next->weight);
         if (next->runs_on) next->debt += now - next->ended;   // still
         const Duration paid = std::min(next->debt, turn - turn / kLeastPart);
         next->debt = std::min(next->debt - paid, turn);
@@ -154,7 +175,10 @@ private:
 
     FairKnobs knobs_;
     std::vector<Share> ring_;
+    std::map<std::string, Share> left_;   // lately, with debts
     std::string turn_;  // whose
+    double epoch_ns_ = 0;   // T of this round,
+    size_t sharing_ = 0;    // for so many
     TimePoint began_{};
     TimePoint until_{};
     TimePoint busy_{};  // when it last had work

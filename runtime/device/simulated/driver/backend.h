@@ -17,6 +17,7 @@ public:
     ~SimulatedBackend() override { engine_.stop(); }
 
     Engine& engine() { return engine_; }
+    const Engine& engine() const { return engine_; }
     Memory& memory() { return memory_; }
     LaunchSurroundings& surroundings() { return surroundings_; }
     // Of the calling thread's next launch.

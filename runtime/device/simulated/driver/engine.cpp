@@ -14,7 +14,10 @@ namespace {
 constexpr int kStepsAtATime = 4096;  // of the machine, between looks at what is new
 constexpr auto kPoll = 100us;        // how a word that others write is looked at
 constexpr auto kLongestRest = 50ms;
+constexpr uint64_t kForever = 1ull << 61;   // ns
 constexpr auto kJournalRest = 1s;  // entries of a moment that goes on are shown after it
+
+thread_local bool is_looker = false;
 
 }  // namespace
 
@@ -38,6 +41,7 @@ void Engine::stop() {
         attention_ = true;
     }
     wake_.notify_all();
+    looker_.rested.notify_all();
     thread_.join();
     journal_.flush();
 }
@@ -106,9 +110,10 @@ void Engine::submitted(SimulatedStream& stream) {
 void Engine::await(Lock& lock, const std::function<bool()>& done) {
     if (done()) return;
     Tenant* tenant = caller().tenant.get();
-    Waiter waiter{&done, tenant, false};
+    Waiter waiter{&done, tenant, is_looker, false};
     waiters_.push_back(&waiter);
     if (tenant) ++tenant->waiting;
+    if (is_looker) ++looker_.waiting;
     attention_ = true;
     wake_.notify_all();
     hosted::changed().wait(lock, [&] { return waiter.satisfied; });
@@ -129,7 +134,7 @@ void Engine::run() {
         if (!clock_may_run()) {
             rest(lock);
         } else if (!start_ready(lock)) {
-            machine_.idle() ? rest(lock) : advance(lock);
+            machine_.idle() && !looks_next() ? rest(lock) : advance(lock);
         }
     }
 }
@@ -137,6 +142,8 @@ void Engine::run() {
 bool Engine::clock_may_run() {
     attention_ = false;
     if (ever_arrived_ < settings_.sessions) return false;
+    const bool at_work = looker_.there && !looker_.resting && looker_.waiting == 0;
+    if (at_work && RealTime::now() - looker_.active < settings_.grace) return false;
     return std::none_of(tenants_.begin(), tenants_.end(),
                         [this](const auto& tenant) { return holds(*tenant); });
 }
@@ -290,24 +297,59 @@ void Engine::tell_waiters() {
             --waiter->tenant->waiting;
             waiter->tenant->active = RealTime::now();
         }
+        if (waiter->looker) {
+            --looker_.waiting;
+            looker_.active = RealTime::now();
+        }
         return true;
     });
     if (any) hosted::changed().notify_all();
 }
 
 void Engine::advance(Lock& lock) {
+    const Cycle look = looker_.resting ? looker_.until : kNever;
     lock.unlock();
     if (!journal_.empty()) journal_.flush();
     {
         std::lock_guard step(step_);
+        if (machine_.idle()) machine_.pass(look);
         for (int i = 0;
              i < kStepsAtATime && done_by_machine_.empty() && !attention_.load(std::memory_order_relaxed);
              ++i) {
-            if (!machine_.advance()) break;
+            if (!machine_.advance(look)) break;
         }
         now_ns_.store(nanoseconds_of(machine_.now()), std::memory_order_release);
     }
     lock.lock();
+    if (looker_.resting && machine_.now() >= looker_.until) let_look();
+}
+
+// The clock goes there even if nothing else happens.
+bool Engine::looks_next() const { return looker_.resting && looker_.due && looker_.until != kNever; }
+
+void Engine::let_look() {
+    looker_.resting = false;
+    looker_.active = RealTime::now();
+    looker_.rested.notify_all();
+}
+
+void Engine::rest(std::unique_lock<std::mutex>& lock, uint64_t until_ns, bool due) {
+    Lock inner(world());
+    is_looker = looker_.there = looker_.resting = true;
+    looker_.due = due;
+    looker_.until = until_ns < kForever ? cycles_of(until_ns) + 1 : kNever;   // not a nanosecond too early
+    attention_ = true;
+    wake_.notify_all();
+    lock.unlock();
+    looker_.rested.wait(inner, [this] { return !looker_.resting || stopping_; });
+    inner.unlock();
+    lock.lock();
+}
+
+void Engine::disturb() {
+    Lock lock(world());
+    looker_.there = true;
+    let_look();
 }
 
 bool Engine::polls() const {

@@ -79,10 +79,26 @@ public:
 
     void quietly(const std::function<void()>& change);
 
+    // One thread looks at what the device does and decides what it does next. While it is at work the clock stands; it
+    // rests until a moment of this clock, until disturb(), or until the engine stops. `due`: the clock goes there even
+    // when there is nothing else to do.
+    void rest(std::unique_lock<std::mutex>& lock, uint64_t until_ns, bool due);
+    void disturb();
+
 private:
+    struct Looker {
+        bool there = false;
+        bool resting = false;
+        bool due = false;
+        int waiting = 0;         // it waits for work, as tenants do
+        Cycle until = kNever;
+        RealTime::time_point active{};
+        std::condition_variable rested;
+    };
     struct Waiter {
         const std::function<bool()>* done;
         Tenant* tenant;
+        bool looker;
         bool satisfied;
     };
 
@@ -101,6 +117,8 @@ private:
     void tell_waiters();
     void advance(hosted::Lock& lock);
     void rest(hosted::Lock& lock);
+    void let_look();                       // its moment has come
+    bool looks_next() const;
     bool polls() const;  // a stream waits for memory that others write
 
     const Settings settings_;
@@ -117,6 +135,7 @@ private:
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<StreamPointer> streams_;
     std::vector<Waiter*> waiters_;
+    Looker looker_;
     std::vector<StreamPointer> done_by_others_;
     std::atomic<bool> attention_{false};  // something was said since the clock was let run
 

@@ -78,10 +78,11 @@ Cycle Machine::next() const {
     return next;
 }
 
-bool Machine::advance() {
+bool Machine::advance(Cycle until) {
     const Cycle when = next();
     if (when == kNever) return false;
-    now_ = when;
+    now_ = std::max(now_, std::min(when, until));
+    if (when > until) return false;
     while (!events_.empty() && events_.begin()->first.first == now_) {
         auto what = std::move(events_.begin()->second);
         events_.erase(events_.begin());

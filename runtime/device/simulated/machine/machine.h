@@ -7,6 +7,7 @@
 // Nobody else may call while advance() runs, except from the functions it calls.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,7 +39,8 @@ public:
 
     bool idle() const { return next() == kNever; }
     Cycle next() const;  // when something happens; kNever: nothing will
-    bool advance();      // false: nothing will
+    bool advance(Cycle until = kNever);  // not beyond; false: nothing happens until then
+    void pass(Cycle until) { now_ = std::max(now_, until); }  // idle: nothing happens but that time goes on
 
 private:
     void finished(GridRun& run, uint32_t multiprocessor, Cycle now) override;

@@ -1,0 +1,81 @@
+// load BLOCKS SHARED_BYTES BLOCK_US LAUNCHES FOR_US [PAUSE_US]: launches one after the other of a kernel whose blocks are there for so long and do nothing,
+// LAUNCHES times or for so many microseconds of the device's clock, whichever is over first. So much time of a device costs the host that simulates it nothing.
+// With PAUSE_US it copies memory for so long before each launch: that takes time of the device's clock, and no multiprocessor.
+//
+// Each launch is a line: the microseconds of the device's clock from the program's beginning until the call and until its end.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+
+#include "tests/preload/program.h"
+
+namespace {
+
+constexpr char kSpend[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .shared .align 4 .b8 room[];
+.visible .entry spend(.param .u64 nanoseconds)
+{
+    .reg .pred %p;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd0, [nanoseconds];
+    mov.u64 %rd1, %globaltimer;
+again:
+    nanosleep.u32 500;
+    mov.u64 %rd2, %globaltimer;
+    sub.s64 %rd2, %rd2, %rd1;
+    setp.lt.u64 %p, %rd2, %rd0;
+    @%p bra again;
+    ret;
+}
+)";
+
+constexpr size_t kCopied = 256 << 10;
+
+double since(CUevent begun, CUevent now) {
+    float milliseconds = 0;
+    CHECK(cuEventElapsedTime(&milliseconds, begun, now));
+    return 1000.0 * milliseconds;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    REQUIRE(count == 6 || count == 7);
+    const auto number = [&](int i) { return std::strtoull(arguments[i], nullptr, 10); };
+    const auto blocks = static_cast<unsigned>(number(1)), shared = static_cast<unsigned>(number(2));
+    uint64_t nanoseconds = 1000 * number(3);
+    preload::start();
+    CUmodule module = nullptr;
+    CUfunction spend = nullptr;
+    CHECK(cuModuleLoadData(&module, kSpend));
+    CHECK(cuModuleGetFunction(&spend, module, "spend"));
+    CHECK(cuFuncSetAttribute(spend, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
+    CUstream stream = nullptr;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUevent begun = nullptr, called = nullptr, over = nullptr;
+    for (CUevent* each : {&begun, &called, &over}) CHECK(cuEventCreate(each, CU_EVENT_DEFAULT));
+    void* here = nullptr;
+    CUdeviceptr there = 0;
+    CHECK(cuMemAllocHost(&here, kCopied));
+    CHECK(cuMemAlloc(&there, kCopied));
+    CHECK(cuEventRecord(begun, stream));
+    double end = 0;
+    for (unsigned long long i = 0; i < number(4) && end < static_cast<double>(number(5)); ++i) {
+        for (double now = end; count == 7 && now < end + static_cast<double>(number(6)); now = since(begun, called)) {
+            CHECK(cuMemcpyHtoDAsync(there, here, kCopied, stream));
+            CHECK(cuEventRecord(called, stream));
+            CHECK(cuStreamSynchronize(stream));
+        }
+        CHECK(cuEventRecord(called, stream));
+        void* parameters[] = {&nanoseconds};
+        CHECK(cuLaunchKernel(spend, blocks, 1, 1, 32, 1, 1, shared, stream, parameters, nullptr));
+        CHECK(cuEventRecord(over, stream));
+        CHECK(cuStreamSynchronize(stream));
+        end = since(begun, over);
+        std::printf("%.3f %.3f\n", since(begun, called), end);
+    }
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What policies are worth through the whole server, by the simulated device's clock, which the dispatcher goes by, too.
+
+    worth.py SMT FOLDER_OF_PROGRAMS SCENARIO
+
+Blocks do nothing for a given time (programs/load.cpp): two of them fit on a multiprocessor, and none slows another down. So what a policy costs and brings is
+its own doing and the dispatcher's. Prints what it found; asserts bounds.
+"""
+import itertools
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulated"))
+from scenarios import Place, finish   # noqa: E402
+
+SMS, CTAS = 4, 2                       # multiprocessors, and blocks that fit on each
+ROOM = str((228 << 10) // CTAS - (1 << 10) - 256)   # shared memory of a block: less what the system and the managed form keep
+ALL = 10 ** 9
+BEGIN_US = 3000                        # until then it is learnt what blocks take and stops cost
+
+
+class Load:
+    """Launches of so many blocks of so many microseconds, one after the other: so often, or for so long."""
+
+    def __init__(self, tenant, blocks, block_us, launches=ALL, for_us=ALL, pause_us=0, options=()):
+        self.tenant, self.options = tenant, options
+        self.arguments = [str(each) for each in (blocks, ROOM, block_us, launches, for_us)] + ([str(pause_us)] if pause_us else [])
+
+
+def stage(smt, programs, policy, programs_there):
+    place = Place(smt, programs, SMS=SMS, TENANTS=programs_there, GRACE_MS=2000, STEP_LIMIT=0, DISPATCH_CLOCK=1)
+    place.environment.update(SMT_PTX="1", SMT_POLICY=policy)
+    return place
+
+
+def run(place, *loads):
+    """The launches of each, [(called at, over at)], in microseconds."""
+    started = [place.start(each.tenant, "load", *each.arguments, options=each.options) for each in loads]
+    return [[tuple(map(float, line.split())) for line in finish(process).splitlines()] for process in started]
+
+
+def together(smt, programs, policy, *loads):
+    with stage(smt, programs, policy, len(loads)) as place:
+        return run(place, *loads)
+
+
+def latencies(launches):
+    return [over - called for called, over in launches]
+
+
+def mean(numbers):
+    return sum(numbers) / len(numbers)
+
+
+def inversion(smt, programs):
+    """A short urgent kernel behind a long one (flep.txt 1): at least 0.8 of the speed-up over the hardware's order that is possible at all."""
+    short, long = dict(blocks=SMS * CTAS, block_us=150, launches=12), Load("long", 20_000, 4, launches=1)
+    (alone,) = together(smt, programs, "fifo", Load("urgent", **short))
+    found = {}
+    for policy in ("fifo", "priority", "hpf"):
+        urgent, _ = together(smt, programs, policy, Load("urgent", **short, pause_us=300, options=("--priority", "high")), long)
+        found[policy] = latencies(urgent)[:1] if policy == "fifo" else latencies(urgent)   # the long one is over then
+    ideal = mean(found["fifo"]) / mean(latencies(alone))
+    print(f"alone {mean(latencies(alone)):.1f} us, behind the long one {mean(found['fifo']):.1f}: at most {ideal:.1f} times as fast")
+    for policy in ("priority", "hpf"):
+        part = mean(found["fifo"]) / mean(found[policy]) / ideal
+        print(f"{policy}: {mean(found[policy]):.1f} us, at most {max(found[policy]):.1f}: {part:.3f} of that")
+        assert part >= 0.8
+
+
+def shares(smt, programs):
+    """FLEP's weighted fairness: two who always have work have the GPU for times as their weights say, within 2 %."""
+    both = dict(blocks=800, block_us=4, for_us=200_000)
+    (alone,) = together(smt, programs, "fair", Load("alone", **both))
+    for weight in (2, 3):
+        with stage(smt, programs, "fair", 2) as place:
+            heavy, light = run(place, Load("heavy", **both, options=("--weight", str(weight))), Load("light", **both))
+            begin, end = BEGIN_US, min(heavy[-1][1], light[-1][1])
+            had = {tenant: sum(entry["end_ns"] - entry["start_ns"] for entry in place.launches() if entry["tenant"] == tenant and begin < entry["start_ns"] / 1000 < end)
+                   for tenant in ("heavy", "light")}
+        done = [sum(begin < over <= end for _, over in each) / (end - begin) for each in (heavy, light)]
+        share = had["heavy"] / had["light"]
+        print(f"fair, {weight}:1: {share:.3f}:1 of the time, {done[0] / done[1]:.3f}:1 of the blocks; both together {sum(done) * alone[-1][1] / len(alone):.3f} of what one alone has done")
+        assert abs(share / weight - 1) <= 0.02
+
+
+def pairs(smt, programs):
+    """Two at a time under greedy: never more than 2 % longer than one after the other, and shorter where one leaves room that the other can use."""
+    kinds = {"few long blocks": dict(blocks=SMS, block_us=200, launches=25), "just enough": dict(blocks=SMS * CTAS, block_us=200, launches=25),
+             "many short blocks": dict(blocks=800, block_us=8, launches=8), "some": dict(blocks=60, block_us=60, launches=12)}
+    alone = {}
+    for kind, load in kinds.items():
+        (launches,) = together(smt, programs, "greedy", Load("alone", **load))
+        alone[kind] = launches[-1][1]
+    for first, second in itertools.combinations_with_replacement(kinds, 2):
+        both = together(smt, programs, "greedy", Load("first", **kinds[first]), Load("second", **kinds[second]))
+        ratio = max(launches[-1][1] for launches in both) / (alone[first] + alone[second])
+        print(f"greedy, {first} and {second}: {ratio:.3f} of one after the other")
+        assert ratio <= 1.02
+        assert ratio < 0.9 or "few long blocks" not in (first, second)
+
+
+SCENARIOS = {each.__name__: each for each in (inversion, shares, pairs)}
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[3]](*sys.argv[1:3])
