@@ -99,6 +99,8 @@ public:
     virtual void attach(journal::Writer&) {}   // before the first session
     // The calling thread begins or ceases to wait for something that only other threads' work brings about.
     virtual void waits_for_others(bool) {}
+    // That session's threads that wait for others are about to be told to look again.
+    virtual void let_go(uint32_t /*session*/) {}
 
 protected:
     Device() = default;

@@ -22,7 +22,7 @@ CUresult ManagedStream::flow() {
     since_ = dispatcher_.now();
     top_up();
     if (unmarked_) mark();
-    changed_.notify_all();
+    tell_changed();
     return failed_;
 }
 

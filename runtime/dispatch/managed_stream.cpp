@@ -219,7 +219,7 @@ CUresult ManagedStream::settle() {
     take_mappings(stopped ? over - stop_said_ : 0);
     placement_.end();
     if (stopped) note_stop(over);
-    changed_.notify_all();
+    tell_changed();
     return come_to_rest();
 }
 

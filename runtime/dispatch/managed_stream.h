@@ -124,6 +124,8 @@ private:
     CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock);
     CUresult await_change(Lock& lock);
+    void tell_changed();   // to who waits for it
+    OpaqueWindow::Number take_number(uint64_t key);   // 0: none was free for so long
     int confined(const OpaqueLaunch& launch);
     void go_away(int multiprocessors, OpaquePass* pass);
     CUresult await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number);

@@ -22,20 +22,13 @@ constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is
 // Says to a device that keeps a clock that this thread waits for what others do; until it goes.
 class OthersTurn {
 public:
-    explicit OthersTurn(device::Device& device) : device_(device) {}
-    ~OthersTurn() { over(); }
+    explicit OthersTurn(device::Device& device) : device_(device) { device_.waits_for_others(true); }
+    ~OthersTurn() { device_.waits_for_others(false); }
     OthersTurn(const OthersTurn&) = delete;
     OthersTurn& operator=(const OthersTurn&) = delete;
-    void wait() {
-        if (!std::exchange(waits_, true)) device_.waits_for_others(true);
-    }
-    void over() {
-        if (std::exchange(waits_, false)) device_.waits_for_others(false);
-    }
 
 private:
     device::Device& device_;
-    bool waits_ = false;
 };
 
 }  // namespace
@@ -79,14 +72,11 @@ CUresult ManagedStream::launch(Work&& work) {
 // The driver's queue has room for about a thousand launches, and who fills it waits in the driver, here with locks that the
 // dispatcher needs. So whoever may be stopped waits before, without.
 CUresult ManagedStream::await_room(Lock& lock) {
-    OthersTurn others(dispatcher_.device());
     CUresult status = CUDA_SUCCESS;
     while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
         if (state_ != State::kFlowing) {
-            others.wait();
             status = await_change(lock);
         } else if (tenant_->stoppable.load() || tenant_->watched.load() || !waiting_.empty()) {
-            others.over();
             await_room_ahead(lock);
         } else {
             break;
@@ -194,24 +184,20 @@ void ManagedStream::abandon() {
     } else if (waiting_.size() > 1) {
         waiting_.erase(waiting_.begin() + 1, waiting_.end());
     }
-    changed_.notify_all();
+    tell_changed();
 }
 
 // Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be stoppable.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
-    OthersTurn others(dispatcher_.device());
     while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
         if (state_ != State::kFlowing) {
-            others.wait();
             status = await_change(lock);
             go_on();
         } else if (!waiting_.empty()) {
-            others.over();
             await_room_ahead(lock);
             go_on();
         } else if (tenant_->stoppable.load()) {
-            others.over();
             status = wait_in_flight(lock);
         } else {
             unguarded_ = true;
@@ -237,10 +223,21 @@ CUresult ManagedStream::wait_in_flight(Lock& lock) {
     return CUDA_SUCCESS;
 }
 
+void ManagedStream::tell_changed() {
+    dispatcher_.device().let_go(tenant_->session);
+    changed_.notify_all();
+}
+
 CUresult ManagedStream::await_change(Lock& lock) {
+    const OthersTurn others(dispatcher_.device());
     if (changed_.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) return CUDA_SUCCESS;
     CUresult status = dispatcher_.driver().cuStreamQuery(stream_);
     return status == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : status;
+}
+
+OpaqueWindow::Number ManagedStream::take_number(uint64_t key) {
+    const OthersTurn others(dispatcher_.device());
+    return tenant_->window.take(id_, key, kLookAtWindow);
 }
 
 // A stream that begins anew asks the policy first, as it does before a managed launch; one that is at work goes on
@@ -248,15 +245,13 @@ CUresult ManagedStream::await_change(Lock& lock) {
 CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number) {
     bool asked = false;
     CUresult status = CUDA_SUCCESS;
-    OthersTurn others(dispatcher_.device());
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
         if (state_ == State::kFlowing && !tenant_->stoppable.load()) return CUDA_SUCCESS;
         if (state_ == State::kFlowing && (asked || under_way())) {
             if ((*number = tenant_->window.take_now(id_, key, schedule::Clock::now()))) return CUDA_SUCCESS;
-            others.wait();
             lock.unlock();
-            *number = tenant_->window.take(id_, key, kLookAtWindow);
+            *number = take_number(key);
             lock.lock();
             if (*number && state_ == State::kFlowing && !gone_) return CUDA_SUCCESS;
             if (*number) tenant_->window.give(*number, {});
@@ -268,7 +263,6 @@ CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, OpaqueWindow::Numbe
             dispatcher_.arrived(*this);
             lock.lock();
         } else {
-            others.wait();
             status = await_change(lock);
         }
     }

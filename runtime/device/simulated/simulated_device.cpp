@@ -79,6 +79,7 @@ public:
     }
     void disturb() override { settings_.dispatch_clock ? backend_.engine().disturb() : Device::disturb(); }
 
+    void let_go(uint32_t session) override { backend_.engine().let_go(session); }
     void waits_for_others(bool waits) override { backend_.engine().waits_for_others(waits); }
     bool announce(const journal::Entry& entry) override {
         backend_.announce(entry);

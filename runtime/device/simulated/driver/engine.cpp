@@ -75,9 +75,20 @@ void Engine::waits_for_others(bool waits) {
     Tenant* tenant = caller().tenant.get();
     if (!tenant) return;
     tenant->waiting += waits ? 1 : -1;
+    tenant->waiting_for_others += waits ? 1 : -1;
+    tenant->let_go = false;
     tenant->active = RealTime::now();
     attention_ = true;
     wake_.notify_all();
+}
+
+void Engine::let_go(uint32_t number) {
+    Lock lock(world());
+    for (const auto& tenant : tenants_) {
+        if (tenant->number != number || tenant->waiting_for_others == 0) continue;
+        tenant->let_go = true;
+        tenant->active = RealTime::now();
+    }
 }
 
 void Engine::touch(Tenant& tenant) {
@@ -157,7 +168,7 @@ bool Engine::holds(const Tenant& tenant) const {
         busy = true;
         if (front.polled && !front.ready()) blocked = true;
     }
-    if (!blocked && (tenant.waiting > 0 || (tenant.leaving && busy))) return false;
+    if (!blocked && !tenant.let_go && (tenant.waiting > 0 || (tenant.leaving && busy))) return false;
     return RealTime::now() - tenant.active < settings_.grace;
 }
 

@@ -76,6 +76,7 @@ public:
 
     // The calling thread waits for other threads, or no longer: like a wait for work, it lets the clock run.
     void waits_for_others(bool waits);
+    void let_go(uint32_t tenant);   // it is about to be told that they have done something
 
     void quietly(const std::function<void()>& change);
 

@@ -20,6 +20,8 @@ struct Tenant {
     std::string name;
     bool leaving = false;
     int waiting = 0;                    // threads in a call that waits for work
+    int waiting_for_others = 0;         // of those: in the server
+    bool let_go = false;                // these have been told to look again, and have not said yet what they found
     int callbacks = 0;                  // host functions that have not returned
     RealTime::time_point active{};      // its last sign of life
     std::map<uint64_t, uint64_t> heap;  // device malloc: address -> bytes
