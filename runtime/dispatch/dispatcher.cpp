@@ -297,7 +297,7 @@ void Dispatcher::refill(schedule::TimePoint now) {
         if (member.trial || !member.orders.held()) continue;
         if (member.stream->flowing() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
         member.refill_again = now + kBetweenRefills;
-        member.stream->grow(member.orders.places());
+        member.stream->fill_up();
     }
 }
 

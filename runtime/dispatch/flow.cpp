@@ -110,7 +110,7 @@ bool ManagedStream::poll() {
     go_on();
     if (state_ == State::kFlowing) return had && !under_way();
     const bool ends = state_ == State::kStopping || state_ == State::kRunning;
-    if (!ends || reached() < marked_ || words_->grown.load(std::memory_order_acquire) < grown_) return false;
+    if (!ends || reached() < marked_ || !has_grown()) return false;
     return settle() == CUDA_SUCCESS;
 }
 

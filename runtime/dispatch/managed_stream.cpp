@@ -47,7 +47,9 @@ ManagedStream::~ManagedStream() {
         if (each.number) tenant_->window.give(each.number, {});
     }
     const DriverApi& driver = dispatcher_.driver();
-    if (growth_) driver.cuStreamDestroy_v2(growth_);
+    for (const Growth& each : growths_) {
+        if (each.stream) driver.cuStreamDestroy_v2(each.stream);
+    }
     if (begun_) driver.cuEventDestroy_v2(begun_);
     if (words_) dispatcher_.words().give(words_);
 }
@@ -56,7 +58,7 @@ CUresult ManagedStream::open() {
     if (!dispatcher_.words().take(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (CUresult status = control_.open(dispatcher_.control())) return status;
     words_->reached.store(0);
-    words_->grown.store(0);
+    for (std::atomic<uint64_t>& each : words_->grown) each.store(0);
     words_->sampled.store(0);
     if (tenant_->tried()) state_ = State::kStopped;
     dispatcher_.join(*this);
@@ -188,12 +190,17 @@ void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
     since_ = dispatcher_.now();
 }
 
-// The workers have left: how far did they get? The later of two reports says it, and tickets and refusals
+// The workers have left: how far did they get? The latest of the reports says it, and tickets and refusals
 // only grow.
 CUresult ManagedStream::tickets_run(uint32_t* run) {
-    const ControlBlock::State &one = words_->left, &other = words_->left_grown;
-    *run = std::max(one.taken, other.taken) - std::max(one.refused, other.refused);
-    if (control_.up_to_date(one) || control_.up_to_date(other)) return CUDA_SUCCESS;
+    uint32_t taken = words_->left.taken, refused = words_->left.refused;
+    bool up_to_date = control_.up_to_date(words_->left);
+    for (const ControlBlock::State& each : words_->left_grown) {
+        taken = std::max(taken, each.taken), refused = std::max(refused, each.refused);
+        up_to_date |= control_.up_to_date(each);
+    }
+    *run = taken - refused;
+    if (up_to_date) return CUDA_SUCCESS;
     return dispatcher_.driver().cuStreamSynchronize(dispatcher_.control());
 }
 
@@ -239,7 +246,8 @@ CUresult ManagedStream::come_to_rest() {
     since_ = dispatcher_.now();
     next_ticket_ = 0;
     forget_sample();
-    words_->left = words_->left_grown = {};
+    words_->left = {};
+    for (ControlBlock::State& each : words_->left_grown) each = {};
     if (!std::exchange(used_, false)) return CUDA_SUCCESS;
     CUresult status = control_.reset(stream_);
     return status == CUDA_SUCCESS ? get_ready() : status;
@@ -316,23 +324,39 @@ CUresult ManagedStream::halt() {
     return control_.stop(dispatcher_.control());
 }
 
+// As many as the device has room for: fewer might all arrive where others have left, and not where their places are.
+CUresult ManagedStream::fill_up() {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::kRunning || halted_ || waiting_.empty()) return CUDA_SUCCESS;
+    return send(std::max<uint32_t>(1, waiting_.front().fits) * multiprocessors());
+}
+
 CUresult ManagedStream::grow(uint32_t workers) {
     std::lock_guard lock(mutex_);
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
+    return send(workers);
+}
+
+// A growth stream is busy as long as one of its workers is at work, which may be as long as the launch.
+CUresult ManagedStream::send(uint32_t workers) {
     const DriverApi& driver = dispatcher_.driver();
     CUresult status = CUDA_SUCCESS;
-    const int priority = dispatcher_.stream_priority(*tenant_, 0);
-    if (!growth_) {
-        if ((status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth_))) return status;
-        dispatcher_.device().made_for(tenant_->session, growth_);
+    size_t i = 0;
+    while (i < growths_.size() && !has_grown(i)) ++i;
+    if (i == growths_.size()) i = ++crowded_ % growths_.size();   // behind what is there
+    Growth& growth = growths_[i];
+    if (!growth.stream) {
+        const int priority = dispatcher_.stream_priority(*tenant_, 0);
+        if ((status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream))) return status;
+        dispatcher_.device().made_for(tenant_->session, growth.stream);
     }
     Work& work = waiting_.front();
     smt::Launch launch;
     std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);
-    if ((status = driver.cuStreamWaitEvent(growth_, begun_, 0))) return status;
-    if ((status = launch_workers(work, growth_, launch, workers))) return status;
-    if ((status = control_.report(growth_, &words_->left_grown))) return status;
-    return driver.cuStreamWriteValue64_v2(growth_, address_of(&words_->grown), ++grown_, 0);
+    if ((status = driver.cuStreamWaitEvent(growth.stream, begun_, 0))) return status;
+    if ((status = launch_workers(work, growth.stream, launch, workers))) return status;
+    if ((status = control_.report(growth.stream, &words_->left_grown[i]))) return status;
+    return driver.cuStreamWriteValue64_v2(growth.stream, address_of(&words_->grown[i]), ++growth.marker, 0);
 }
 
 }  // namespace smt::runtime::dispatch

@@ -80,6 +80,7 @@ public:
     // While it runs; nothing else is done to it once it is halted.
     CUresult change(const QuotaTable& quotas);
     CUresult grow(uint32_t workers);             // so many more
+    CUresult fill_up();                          // as many more as find a place
     CUresult halt();                             // it ends soon
     bool learning();         // read_mappings() is worth a call
     void read_mappings();    // of launches that flow: learns from them, and shows them
@@ -120,9 +121,17 @@ private:
     bool too_far_ahead();
     void await_room_ahead(Lock& lock);
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
+    bool has_grown(size_t i) const { return words_->grown[i].load(std::memory_order_acquire) >= growths_[i].marker; }
+    bool has_grown() const {
+        for (size_t i = 0; i < growths_.size(); ++i) {
+            if (!has_grown(i)) return false;
+        }
+        return true;
+    }
     bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock);
+    CUresult send(uint32_t workers);   // to the launch that runs with quotas
     CUresult await_change(Lock& lock);
     void tell_changed();   // to who waits for it
     OpaqueWindow::Number take_number(uint64_t key);   // 0: none was free for so long
@@ -207,9 +216,13 @@ private:
     uint64_t ready_ = 0;               // the control block is as it was last set up, from this marker on
     uint32_t fruitless_ = 0;           // runs with quotas in which no worker found a place, one after the other
 
-    CUstream growth_ = nullptr;        // further workers; made when it is needed
+    struct Growth {
+        CUstream stream = nullptr;     // made when it is needed
+        uint64_t marker = 0;           // its last
+    };
+    std::array<Growth, StreamWords::kGrowths> growths_;   // further workers
+    size_t crowded_ = 0;               // times that none was idle
     CUevent begun_ = nullptr;          // the run's control block is ready
-    uint64_t grown_ = 0;               // the growth stream's last marker
     bool halted_ = false;              // the run under way was told to end
     CUresult failed_ = CUDA_SUCCESS;   // of a launch that had to wait; the program's next call says so
     uint32_t run_workers_ = 0;         // of the run under way

@@ -14,14 +14,15 @@
 namespace smt::runtime::dispatch {
 
 struct StreamWords {
-    std::atomic<uint64_t> reached;       // the stream's last marker
-    std::atomic<uint64_t> grown;         // the growth stream's
-    std::atomic<uint64_t> sampled;       // the last answer in `sample`
-    ControlBlock::State left;            // how far the tickets were when the stream got to its end, and
-    ControlBlock::State left_grown;      // when the growth stream did
-    ControlBlock::State sample;          // while they run
+    static constexpr size_t kGrowths = 4;      // streams for a launch's further workers
+    std::atomic<uint64_t> reached;             // the stream's last marker
+    std::atomic<uint64_t> grown[kGrowths];     // the growth streams'
+    std::atomic<uint64_t> sampled;             // the last answer in `sample`
+    ControlBlock::State left;                  // how far the tickets were when the stream got to its end, and
+    ControlBlock::State left_grown[kGrowths];  // when each of the growth streams did
+    ControlBlock::State sample;                // while they run
 };
-static_assert(sizeof(StreamWords) <= 64);
+static_assert(sizeof(StreamWords) <= 128);
 
 // Any thread. Memory is registered at the first take, once.
 class StreamWordsPool {

@@ -100,7 +100,26 @@ def pairs(smt, programs):
         assert ratio < 0.9 or "few long blocks" not in (first, second)
 
 
-SCENARIOS = {each.__name__: each for each in (inversion, shares, pairs)}
+def spatial(smt, programs):
+    """FLEP's spatial preemption: an urgent kernel that needs one of four SMs gets it, the long one loses no more than that, and has it back."""
+    launches = 5
+    long = Load("long", 10_000, 4, launches=launches)
+    (alone,) = together(smt, programs, "fifo", long)
+    each = (alone[-1][1] - alone[1][1]) / (launches - 2)   # the first ones are slower
+    for block_us, pause_us in ((600, 1000), (60, 300)):
+        lost, seen = {}, {}
+        for policy in ("priority", "hpf"):   # all SMs, and just enough
+            urgent, beside = together(smt, programs, policy, Load("urgent", CTAS, block_us, for_us=5 * each, pause_us=pause_us, options=("--priority", "high")), long)
+            requests = sum(beside[1][1] < over < beside[-1][1] for _, over in urgent)
+            lost[policy] = (beside[-1][1] - beside[1][1] - each * (launches - 2)) / requests
+            seen[policy] = latencies(urgent)
+            print(f"{policy}, {block_us} us on one SM: {mean(seen[policy]):.1f} us, at most {max(seen[policy]):.1f}; the long one loses {lost[policy]:.1f} us for each, its launches take {max(latencies(beside)[1:]) / each:.3f} times as long at most")
+        assert lost["hpf"] < 0.6 * lost["priority"]
+        assert mean(seen["hpf"]) < mean(seen["priority"]) + 40
+    assert max(latencies(beside)[1:]) < 1.15 * each   # an SM that it does not get back would be a third
+
+
+SCENARIOS = {each.__name__: each for each in (inversion, shares, pairs, spatial)}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[3]](*sys.argv[1:3])
