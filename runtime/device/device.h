@@ -69,7 +69,7 @@ public:
     CUstream errands() const;
 
     // The time that the dispatcher goes by, and how its thread rests: until then, until disturb(), or for nothing. Meanwhile
-    // `lock` is not held. `due`: something is to be done then, which those who wait for the device wait for.
+    // `lock` is not held. `due`: something is to be done then, for which a clock of the device's own goes on even if the device is idle.
     using Clock = std::chrono::steady_clock;
     virtual Clock::time_point now() const { return Clock::now(); }
     virtual void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool /*due*/) { disturbed_.wait_until(lock, until); }

@@ -47,14 +47,6 @@ Dispatcher::~Dispatcher() {
     if (control_) driver().cuStreamDestroy_v2(control_);
 }
 
-void Dispatcher::say_durations() {
-    if (decisions_.count() == 0) return;
-    note({}, fmt::format("policy {} decided {} times: half of them took it {:.2f} us, 99 % {:.2f}, the longest {:.2f}; looked at and carried out in {:.2f}, {:.2f}, {:.2f}",
-                         policy_->name(), decisions_.count(), deciding_.quantile_us(.5), deciding_.quantile_us(.99), deciding_.most_us(),
-                         decisions_.quantile_us(.5), decisions_.quantile_us(.99), decisions_.most_us()));
-    deciding_ = decisions_ = {};
-}
-
 void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
     policy_ = std::move(policy);
     ++policies_;

@@ -72,4 +72,12 @@ void Dispatcher::sum_up(Member& member) {
                              sums.tables, sums.blocks, sums.workers, sums.astray, sums.fullest, sums.beyond, sums.lost));
 }
 
+void Dispatcher::say_durations() {
+    if (decisions_.count() == 0) return;
+    note({}, fmt::format("policy {} decided {} times: half of them took it {:.2f} us, 99 % {:.2f}, the longest {:.2f}; looked at and carried out in {:.2f}, {:.2f}, {:.2f}",
+                         policy_->name(), decisions_.count(), deciding_.quantile_us(.5), deciding_.quantile_us(.99), deciding_.most_us(),
+                         decisions_.quantile_us(.5), decisions_.quantile_us(.99), decisions_.most_us()));
+    deciding_ = decisions_ = {};
+}
+
 }  // namespace smt::runtime::dispatch
