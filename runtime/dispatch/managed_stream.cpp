@@ -65,6 +65,8 @@ CUresult ManagedStream::open() {
     return CUDA_SUCCESS;
 }
 
+schedule::TimePoint ManagedStream::now() const { return dispatcher_.now(); }
+
 // ---- Launching; with mutex_ held
 
 CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {

@@ -66,6 +66,7 @@ public:
 
     // The dispatcher.
     uint64_t id() const { return id_; }
+    schedule::TimePoint now() const;           // by the dispatcher's clock
     const Tenant& tenant() const { return *tenant_; }
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
     void sample();           // asks now and then how far it is; describe() then says so

@@ -40,9 +40,9 @@ QuotaTable Stress::few(uint64_t workers, int most) {
     return table;
 }
 
-void Stress::plan() {
+void Stress::plan(const ManagedStream& stream) {
     const uint64_t longest = kind_ == Kind::kStops ? kShortRun : kind_ == Kind::kQuotas || one_in(8) ? kLongRun : kLongestPause;
-    next_ = schedule::Clock::now() + std::chrono::microseconds(below(longest));
+    next_ = stream.now() + std::chrono::microseconds(below(longest));
 }
 
 std::string Stress::summary() const { return fmt::format("under stress: {} schedules, {} launches stopped half way", schedules_, stops_); }
@@ -60,9 +60,9 @@ void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
         if (kernel.state == Seen::kWaiting) stream.flow();   // whole kernels: there is nothing to do to them
     } else if (kernel.state == Seen::kWaiting) {
         count(kernel);
-        plan();
+        plan(stream);
         begin(stream, kernel);
-    } else if (kernel.state == Seen::kRunning && schedule::Clock::now() >= next_) {
+    } else if (kernel.state == Seen::kRunning && stream.now() >= next_) {
         disturb(stream, kernel);
     }
 }
@@ -94,11 +94,11 @@ void Stress::stop(ManagedStream& stream) {
         stream.halt();
         told_ = true;
     }
-    if (!told_) next_ = schedule::Clock::now();   // at the next look
+    if (!told_) next_ = stream.now();   // at the next look
 }
 
 void Stress::disturb(ManagedStream& stream, const schedule::Kernel& kernel) {
-    plan();
+    plan(stream);
     if (kind_ == Kind::kStops) return stop(stream);
     if (kind_ == Kind::kQuotas) return one_in(2) ? stop(stream) : void(stream.grow(1 + static_cast<uint32_t>(below(places_.size()))));
     switch (below(4)) {

@@ -40,7 +40,7 @@ private:
     QuotaTable few(uint64_t workers, int most);
     uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
     bool one_in(uint64_t n) { return below(n) == 0; }
-    void plan();
+    void plan(const ManagedStream& stream);
     void begin(ManagedStream& stream, const schedule::Kernel& kernel);     // it waits
     void begin_few(ManagedStream& stream, const schedule::Kernel& kernel);
     void disturb(ManagedStream& stream, const schedule::Kernel& kernel);   // it runs
