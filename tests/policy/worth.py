@@ -70,7 +70,7 @@ def inversion(smt, programs):
 
 def shares(smt, programs):
     """FLEP's weighted fairness: two who always have work have the GPU for times as their weights say, within 2 %."""
-    both = dict(blocks=800, block_us=4, for_us=200_000)
+    both = dict(blocks=800, block_us=4, for_us=100_000)
     (alone,) = together(smt, programs, "fair", Load("alone", **both))
     for weight in (2, 3):
         with stage(smt, programs, "fair", 2) as place:
