@@ -78,8 +78,6 @@ Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
     return runs ? Step::kChange : Step::kRun;
 }
 
-uint32_t Orders::places() const { return std::accumulate(in_force_.begin(), in_force_.end(), 0u); }
-
 void Orders::done(Step step) {
     if (step != Step::kRun && step != Step::kChange) return;
     followed_ = table_;

@@ -36,7 +36,6 @@ public:
 
     // Of the steps run and change.
     const QuotaTable& quotas() const { return quotas_; }
-    uint32_t places() const;                      // of a run with quotas, on all multiprocessors
     bool held() const { return !in_force_.empty(); }   // it has run with quotas
     uint64_t slice() const { return slice_; }
     uint32_t growth() const { return growth_; }   // further workers that the quotas have room for, about
