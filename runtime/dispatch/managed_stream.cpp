@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "profiler/models/preemption.h"
 #include "runtime/dispatch/dispatcher.h"
 
 namespace smt::runtime::dispatch {
@@ -92,8 +93,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
     const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
-    const uint64_t learnt = std::max<uint64_t>(1, work.function->chunk.load());
-    work.chunk = never ? 1 : static_cast<uint32_t>(std::min(learnt, longest));
+    work.chunk = never ? 1 : static_cast<uint32_t>(std::min<uint64_t>(ticket_blocks(*work.function), longest));
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
     const bool single = never || work.tickets <= places;
     *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
@@ -105,7 +105,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     launch->origin[2] = static_cast<unsigned>(row / work.grid[1]);
     launch->total = work.covered;
     std::copy_n(work.grid, 3, launch->grid);
-    const bool learns = (work.function->chunk.load() == 0 || ctas.asks) && !single;
+    const bool learns = (work.function->block_ns.load() == 0 || ctas.asks) && !single;
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
     const bool placed = work.chunk == 1 && work.tickets <= places;   // all have begun at once: where the hardware puts them
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
@@ -117,9 +117,17 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     return CUDA_SUCCESS;
 }
 
+// One, until it is known how long a block takes.
+uint32_t ManagedStream::ticket_blocks(const ManagedFunction& function) const {
+    const uint64_t block_ns = function.block_ns.load();
+    if (block_ns == 0) return 1;
+    const bool stoppable = tenant_->stoppable.load(std::memory_order_relaxed);
+    return stoppable ? profiler::models::stoppable_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
+}
+
 // Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
 Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
-    const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->chunk.load() != 0;
+    const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
     if (!flows || tenant_->sweeps || tenant_->halves || !tenant_->stoppable.load(std::memory_order_relaxed)) return {fits, false};
     return work.function->enough.next(fits);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "profiler/models/preemption.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
 
@@ -81,10 +80,8 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     if (launched.fits && function.enough.learn(launched.fits, ctas, multiprocessors(), blocks, time))
         dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
-    if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0) {   // with fewer CTAs blocks take less time
+    if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)   // with fewer CTAs blocks take less time
         function.block_ns.store(block_time);
-        function.chunk.store(profiler::models::ticket_blocks(block_time));
-    }
     launched.seen += blocks;
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
     if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress || tenant_->halves || tenant_->timed) return;

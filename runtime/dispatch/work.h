@@ -38,11 +38,9 @@ struct ManagedFunction {
         fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
     }
 
-    void forget() { fitting_.store(0), chunk.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
+    void forget() { fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
 
-    // Blocks that a ticket stands for; learnt from how long a block takes. 0: nothing is known yet.
-    std::atomic<uint32_t> chunk{0};
-    // How long a block took, when its kernel had the device for itself. 0: not known.
+    // How long a block took, when its kernel had the device for itself: says how many a ticket stands for. 0: not known.
     std::atomic<uint64_t> block_ns{0};
     // From the decision to stop it until its last worker had left, lately. 0: never stopped.
     std::atomic<uint64_t> stop_ns{0};

@@ -1,54 +1,30 @@
-"""From the decision to stop one tenant to the first block of another, out of a journal of a server with SMT_MAPPING=1.
-
-The stop was decided by the machine's clock, the block began by the GPU's timer. What is known of the two: a worker ended before
-the server saw it, and the urgent one's first worker began after its launch was handed to the driver. Between these two bounds, from what happened within half a second,
-lies what is to be added to the GPU's time; the middle is taken, and half the distance is the error.
+"""From the decision to stop one tenant to its last worker's end, and to the first block of another, out of a journal of a server
+with SMT_MAPPING=1. The stop was decided by the machine's clock, workers began and ended by the GPU's timer; clock.py has what lies between.
 """
 import bisect
 
-NEAR = 500_000_000   # ns
+BLUR = 5_000   # ns that the two clocks may be off here
+EARLY = 500_000   # ns; requests are 2 ms apart
 
 
-class Clocks:
-    """`urgent`: a tenant whose launches are far apart, so that each one's first worker is known."""
-
-    def __init__(self, entries, urgent):
-        self.upper = sorted((e["time_ns"], e["time_ns"] - e["end_ns"]) for e in entries if e["kind"] in ("stopped", "mapping") and "end_ns" in e)
-        starts = sorted(e["start_ns"] for e in entries if e["kind"] == "mapping" and e["tenant"] == urgent)
-        self.lower = []
-        for launched in sorted(e["time_ns"] for e in entries if e["kind"] == "launch" and e["tenant"] == urgent):
-            upper = self._near(self.upper, launched)
-            # No worker of it began before this; who begins first after it is one of it.
-            at = bisect.bisect(starts, launched - min(upper)) if upper else len(starts)
-            if at < len(starts):
-                self.lower.append((launched, launched - starts[at]))
-
-    @staticmethod
-    def _near(bounds, time):
-        return [bound for _, bound in bounds[bisect.bisect(bounds, (time - NEAR,)):bisect.bisect(bounds, (time + NEAR,))]]
-
-    def shift(self, time):
-        """(ns to be added to the GPU's time, give or take), or None."""
-        upper, lower = self._near(self.upper, time), self._near(self.lower, time)
-        if not upper or not lower:
-            return None
-        most, least = min(upper), max(lower)
-        return (most + least) / 2, abs(most - least) / 2
-
-
-def first_blocks(entries, stopped, urgent):
-    """Of the tenant `stopped`: us from each decision to the last worker gone, and to the first block of the tenant `urgent`."""
-    clocks = Clocks(entries, urgent)
-    starts = sorted(e["start_ns"] for e in entries if e["kind"] == "mapping" and e["tenant"] == urgent)
-    stops = sorted((e["time_ns"] - e["value"], e["value"]) for e in entries if e["kind"] == "stopped" and e["tenant"] == stopped)
-    gone, begun, errors = [], [], []
-    for i, (said, took) in enumerate(stops):
-        gone.append(took / 1e3)
-        known = clocks.shift(said)
-        if known is None:
-            continue
-        at = bisect.bisect(starts, said - known[0] - known[1])
-        if at < len(starts) and (i + 1 == len(stops) or starts[at] + known[0] < stops[i + 1][0]):
-            begun.append((starts[at] + known[0] - said) / 1e3)
-            errors.append(known[1] / 1e3)
-    return {"gone_us": gone, "first_us": begun, "give_or_take_us": sorted(errors)[len(errors) // 2] if errors else None}
+def first_blocks(entries, stopped, urgent, shift):
+    """Of the tenant `stopped`, for each stop in us: until the server saw the last worker gone, until it was gone, and until the first
+    block of the tenant `urgent`; the two last also less the time of one block of those that the stop found."""
+    ends = sorted(e["end_ns"] + shift.at(e["time_ns"]) for e in entries if e["kind"] == "mapping" and e["tenant"] == stopped)
+    starts = sorted(e["start_ns"] + shift.at(e["time_ns"]) for e in entries if e["kind"] == "mapping" and e["tenant"] == urgent)
+    stops = sorted((e["time_ns"] - e["value"], e["time_ns"], (e["end_ns"] - e["start_ns"]) / e["ticket_blocks"])
+                   for e in entries if e["kind"] == "stopped" and e["tenant"] == stopped and "ticket_blocks" in e)
+    found = {"seen_us": [], "gone_us": [], "gone_less_block_us": [], "first_us": [], "first_less_block_us": [], "block_us": []}
+    for i, (said, over, block) in enumerate(stops):
+        found["seen_us"].append((over - said) / 1e3)
+        found["block_us"].append(block / 1e3)
+        last = bisect.bisect(ends, over + BLUR) - 1
+        if last >= 0 and ends[last] > said:
+            found["gone_us"].append((ends[last] - said) / 1e3)
+            found["gone_less_block_us"].append((ends[last] - said - block) / 1e3)
+        # Where there is room, it begins before the stop is even said.
+        at = bisect.bisect(starts, max(said - EARLY, stops[i - 1][1] if i else 0))
+        if at < len(starts) and (i + 1 == len(stops) or starts[at] < stops[i + 1][0]):
+            found["first_us"].append((starts[at] - said) / 1e3)
+            found["first_less_block_us"].append((starts[at] - said - block) / 1e3)
+    return found

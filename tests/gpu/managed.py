@@ -21,6 +21,7 @@ import statistics
 import sys
 import time
 
+from clock import Clock, SameClock, Shift
 from first import first_blocks
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
 from share import MODES, PAIRS, Share, quantile
@@ -160,14 +161,18 @@ class Managed:
         """The urgent one's requests are 2 ms apart, so each finds the other at work. It starts before the other has filled its queue:
         to load a program waits for what is queued."""
         end = time.monotonic() + budget
-        print(f"{'stopped':<20} {'right':>5} {'gone us p50':>12} {'p99':>9} {'max':>9} {'n':>5}   {'first block us p50':>18} {'p99':>9} {'max':>9} {'n':>5} {'give or take':>13}")
+        clock = SameClock() if self.options.device else Clock()
+        print(f"{'':<20} {'':>5} {'':>5} {'':>8}  {'gone':^33}  {'first block of the urgent one':^33} {'':>6}")
+        print(f"{'stopped':<20} {'right':>5} {'stops':>5} {'block us':>8} {'seen p50':>9}" + f"{'p50':>9} {'p99':>8} {'less a block':>8} {'p99':>8}" * 2 +
+              f" {'clocks':>7}")
         for left, name in zip(range(len(self.names), 0, -1), self.names):
             seconds = max(1.0, (end - time.monotonic()) / left - 1.5)
             with Runtime(self.places, SMT_MAPPING="1", SMT_POLICY="priority") as runtime:
                 def child(command, **variables):
                     return Child(command, {**self.environment, **runtime.variables(**variables)}, self.places.preload, 120, guard=False)
 
-                front = child([self.options.arrivals, str(int(seconds * 500)), "2000"], SMT_PRIORITY="high", SMT_TENANT="urgent")
+                before = clock.ask()
+                front = child([self.options.arrivals, "20" if self.options.device else str(int(seconds * 500)), "2000"], SMT_PRIORITY="high", SMT_TENANT="urgent")
                 back = child([self.program(name, True), "--size", self.options.stress_size, "--iterations", str(self.options.first_iterations),
                               "--times"], SMT_PRIORITY="low", SMT_TENANT="stopped")
                 served = front.finish()
@@ -175,14 +180,18 @@ class Managed:
                 if early:
                     back.kill()
                 done = back.finish()
-                found = first_blocks(self.log(runtime, "--mapping"), "stopped", "urgent")
+                shift = Shift(before, clock.ask())
+                found = first_blocks(self.log(runtime, "--mapping"), "stopped", "urgent", shift)
             ok = served["rc"] == 0 and (early or self.right(done, name, self.options.stress_size))
             self.wrong += not ok
-            self.lines.add(part="first-blocks", program=name, ok=ok, cut_off=early, seconds=served["seconds"], **found)
-            columns = []
-            for us in (found["gone_us"], found["first_us"]):
-                columns.append(f"{quantile(us, .5):>9.1f} {quantile(us, .99):>9.1f} {max(us):>9.1f} {len(us):>5}" if us else f"{'-':>9} {'-':>9} {'-':>9} {0:>5}")
-            print(f"{name:<20} {'yes' if ok else 'NO':>5}    {columns[0]}            {columns[1]} {found['give_or_take_us'] or 0:>13.1f}")
+            self.lines.add(part="first-blocks", program=name, ok=ok, cut_off=early, seconds=served["seconds"], clocks=[shift.before, shift.after], **found)
+
+            def of(what, *which):
+                return " ".join(f"{quantile(found[what], q):>8.1f}" if found[what] else f"{'-':>8}" for q in which)
+
+            print(f"{name:<20} {'yes' if ok else 'NO':>5} {len(found['seen_us']):>5} {of('block_us', .5)} {of('seen_us', .5)}  " +
+                  "  ".join(f"{of(what + '_us', .5, .99)} {of(what + '_less_block_us', .5, .99)}" for what in ("gone", "first")) +
+                  f" {shift.give_or_take / 1e3:>7.1f}", flush=True)
 
     def stops(self, budget):
         with Runtime(self.places) as runtime:

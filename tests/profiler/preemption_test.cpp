@@ -12,9 +12,18 @@ TEST_CASE("a ticket is some blocks, sixteen at most", "[preemption]") {
     CHECK(ticket_blocks(10'000'000) == 1);
 }
 
+TEST_CASE("where somebody may stop it a ticket is half as long, but two blocks stay two", "[preemption]") {
+    CHECK(stoppable_ticket_blocks(100) == 16);
+    CHECK(stoppable_ticket_blocks(1'000) == 8);
+    CHECK(stoppable_ticket_blocks(2'000) == 4);
+    CHECK(stoppable_ticket_blocks(7'000) == 2);
+    CHECK(stoppable_ticket_blocks(10'000) == 2);
+    CHECK(stoppable_ticket_blocks(11'000) == 1);
+}
+
 TEST_CASE("a stop is a ticket and a notice", "[preemption]") {
     CHECK(stop_ns({605, 132, 8}) == Approx(12'000 + 638'880));
-    CHECK(stop_ns({2, 132, 8}) == Approx(12'000 + 8 * 2'112));   // 7.6 blocks are rounded
+    CHECK(stop_ns({2, 132, 8}) == Approx(12'000 + 4 * 2'112));   // 3.8 blocks are rounded
     CHECK(stop_ns({1, 10, 1}) == Approx(12'000 + 16 * 10));
     CHECK(stop_ns({0, 132, 8}) == 0);
     CHECK(stop_ns({605, 0, 8}) == 0);
