@@ -15,6 +15,8 @@ uint32_t blocks_for(uint64_t ticket_ns, uint64_t block_ns) {
 
 uint32_t ticket_blocks(uint64_t block_ns) { return blocks_for(kTicketNs, block_ns); }
 
+uint32_t long_ticket_blocks(uint64_t block_ns) { return blocks_for(2 * kTicketNs, block_ns); }
+
 uint32_t stoppable_ticket_blocks(uint64_t block_ns) {
     return std::max(blocks_for(kTicketNs / 2, block_ns), std::min(2u, ticket_blocks(block_ns)));
 }

@@ -21,6 +21,9 @@ inline constexpr uint64_t kTicketNs = 16'000;
 inline constexpr uint64_t kMostTicketBlocks = 16;
 uint32_t ticket_blocks(uint64_t block_ns);   // of which each takes so long, 1 at least
 
+// In a long launch that nobody may stop: twice as long.
+uint32_t long_ticket_blocks(uint64_t block_ns);
+
 // Where somebody may stop the kernel: half as long, so that a stop takes no more than a block and 15 us. Two blocks stay two: the second
 // is at most 11 us, and one by one they would cost more.
 uint32_t stoppable_ticket_blocks(uint64_t block_ns);

@@ -408,21 +408,36 @@ public:
             return true;
         }
         unsigned count = 0;
-        if (leader()) count = take_next<false>(account_, block_);
+        if (leader()) {
+            Account mine;
+            if (turn_) copy(account_, mine);
+            count = take_next<false>(mine, block_);
+            copy(mine, account_);
+        }
         turn_ = 1;
         left_ = __shfl_sync(threads, count, 0) - 1;
         if (left_ != ~0u) {
             block_ = {__shfl_sync(threads, block_.x, 0), __shfl_sync(threads, block_.y, 0), __shfl_sync(threads, block_.z, 0)};
             return true;
         }
-        if (leader()) leave<false>(account_, launch_);   // no shared memory
+        if (leader()) {
+            Account mine;
+            copy(account_, mine);
+            leave<false>(mine, launch_);   // no shared memory
+        }
         return false;
     }
 
     __device__ __forceinline__ uint3 block() const { return block_; }
 
 private:
-    Account account_ = {};
+    template <typename From, typename To>
+    __device__ static __forceinline__ void copy(const From& from, To& to) {
+        to.joined = from.joined, to.last = from.last, to.sm = from.sm, to.rank = from.rank, to.seen = from.seen;
+        to.blocks = from.blocks, to.first = from.first, to.began = from.began;
+    }
+
+    volatile Account account_;   // volatile: ptxas then moves nothing of it into the body, whose loops are shorter for it
     uint3 block_ = {};
     unsigned left_ = 0;
 };

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 // A launch has at least so many tickets for each worker, or its end would be ragged.
 constexpr uint64_t kTicketsEach = 16;
+constexpr uint64_t kLongTicketsEach = 64;
 constexpr uint32_t kWaves = 4;
 // Runs with quotas in which no worker found a place, and then quotas do not count.
 constexpr uint32_t kMostFruitless = 2;
@@ -92,8 +93,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     const uint64_t places = uint64_t{fits} * multiprocessors(), capacity = uint64_t{ctas.ctas} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
-    const uint64_t longest = std::max<uint64_t>(1, work.covered / (capacity * kTicketsEach));
-    work.chunk = never ? 1 : static_cast<uint32_t>(std::min<uint64_t>(ticket_blocks(*work.function), longest));
+    work.chunk = never ? 1 : ticket_blocks(*work.function, work.covered / capacity);
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
     const bool single = never || work.tickets <= places;
     *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
@@ -117,12 +117,15 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     return CUDA_SUCCESS;
 }
 
-// One, until it is known how long a block takes.
-uint32_t ManagedStream::ticket_blocks(const ManagedFunction& function) const {
+// One, until it is known how long a block takes. `each`: blocks for each worker; the last tickets do not all end at once.
+uint32_t ManagedStream::ticket_blocks(const ManagedFunction& function, uint64_t each) const {
     const uint64_t block_ns = function.block_ns.load();
     if (block_ns == 0) return 1;
     const bool stoppable = tenant_->stoppable.load(std::memory_order_relaxed);
-    return stoppable ? profiler::models::stoppable_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
+    const uint32_t blocks = stoppable ? profiler::models::stoppable_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
+    const uint32_t twice = profiler::models::long_ticket_blocks(block_ns);
+    if (!stoppable && each >= uint64_t{twice} * kLongTicketsEach) return twice;
+    return static_cast<uint32_t>(std::clamp<uint64_t>(each / kTicketsEach, 1, blocks));
 }
 
 // Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.

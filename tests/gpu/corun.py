@@ -13,6 +13,8 @@ number of runs and their spread. Exit code 0 when every result was right; figure
   starts    a small program, from its start to its end, beside one that has launched seconds of work and waits for it
 """
 import argparse
+import gzip
+import os
 import sys
 import time
 import traceback
@@ -41,6 +43,7 @@ def main():
     parser.add_argument("--modes", help="of every part that has some")
     parser.add_argument("--parts", default="pairs,priority,shares,queue,sms,compact,headroom")
     parser.add_argument("--seconds", default="120,110,25,40,25,30,30", help="for each part")
+    parser.add_argument("--log", action="store_true", help="keep the server's journal behind each part")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     if options.device == "sim":
@@ -56,6 +59,9 @@ def main():
             except Exception:   # the other parts are measurements, too
                 traceback.print_exc(file=sys.stdout)
                 stage.wrong += 1
+            if options.log:
+                with gzip.open(os.path.join(options.out, f"log-{name}.jsonl.gz"), "wt") as file:
+                    file.write(stage.smt("log", "--json", timeout=120))
             print(f"   {time.monotonic() - begin:.0f} s", flush=True)
         print(f"{stage.wrong} wrong results")
         return 1 if stage.wrong else 0

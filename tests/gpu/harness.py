@@ -322,6 +322,8 @@ class Lines:
     """A file of JSON lines, written as results come."""
 
     def __init__(self, path):
+        if path:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         self.file = open(path, "w", buffering=1) if path else None
         self.lock = threading.Lock()
         self.all = []

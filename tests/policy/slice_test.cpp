@@ -151,7 +151,7 @@ TEST_CASE("slice: with many pairs that were never seen, models take their time",
 }
 
 TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]") {
-    const auto policy = make_slice();
+    const auto policy = make_slice({.gap = 0us});
     const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween);
     Kernel computes = profiled(3, kComputes);
     CHECK(chosen(*policy, modelled(132), {loads, between}) == Ids{1, 2});
@@ -160,6 +160,28 @@ TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]
     CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 3});
     computes.last_taken = true;
     CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 2});
+}
+
+TEST_CASE("slice: who launches again goes on with the pair", "[policy]") {
+    const auto policy = make_slice({.gap = 200us});
+    const Device sms = modelled(132);
+    const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween);
+    Kernel computes = profiled(3, kComputes);
+    CHECK(chosen(*policy, sms, {loads, between, computes}) == Ids{1, 3});
+    computes.last_taken = true;   // the other goes on with what it has
+    CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 1ms) == Ids{1});
+    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 2ms) == Ids{1});
+    CHECK(*policy->decide({sms, {loads, between}}, kBegin + 2ms + 50us).again == 150us);
+    computes = profiled(3, kComputes);
+    computes.launch = 1;
+    CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 2ms + 100us) == Ids{1, 3});
+    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 3ms) == Ids{1});
+    Kernel another = profiled(3, kBetween);   // is another kernel
+    another.launch = 2;
+    CHECK(chosen(*policy, sms, {loads, between, another}, kBegin + 3ms + 100us) == Ids{1, 2});
+    CHECK(chosen(*policy, sms, {loads, computes}, kBegin + 4ms) == Ids{1});
+    CHECK(chosen(*policy, sms, {loads, computes}, kBegin + 4ms + 200us) == Ids{1, 3});   // too long
+    CHECK(chosen(*policy, sms, {between}, kBegin + 5ms) == Ids{2});   // nobody waits for two
 }
 
 TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[policy]") {

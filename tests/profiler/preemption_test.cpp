@@ -21,6 +21,13 @@ TEST_CASE("where somebody may stop it a ticket is half as long, but two blocks s
     CHECK(stoppable_ticket_blocks(11'000) == 1);
 }
 
+TEST_CASE("in a long launch that nobody may stop a ticket is twice as long", "[preemption]") {
+    CHECK(long_ticket_blocks(100) == 16);
+    CHECK(long_ticket_blocks(4'000) == 8);
+    CHECK(long_ticket_blocks(16'400) == 2);
+    CHECK(long_ticket_blocks(30'000) == 1);
+}
+
 TEST_CASE("a stop is a ticket and a notice", "[preemption]") {
     CHECK(stop_ns({605, 132, 8}) == Approx(12'000 + 638'880));
     CHECK(stop_ns({2, 132, 8}) == Approx(12'000 + 4 * 2'112));   // 3.8 blocks are rounded

@@ -35,6 +35,8 @@ struct SliceKnobs {
     // largest profit, and slices of another ratio, that end together. Never less, and in a model GPU 1.63 to 1.72
     // of one kernel's throughput for 1.28 (tests/policy/virtual_time_test.cpp).
     bool balanced_blocks = false;
+    // One of a pair that has nothing to do keeps its place for so long, while the other works.
+    Duration gap = std::chrono::microseconds(200);
     Patience patience = {};
 };
 

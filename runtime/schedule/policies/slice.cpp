@@ -4,7 +4,10 @@
 // Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
 // the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
 // is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
-// the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8).
+// the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
+// and programs launch, wait, and launch again: while one of a pair works the other keeps its place until it is done and for a gap
+// beyond (knobs.h), and goes on if the same kernel comes again. Else the one that is left would be paired with the next best at each launch,
+// and stay with that.
 //
 // A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
 // takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the blocks on each
@@ -57,7 +60,9 @@ public:
             if (kernel.state == Kernel::State::kWaiting || kernel.managed)
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
         }
+        note_members(snapshot, now);
         choose(known, snapshot.device, now);
+        if (const auto rest = gap_left(now)) decision.ask_again(*rest);
         // Alone only until the models have been through all pairs.
         if (!pairs_.complete() && !chosen_.two()) decision.ask_again(kNextModels);
         turns_.ask_again(decision, known, now);
@@ -78,14 +83,35 @@ private:
         return known_;
     }
 
+    // What has become of the pair: who has come again is the same one.
+    void note_members(const Snapshot& snapshot, TimePoint now) {
+        for (Member& member : chosen_.members) {
+            const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(),
+                                            [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
+            const bool there = found != snapshot.kernels.end(), waits = chosen_.two() && knobs_.gap > Duration::zero();
+            if (there && waits && Pairs::knows(*found, snapshot.device) && same_mix(*found->profile->mix, member.mix)) member.name = name_of(*found);
+            const bool same = there && name_of(*found) == member.name;
+            if (same) member.gone.reset();
+            else if (!member.gone) member.gone = now;
+            member.at_work = same && !found->last_taken;
+            member.stays = member.at_work || (waits && (same || (!there && now - *member.gone < knobs_.gap)));
+        }
+    }
+
+    // Until a member that is gone is given up.
+    std::optional<Duration> gap_left(TimePoint now) const {
+        std::optional<Duration> rest;
+        for (const Member& member : chosen_.members) {
+            if (member.gone && member.stays) rest = std::min(rest.value_or(knobs_.gap), knobs_.gap - (now - *member.gone));
+        }
+        return rest;
+    }
+
     void choose(const Kernels& known, const Device& device, TimePoint now) {
         const Kernel* impatient = turns_.whose(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
-        const auto still = [&](int which) {
-            return std::any_of(known.begin(), known.end(),
-                               [&](const Kernel* each) { return is(*each, which); });
-        };
-        const bool pair_goes_on = chosen_.two() && still(0) && still(1);
+        const std::vector<Member>& members = chosen_.members;
+        const bool pair_goes_on = chosen_.two() && members[0].stays && members[1].stays && (members[0].at_work || members[1].at_work);
         const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known);
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_ = names_of(known);
@@ -93,11 +119,9 @@ private:
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
-            chosen_ = {{name_of(*best->first), name_of(*best->second)},
-                       best->together.blocks,
-                       best->together.profit};
+            chosen_ = {{member_of(*best->first), member_of(*best->second)}, best->together.blocks, best->together.profit};
         } else {
-            chosen_.names = {name_of(impatient ? *impatient : *oldest(known))};
+            chosen_.members = {member_of(impatient ? *impatient : *oldest(known))};
         }
         if (!chosen_.two()) return;
         chosen_.rounds = slice_rounds(*best, device);
@@ -141,7 +165,7 @@ private:
                             return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", blocks,
                                                chosen_.profit * 100);
                         });
-        } else if (!chosen_.two() && !chosen_.names.empty() && is(kernel, 0)) {
+        } else if (!chosen_.two() && is(kernel, 0)) {
             ledger_.run(decision, kernel, {}, smallest_slice(kernel, device),
                         [] { return std::string("alone: no pair is better"); });
         } else {
@@ -176,12 +200,21 @@ private:
         return names;
     }
     bool is(const Kernel& kernel, size_t which) const {
-        return which < chosen_.names.size() && chosen_.names[which] == name_of(kernel);
+        return which < chosen_.members.size() && chosen_.members[which].name == name_of(kernel);
     }
 
+    struct Member {
+        Name name;
+        Mix mix;
+        bool at_work = true, stays = true;
+        std::optional<TimePoint> gone = {};   // since when it has nothing to do
+    };
+    static Member member_of(const Kernel& kernel) { return {name_of(kernel), *kernel.profile->mix}; }
+    static bool same_mix(const Mix& a, const Mix& b) { return a.instructions_per_block == b.instructions_per_block && a.memory_ratio == b.memory_ratio; }
+
     struct Chosen {
-        bool two() const { return names.size() == 2; }
-        std::vector<Name> names;  // none, one alone, or a pair
+        bool two() const { return members.size() == 2; }
+        std::vector<Member> members;  // none, one alone, or a pair
         models::Blocks blocks{};  // of each, on an SM
         double profit = 0;
         models::Blocks rounds{1, 1};  // of these blocks in a slice of each
