@@ -54,7 +54,7 @@ struct Store::Impl {
         if (!refusal.empty()) throw Refusal(refusal);
         if (database && database->is_gone()) database.reset();
         try {
-            if (!database) database = open_database(path, kProfiles, say);
+            if (!database) database = open_database(path, kProfiles, say), ++openings;
         } catch (const Refusal& error) {
             refusal = error.what();
             throw;
@@ -66,6 +66,7 @@ struct Store::Impl {
     Say say;
     std::mutex mutex;
     std::unique_ptr<Database> database;
+    int64_t openings = 0;   // SQLite counts versions for each
     std::string refusal;  // not empty: the file is not for us
 };
 
@@ -81,6 +82,11 @@ Store::~Store() = default;
 Result<std::optional<Profile>> Store::find(const Key& key) {
     return impl_->attempt(Transaction::Kind::kRead,
                           [&](Database& database) { return find_row(database, key); });
+}
+
+Result<int64_t> Store::version() {
+    return impl_->attempt(Transaction::Kind::kRead,
+                          [&](Database& database) { return impl_->openings << 32 | database.integer("PRAGMA data_version"); });
 }
 
 std::optional<Problem> Store::record(const Profile& news) {

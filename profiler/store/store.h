@@ -58,6 +58,8 @@ public:
     [[nodiscard]] std::optional<Problem> record(const Profile& news);
     // Ordered by key.
     [[nodiscard]] Result<std::vector<Profile>> list(const Which& which = {});
+    // Another number than before when somebody else has written to the file since.
+    [[nodiscard]] Result<int64_t> version();
     // How many were there.
     [[nodiscard]] Result<int64_t> forget(const Which& which);
 

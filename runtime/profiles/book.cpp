@@ -46,7 +46,11 @@ std::shared_ptr<KnownKernel> Book::open(const std::string& symbol, const std::st
     if (!kept_ || image.empty()) return nullptr;
     std::lock_guard lock(mutex_);
     std::shared_ptr<KnownKernel>& kernel = kernels_[{symbol, image}];
-    if (kernel) return kernel;
+    if (kernel) {
+        met_again_ = true;
+        wake_.notify_one();
+        return kernel;
+    }
     kernel = std::make_shared<KnownKernel>(symbol, image, facts_);
     fresh_.push_back(kernel);
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
@@ -62,26 +66,29 @@ void Book::write_soon() {
 
 void Book::wait() {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return failed_ || !thread_.joinable() || (fresh_.empty() && !write_ && !busy_); });
+    done_.wait(lock, [&] { return failed_ || !thread_.joinable() || (fresh_.empty() && !met_again_ && !write_ && !busy_); });
 }
 
 void Book::run() {
     std::unique_lock lock(mutex_);
     while (!failed_) {
-        const auto asked = [&] { return !fresh_.empty() || write_ || ending_; };
+        const auto asked = [&] { return !fresh_.empty() || met_again_ || write_ || ending_; };
         if (every_.count() == 0) wake_.wait(lock, asked);
         else if (!wake_.wait_for(lock, every_, asked)) write_ = true;
         const std::vector<std::shared_ptr<KnownKernel>> fresh = std::exchange(fresh_, {});
+        const bool again = std::exchange(met_again_, false), writes = std::exchange(write_, false);
         std::vector<std::shared_ptr<KnownKernel>> all;
-        if (std::exchange(write_, false)) {
-            for (const auto& [name, kernel] : kernels_) all.push_back(kernel);
+        for (const auto& [name, kernel] : kernels_) {
+            if (again || writes) all.push_back(kernel);
         }
         busy_ = true;
         const bool last = ending_;
         lock.unlock();
+        const bool stale = !last && (!version_ || again) && others_wrote();   // the first time only asks
         for (const auto& kernel : fresh) look_up(*kernel);
         for (const auto& kernel : all) {
-            if (write(*kernel) && !last) look_up(*kernel);
+            const bool wrote = writes && write(*kernel);
+            if ((wrote || stale) && !last) look_up(*kernel);
         }
         lock.lock();
         busy_ = false;
@@ -94,6 +101,17 @@ void Book::look_up(KnownKernel& kernel) {
     auto found = store_.list({kernel.symbol(), kernel.image(), facts_.name});
     if (auto* problem = std::get_if<profiler::Problem>(&found)) return give_up(problem->text);
     kernel.know(std::move(std::get<std::vector<profiler::Profile>>(found)));
+}
+
+// Since the last time.
+bool Book::others_wrote() {
+    auto found = store_.version();
+    if (auto* problem = std::get_if<profiler::Problem>(&found)) {
+        give_up(problem->text);
+        return false;
+    }
+    const std::optional<int64_t> before = std::exchange(version_, std::get<int64_t>(found));
+    return before && before != version_;
 }
 
 bool Book::write(KnownKernel& kernel) {

@@ -1,6 +1,7 @@
 // All kernels that a server has met, and the file that their profiles are kept in.
 //
-// A kernel is looked up when it is met first, by a thread of the book's own: nobody waits, and until then nothing is known of it. What
+// A kernel is looked up when it is met first, by a thread of the book's own: nobody waits, and until then nothing is known of it. When
+// one is met again and somebody else has written to the file (`smt profile`, another server), all are looked up anew. What
 // was learnt is written when a tenant leaves, when somebody asks, and at the end. Any thread.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -48,6 +50,7 @@ public:
 private:
     void run();
     void look_up(KnownKernel& kernel);
+    bool others_wrote();
     bool write(KnownKernel& kernel);   // true: there was something
     void give_up(const std::string& why);
 
@@ -56,11 +59,13 @@ private:
     const std::chrono::milliseconds every_;
     const bool kept_;
     profiler::Store store_;     // the thread's
+    std::optional<int64_t> version_;   // of the store, when all were looked up; likewise
 
     std::mutex mutex_;          // the rest
     std::condition_variable wake_, done_;
     std::map<std::pair<std::string, std::string>, std::shared_ptr<KnownKernel>> kernels_;
     std::vector<std::shared_ptr<KnownKernel>> fresh_;   // not looked up
+    bool met_again_ = false;
     bool write_ = false;
     bool busy_ = false;
     bool ending_ = false;

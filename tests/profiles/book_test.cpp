@@ -53,6 +53,29 @@ TEST_CASE("what one server learnt the next one knows", "[book]") {
     CHECK_FALSE(stranger->find(shape));
 }
 
+TEST_CASE("what others have learnt meanwhile is known when a kernel is met again", "[book]") {
+    smt::tests::TemporaryFolder folder;
+    const std::string path = folder.file("profiles.db");
+    const Shape shape{{256, 1, 1}, 1024};
+    Book book(path, facts(), [](const std::string& line) { FAIL(line); });
+    const auto kernel = book.open("kernel", "image"), other = book.open("other", "image");
+    book.wait();
+    {
+        Book measuring(path, facts(), [](const std::string& line) { FAIL(line); });
+        measuring.open("kernel", "image")->ran(shape, {10, 4}, 1024, 2048);
+    }
+    CHECK_FALSE(kernel->predict(shape));
+    book.open("other", "image");   // a program comes
+    book.wait();
+    REQUIRE(kernel->predict(shape));
+    CHECK(*kernel->predict(shape) == Approx(2048));
+    kernel->ran(shape, {10, 4}, 1024, 4096);   // not written yet, and not lost
+    book.open("kernel", "image");
+    book.write_soon();
+    book.wait();
+    CHECK(*kernel->predict(shape) == Approx(3072));
+}
+
 TEST_CASE("where nothing is kept, nothing is known", "[book]") {
     Book book("", facts(), [](const std::string& line) { FAIL(line); });
     CHECK_FALSE(book.open("kernel", "image"));
