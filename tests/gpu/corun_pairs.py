@@ -53,23 +53,23 @@ class Pairs:
 
 
 class Priority:
-    # Small, large, arguments of arrivals: requests, us between, rounds of each.
-    PAIRS = [("vector_add", "black_scholes"), ("arrivals", "md5_hash"), ("nearest_neighbour", "nbody")]
-    REQUESTS = ["100", "3000", "20000", "times"]
+    PAIRS = [("vector_add", "black_scholes"), ("arrivals", "md5_hash"), ("nearest_neighbour", "nbody"), ("few blocks", "md5_hash"), ("few blocks", "stencil3d")]
+    # Of arrivals: requests, us between, rounds of each, blocks.
+    REQUESTS = {"arrivals": ["100", "3000", "20000", "times", "264"], "few blocks": ["100", "3000", "20000", "times", "16"]}
     MODES = ["time-sliced", "mps", "mps-priority", "mps-percent", "one-context", "priority", "hpf", "hpf-whole", "hpf="]   # =: as equals
     HEAD_START = 0.4
 
     def __init__(self, stage):
-        self.stage, self.rows, self.small_ms = stage, [], {}
+        self.stage, self.rows, self.small_ms, self.pairs = stage, [], {}, []
 
     def start_small(self, name, mode, urgent):
-        if name == "arrivals":
-            requests = ["8", "100", "20", "times"] if self.stage.simulated else self.REQUESTS
+        if name in self.REQUESTS:
+            requests = ["8", "100", "20", "times"] if self.stage.simulated else self.REQUESTS[name]
             return self.stage.child([self.stage.options.arrivals, *requests], mode, tenant=name, urgent=urgent, percent=100)
         return self.stage.start(name, 40, mode, size="small" if not self.stage.simulated else "trivial", urgent=urgent, percent=100)
 
     def finish_small(self, name, child):
-        if name != "arrivals":
+        if name not in self.REQUESTS:
             return self.stage.finish(name, child, "small" if not self.stage.simulated else "trivial")
         done = child.finish()
         self.stage.wrong += done["rc"] != 0
@@ -78,7 +78,8 @@ class Priority:
     def measure(self, end):
         stage = self.stage
         modes = stage.options.modes.split(",") if stage.options.modes else self.MODES
-        for small, large in self.PAIRS:
+        self.pairs = [pair for pair in self.PAIRS if re.search(stage.options.select, " ".join(pair))]
+        for small, large in self.pairs:
             stage.measure_alone(large)
             self.finish_small(small, self.start_small(small, "fifo", False))
             row = self.finish_small(small, self.start_small(small, "alone", False))
@@ -86,7 +87,7 @@ class Priority:
             stage.lines.add(part="priority-alone", **row)
         for turn in range(stage.options.rounds):
             for mode in modes if turn % 2 == 0 else modes[::-1]:
-                for small, large in self.PAIRS:
+                for small, large in self.pairs:
                     if time.monotonic() < end:
                         self.rows.append(self.pair(small, large, mode, turn))
 
@@ -115,7 +116,7 @@ class Priority:
     def show(self):
         """lost: what the large one's launches took longer for each of the small one's; beyond: that, less what the small one's take alone, of its time"""
         print(f"{'small':<18} {'behind':<14} {'mode':<12} {'p50 ms':>8} {'of rounds':>16} {'p99 ms':>8} {'to MPS':>7} {'ANTT':>6} {'lost ms':>8} {'beyond %':>8} {'n':>5} {'rounds':>6}")
-        for small, large in self.PAIRS:
+        for small, large in self.pairs:
             of_mode = {}
             for row in self.rows:
                 if (row["small"], row["large"]) == (small, large):

@@ -124,7 +124,8 @@ class Stage:
     def profile(self, name, *options):
         """What smt profile finds of it is known to servers' policies from then on."""
         device = ["--device", "sim"] if self.simulated else []
-        found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name), "--size", self.size, "--iterations", "6", timeout=120)
+        iterations = "30" if "--sweep" in options and not self.simulated else "6"   # a sweep has a launch for each of its points
+        found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name), "--size", self.size, "--iterations", iterations, timeout=120)
         self.lines.add(part="profile", program=name, options=options, found=tail(found, 4000))
 
     def iterations(self, name, times=1.0):

@@ -5,9 +5,9 @@
 // the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
 // is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
-// and programs launch, wait, and launch again: while one of a pair works the other keeps its place until it is done and for a gap
-// beyond (knobs.h), and goes on if the same kernel comes again. Else the one that is left would be paired with the next best at each launch,
-// and stay with that.
+// and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
+// beyond (knobs.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
+// the next best at each launch, and stay with that.
 //
 // A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
 // takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the blocks on each
@@ -83,13 +83,12 @@ private:
         return known_;
     }
 
-    // What has become of the pair: who has come again is the same one.
+    // What has become of the pair.
     void note_members(const Snapshot& snapshot, TimePoint now) {
         for (Member& member : chosen_.members) {
             const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(),
                                             [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
             const bool there = found != snapshot.kernels.end(), waits = chosen_.two() && knobs_.gap > Duration::zero();
-            if (there && waits && Pairs::knows(*found, snapshot.device) && same_mix(*found->profile->mix, member.mix)) member.name = name_of(*found);
             const bool same = there && name_of(*found) == member.name;
             if (same) member.gone.reset();
             else if (!member.gone) member.gone = now;
@@ -119,9 +118,9 @@ private:
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
-            chosen_ = {{member_of(*best->first), member_of(*best->second)}, best->together.blocks, best->together.profit};
+            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit};
         } else {
-            chosen_.members = {member_of(impatient ? *impatient : *oldest(known))};
+            chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
         }
         if (!chosen_.two()) return;
         chosen_.rounds = slice_rounds(*best, device);
@@ -205,12 +204,9 @@ private:
 
     struct Member {
         Name name;
-        Mix mix;
         bool at_work = true, stays = true;
         std::optional<TimePoint> gone = {};   // since when it has nothing to do
     };
-    static Member member_of(const Kernel& kernel) { return {name_of(kernel), *kernel.profile->mix}; }
-    static bool same_mix(const Mix& a, const Mix& b) { return a.instructions_per_block == b.instructions_per_block && a.memory_ratio == b.memory_ratio; }
 
     struct Chosen {
         bool two() const { return members.size() == 2; }

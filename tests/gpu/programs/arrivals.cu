@@ -1,6 +1,6 @@
 // A service that gets a request now and then: a small kernel every so often, waited for.
 //
-//     arrivals [REQUESTS [MICROSECONDS_BETWEEN [ROUNDS [times]]]]
+//     arrivals [REQUESTS [MICROSECONDS_BETWEEN [ROUNDS [times [BLOCKS]]]]]
 //
 // With `times` it prints how long each request took, which is not the same in every run, and when it ended.
 #include <chrono>
@@ -10,7 +10,7 @@
 
 #include "program.h"
 
-constexpr int kBlocks = 264, kThreads = 256;
+constexpr int kThreads = 256;
 
 __global__ void serve(unsigned* values, unsigned request, int rounds) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -23,21 +23,22 @@ int main(int argc, char** argv) {
     const int requests = argc > 1 ? std::atoi(argv[1]) : 20;
     const std::chrono::microseconds between(argc > 2 ? std::atoi(argv[2]) : 2000);
     const int rounds = argc > 3 ? std::atoi(argv[3]) : 64;
+    const int blocks = argc > 5 ? std::atoi(argv[5]) : 264;
     using Clock = std::chrono::steady_clock;
     std::vector<std::pair<Clock::time_point, Clock::time_point>> times;
     unsigned* values = nullptr;
-    CHECK(cudaMalloc(&values, kBlocks * kThreads * sizeof *values));
-    CHECK(cudaMemset(values, 0, kBlocks * kThreads * sizeof *values));
+    CHECK(cudaMalloc(&values, blocks * kThreads * sizeof *values));
+    CHECK(cudaMemset(values, 0, blocks * kThreads * sizeof *values));
     auto next = Clock::now();
     for (int request = 0; request < requests; ++request) {
         const auto begun = Clock::now();
-        serve<<<kBlocks, kThreads>>>(values, static_cast<unsigned>(request), rounds);
+        serve<<<blocks, kThreads>>>(values, static_cast<unsigned>(request), rounds);
         CHECK(cudaGetLastError());
         CHECK(cudaDeviceSynchronize());
         times.emplace_back(begun, Clock::now());
         std::this_thread::sleep_until(next += between);
     }
-    std::vector<unsigned> found(kBlocks * kThreads);
+    std::vector<unsigned> found(blocks * kThreads);
     CHECK(cudaMemcpy(found.data(), values, found.size() * sizeof found[0], cudaMemcpyDeviceToHost));
     unsigned expected = 0;
     for (int request = 0; request < requests; ++request) {
