@@ -1,4 +1,5 @@
 // Kernelet, 4.1 to 4.4.
+#include "runtime/schedule/policies/gaps.h"
 #include "tests/policy/snapshots.h"
 
 using namespace smt::tests;
@@ -181,6 +182,31 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     between.launch = 1;   // the best pair is looked for when one has come again
     CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 5ms) == Ids{1, 3});
     CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});   // nobody waits for two
+}
+
+TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[policy]") {
+    Gaps<int> gaps(200us);
+    CHECK(gaps.of(1) == 200us);
+    gaps.gone(1, kBegin);
+    gaps.gone(1, kBegin + 100us);
+    gaps.works(1, kBegin + 300us);
+    CHECK(gaps.of(1) == 600us);
+    CHECK(gaps.of(2) == 200us);
+    gaps.works(1, kBegin + 400us);   // has worked all the time
+    CHECK(gaps.of(1) == 600us);
+    gaps.gone(1, kBegin + 1ms);
+    gaps.works(1, kBegin + 1ms + 700us);
+    CHECK(gaps.of(1) == 800us);   // of 400 us on average
+    gaps.gone(1, kBegin + 2ms);
+    gaps.works(1, kBegin + 3ms);
+    CHECK(gaps.of(1) == 1ms);     // at most
+    gaps.gone(1, kBegin + 4ms);
+    gaps.works(1, kBegin + 6ms);  // nobody waits for so long
+    CHECK(gaps.of(1) == 200us);
+    Gaps<int> none(0us);
+    none.gone(1, kBegin);
+    none.works(1, kBegin + 300us);
+    CHECK(none.of(1) == 0us);
 }
 
 TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[policy]") {

@@ -15,7 +15,7 @@
 // Room that nobody wants any more on SMs in use goes to who has the longest way to go, up to its footprint's
 // CTAs on an SM (4.3: "slightly tune up"); it is taken back whenever somebody comes. When a kernel has taken
 // its last block, its SMs go to those that are short of CTAs, then to those that wait, by arrival.
-// Programs launch, wait, and launch again: who has nothing to do keeps its place for a short time (knobs.h), or all others would move at each
+// Programs launch, wait, and launch again: who has nothing to do keeps its place for a short time (gaps.h), or all others would move at each
 // launch. If somebody has found no room it is given up at once.
 // On the device the workers do the rest: one that finds its SM's quota filled retreats, until all SMs are
 // fulfilled (3.5).
@@ -39,7 +39,7 @@ namespace {
 
 class Compact final : public Policy {
 public:
-    explicit Compact(const CompactKnobs& knobs) : gap_(knobs.gap), turns_(knobs.patience) {}
+    explicit Compact(const CompactKnobs& knobs) : turns_(knobs.patience), placement_(knobs.gap) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -73,8 +73,8 @@ private:
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
         }
-        const bool changed = placement_.end(now, gap_);
-        if (const auto rest = placement_.forgets_after(now, gap_)) decision.ask_again(*rest);
+        const bool changed = placement_.end(now);
+        if (const auto rest = placement_.forgets_after(now)) decision.ask_again(*rest);
         return changed;
     }
 
@@ -89,7 +89,6 @@ private:
         });
     }
 
-    const Duration gap_;
     Turns turns_;
     uint64_t first_ = 0;  // whose turn it was; 0: nobody's
     Placement placement_;

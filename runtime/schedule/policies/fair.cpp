@@ -13,7 +13,7 @@
 // What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn and added to
 // the one that it ran into; the paper charges nobody for it, and with long blocks weights then mean little.
 // No turn is shorter than the longest stop and `shortest`, or a small share would be over before anybody has left.
-// A tenant whose work ends in its turn keeps the turn for a short gap (knobs.h), or programs that launch,
+// A tenant whose work ends in its turn keeps the turn for a short gap (gaps.h), or programs that launch,
 // wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
 //
 // Without a profile O is estimate.h's. Opaque work is not stopped, and runs in others' turns too.
@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/policies/gaps.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -47,7 +48,7 @@ struct Share {
 
 class Fair final : public Policy {
 public:
-    explicit Fair(const FairKnobs& knobs) : knobs_(knobs) {}
+    explicit Fair(const FairKnobs& knobs) : knobs_(knobs), gaps_(knobs.gap) {}
     std::string_view name() const override { return "fair"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -85,19 +86,23 @@ private:
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
+        for (const Share& share : ring_) {
+            if (share.has_work) gaps_.works(share.tenant, now);
+            else gaps_.gone(share.tenant, now);
+        }
     }
 
     // Who launches, waits, and launches again owes when it is back what it owed when its launch ended.
     Share admitted(const std::string& tenant, TimePoint now) {
         Share share{tenant};
-        if (const auto found = left_.find(tenant); found != left_.end() && now - found->second.ended < knobs_.gap) share.debt = found->second.debt;
+        if (const auto found = left_.find(tenant); found != left_.end() && now - found->second.ended < gaps_.of(tenant)) share.debt = found->second.debt;
         left_.erase(tenant);
         return share;
     }
 
     // Who has no work leaves, but for the one whose turn it is. The place in the round stays while those before it leave.
     void dismiss(TimePoint now) {
-        std::erase_if(left_, [&](const auto& each) { return now - each.second.ended >= knobs_.gap; });
+        std::erase_if(left_, [&](const auto& each) { return now - each.second.ended >= gaps_.of(each.first); });
         for (Share& share : ring_) {
             if (share.has_work || share.tenant == turn_ || share.debt == Duration::zero()) continue;
             share.ended = now;
@@ -123,10 +128,11 @@ private:
         // This is asked when work ends, not while it runs: what is gone was there until now.
         const bool worked = std::exchange(works_, holds && holder->has_work);
         if (works_ || worked) busy_ = now;
-        if (!holds || now - busy_ >= knobs_.gap) {
+        const Duration gap = gaps_.of(turn_);
+        if (!holds || now - busy_ >= gap) {
             begin_next(holder, now);
         } else if (!works_) {
-            decision.ask_again(knobs_.gap - (now - busy_));
+            decision.ask_again(gap - (now - busy_));
         }
         const auto others = std::count_if(ring_.begin(), ring_.end(),
                                           [&](const Share& each) { return each.tenant != turn_; });
@@ -174,6 +180,7 @@ private:
     }
 
     FairKnobs knobs_;
+    Gaps<std::string> gaps_;   // by tenant
     std::vector<Share> ring_;
     std::map<std::string, Share> left_;   // lately, with debts
     std::string turn_;  // whose

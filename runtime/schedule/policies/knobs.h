@@ -24,7 +24,7 @@ struct FairKnobs {
     double max_overhead = 0.10;  // of the time, for stopping
     // Below this T, deciding costs more than stopping.
     Duration shortest = std::chrono::microseconds(100);
-    // A tenant that launches, waits and launches again keeps its turn through such a gap.
+    // A tenant that launches, waits and launches again keeps its turn through such a gap, or a longer one where it takes longer (gaps.h).
     Duration gap = std::chrono::microseconds(200);
 };
 

@@ -46,20 +46,24 @@ const Placed& Placement::note(const Kernel& kernel) {
     return *row;
 }
 
-bool Placement::end(TimePoint now, Duration gap) {
+bool Placement::end(TimePoint now) {
     bool short_of_room = false;
     for (Placed& row : rows_) {
+        if (row.kernel) gaps_.works(row.id, now);
+        else gaps_.gone(row.id, now);
         if (!row.kernel && row.was_here) row.gone = now;
         short_of_room |= row.kernel && row.total == 0 && !row.has.empty();   // it was looked for
     }
-    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= gap); }) > 0;
+    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= gaps_.of(row.id)); }) > 0;
     return changed_;
 }
 
-std::optional<Duration> Placement::forgets_after(TimePoint now, Duration gap) const {
+std::optional<Duration> Placement::forgets_after(TimePoint now) const {
     std::optional<Duration> rest;
     for (const Placed& row : rows_) {
-        if (!row.kernel) rest = std::min(rest.value_or(gap), gap - (now - row.gone));
+        if (row.kernel) continue;
+        const Duration left = gaps_.of(row.id) - (now - row.gone);
+        rest = std::min(rest.value_or(left), left);
     }
     return rest;
 }

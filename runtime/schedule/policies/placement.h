@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/policies/gaps.h"
 
 namespace smt::runtime::schedule {
 
@@ -30,13 +31,15 @@ struct Placed {
 
 class Placement {
 public:
+    explicit Placement(Duration gap) : gaps_(gap) {}
+
     // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another
-    // one than before. One that is not there keeps its place for `gap`, unless somebody has none; then it is forgotten.
+    // one than before. One that is not there keeps its place for a gap (gaps.h), unless somebody has none; then it is forgotten.
     void begin();
     const Placed& note(const Kernel& kernel);
-    bool end(TimePoint now, Duration gap);
+    bool end(TimePoint now);
     // When the next one is forgotten, if nothing else happens; nothing: all are there.
-    std::optional<Duration> forgets_after(TimePoint now, Duration gap) const;
+    std::optional<Duration> forgets_after(TimePoint now) const;
 
     // Everybody is placed anew, this one first.
     void replace(const Device& device, uint64_t first);
@@ -61,6 +64,7 @@ private:
     void tabulate(Placed& row) const;
 
     std::vector<Placed> rows_;
+    Gaps<uint64_t> gaps_;       // by stream
     bool changed_ = false;
     Resources limits_;
     size_t sms_ = 0;            // that the zones are of

@@ -31,6 +31,7 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/schedule/policies/gaps.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/patience.h"
@@ -47,7 +48,7 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), pairs_(knobs.likeness, knobs.balanced_blocks) {}
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.balanced_blocks) {}
     std::string_view name() const override { return "slice"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -90,10 +91,12 @@ private:
                                             [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
             const bool there = found != snapshot.kernels.end(), waits = chosen_.two() && knobs_.gap > Duration::zero();
             const bool same = there && name_of(*found) == member.name;
+            if (there) gaps_.works(member.name.first, now);
+            else gaps_.gone(member.name.first, now);
             if (same) member.gone.reset();
             else if (!member.gone) member.gone = now;
             member.at_work = same && !found->last_taken;
-            member.stays = member.at_work || (waits && (same || (!there && now - *member.gone < knobs_.gap)));
+            member.stays = member.at_work || (waits && (same || (!there && now - *member.gone < gaps_.of(member.name.first))));
         }
     }
 
@@ -101,7 +104,9 @@ private:
     std::optional<Duration> gap_left(TimePoint now) const {
         std::optional<Duration> rest;
         for (const Member& member : chosen_.members) {
-            if (member.gone && member.stays) rest = std::min(rest.value_or(knobs_.gap), knobs_.gap - (now - *member.gone));
+            if (!member.gone || !member.stays) continue;
+            const Duration left = gaps_.of(member.name.first) - (now - *member.gone);
+            rest = std::min(rest.value_or(left), left);
         }
         return rest;
     }
@@ -219,6 +224,7 @@ private:
     SliceKnobs knobs_;
     Kernels known_;            // of the snapshot; kept for its memory
     Turns turns_;
+    Gaps<uint64_t> gaps_;      // by stream
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
