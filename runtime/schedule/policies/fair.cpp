@@ -14,14 +14,15 @@
 // the one that it ran into; the paper charges nobody for it, and with long blocks weights then mean little.
 // No turn is shorter than the longest stop and `shortest`, or a small share would be over before anybody has left.
 // A tenant whose work ends in its turn keeps the turn for a short gap (gaps.h), or programs that launch,
-// wait and launch again would get one launch a round; then the next one's begins. Alone, a tenant just runs.
+// wait and launch again would get one launch a round; then the next one's begins. Who has nothing to do when its turn comes is passed over,
+// and still counts for T and keeps its place in the round for such a gap. Alone, a tenant just runs.
 //
 // Without a profile O is estimate.h's. Opaque work is not stopped, and runs in others' turns too.
 //
 // Nobody starves: a round has an end, and everybody who has work is in it.
 #include <fmt/format.h>
 
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
@@ -43,6 +44,7 @@ struct Share {
     bool runs = false;     // or is stopping
     bool runs_on = false;  // since its turn ended,
     TimePoint ended{};     // which was then
+    std::optional<TimePoint> idle = {};   // without work since then
     Duration debt{};       // for how long it ran on
 };
 
@@ -79,36 +81,22 @@ private:
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.managed) continue;
             auto share = find(kernel.tenant);
-            if (share == ring_.end()) share = ring_.insert(ring_.end(), admitted(kernel.tenant, now));
+            if (share == ring_.end()) share = ring_.insert(ring_.end(), Share{kernel.tenant});
             if (!share->has_work) share->preemption_ns = 0;
             share->has_work = true;
             share->runs |= kernel.state != Kernel::State::kWaiting;
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
-        for (const Share& share : ring_) {
-            if (share.has_work) gaps_.works(share.tenant, now);
-            else gaps_.gone(share.tenant, now);
-        }
-    }
-
-    // Who launches, waits, and launches again owes when it is back what it owed when its launch ended.
-    Share admitted(const std::string& tenant, TimePoint now) {
-        Share share{tenant};
-        if (const auto found = left_.find(tenant); found != left_.end() && now - found->second.ended < gaps_.of(tenant)) share.debt = found->second.debt;
-        left_.erase(tenant);
-        return share;
-    }
-
-    // Who has no work leaves, but for the one whose turn it is. The place in the round stays while those before it leave.
-    void dismiss(TimePoint now) {
-        std::erase_if(left_, [&](const auto& each) { return now - each.second.ended >= gaps_.of(each.first); });
         for (Share& share : ring_) {
-            if (share.has_work || share.tenant == turn_ || share.debt == Duration::zero()) continue;
-            share.ended = now;
-            left_[share.tenant] = share;
+            if (share.has_work) share.idle.reset(), gaps_.works(share.tenant, now);
+            else gaps_.gone(share.tenant, now), share.idle = share.idle.value_or(now);
         }
-        std::erase_if(ring_, [&](const Share& share) { return !share.has_work && share.tenant != turn_; });
+    }
+
+    // Who has no work leaves, but for the one whose turn it is, and those that will soon be back, with what they owe.
+    void dismiss(TimePoint now) {
+        std::erase_if(ring_, [&](const Share& share) { return share.tenant != turn_ && share.idle && now - *share.idle >= gaps_.of(share.tenant); });
     }
 
     // A block takes its time, and runs on into another's turn: that is taken off the tenant's next turn, and the
@@ -134,25 +122,27 @@ private:
         } else if (!works_) {
             decision.ask_again(gap - (now - busy_));
         }
-        const auto others = std::count_if(ring_.begin(), ring_.end(),
-                                          [&](const Share& each) { return each.tenant != turn_; });
-        if (others > 0 && until_ > now) decision.ask_again(until_ - now);
+        const bool others = std::any_of(ring_.begin(), ring_.end(), [&](const Share& each) { return each.tenant != turn_ && each.has_work; });
+        if (others && until_ > now) decision.ask_again(until_ - now);
     }
 
+    // The next in the ring that has work, from its beginning if there was nobody before.
     void begin_next(std::vector<Share>::iterator holder, TimePoint now) {
-        auto next = ring_.begin();
+        size_t at = 0;
         if (holder != ring_.end()) {
             holder->runs_on = holder->runs;
             holder->ended = now;
-            next = holder->has_work ? std::next(holder) : ring_.erase(holder);
+            at = static_cast<size_t>(holder - ring_.begin()) + 1;
         }
-        if (next == ring_.end()) next = ring_.begin();
+        const size_t end = at + ring_.size();
+        while (at < end && !ring_[at % ring_.size()].has_work) ++at;
         turn_.clear();
-        if (next == ring_.end()) return;
+        if (at == end) return;
+        Share* const next = &ring_[at % ring_.size()];
         turn_ = next->tenant;
         began_ = busy_ = now;
-        works_ = next->has_work;
-        if (next == ring_.begin() || sharing_ != ring_.size()) epoch_ns_ = epoch_ns();
+        works_ = true;
+        if (holder == ring_.end() || at >= ring_.size() || sharing_ != ring_.size()) epoch_ns_ = epoch_ns();
         sharing_ = ring_.size();
         const Duration turn = nanoseconds(epoch_ns_ * next->weight);
         if (next->runs_on) next->debt += now - next->ended;   // still
@@ -182,7 +172,6 @@ private:
     FairKnobs knobs_;
     Gaps<std::string> gaps_;   // by tenant
     std::vector<Share> ring_;
-    std::map<std::string, Share> left_;   // lately, with debts
     std::string turn_;  // whose
     double epoch_ns_ = 0;   // T of this round,
     size_t sharing_ = 0;    // for so many
