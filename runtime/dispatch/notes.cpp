@@ -14,7 +14,7 @@ void Dispatcher::say(const Tenant& tenant, const std::string& reason) {
     entry.kind = journal::Kind::kDecision;
     entry.session = tenant.session;
     entry.name = tenant.journal_name;
-    entry.text = journal_.name(reason);
+    entry.text = journal_.line(reason);
     device_.write(journal_, entry, nullptr);
 }
 
@@ -22,7 +22,7 @@ void Dispatcher::note(const Tenant& tenant, const std::string& line) {
     journal::Entry entry;
     entry.kind = journal::Kind::kNote;
     entry.session = tenant.session;
-    entry.text = journal_.name(line);
+    entry.text = journal_.line(line);
     device_.write(journal_, entry, nullptr);
 }
 

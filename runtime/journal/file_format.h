@@ -1,7 +1,9 @@
 // What a journal file looks like. Only journal.cpp (the writer) and reader.cpp include this.
 //
-//   file    := FileHeader, names, slots
+//   file    := FileHeader, names, lines, slots
 //   names   := kNameBytes of NUL-terminated strings; a name's index is its offset; index 0 is "?"
+//   lines   := a ring of kLineUnits units of 16 bytes, which NUL-terminated strings take whole; none goes round its end. A line's index is
+//              kLineBit and the number of its first unit, counted from the beginning of time
 //   slots   := kEntries entries; entry n lives in slot n % kEntries
 //
 // An entry is moved 64 bits at a time with atomics, and its first word is its guard:
@@ -10,7 +12,8 @@
 //   reader: guard (acquire), the other words (acquire), guard again: kept if both equal the sequence
 //
 // Release and acquire on each word, not a fence, order a word against the guard: on x86-64 both are
-// plain moves, and the thread sanitizer understands them.
+// plain moves, and the thread sanitizer understands them. Lines are moved the same way; lines_used says first what is
+// about to be overwritten.
 #pragma once
 
 #include <atomic>
@@ -22,7 +25,7 @@
 namespace smt::runtime::journal {
 
 inline constexpr uint64_t kFileMagic = 0x4c4e524a544d53ull;  // "SMTJRNL"
-inline constexpr uint32_t kFileVersion = 2;
+inline constexpr uint32_t kFileVersion = 3;
 inline constexpr uint64_t kBusy = ~0ull;
 
 struct FileHeader {
@@ -33,18 +36,30 @@ struct FileHeader {
     uint32_t name_bytes;
     alignas(64) std::atomic<uint64_t> next;        // sequence of the next entry; the first is 1
     alignas(64) std::atomic<uint32_t> names_used;  // bytes
+    alignas(64) std::atomic<uint64_t> lines_used;  // units, ever
 };
 
+inline constexpr uint32_t kLineBit = 1u << 31;
+inline constexpr uint64_t kUnitWords = 2;
+inline constexpr uint64_t kLineUnits = kLineBytes / (kUnitWords * sizeof(uint64_t));
+
 inline constexpr uint64_t kNamesOffset = 4096;
-inline constexpr uint64_t kSlotsOffset = kNamesOffset + kNameBytes;
+inline constexpr uint64_t kLinesOffset = kNamesOffset + kNameBytes;
+inline constexpr uint64_t kSlotsOffset = kLinesOffset + kLineBytes;
 inline constexpr uint64_t kFileBytes = kSlotsOffset + uint64_t{kEntries} * sizeof(Entry);
 inline constexpr uint64_t kEntryWords = sizeof(Entry) / sizeof(uint64_t);
 static_assert(sizeof(FileHeader) <= kNamesOffset && sizeof(Entry) % sizeof(uint64_t) == 0);
 static_assert(offsetof(Entry, sequence) == 0);
+static_assert(kNameBytes < kLineBit && kLineUnits < kLineBit);
 
 // The words of the slot that sequence number lives in.
 inline uint64_t* slot_words(char* file, uint64_t sequence) {
     return reinterpret_cast<uint64_t*>(file + kSlotsOffset + sequence % kEntries * sizeof(Entry));
+}
+
+// The words of a line's unit.
+inline uint64_t* line_words(char* file, uint64_t unit) {
+    return reinterpret_cast<uint64_t*>(file + kLinesOffset) + unit % kLineUnits * kUnitWords;
 }
 
 }  // namespace smt::runtime::journal

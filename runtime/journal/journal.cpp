@@ -6,10 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "runtime/journal/file_format.h"
 
@@ -17,8 +21,10 @@ namespace smt::runtime::journal {
 
 struct Writer::Impl {
     char* file = nullptr;
-    std::mutex mutex;  // guards indices and the end of the name table
+    std::mutex mutex;  // guards the rest, the end of the name table, and that of the lines
     std::unordered_map<std::string, uint32_t> indices;
+    std::unordered_map<std::string, uint64_t> lines;              // first units of those that are there
+    std::deque<std::pair<uint64_t, const std::string*>> by_age;   // of them
 
     FileHeader& header() { return *reinterpret_cast<FileHeader*>(file); }
 };
@@ -82,14 +88,39 @@ uint32_t Writer::name(std::string_view text) {
     if (!impl_ || text.empty()) return 0;
     text = text.substr(0, text.find('\0'));
     std::lock_guard lock(impl_->mutex);
-    auto [found, fresh] = impl_->indices.try_emplace(std::string(text), 0);
-    if (!fresh) return found->second;
+    if (const auto known = impl_->indices.find(std::string(text)); known != impl_->indices.end()) return known->second;
     uint32_t used = impl_->header().names_used.load(std::memory_order_relaxed);
     if (text.size() + 1 > kNameBytes - used) return 0;
     std::memcpy(impl_->file + kNamesOffset + used, text.data(), text.size());  // the file is zero beyond
     impl_->header().names_used.store(used + static_cast<uint32_t>(text.size()) + 1,
                                      std::memory_order_release);
-    return found->second = used;
+    return impl_->indices[std::string(text)] = used;
+}
+
+// One that is there already is taken again, but not when it is among the older half: its entry will be there for longer.
+uint32_t Writer::line(std::string_view text) {
+    if (!impl_ || text.empty()) return 0;
+    const std::string cut(text.substr(0, std::min<size_t>(text.find('\0'), kLongestLine)));
+    const auto index = [](uint64_t unit) { return kLineBit | static_cast<uint32_t>(unit & (kLineBit - 1)); };
+    std::lock_guard lock(impl_->mutex);
+    std::atomic<uint64_t>& used = impl_->header().lines_used;
+    uint64_t begin = used.load(std::memory_order_relaxed);
+    const auto known = impl_->lines.find(cut);
+    if (known != impl_->lines.end() && begin - known->second <= kLineUnits / 2) return index(known->second);
+    std::vector<uint64_t> words((cut.size() / (kUnitWords * sizeof(uint64_t)) + 1) * kUnitWords);
+    const uint64_t units = words.size() / kUnitWords;
+    std::memcpy(words.data(), cut.data(), cut.size());
+    if (begin % kLineUnits + units > kLineUnits) begin += kLineUnits - begin % kLineUnits;
+    used.store(begin + units, std::memory_order_release);
+    for (size_t i = 0; i < words.size(); ++i) word(line_words(impl_->file, begin), i).store(words[i], std::memory_order_release);
+    while (!impl_->by_age.empty() && impl_->by_age.front().first + kLineUnits < begin + units) {
+        const auto [unit, old] = impl_->by_age.front();
+        impl_->by_age.pop_front();
+        if (const auto kept = impl_->lines.find(*old); kept->second == unit) impl_->lines.erase(kept);
+    }
+    const auto entry = impl_->lines.insert_or_assign(cut, begin).first;
+    impl_->by_age.emplace_back(begin, &entry->first);
+    return index(begin);
 }
 
 uint64_t Writer::write(Entry entry) {

@@ -1,7 +1,7 @@
 // The journal: what the server did, for people and programs to read while it runs and after.
 //
 // One file per server (journal_path()), memory-mapped: a fixed header, a table of names that only
-// grows, and a ring of fixed-size entries that the newest overwrite. Writing an entry takes one
+// grows, a ring of lines that are written once, and a ring of fixed-size entries; the newest overwrite the oldest. Writing an entry takes one
 // atomic increment and a copy; no lock, no system call, any thread. A reader (tools/smt, tests)
 // maps the same file read-only and skips entries whose sequence word says they are being written.
 #pragma once
@@ -33,7 +33,7 @@ enum class Kind : uint32_t {
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock (`virtual_time`);
-// names are indices of the name table. Where a launch ran only a simulated device knows; of one that was confined
+// names and texts are what name() and line() returned. Where a launch ran only a simulated device knows; of one that was confined
 // it says where it may have run.
 struct Entry {
     uint64_t sequence = 0;  // set by the writer
@@ -58,7 +58,9 @@ struct Entry {
 static_assert(sizeof(Entry) == 136);
 
 inline constexpr uint32_t kEntries = 1u << 18;
-inline constexpr uint32_t kNameBytes = 8u << 20;
+inline constexpr uint32_t kNameBytes = 4u << 20;
+inline constexpr uint32_t kLineBytes = 4u << 20;
+inline constexpr uint32_t kLongestLine = 4000;   // bytes; the rest is cut off
 
 class Writer {
 public:
@@ -69,9 +71,13 @@ public:
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
-    // Index of a name, the same one for the same text; 0 when the table is full ("?").
+    // Index of a name, the same one for the same text, for as long as the server lives; 0 when the table is full ("?"). For
+    // what there are few of: tenants, kernels, functions.
     // Takes a lock: call it when a thing is created, not for each entry.
     uint32_t name(std::string_view text);
+    // Index of a line, for the next entry: a server that lives for long writes any number of them, and the oldest are forgotten ("?"). Takes
+    // a lock.
+    uint32_t line(std::string_view text);
     // Fills sequence, and time_ns if it is 0. Returns the entry's sequence.
     uint64_t write(Entry entry);
     // Adds the GPU times to an entry that is still in the ring.
@@ -95,7 +101,7 @@ public:
 
     // Every complete entry with sequence >= from, oldest first. Returns the sequence to go on with.
     uint64_t read(uint64_t from, const std::function<void(const Entry&)>& visit) const;
-    std::string_view name(uint32_t index) const;
+    std::string name(uint32_t index) const;   // or line
     const std::string& error() const { return error_; }
 
 private:

@@ -75,6 +75,21 @@ bool copy_entry(uint64_t* slot, uint64_t sequence, Entry& entry) {
     return false;
 }
 
+std::string line_of(char* file, const FileHeader& header, uint32_t index) {
+    const uint64_t used = header.lines_used.load(std::memory_order_acquire);
+    const uint64_t back = (used - index) & (kLineBit - 1);
+    if (back == 0 || back > std::min(used, kLineUnits)) return "?";
+    const uint64_t begin = used - back, most = std::min(back, kLineUnits - begin % kLineUnits) * kUnitWords;
+    std::string text;
+    for (uint64_t i = 0; i < most; ++i) {
+        const uint64_t word = load(line_words(file, begin), i);
+        text.append(reinterpret_cast<const char*>(&word), sizeof word);
+        if (std::memchr(&word, 0, sizeof word)) break;
+    }
+    if (header.lines_used.load(std::memory_order_acquire) - begin > kLineUnits) return "?";   // overwritten meanwhile
+    return text.substr(0, text.find('\0'));
+}
+
 }  // namespace
 
 Reader::Reader(const std::string& path) {
@@ -105,12 +120,13 @@ uint64_t Reader::read(uint64_t from, const std::function<void(const Entry&)>& vi
     return std::max(from, next);
 }
 
-std::string_view Reader::name(uint32_t index) const {
+std::string Reader::name(uint32_t index) const {
     if (!impl_) return "?";
+    if (index & kLineBit) return line_of(impl_->file, impl_->header(), index);
     uint32_t used = std::min(impl_->header().names_used.load(std::memory_order_acquire), kNameBytes);
     if (index >= used) return "?";
     const char* text = impl_->file + kNamesOffset + index;
-    return {text, ::strnlen(text, used - index)};
+    return std::string(text, ::strnlen(text, used - index));
 }
 
 }  // namespace smt::runtime::journal

@@ -43,7 +43,7 @@ Server::~Server() = default;
 void Server::note(const std::string& line, const Session* of) {
     journal::Entry entry;
     entry.kind = journal::Kind::kNote;
-    entry.text = journal_.name(line);
+    entry.text = journal_.line(line);
     device_.write(journal_, entry, of);
     log_line(line);
 }

@@ -101,7 +101,7 @@ void Session::write_journal(journal::Kind kind, const std::string& text) {
     entry.kind = kind;
     entry.session = id_;
     entry.name = journal_name_;
-    entry.text = journal().name(text);
+    entry.text = journal().line(text);
     entry.value = static_cast<uint64_t>(pid_);
     device_.write(journal(), entry, this);
 }

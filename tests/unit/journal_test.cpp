@@ -3,9 +3,12 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/journal/file_format.h"
@@ -78,6 +81,47 @@ TEST_CASE("names are stored once, and a foreign index is a question mark", "[jou
     CHECK(reader.name(0) == "?");
     CHECK(reader.name(kNameBytes) == "?");
     CHECK(reader.name(~0u) == "?");
+}
+
+TEST_CASE("lines are written once, and the oldest are forgotten", "[journal]") {
+    TemporaryFolder folder;
+    Writer writer(folder.file("j"));
+    const Reader reader(folder.file("j"));
+    const uint32_t first = writer.line("first"), long_one = writer.line(std::string(2 * kLongestLine, 'a'));
+    CHECK(writer.line("first") == first);
+    CHECK(writer.line("") == 0);
+    CHECK(reader.name(first) == "first");
+    CHECK(reader.name(long_one) == std::string(kLongestLine, 'a'));
+    CHECK(reader.name(first + 1000) == "?");
+    const uint32_t lines = kLineBytes / 64;   // of 50 characters, four units each
+    const auto text = [](uint32_t i) { return fmt::format("{:>50}", i); };
+    std::vector<uint32_t> written;
+    for (uint32_t i = 0; i < 3 * lines; ++i) written.push_back(writer.line(text(i)));
+    CHECK(reader.name(first) == "?");
+    for (uint32_t i = 0; i < 3 * lines; i += 997) CHECK(reader.name(written[i]) == (i < 2 * lines + 1 ? "?" : text(i)));
+    CHECK(writer.line(text(3 * lines - 1)) == written.back());
+    CHECK(writer.line(text(2 * lines + 10)) != written[2 * lines + 10]);   // soon forgotten: written again
+    CHECK(writer.name("a name") != 0);
+}
+
+TEST_CASE("a line that is overwritten while it is read is a question mark", "[journal]") {
+    TemporaryFolder folder;
+    Writer writer(folder.file("j"));
+    const Reader reader(folder.file("j"));
+    std::atomic<uint32_t> newest{writer.line("line 0")};
+    std::thread other([&] {
+        for (int i = 1; i < 300'000; ++i) newest.store(writer.line("line " + std::to_string(i)));
+        newest.store(0);
+    });
+    int wrong = 0;
+    for (uint32_t index = newest.load(), before = index; index != 0; before = std::exchange(index, newest.load())) {
+        for (const uint32_t each : {before, index}) {
+            const std::string found = reader.name(each);
+            wrong += found != "?" && found.substr(0, 5) != "line ";
+        }
+    }
+    other.join();
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("a full name table answers 0", "[journal]") {
