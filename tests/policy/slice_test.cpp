@@ -184,6 +184,22 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});   // nobody waits for two
 }
 
+TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
+    const auto policy = make_slice({.gap = 200us});
+    const Device sms = modelled(132);
+    const Kernel loads = profiled(1, kLoads);
+    Kernel between = profiled(2, kBetween), computes = profiled(3, kComputes);
+    CHECK(chosen(*policy, sms, {loads, between, computes}) == Ids{1, 3});
+    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 1ms) == Ids{1});
+    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 1200us) == Ids{1, 2});
+    computes.launch = 1;
+    CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 1300us) == Ids{1, 2});   // after 300 us
+    between.launch = 1;
+    CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 2ms) == Ids{1, 3});
+    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 3ms) == Ids{1});
+    CHECK(*policy->decide({sms, {loads, between}}, kBegin + 3ms).again == 600us);
+}
+
 TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[policy]") {
     Gaps<int> gaps(200us);
     CHECK(gaps.of(1) == 200us);

@@ -6,7 +6,7 @@
 // is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
 // and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
-// beyond (knobs.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
+// beyond (gaps.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
 // the next best at each launch, and stay with that.
 //
 // A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
@@ -86,13 +86,15 @@ private:
 
     // What has become of the pair.
     void note_members(const Snapshot& snapshot, TimePoint now) {
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (kernel.managed) gaps_.works(kernel.id, now);   // also who comes when its place is taken
+        }
         for (Member& member : chosen_.members) {
             const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(),
                                             [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
             const bool there = found != snapshot.kernels.end(), waits = chosen_.two() && knobs_.gap > Duration::zero();
             const bool same = there && name_of(*found) == member.name;
-            if (there) gaps_.works(member.name.first, now);
-            else gaps_.gone(member.name.first, now);
+            if (!there) gaps_.gone(member.name.first, now);
             if (same) member.gone.reset();
             else if (!member.gone) member.gone = now;
             member.at_work = same && !found->last_taken;
