@@ -96,7 +96,8 @@ class Stage(Place):
         return [entry["text"] for entry in self.entries(tenant, "decision")]
 
     def mappings(self, tenant):
-        """Blocks, workers and multiprocessors of each row, in the order in which workers left."""
+        """Blocks, workers and multiprocessors of each row, in the order in which workers left; of a program that has ended, which the server hears of later."""
+        self.until(f"{tenant} has left", lambda: self.entries(tenant, "closed"))
         return [(entry["value"], entry["workers"], entry["sms"]) for entry in self.entries(tenant, "mapping")]
 
     def until(self, what, holds):
