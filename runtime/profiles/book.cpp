@@ -77,24 +77,29 @@ void Book::run() {
         else if (!wake_.wait_for(lock, every_, asked)) write_ = true;
         const std::vector<std::shared_ptr<KnownKernel>> fresh = std::exchange(fresh_, {});
         const bool again = std::exchange(met_again_, false), writes = std::exchange(write_, false);
-        std::vector<std::shared_ptr<KnownKernel>> all;
-        for (const auto& [name, kernel] : kernels_) {
-            if (again || writes) all.push_back(kernel);
-        }
         busy_ = true;
         const bool last = ending_;
         lock.unlock();
         const bool stale = !last && (!version_ || again) && others_wrote();   // the first time only asks
         for (const auto& kernel : fresh) look_up(*kernel);
-        for (const auto& kernel : all) {
-            const bool wrote = writes && write(*kernel);
-            if ((wrote || stale) && !last) look_up(*kernel);
+        if (writes || stale) {
+            for (const auto& kernel : all()) {
+                const bool wrote = writes && write(*kernel);
+                if ((wrote || stale) && !last) look_up(*kernel);
+            }
         }
         lock.lock();
         busy_ = false;
         done_.notify_all();
         if (last) break;
     }
+}
+
+std::vector<std::shared_ptr<KnownKernel>> Book::all() {
+    std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<KnownKernel>> kernels;
+    for (const auto& [name, kernel] : kernels_) kernels.push_back(kernel);
+    return kernels;
 }
 
 void Book::look_up(KnownKernel& kernel) {

@@ -49,6 +49,7 @@ public:
 
 private:
     void run();
+    std::vector<std::shared_ptr<KnownKernel>> all();
     void look_up(KnownKernel& kernel);
     bool others_wrote();
     bool write(KnownKernel& kernel);   // true: there was something

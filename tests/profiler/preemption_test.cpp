@@ -4,28 +4,19 @@
 
 namespace smt::profiler::models {
 
-TEST_CASE("a ticket is some blocks, sixteen at most", "[preemption]") {
-    CHECK(ticket_blocks(0) == 16);
-    CHECK(ticket_blocks(100) == 16);
-    CHECK(ticket_blocks(2'000) == 8);
-    CHECK(ticket_blocks(11'000) == 1);   // one and a half would be 16.5 us, but tickets are whole
-    CHECK(ticket_blocks(10'000'000) == 1);
-}
-
-TEST_CASE("where somebody may stop it a ticket is half as long, but two blocks stay two", "[preemption]") {
-    CHECK(stoppable_ticket_blocks(100) == 16);
-    CHECK(stoppable_ticket_blocks(1'000) == 8);
-    CHECK(stoppable_ticket_blocks(2'000) == 4);
-    CHECK(stoppable_ticket_blocks(7'000) == 2);
-    CHECK(stoppable_ticket_blocks(10'000) == 2);
-    CHECK(stoppable_ticket_blocks(11'000) == 1);
-}
-
-TEST_CASE("in a long launch that nobody may stop a ticket is twice as long", "[preemption]") {
-    CHECK(long_ticket_blocks(100) == 16);
-    CHECK(long_ticket_blocks(4'000) == 8);
-    CHECK(long_ticket_blocks(16'400) == 2);
-    CHECK(long_ticket_blocks(30'000) == 1);
+TEST_CASE("a ticket is some blocks, sixteen at most; twice as many in a long launch, half as many but two where somebody may stop it", "[preemption]") {
+    struct Row {
+        uint64_t block_ns;
+        uint32_t usual, in_a_long_launch, stoppable;
+    };
+    for (const Row& row : {Row{0, 16, 16, 16}, Row{1'000, 16, 16, 8}, Row{2'000, 8, 16, 4}, Row{4'000, 4, 8, 2}, Row{7'000, 2, 5, 2}, Row{10'000, 2, 3, 2},
+                           Row{11'000, 1, 3, 1},   // one and a half would be 16.5 us, but tickets are whole
+                           Row{16'400, 1, 2, 1}, Row{30'000, 1, 1, 1}, Row{10'000'000, 1, 1, 1}}) {
+        CAPTURE(row.block_ns);
+        CHECK(ticket_blocks(row.block_ns) == row.usual);
+        CHECK(long_ticket_blocks(row.block_ns) == row.in_a_long_launch);
+        CHECK(stoppable_ticket_blocks(row.block_ns) == row.stoppable);
+    }
 }
 
 TEST_CASE("a stop is a ticket and a notice", "[preemption]") {
