@@ -20,8 +20,13 @@ void Enough::forget() {
 Enough::Try Enough::next(uint32_t fits) {
     std::lock_guard lock(mutex_);
     if (fits != fits_) begin(fits);
-    if (fits <= 1 || known()) return {enough_, false};
+    if (known()) return {enough_, false};
     return {tried(), true};
+}
+
+uint32_t Enough::found(uint32_t fits) {
+    std::lock_guard lock(mutex_);
+    return fits == fits_ && known() ? enough_ : 0;
 }
 
 bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, uint64_t blocks, uint64_t time_ns) {

@@ -24,6 +24,7 @@ public:
         bool asks = false;   // not known yet: learn() is to be told
     };
     Try next(uint32_t fits);
+    uint32_t found(uint32_t fits);   // 0: not known
 
     // With so many CTAs on each of so many multiprocessors workers ran `blocks` in `time_ns`, summed over them. True: now it is known.
     bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, uint64_t blocks, uint64_t time_ns);
@@ -31,7 +32,7 @@ public:
 
 private:
     uint32_t tried() const { return best_ > 0 ? (too_few_ + enough_) / 2 : fits_; }
-    bool known() const { return best_ > 0 && enough_ - too_few_ <= 1; }
+    bool known() const { return fits_ == 1 || (best_ > 0 && enough_ - too_few_ <= 1); }
     void begin(uint32_t fits);
 
     std::mutex mutex_;

@@ -105,6 +105,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     launch->origin[2] = static_cast<unsigned>(row / work.grid[1]);
     launch->total = work.covered;
     std::copy_n(work.grid, 3, launch->grid);
+    work.ctas = single ? fits : ctas.asks ? 0 : ctas.ctas;
     const bool learns = (work.function->block_ns.load() == 0 || ctas.asks) && !single;
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
     const bool placed = work.chunk == 1 && work.tickets <= places;   // all have begun at once: where the hardware puts them
@@ -284,6 +285,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (status != CUDA_SUCCESS) return status;
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
+    work.ctas = 0;
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
     // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
@@ -306,6 +308,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     state_ = State::kRunning;
     halted_ = false;
     since_ = dispatcher_.now();
+    if (looks_on()) wake();   // it looks on from now
     if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
 }

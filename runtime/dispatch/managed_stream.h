@@ -136,6 +136,8 @@ private:
     CUresult send(uint32_t workers);   // to the launch that runs with quotas
     CUresult await_change(Lock& lock);
     void tell_changed();   // to who waits for it
+    void wake();           // only
+    bool looks_on() const;
     OpaqueWindow::Number take_number(uint64_t key);   // 0: none was free for so long
     int confined(const OpaqueLaunch& launch);
     void go_away(int multiprocessors, OpaquePass* pass);
@@ -151,6 +153,7 @@ private:
     void note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns);
     void describe(const Work& work, schedule::Kernel* kernel) const;
     void estimate(const Work& work, schedule::Kernel* kernel) const;
+    uint32_t usual_ctas(const Work& work) const;
     void forget_sample();
     void take_mappings(uint64_t stop_ns);   // mutex_ held; not 0: at the end of a stop that took so long
     struct Launched;
@@ -163,6 +166,7 @@ private:
 
     std::mutex mutex_;                 // the rest
     std::condition_variable changed_;
+    std::atomic<uint64_t> changes_{0}; // for who looks and does not sleep
     State state_ = State::kFlowing;
     schedule::TimePoint since_{};
     ControlBlock control_;

@@ -44,6 +44,13 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
     kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
 }
 
+// As prepare() will have it, where it has not been launched.
+uint32_t ManagedStream::usual_ctas(const Work& work) const {
+    if (work.tickets) return work.ctas;
+    const bool all = work.function->reuse == Reuse::kNever || work.left() <= uint64_t{work.fits} * multiprocessors();
+    return all ? work.fits : work.function->enough.found(work.fits);
+}
+
 bool ManagedStream::describe(schedule::Kernel* kernel) {
     std::lock_guard lock(mutex_);
     prune();
@@ -74,6 +81,7 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
     kernel->blocks = work.total;
     kernel->blocks_done = work.done;
     kernel->ctas_per_sm = static_cast<int>(work.fits);
+    kernel->usual_ctas = static_cast<int>(usual_ctas(work));
     kernel->cta = resources_of(work);
     if (kernel->state == schedule::Kernel::State::kRunning && work.tickets) {
         const uint32_t taken = sample_.taken > work.ticket ? std::min(sample_.taken - work.ticket, work.tickets) : 0;

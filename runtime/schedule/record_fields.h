@@ -78,8 +78,8 @@ void fields(Archive& archive, T& value, const Profile& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
-    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, multiprocessors, since, launch, last_taken,
-           weight, cta, predicted, remaining, preemption, profile] = value;
+    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, usual_ctas, multiprocessors, since, launch,
+           last_taken, weight, cta, predicted, remaining, preemption, profile] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);
@@ -89,6 +89,7 @@ void fields(Archive& archive, T& value, const Kernel& standard) {
     archive("blocks", blocks, standard.blocks);
     archive("blocks_done", blocks_done, standard.blocks_done);
     archive("ctas_per_sm", ctas_per_sm, standard.ctas_per_sm);
+    archive("usual_ctas", usual_ctas, standard.usual_ctas);
     archive("multiprocessors", multiprocessors, standard.multiprocessors);
     archive("since", since, standard.since);
     archive("launch", launch, standard.launch);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "opcodes.gen.h"
+#include "runtime/dispatch/soon.h"
 #include "runtime/server/call.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/futex.h"
@@ -41,13 +42,7 @@ constexpr uint32_t kSleepMs = 1000;
 constexpr uint32_t kLaneSleepMs = 20;
 
 uint64_t spin_nanoseconds() {
-    static const uint64_t spin = [] {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-        return processors > 2 ? kLongSpin : kShortSpin;
-    }();
-    return spin;
+    return dispatch::cores_to_spare() ? kLongSpin : kShortSpin;
 }
 
 // Looks until `done` says so or that time is over; whether it was done.

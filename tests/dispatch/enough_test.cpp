@@ -36,6 +36,8 @@ TEST_CASE("the fewest CTAs that get as much done are found", "[dispatch]") {
             CHECK(ctas.front() == fits);
             CHECK(ctas.back() == saturates);
             CHECK_FALSE(enough.next(fits).asks);
+            CHECK(enough.found(fits) == saturates);
+            CHECK(enough.found(fits + 1) == 0);
         }
     }
 }
@@ -56,6 +58,7 @@ TEST_CASE("a few blocks decide nothing, nor does what was launched before", "[di
     CHECK(enough.next(8).ctas == 4);
     enough.learn(8, 8, kMultiprocessors, 100 * kMultiprocessors * 8, 1'000'000);
     CHECK(enough.next(8).ctas == 4);
+    CHECK(enough.found(8) == 0);
 }
 
 TEST_CASE("another shape is another kernel", "[dispatch]") {

@@ -73,6 +73,55 @@ TEST_CASE("hpf: just enough SMs, and some more", "[policy]") {
     }
 }
 
+TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us, 300us);
+    large.cta = fifth;
+    large.usual_ctas = 2;   // so three fifths are free
+    Kernel small = urgent(kernel(2, 12, fifth), 1);
+    small.remaining = 40us;
+    struct Row {
+        const char* what;
+        void (*change)(Kernel& large, Kernel& small);
+        Said expected;
+    };
+    const Said beside{{1, "run"}, {2, "run"}}, spatial{{1, "run 0 0 0 5"}, {2, "run 5 5 5 0"}};
+    const Row rows[] = {
+        {"it does", [](Kernel&, Kernel&) {}, beside},
+        {"who waits comes beside", [](Kernel& large, Kernel&) { large = waiting(large); }, beside},
+        {"a block too many", [](Kernel&, Kernel& small) { small.blocks = 13; }, spatial},
+        {"nobody knows how many", [](Kernel&, Kernel& small) { small.blocks = 0; }, {{1, "wait"}, {2, "run"}}},
+        {"all that fit are at work", [](Kernel& large, Kernel&) { large.usual_ctas = 5; }, spatial},
+        {"or quotas say how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, spatial},
+        {"longer than a stop", [](Kernel&, Kernel& small) { small.remaining = 301us; }, spatial},
+        {"shared memory that no multiprocessor has set aside", [](Kernel&, Kernel& small) { small.cta = {1, 1, kSm.shared_bytes / 5 + 1, 1, 1}; },
+         {{1, "run 0 0 0 5"}, {2, "run 4 4 4 0"}}},
+    };
+    for (const Row& row : rows) {
+        INFO(row.what);
+        const auto policy = make_hpf();
+        Kernel first = large, second = small;
+        row.change(first, second);
+        CHECK(said(policy->decide({device(4), {first, second}}, kBegin)) == row.expected);
+    }
+    // Only among priorities, and only beside one.
+    Kernel equal = small;
+    equal.priority = 0;
+    CHECK(said(make_hpf()->decide({device(4), {large, equal}}, kBegin)) == spatial);
+    CHECK(said(make_hpf({.spatial = false})->decide({device(4), {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    Kernel third = large;
+    third.id = 3;
+    CHECK(said(make_hpf()->decide({device(4), {large, small, third}}, kBegin))[1] == "run 0 0 0 5");
+    CHECK(said(make_hpf()->decide({device(4), {large, small, waiting(third)}}, kBegin)) == beside);
+    // It stays so until it is over.
+    const auto policy = make_hpf();
+    policy->decide({device(4), {large}}, kBegin);
+    policy->decide({device(4), {large, small}}, kBegin);
+    large.remaining = 30us;
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin)).empty());
+    CHECK(said(policy->decide({device(4), {small}}, kBegin)).empty());
+}
+
 TEST_CASE("hpf: among equals the shortest, if that pays for the stop", "[policy]") {
     struct Row {
         std::chrono::microseconds runs, comes, overhead;

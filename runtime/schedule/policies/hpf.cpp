@@ -12,6 +12,10 @@
 //     2 SMs of 2 CTAs, K1 runs, K2 is more urgent.   K2 has 4 blocks: K2 everywhere, K1 waits.
 //                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
 //
+// None at all are given up where the blocks of the more urgent find room beside the only one that runs, which has as few CTAs as are
+// enough for it (dispatch/enough.h), and are over, even at half their speed, before that would have been stopped. That is
+// ours; where all CTAs that fit are at work, as in the paper, there is no such room.
+//
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
 // block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
 // A launch that has taken its last block needs nothing more, and counts as finished.
@@ -55,6 +59,10 @@ public:
         Decision decision;
         std::vector<Candidate> queue = candidates(snapshot, decision);
         if (queue.empty()) return decision;
+        if (fits_beside(queue, snapshot.device)) {
+            ledger_.run(decision, *queue.front().kernel, {}, 0, [&] { return fmt::format("finds room beside {}", queue[1].kernel->tenant); });
+            queue.erase(queue.begin());
+        }
         to_front(queue, first_of(queue, now, decision));
         first_ = {queue.front().kernel->id, queue.front().kernel->launch};
         place(queue, snapshot.device, decision);
@@ -79,6 +87,24 @@ private:
             return a.left_ns < b.left_ns;
         });
         return queue;
+    }
+
+    // The first one of the queue, beside the second; all others wait.
+    bool fits_beside(const std::vector<Candidate>& queue, const Device& device) const {
+        if (!knobs_.spatial || queue.size() < 2) return false;
+        const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
+        if (urgent.priority == other.priority || urgent.blocks == 0 || other.usual_ctas == 0) return false;
+        if (queue[0].left_ns > preemption_ns(other)) return false;
+        for (size_t i = 2; i < queue.size(); ++i) {
+            if (queue[i].kernel->state != Kernel::State::kWaiting) return false;
+        }
+        // What a multiprocessor keeps as shared memory may be no more than all CTAs of the one that runs need.
+        Resources free = limits_of(device);
+        const Resources each = cta_of(other, free), mine = cta_of(urgent, free);
+        free.shared_bytes = std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
+        const int theirs = std::min(other.usual_ctas, fitting(free, each));
+        take(free, each, theirs);
+        return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
     }
 
     // Of those of the highest priority.
