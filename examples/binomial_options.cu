@@ -119,6 +119,6 @@ int run(const example::Options& options, size_t count) {
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "binomial_options", "prices American options with binomial trees");
-    if (options.size == example::Size::kTrivial) return run<1>(options, 16);
-    return run<8>(options, options.pick(0, 4096, 40960));
+    if (options.size == example::Size::kTrivial) return run<1>(options, options.scaled(16));
+    return run<8>(options, options.scaled(options.pick(0, 4096, 40960)));
 }

@@ -59,7 +59,7 @@ double put_on_cpu(uint32_t i) {  // put and call together are a sure thing
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "black_scholes", "prices European options");
-    const unsigned size = options.pick(8'000u, 100'000'000u, 1'000'000'000u),
+    const unsigned size = options.scaled(options.pick(8'000u, 100'000'000u, 1'000'000'000u)),
                    blocks = options.pick(16u, 16384u, 16384u);
     example::DeviceArray<float> shares(size), strikes(size), years(size), calls(size), puts(size);
     fill<<<example::blocks_for(size, 256), 256>>>(shares.data(), strikes.data(), years.data(), size);

@@ -144,7 +144,8 @@ State state_on_cpu(const Mesh& mesh, int cell) {
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "cfd", "one step of a finite volume scheme for gas");
-    const Mesh mesh = options.pick(Mesh{24, 16, 8}, Mesh{256, 256, 256}, Mesh{512, 512, 640});
+    Mesh mesh = options.pick(Mesh{24, 16, 8}, Mesh{256, 256, 256}, Mesh{512, 512, 640});
+    mesh.nz = options.scaled(mesh.nz);
     const int cells = mesh.cells();
     const unsigned blocks = example::blocks_for(cells, kThreads);
     CHECK(cudaMemcpyToSymbol(normals, kNormals.data(), sizeof normals));

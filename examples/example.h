@@ -3,7 +3,7 @@
 // A program prints these lines, and leaves with 0 when its result is right, 1 when it is wrong, 2 after
 // a mistake in its options, 3 when a CUDA call fails:
 //
-//   program stencil3d size trivial iterations 1
+//   program stencil3d size trivial iterations 1     and `part 0.5`, where it is not 1
 //   checked values: 40960 of 40960                   how much was compared with the CPU
 //   kernel update launches 1 mean_ms 0.012345        by CUDA events
 //   fingerprint 0123456789abcdef                     only where the checksum is not taken from all the bits
@@ -12,8 +12,9 @@
 // The checksum is the same on every device: sums are of integers or in a fixed order, the compiler does
 // not contract a * b + c behind our back (fmaf says where we want it), and results that depend on the
 // device's exp or log enter it rounded. These results' bits go into the fingerprint, which is the same
-// in every run on one device. Input is computed from the element's index, so that it can be made on
-// the device and checked on the CPU without ever being copied.
+// in every run on one device. A part of a size has a checksum of its own. Input is computed from the
+// element's index, so that it can be made on the device and checked on the CPU without ever being
+// copied.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -28,6 +29,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,14 +50,21 @@ inline void check_call(cudaError_t status, const char* text, const char* file, i
 enum class Size { kTrivial, kSmall, kLarge };
 
 inline bool show_times = false;   // --times: Timer prints each iteration's time besides their mean
+inline bool is_part = false;      // --part is not 1: nobody knows the checksum
 
 struct Options {
     Size size = Size::kSmall;
     int iterations = 1;
+    double part = 1;
 
     template <typename Value>
     Value pick(Value trivial, Value small, Value large) const {
         return size == Size::kTrivial ? trivial : size == Size::kSmall ? small : large;
+    }
+    // The part of a size's number, rounded down to a multiple, of which there is at least one.
+    template <typename Count>
+    Count scaled(Count of_size, std::type_identity_t<Count> multiple = 1) const {
+        return std::max<Count>(1, static_cast<Count>(of_size * part) / multiple) * multiple;
     }
 };
 
@@ -71,8 +80,9 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
         std::string name = argv[i], value;
         if (name == "--help" || name == "-h") {
             std::printf(
-                "%s: %s\n\nusage: %s [--size trivial|small|large] [--iterations N] [--times]\n"
+                "%s: %s\n\nusage: %s [--size trivial|small|large] [--part P] [--iterations N] [--times]\n"
                 "  --size        how much to compute (default: small)\n"
+                "  --part        about how much of it: above 0 and at most 1 (default: 1)\n"
                 "  --iterations  how often to compute it, each time the same (default: 1)\n"
                 "  --times       prints the time of each iteration besides their mean\n",
                 program, summary, program);
@@ -85,7 +95,8 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
         const size_t equals = name.find('=');
         const bool joined = equals != std::string::npos;
         if (joined) value = name.substr(equals + 1), name.resize(equals);
-        if (name != "--size" && name != "--iterations") refuse(program, "unknown option '" + name + "'");
+        if (name != "--size" && name != "--part" && name != "--iterations")
+            refuse(program, "unknown option '" + name + "'");
         if (!joined) {
             if (++i == argc) refuse(program, name + " needs a value");
             value = argv[i];
@@ -95,6 +106,11 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
             if (found == std::end(sizes))
                 refuse(program, "--size is trivial, small or large, not '" + value + "'");
             options.size = static_cast<Size>(found - std::begin(sizes));
+        } else if (name == "--part") {
+            char* end = nullptr;
+            options.part = std::strtod(value.c_str(), &end);
+            if (value.empty() || *end != '\0' || !(options.part > 0 && options.part <= 1))
+                refuse(program, "--part is a number above 0 and at most 1, not '" + value + "'");
         } else {
             char* end = nullptr;
             const long number = std::strtol(value.c_str(), &end, 10);
@@ -103,8 +119,11 @@ inline Options parse_options(int argc, char** argv, const char* program, const c
             options.iterations = static_cast<int>(number);
         }
     }
-    std::printf("program %s size %s iterations %d\n", program, sizes[static_cast<int>(options.size)],
+    is_part = options.part != 1;
+    std::printf("program %s size %s iterations %d", program, sizes[static_cast<int>(options.size)],
                 options.iterations);
+    if (is_part) std::printf(" part %g", options.part);
+    std::printf("\n");
     return options;
 }
 
@@ -309,10 +328,10 @@ public:
     void fold(uint64_t number) { checksum_ = follow(checksum_, number); }
 
     // For results that are not the same bits on every device: a number that is the same to well within
-    // a step, and the bits beside it.
+    // a step, and the bits beside it. The steps suit whole sizes; the sum of a part lies where it may.
     void fold_rounded(double value, double step) {
         const double steps = value / step, distance = std::fabs(steps - std::floor(steps) - 0.5);
-        expect(distance > 0.05, "a sum for the checksum lies where it could be rounded to either side");
+        expect(is_part || distance > 0.05, "a sum for the checksum lies where it could be rounded to either side");
         fold(static_cast<uint64_t>(std::llround(steps)));
     }
     template <typename Element>

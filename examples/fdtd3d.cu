@@ -80,8 +80,8 @@ float value_on_cpu(uint32_t index, uint32_t nx, uint32_t ny, uint32_t nz) {
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "fdtd3d", "one step of a 3-D finite difference scheme");
-    const int nx = options.pick(72, 1032, 1032), ny = options.pick(36, 1032, 1032),
-              nz = options.pick(24, 136, 1160);
+    const int nx = options.pick(72, 1032, 1032),
+              ny = 2 * kRadius + options.scaled(options.pick(28, 1024, 1024)), nz = options.pick(24, 136, 1160);
     const unsigned size = static_cast<unsigned>(nx) * ny * nz;
     CHECK(cudaMemcpyToSymbol(coefficients, kCoefficients.data(), sizeof coefficients));
     example::DeviceArray<float> from(size), to(size);

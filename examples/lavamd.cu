@@ -91,7 +91,8 @@ bool near(double a, double b) { return std::fabs(a - b) <= 1e-9 * (1 + std::fabs
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "lavamd", "forces between the particles of neighbouring boxes");
-    const dim3 boxes = options.pick(dim3(4, 1, 1), dim3(9, 9, 9), dim3(20, 20, 20));
+    dim3 boxes = options.pick(dim3(4, 1, 1), dim3(9, 9, 9), dim3(20, 20, 20));
+    boxes.x = options.scaled(boxes.x);
     const size_t size = static_cast<size_t>(boxes.x) * boxes.y * boxes.z * kPerBox;
     std::vector<Particle> particles(size);
     example::in_parallel(size, [&](size_t i) {

@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(kBlock* kBlock)
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "matrix_multiply", "multiplies two dense matrices");
-    const int rows = options.pick(128, 2048, 8192), inner = options.pick(64, 2048, 4096),
-              columns = options.pick(128, 2048, 4096);
+    const int rows = options.scaled(options.pick(128, 2048, 8192), kTile),
+              inner = options.pick(64, 2048, 4096), columns = options.pick(128, 2048, 4096);
     std::vector<float> a(static_cast<size_t>(rows) * inner), b(static_cast<size_t>(inner) * columns);
     example::in_parallel(a.size(), [&](size_t i) { a[i] = entry_of(static_cast<uint32_t>(i), 1); });
     example::in_parallel(b.size(), [&](size_t i) { b[i] = entry_of(static_cast<uint32_t>(i), 2); });

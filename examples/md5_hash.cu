@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "md5_hash", "searches the key of an MD5 hash");
-    const unsigned blocks = options.pick(8, 2560, 25432);
+    const unsigned blocks = options.scaled(options.pick(8, 2560, 25432));
     const int keys_per_thread = options.pick(2, 80, 80);
     const uint32_t threads = blocks * kThreads, keys = threads * keys_per_thread,
                    secret = example::hash(7) % keys;

@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kThreads)
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "molecular_dynamics", "Lennard-Jones forces between neighbours");
-    const Lattice lattice = options.pick(Lattice{8, 8, 8}, Lattice{128, 128, 160}, Lattice{256, 256, 384});
+    Lattice lattice = options.pick(Lattice{8, 8, 8}, Lattice{128, 128, 160}, Lattice{256, 256, 384});
+    lattice.nz = options.scaled(lattice.nz, 4);  // also wider than kReach: no atom is its own neighbour
     const int atoms = lattice.sites();
     const unsigned blocks = example::blocks_for(atoms, kThreads);
     example::DeviceArray<float4> positions(atoms), forces(atoms);

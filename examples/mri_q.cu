@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads) compute_q(const float3* points, floa
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "mri_q", "computes the matrix Q of an MRI scan");
-    const unsigned size = options.pick(1u << 10, 1u << 18, 1u << 21);
+    const unsigned size = options.scaled(options.pick(1u << 10, 1u << 18, 1u << 21), kThreads);
     const int sample_count = options.pick(64, 2048, 2048);
     std::vector<float4> host_samples(sample_count);
     for (int k = 0; k < sample_count; ++k) host_samples[k] = sample_of(k);

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "nbody", "one time step of gravity between all pairs of bodies");
-    const int count = options.pick(512, 20480, 65536);
+    const int count = options.scaled(options.pick(512, 20480, 65536), kTile);
     std::vector<float4> positions(count), velocities(count);
     for (int i = 0; i < count; ++i) {
         auto random = [&](uint32_t seed, float low, float high) {

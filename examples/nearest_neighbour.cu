@@ -48,7 +48,8 @@ __global__ void collect(const float* distances, uint32_t size, float radius, Nea
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "nearest_neighbour", "finds the records nearest to a place");
-    const uint32_t size = options.pick(8'000u, 190'000'000u, 1'900'000'000u);
+    const uint32_t size = options.scaled(options.pick(8'000u, 190'000'000u, 1'900'000'000u),
+                                         1000);  // of fewer the circle below would not lie inside
     const unsigned blocks = example::blocks_for(size, kThreads);
     const Record place = {31.0f, -17.0f};
     example::DeviceArray<Record> records(size);

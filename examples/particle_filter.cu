@@ -83,7 +83,7 @@ std::vector<Place> filter_on_cpu(uint32_t count) {
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "particle_filter", "follows an object with a particle filter");
-    const uint32_t count = options.pick(768, 65536, 262144);
+    const uint32_t count = options.scaled(options.pick(768, 65536, 262144));
     const unsigned blocks = example::blocks_for(count, kThreads);
     const std::vector<Place> start(count, seen_in(-1));
     std::vector<uint32_t> host_weights;

@@ -23,7 +23,7 @@ __global__ void chase(const uint32_t* next, uint32_t* ends, int steps) {
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "pointer_chase", "follows chains through memory");
     const uint32_t size = options.pick(1u << 14, 1u << 26, 1u << 28);
-    const unsigned blocks = options.pick(8u, 2048u, 16384u);
+    const unsigned blocks = options.scaled(options.pick(8u, 2048u, 16384u));
     const int steps = options.pick(64, 128, 128);
     example::DeviceArray<uint32_t> next(size), ends(blocks * kThreads);
     fill<<<size / kThreads, kThreads>>>(next.data(), size);

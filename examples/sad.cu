@@ -56,8 +56,8 @@ uint32_t sum_on_cpu(const std::vector<unsigned char>& now, const std::vector<uns
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "sad", "finds where parts of a picture moved");
-    const Picture picture =
-        options.pick(Picture{96, 64}, Picture{1920, 1072}, Picture{3840, 2160});  // multiples of 16
+    Picture picture = options.pick(Picture{96, 64}, Picture{1920, 1072}, Picture{3840, 2160});
+    picture.height = options.scaled(picture.height, kPixels);  // the width is a multiple of it, too
     const int reach = options.pick(4, 16, 32), across = 2 * reach + 1, places = across * across,
               edge = kPixels + 2 * reach;
     const dim3 grid(picture.width / kPixels, picture.height / kPixels);

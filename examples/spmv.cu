@@ -58,7 +58,7 @@ __global__ void multiply(const unsigned* __restrict__ starts, const unsigned* __
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "spmv", "multiplies a sparse matrix with a vector");
-    const unsigned rows = options.pick(256u, 4'000'000u, 40'000'000u),
+    const unsigned rows = options.scaled(options.pick(256u, 4'000'000u, 40'000'000u), kRowsPerBlock),
                    columns = options.pick(1000u, 800'000u, 8'000'000u);
     example::DeviceArray<unsigned> starts(rows + 1), columns_of_entries(start_of(rows));
     example::DeviceArray<float> values(start_of(rows)), vector(columns), result(rows);

@@ -40,7 +40,7 @@ float value_on_cpu(uint32_t index, uint32_t nx, uint32_t ny, uint32_t nz) {
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "stencil3d", "one update of a 7-point stencil");
-    const int nx = options.pick(64, 1024, 2048), ny = options.pick(32, 1024, 1024),
+    const int nx = options.pick(64, 1024, 2048), ny = options.scaled(options.pick(32, 1024, 1024), kThreadsY),
               nz = options.pick(20, 240, 1200);
     const unsigned size = static_cast<unsigned>(nx) * ny * nz;
     example::DeviceArray<float> from(size), to(size);

@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "string_match", "finds the longest matches of queries in a text");
     const uint32_t size = options.pick(1u << 12, 1u << 20, 1u << 22), length = options.pick(24, 64, 64);
-    const uint32_t count = options.pick(512u, 1u << 17, 1u << 20);
+    const uint32_t count = options.scaled(options.pick(512u, 1u << 17, 1u << 20));
     const std::string text = make_text(size), queries = make_queries(text, count, length);
     const std::vector<uint32_t> suffixes = sort_suffixes(text);
     example::DeviceArray<char> device_text(std::vector<char>(text.begin(), text.end()));

@@ -43,7 +43,7 @@ __global__ void encrypt(const uint2* plain, uint2* cipher, unsigned size, int ke
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "tea", "encrypts with the Tiny Encryption Algorithm");
-    const unsigned size = options.pick(3'000u, 10'000'000u, 100'000'000u);
+    const unsigned size = options.scaled(options.pick(3'000u, 10'000'000u, 100'000'000u));
     const unsigned blocks = options.pick(16u, 4096u, 16384u);
     const int key_count = options.pick(2, kMostKeys, kMostKeys);
     std::vector<uint4> host_keys;

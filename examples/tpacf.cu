@@ -91,7 +91,7 @@ std::vector<unsigned> counts_on_cpu(const float3* first, const float3* second, i
 int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "tpacf", "histograms of the angles between points in the sky");
-    const int size = options.pick(128, 1280, 4096), random_sets = options.pick(3, 100, 100),
+    const int size = options.scaled(options.pick(128, 1280, 4096)), random_sets = options.pick(3, 100, 100),
               blocks = 2 * random_sets + 1;
     const std::vector<float> host_limits = make_limits();
     std::vector<float3> points(static_cast<size_t>(size) * (random_sets + 1));

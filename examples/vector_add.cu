@@ -22,7 +22,7 @@ __global__ void add(const float* a, const float* b, float* c, unsigned size) {
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "vector_add", "adds two vectors");
-    const unsigned size = options.pick(8'000u, 190'000'000u, 1'900'000'000u);
+    const unsigned size = options.scaled(options.pick(8'000u, 190'000'000u, 1'900'000'000u));
     const unsigned blocks = example::blocks_for(size, kThreads);
 
     example::DeviceArray<float> a(size), b(size), c(size);

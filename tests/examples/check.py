@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs examples at the same time on the simulated device, each a tenant of its own.
 
-    check.py [--pairs | --beside] SMT CHECKSUMS PROGRAM...
+    check.py [--pairs | --beside | --part] SMT CHECKSUMS PROGRAM...
 
 Every program runs at size trivial. It must leave with 0, compare all of its results with the CPU's, print the checksum that
 CHECKSUMS has for it, and leave nothing behind in the server.
 
     --pairs   every program beside every other one, pair after pair, each pair with a server of its own
     --beside  the same of the first program only
+    --part    every program with parts of the size, whose checksums nobody knows, and with parts that are none
 """
 
 import itertools
@@ -23,6 +24,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "preload
 from run import PATIENCE, wait_until_empty  # noqa: E402
 
 SIZE = "trivial"
+PARTS = ["0.5", "0.3"]
+NO_PARTS = ["0", "1.5", "nan", "0.5x", ""]
 
 
 def read_checksums(path):
@@ -30,10 +33,10 @@ def read_checksums(path):
     return {(name, size): checksum for name, size, checksum in lines}
 
 
-def run(smt, checksums, programs):
+def run(smt, checksums, programs, part=None):
     started = []
     for index, program in enumerate(programs):
-        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", "--", program, "--size", SIZE]
+        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", "--", program, "--size", SIZE, *(["--part", part] if part else [])]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     for program, process in zip(programs, started):
         name = pathlib.Path(program).name
@@ -44,16 +47,28 @@ def run(smt, checksums, programs):
         assert checked and checked[1] == checked[2], f"{name} did not compare all of its results with the CPU's"
         found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
         assert found, f"{name} printed no checksum"
+        if part:
+            assert f"program {name} size {SIZE} iterations 1 part {part}\n" in output, f"{name} does not say which part it computes"
+            continue
         expected = checksums[name, SIZE]
         assert found[1] == expected, f"{name}: checksum {found[1]}, not {expected}"
     wait_until_empty(smt)
 
 
-def run_with_server(smt, checksums, programs):
+def run_parts(smt, checksums, programs):
+    for part in PARTS:
+        run(smt, checksums, programs, part)
+    for part in NO_PARTS:
+        done = subprocess.run([smt, "run", "--device", "sim", "--", *programs, "--part", part], capture_output=True, text=True, timeout=PATIENCE)
+        wanted = f"--part is a number above 0 and at most 1, not '{part}'"
+        assert done.returncode == 2 and wanted in done.stderr, f"--part '{part}': exit code {done.returncode}, {done.stderr}"
+
+
+def run_with_server(check, smt, checksums, programs):
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(SMT_RUNTIME_DIR=folder, SMT_SIM_TENANTS=str(len(programs)))
         try:
-            run(smt, checksums, programs)
+            check(smt, checksums, programs)
         except BaseException:
             for log in pathlib.Path(folder).glob("*.log"):
                 print(f"-- {log.name}\n{log.read_text()}")
@@ -69,11 +84,12 @@ def main():
     smt, checksums, *programs = rest
     groups = {"": lambda: [programs],
               "--pairs": lambda: itertools.combinations(programs, 2),
-              "--beside": lambda: [(programs[0], other) for other in programs[1:]]}
+              "--beside": lambda: [(programs[0], other) for other in programs[1:]],
+              "--part": lambda: [(program,) for program in programs]}
     known = read_checksums(checksums)
     for group in groups[option]():
         begin = time.monotonic()
-        run_with_server(smt, known, group)
+        run_with_server(run_parts if option == "--part" else run, smt, known, group)
         names = " beside ".join(pathlib.Path(program).name for program in group)
         print(f"right  {names}, {time.monotonic() - begin:.1f} s", flush=True)
 

@@ -3,7 +3,8 @@
 
   sweep      each example at size large: resources, PUR, MUR, issue slots, time against CTAs on each SM, saturation, cost of a stop;
              the models' instructions a cycle against those counted, and stops as predicted against those measured
-  sizes      the same programs at other sizes, times alone: how far off the model of duration is on a size that it was not fitted to
+  sizes      the same programs at other sizes, and at parts of them, times alone: how far off the model of duration is on a size that it was
+             not fitted to
   ncu        what ncu counts of some of them, natively, against ours
   online     throughput with profiles kept and without, interleaved
 """
@@ -35,6 +36,12 @@ def short(name):
     """ncu's name of a kernel, as smt profile has it."""
     name = re.sub(r"\(anonymous namespace\)", "@", name).split("(")[0].replace("@", "(anonymous namespace)")
     return name.split("> ")[0] if name.endswith(">") and not name.startswith("void ") else re.sub(r"^void ", "", name)
+
+
+def size_options(size):
+    """An example's options for SIZE or SIZE:PART."""
+    size, _, part = size.partition(":")
+    return ["--size", size, *(["--part", part] if part else [])]
 
 
 def known_us(row, field):
@@ -76,7 +83,7 @@ class Profiles:
         """The rows of kernels that this run has met."""
         before = {self.key(row): row for row in self.rows()}
         device = ["--device", self.options.device] if self.options.device else []
-        program = [os.path.join(self.options.programs, name), "--size", size, "--iterations", str(iterations)]
+        program = [os.path.join(self.options.programs, name), *size_options(size), "--iterations", str(iterations)]
         done = self.smt("profile", *options, *device, "--", *program)
         fresh = [row for row in self.rows() if before.get(self.key(row)) != row]
         for row in fresh:
@@ -220,7 +227,8 @@ def main():
     parser.add_argument("--parts", default="sweep,ncu,sizes,online")
     parser.add_argument("--seconds", type=float, default=280, help="budget for all parts")
     parser.add_argument("--size", default="large")
-    parser.add_argument("--sizes", default="small,trivial")
+    parser.add_argument("--sizes", default="large:0.7,large:0.45,large:0.3,large:0.2,small,small:0.5",
+                        help="SIZE or SIZE:PART, as in the examples' --size and --part, with commas")
     parser.add_argument("--iterations", type=int, default=0, help="0: as many as a sweep needs, and eight otherwise")
     parser.add_argument("--stops", type=int, default=50, help="of each kernel; 0: they are not measured")
     parser.add_argument("--runs", type=int, default=3, help="of the sweep and of the stops, at most")
