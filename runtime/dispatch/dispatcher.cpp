@@ -201,7 +201,10 @@ void Dispatcher::arrived(ManagedStream&) {
 }
 
 void Dispatcher::kept_back() {
-    if (tops_up_.load()) return;
+    if (!tops_up_.load()) look_again();
+}
+
+void Dispatcher::look_again() {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
     device_.disturb();
@@ -289,7 +292,9 @@ void Dispatcher::refill(schedule::TimePoint now) {
         if (member.trial || !member.orders.held()) continue;
         if (member.stream->flowing() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
         member.refill_again = now + kBetweenRefills;
+        const schedule::TimePoint begin = schedule::Clock::now();
         member.stream->fill_up();
+        note_if_long(member.stream->tenant(), "to send more workers", begin);
     }
 }
 
@@ -357,7 +362,9 @@ void Dispatcher::carry_out(const schedule::Assignment& assignment) {
 
 void Dispatcher::follow(Member& member) {
     schedule::Kernel kernel;
+    const schedule::TimePoint begin = schedule::Clock::now();
     member.behind = member.stream->describe(&kernel) && !follow(member, kernel);
+    note_if_long(member.stream->tenant(), "to stop, launch or place", begin);
 }
 
 // False: not now. It is tried again.

@@ -90,6 +90,7 @@ public:
     uint64_t alone() const { return alone_.load(std::memory_order_relaxed); }
     void arrived(ManagedStream& stream);            // with launches that wait, or work that others wait for
     void kept_back();                               // some are to follow as the GPU gets on: ManagedStream::poll()
+    void look_again();                              // soon, for there is something to learn
     StreamWordsPool& words() { return words_; }
     // A stop that was decided at one time was over at another: the last worker had left.
     void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns, const LongestTicket& longest);
@@ -127,6 +128,7 @@ private:
     void carry_out(const schedule::Confinement& confinement);
     void say(const Tenant& tenant, const std::string& reason);
     void note(const Tenant& tenant, const std::string& line);
+    void note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since);   // by the host's clock
     void sum_up(Member& member);
     std::vector<uint32_t> places(const Tenant& tenant) const;
     std::unique_ptr<Trial> trial(const ManagedStream& stream) const;

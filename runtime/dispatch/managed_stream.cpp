@@ -285,7 +285,6 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (status != CUDA_SUCCESS) return status;
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
-    work.ctas = 0;
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
     // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;

@@ -19,9 +19,10 @@ bool Orders::give(const schedule::Assignment& assignment) {
 }
 
 // The table: a number for each multiprocessor; as many as fit is a number, too.
-void Orders::tabulate(int fits) {
-    const auto most = static_cast<uint8_t>(std::clamp(fits, 1, int{smt::kNoQuota} - 1));
-    table_.assign(static_cast<size_t>(multiprocessors_), quota_.empty() ? most : uint8_t{0});
+void Orders::tabulate(const Kernel& kernel) {
+    const auto number = [](int ctas) { return static_cast<uint8_t>(std::clamp(ctas, 1, int{smt::kNoQuota} - 1)); };
+    const uint8_t most = number(kernel.ctas_per_sm), usual = kernel.usual_ctas ? std::min(most, number(kernel.usual_ctas)) : most;
+    table_.assign(static_cast<size_t>(multiprocessors_), quota_.empty() ? usual : uint8_t{0});
     for (size_t i = 0; i < table_.size() && !quota_.empty(); ++i) {
         if (quota_.size() == 1) table_[i] = std::min(quota_[0], most);
         else if (i < quota_.size()) table_[i] = std::min(quota_[i], most);
@@ -32,7 +33,7 @@ void Orders::tabulate(int fits) {
 // confined to other multiprocessors, would never end.
 bool Orders::restricted(const Kernel& kernel) {
     if (!kernel.managed) return false;
-    tabulate(kernel.ctas_per_sm);
+    tabulate(kernel);
     if (slice_ == 0 && quota_.empty()) return false;
     const auto place = [&](uint32_t sm) { return sm < table_.size() ? table_[sm] : uint8_t{0}; };
     if (std::none_of(places_.begin(), places_.end(), place)) return false;

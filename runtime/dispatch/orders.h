@@ -9,7 +9,8 @@
 //                        is stopped          run its first launch
 //                        runs with quotas    change them
 //
-// A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that fit have a place are none. A
+// A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that fit have a place are none. Where they are
+// lifted, a kernel goes on with the CTAs that it has when it flows. A
 // launch that waits does so until its stream is named: policies name what they see in another state than they asked for.
 #pragma once
 
@@ -43,7 +44,7 @@ public:
 private:
     bool restricted(const schedule::Kernel& kernel);
     bool all_placed(const schedule::Kernel& kernel) const;
-    void tabulate(int fits);
+    void tabulate(const schedule::Kernel& kernel);
     uint64_t places(const QuotaTable& table) const;   // where the stream may run
     QuotaTable levelled(const schedule::Kernel& kernel) const;
 

@@ -52,10 +52,12 @@ CUresult ManagedStream::launch(Work&& work) {
             dispatcher_.kept_back();
             return CUDA_SUCCESS;
         }
+        const bool learned = learning_;
         CUresult status = issue(std::move(work));
-        const bool rest = !waiting_.empty();
+        const bool rest = !waiting_.empty(), learns = learning_ && !learned;
         lock.unlock();
         if (rest) dispatcher_.kept_back();
+        if (learns) dispatcher_.look_again();   // or a short program would be over before anything is learnt of it
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
         return status;
     }

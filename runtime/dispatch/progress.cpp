@@ -44,9 +44,9 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
     kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
 }
 
-// As prepare() will have it, where it has not been launched.
+// What it was launched with, or will be. With quotas: what it has when they are lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
-    if (work.tickets) return work.ctas;
+    if (work.tickets && state_ != State::kRunning) return work.ctas;
     const bool all = work.function->reuse == Reuse::kNever || work.left() <= uint64_t{work.fits} * multiprocessors();
     return all ? work.fits : work.function->enough.found(work.fits);
 }

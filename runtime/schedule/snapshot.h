@@ -29,7 +29,7 @@ struct Kernel {
     uint64_t blocks = 0;        // 0: not known
     uint64_t blocks_done = 0;
     int ctas_per_sm = 0;        // that fit
-    int usual_ctas = 0;         // on each SM when it has no quotas, all that fit or fewer that are as good; 0: not known
+    int usual_ctas = 0;         // on each SM while it has no quotas: all that fit, or fewer that get as much done; 0: not known
     int multiprocessors = 0;    // that its stream's opaque kernels are confined to; 0: all
     TimePoint since{};          // in this state
 

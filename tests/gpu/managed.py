@@ -86,24 +86,24 @@ class Managed:
     def overhead(self, budget):
         end = time.monotonic() + budget
         rows = {}
-        # Somebody more urgent with next to nothing to do: others may be stopped then, which costs something by itself.
-        urgent = None
+        # Somebody with next to nothing to do. Where that is somebody more urgent others may be stopped, which costs something by itself.
+        other = None
         with Runtime(self.places) as runtime:
-            if self.options.stoppable:
-                urgent = Child([self.options.arrivals, "100000", "300000"], {**self.environment, **runtime.variables(SMT_PRIORITY="high")},
-                               self.places.preload, guard=False)
+            if self.options.company:
+                other = Child([self.options.arrivals, "100000", "300000"], {**self.environment, **runtime.variables(SMT_PRIORITY=self.options.company)},
+                              self.places.preload, guard=False)
             for turn in range(self.options.rounds):
                 for name in self.names:
                     if time.monotonic() > end:
                         break
                     for side in ("native", "managed"):
                         row = self.once("overhead", name, "large", self.options.iterations, side == "managed",
-                                        runtime if side == "managed" else None, side=side, round=turn, stoppable=self.options.stoppable)
+                                        runtime if side == "managed" else None, side=side, round=turn, company=self.options.company)
                         # The first iterations are those in which smt learns how long a block takes.
                         rows.setdefault((name, side), []).extend(row["times_ms"][self.options.warmup:])
-            if urgent:
-                urgent.kill()
-                urgent.finish()
+            if other:
+                other.kill()
+                other.finish()
         ratios = []
         print(f"{'program':<20} {'native ms':>10} {'managed ms':>10} {'ratio':>7} {'runs':>5}  spread native, managed")
         for name in self.names:
@@ -261,7 +261,7 @@ def main():
     parser.add_argument("--select", default="")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=25)
-    parser.add_argument("--stoppable", action="store_true", help="overhead: beside somebody more urgent, who does next to nothing")
+    parser.add_argument("--company", choices=["normal", "high"], help="overhead: beside somebody of that priority, who does next to nothing")
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--stress-iterations", type=int, default=30)
     parser.add_argument("--stress-size", default="large")

@@ -9,6 +9,7 @@ A tenant runs one program after the other, each with a random number of iteratio
 (exponential, --pause in the mean). JSON lines in tenants.jsonl. With --longest, a job that takes more seconds is starvation.
 """
 import argparse
+import gzip
 import json
 import os
 import random
@@ -119,7 +120,11 @@ class Tenants:
 
     def decisions(self):
         """What decisions took: the server says it of a policy when another takes its place."""
-        for line in self.stage.smt("log", "--json", timeout=120).splitlines():
+        text = self.stage.smt("log", "--json", timeout=120)
+        if self.options.log:
+            with gzip.open(os.path.join(self.options.out, "log-tenants.jsonl.gz"), "wt") as file:
+                file.write(text)
+        for line in text.splitlines():
             if '"kind":"note"' in line and (found := DECIDED.search(json.loads(line)["text"])):
                 print(f"   {found[1]:<10} {found[2]:>8} decisions: {found[3]}")
                 self.stage.lines.add(part="decisions", policy=found[1], count=int(found[2]), text=found[3])
@@ -141,6 +146,7 @@ def main():
     parser.add_argument("--pause", type=float, default=0.15)
     parser.add_argument("--longest", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", action="store_true", help="keep the server's journal")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     policies = options.policies.split(",")

@@ -85,17 +85,16 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
         void (*change)(Kernel& large, Kernel& small);
         Said expected;
     };
-    const Said beside{{1, "run"}, {2, "run"}}, spatial{{1, "run 0 0 0 5"}, {2, "run 5 5 5 0"}};
+    const Said beside{{1, "run"}, {2, "run"}}, spatial{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}}, all{{1, "run 0 0 0 5"}, {2, "run 5 5 5 0"}};
     const Row rows[] = {
         {"it does", [](Kernel&, Kernel&) {}, beside},
         {"who waits comes beside", [](Kernel& large, Kernel&) { large = waiting(large); }, beside},
         {"a block too many", [](Kernel&, Kernel& small) { small.blocks = 13; }, spatial},
         {"nobody knows how many", [](Kernel&, Kernel& small) { small.blocks = 0; }, {{1, "wait"}, {2, "run"}}},
-        {"all that fit are at work", [](Kernel& large, Kernel&) { large.usual_ctas = 5; }, spatial},
-        {"or quotas say how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, spatial},
-        {"longer than a stop", [](Kernel&, Kernel& small) { small.remaining = 301us; }, spatial},
+        {"all that fit are at work", [](Kernel& large, Kernel&) { large.usual_ctas = 5; }, all},
+        {"or nobody knows how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, all},
         {"shared memory that no multiprocessor has set aside", [](Kernel&, Kernel& small) { small.cta = {1, 1, kSm.shared_bytes / 5 + 1, 1, 1}; },
-         {{1, "run 0 0 0 5"}, {2, "run 4 4 4 0"}}},
+         {{1, "run 0 0 0 2"}, {2, "run 4 4 4 0"}}},
     };
     for (const Row& row : rows) {
         INFO(row.what);
@@ -107,11 +106,11 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     // Only among priorities, and only beside one.
     Kernel equal = small;
     equal.priority = 0;
-    CHECK(said(make_hpf()->decide({device(4), {large, equal}}, kBegin)) == spatial);
+    CHECK(said(make_hpf()->decide({device(4), {large, equal}}, kBegin)) == spatial);   // the shorter one first
     CHECK(said(make_hpf({.spatial = false})->decide({device(4), {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
     Kernel third = large;
     third.id = 3;
-    CHECK(said(make_hpf()->decide({device(4), {large, small, third}}, kBegin))[1] == "run 0 0 0 5");
+    CHECK(said(make_hpf()->decide({device(4), {large, small, third}}, kBegin))[1] == "run 0 0 0 2");
     CHECK(said(make_hpf()->decide({device(4), {large, small, waiting(third)}}, kBegin)) == beside);
     // It stays so until it is over.
     const auto policy = make_hpf();
@@ -120,6 +119,28 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     large.remaining = 30us;
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin)).empty());
     CHECK(said(policy->decide({device(4), {small}}, kBegin)).empty());
+}
+
+TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us, 300us);
+    large.cta = fifth;
+    large.usual_ctas = 2;
+    Kernel small = urgent(kernel(2, 12, fifth), 1);
+    small.remaining = 40us;
+    const auto policy = make_hpf();
+    policy->decide({device(4), {large}}, kBegin);
+    const Decision first = policy->decide({device(4), {large, small}}, kBegin);
+    CHECK(said(first) == Said{{2, "run"}});
+    CHECK(first.again == 340us);   // a stop, and its own time
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 339us)).empty());
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 340us)) == Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
+    CHECK(said(policy->decide({device(4), {large}}, kBegin + 400us)) == Said{{1, "run"}});
+    small.launch = 1;
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 3ms)) == Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
+    // Another one is tried.
+    small.id = 3;
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 6ms)) == Said{{1, "run"}, {3, "run"}});
 }
 
 TEST_CASE("hpf: among equals the shortest, if that pays for the stop", "[policy]") {

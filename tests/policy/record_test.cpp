@@ -22,7 +22,7 @@ std::string whole_file(const std::string& path) {
 // Nothing in it has its default.
 Kernel full_kernel() {
     Kernel kernel{.id = 1ull << 63, .tenant = "a \"tenant\"\n", .session = 7, .priority = -3, .managed = false, .state = State::kStopping,
-                  .blocks = 4096, .blocks_done = 17, .ctas_per_sm = 8, .multiprocessors = 96, .since = kBegin - 3ns, .launch = 12,
+                  .blocks = 4096, .blocks_done = 17, .ctas_per_sm = 8, .usual_ctas = 3, .multiprocessors = 96, .since = kBegin - 3ns, .launch = 12,
                   .last_taken = true, .weight = 0.1, .cta = {256, 8192, 1024, 8, 1}, .predicted = 5ms, .remaining = -1ns, .preemption = 44us, .profile = nullptr};
     auto profile = std::make_shared<Profile>();
     profile->blocks = 9;

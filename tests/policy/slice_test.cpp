@@ -87,24 +87,37 @@ TEST_CASE("slice: a pair runs with the most profitable blocks, in slices that en
     CHECK(cycles[0] == Approx(cycles[1]).epsilon(0.15));   // rounds are whole
 }
 
-TEST_CASE("slice: alone, the smallest slice with the overhead allowed", "[policy]") {
+TEST_CASE("slice: the smallest slice with the overhead allowed", "[policy]") {
+    const models::CoSchedule best = expected(*kComputes, *kLoads);
+    const uint64_t round = 132 * static_cast<uint64_t>(std::min(best.blocks[0], best.blocks[1]));
     struct Row {
         double overhead;
         std::chrono::microseconds slice_overhead;
-        const char* expected;
+        uint64_t smallest;   // blocks, a multiple of the SMs
     };
-    const Row rows[] = {{0.02, 10us, "run, slice 5016"},
-                        {0.04, 10us, "run, slice 2508"},
-                        {0.02, 1us, "run, slice 528"},
-                        {0.02, 0us, "run, slice 132"},
-                        {0.001, 10us, "run, slice 100056"}};
+    const Row rows[] = {{0.02, 10us, 5016}, {0.04, 10us, 2508}, {0.02, 1us, 528}, {0.02, 0us, 132}, {0.001, 10us, 100056}};
     for (const Row& row : rows) {
-        Profile profile = *kLoads;
-        profile.slice_overhead = row.slice_overhead;
-        const auto policy = make_slice({.overhead = row.overhead});
-        CHECK(said(policy->decide({modelled(132), {profiled(1, std::make_shared<Profile>(profile))}},
-                                  kBegin)) == Said{{1, row.expected}});
+        Profile computes = *kComputes, loads = *kLoads;
+        computes.slice_overhead = loads.slice_overhead = row.slice_overhead;
+        const auto policy = make_slice({.overhead = row.overhead, .balanced_blocks = true});
+        const Decision decision = policy->decide(
+            {modelled(132), {profiled(1, std::make_shared<Profile>(computes)), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
+        REQUIRE(decision.assignments.size() == 2);
+        const uint64_t slice = std::min(decision.assignments[0].slice, decision.assignments[1].slice);
+        CHECK(slice == (row.smallest + round - 1) / round * round);
     }
+}
+
+TEST_CASE("slice: alone, none", "[policy]") {
+    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kLoads)}}, kBegin)) == Said{{1, "run"}});
+}
+
+TEST_CASE("slice: no pair for a profit that the model may only imagine", "[policy]") {
+    const double profit = expected(*kComputes, *kLoads).profit;
+    REQUIRE(profit > 0.1);
+    const std::vector<Kernel> kernels{profiled(1, kComputes), profiled(2, kLoads)};
+    CHECK(chosen(*make_slice(), modelled(132), kernels) == Ids{1, 2});
+    CHECK(chosen(*make_slice({.least_profit = 0.9}), modelled(132), kernels) == Ids{1});
 }
 
 TEST_CASE("slice: the pair with the largest profit", "[policy]") {

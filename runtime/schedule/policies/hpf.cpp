@@ -12,9 +12,10 @@
 //     2 SMs of 2 CTAs, K1 runs, K2 is more urgent.   K2 has 4 blocks: K2 everywhere, K1 waits.
 //                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
 //
-// None at all are given up where the blocks of the more urgent find room beside the only one that runs, which has as few CTAs as are
-// enough for it (dispatch/enough.h), and are over, even at half their speed, before that would have been stopped. That is
-// ours; where all CTAs that fit are at work, as in the paper, there is no such room.
+// Who goes on beside the more urgent keeps to the CTAs that it needs (usual_ctas), since blocks take less time then. And where
+// these leave room for all blocks of the more urgent, no SM is given up at all. Whether there is more than room is seen: a kernel
+// that computes leaves others on its SMs few cycles, or none. So if the urgent one is not over when it would have been after a stop,
+// the other one is stopped after all, and those two are never tried again. That is ours; with all CTAs at work, as in the paper, there is no room.
 //
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
 // block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
@@ -59,7 +60,7 @@ public:
         Decision decision;
         std::vector<Candidate> queue = candidates(snapshot, decision);
         if (queue.empty()) return decision;
-        if (fits_beside(queue, snapshot.device)) {
+        if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
             ledger_.run(decision, *queue.front().kernel, {}, 0, [&] { return fmt::format("finds room beside {}", queue[1].kernel->tenant); });
             queue.erase(queue.begin());
         }
@@ -94,17 +95,33 @@ private:
         if (!knobs_.spatial || queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         if (urgent.priority == other.priority || urgent.blocks == 0 || other.usual_ctas == 0) return false;
-        if (queue[0].left_ns > preemption_ns(other)) return false;
         for (size_t i = 2; i < queue.size(); ++i) {
             if (queue[i].kernel->state != Kernel::State::kWaiting) return false;
         }
-        // What a multiprocessor keeps as shared memory may be no more than all CTAs of the one that runs need.
+        // The driver sets aside as shared memory what all CTAs of a kernel need, and a multiprocessor does that anew only when it is empty.
         Resources free = limits_of(device);
         const Resources each = cta_of(other, free), mine = cta_of(urgent, free);
         free.shared_bytes = std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
         const int theirs = std::min(other.usual_ctas, fitting(free, each));
         take(free, each, theirs);
         return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
+    }
+
+    bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
+        const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
+        const std::pair both(urgent.id, other.id);
+        if (std::find(crowded_.begin(), crowded_.end(), both) != crowded_.end()) return false;
+        if (guest_ != std::pair(urgent.id, urgent.launch)) {
+            guest_ = {urgent.id, urgent.launch};
+            guest_until_ = now + nanoseconds(queue[0].left_ns + preemption_ns(other));
+        }
+        if (now < guest_until_) {
+            decision.ask_again(guest_until_ - now);
+            return true;
+        }
+        if (crowded_.size() == kMostCrowded) crowded_.erase(crowded_.begin());
+        crowded_.push_back(both);
+        return false;
     }
 
     // Of those of the highest priority.
@@ -146,7 +163,8 @@ private:
             Quota table;
             if (count < sms) {
                 table.assign(static_cast<size_t>(sms), 0);
-                std::fill_n(table.begin() + next, count, static_cast<uint8_t>(each.most));
+                const int ctas = next > 0 && kernel.usual_ctas ? std::min(each.most, kernel.usual_ctas) : each.most;
+                std::fill_n(table.begin() + next, count, static_cast<uint8_t>(ctas));
             }
             ledger_.run(decision, kernel, table, 0, [&] {
                 return count == sms ? fmt::format("has the GPU (priority {})", kernel.priority)
@@ -176,8 +194,13 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
+    static constexpr size_t kMostCrowded = 64;
+
     HpfKnobs knobs_;
     Turns turns_;
+    std::pair<uint64_t, uint64_t> guest_{};  // who found room beside: id and launch
+    TimePoint guest_until_{};
+    std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
     std::pair<uint64_t, uint64_t> first_{};  // K_r: id and launch
     std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;

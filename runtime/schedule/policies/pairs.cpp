@@ -168,7 +168,7 @@ std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* on
     std::optional<Found> best;
     for (const Pair& pair : kept_) {
         const Answer& found = together(kernels, pair, device);
-        if (found && found->profit > (best ? best->together.profit : kLeastProfit))
+        if (found && found->profit > (best ? best->together.profit : least_profit_))
             best = Found{kernels[pair.first], kernels[pair.second], *found};
     }
     return best;

@@ -20,7 +20,7 @@ public:
     using Kernels = std::vector<const Kernel*>;
 
     // `balanced`: the blocks of a pair are those that end together, not those with the largest profit.
-    Pairs(const models::Likeness& likeness, bool balanced) : likeness_(likeness), balanced_(balanced) {}
+    Pairs(const models::Likeness& likeness, bool balanced, double least_profit) : likeness_(likeness), balanced_(balanced), least_profit_(least_profit) {}
 
     // Whether the model can say anything of it.
     static bool knows(const Kernel& kernel, const Device& device) {
@@ -33,12 +33,10 @@ public:
         const Kernel* second = nullptr;
         models::CoSchedule together;
     };
-    // Nothing: there is no pair with a profit worth the name, which is more than the model's own error (some
-    // 0.01, co_schedule.h). `one`, if not null, is in it.
+    // Nothing: there is no pair with a larger profit than the least. `one`, if not null, is in it.
     //
     // No more than kMostFresh pairs that nobody has studied are computed at a time; complete() says whether that were all. The
     // others are not considered until the next choice.
-    static constexpr double kLeastProfit = 0.01;
     static constexpr int kMostFresh = 8;
     std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
@@ -70,6 +68,7 @@ private:
 
     models::Likeness likeness_;
     bool balanced_;
+    double least_profit_;
     int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
     uint64_t generation_ = 0;                           // of numbers
     std::vector<Side> sides_;                           // by number

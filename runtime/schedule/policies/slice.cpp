@@ -10,7 +10,8 @@
 // the next best at each launch, and stay with that.
 //
 // A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
-// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the blocks on each
+// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A kernel that is alone is not sliced: it can be
+// stopped at any block, which is what the paper slices it for. A pair's slices are the blocks on each
 // SM times whole numbers, such that both are large enough and, by the model, end together (equation 8).
 //
 //     132 SMs, blocks {3, 5}, smallest slices 396 and 900; 3 take twice as long as 5:   slices of 396 and 1320
@@ -48,7 +49,7 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.balanced_blocks) {}
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.balanced_blocks, knobs.least_profit) {}
     std::string_view name() const override { return "slice"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -172,8 +173,7 @@ private:
                                                chosen_.profit * 100);
                         });
         } else if (!chosen_.two() && is(kernel, 0)) {
-            ledger_.run(decision, kernel, {}, smallest_slice(kernel, device),
-                        [] { return std::string("alone: no pair is better"); });
+            ledger_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
         } else {
             ledger_.wait(decision, kernel,
                          [] { return std::string("others are a better pair, or came first"); });
