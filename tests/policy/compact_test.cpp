@@ -85,7 +85,7 @@ TEST_CASE("compact: tables 2 and 3, LM and BS, then FT", "[policy]") {
 }
 
 TEST_CASE("compact: who launches again soon finds its place", "[policy]") {
-    const Kernel one = sized(1, 16384, {}), two = sized(2, 16384, {});
+    const Kernel one = sized(1, 16384, {{5, 4, 1}}), two = sized(2, 16384, {});
     const auto policy = make_compact();
     Tables tables;
     const Said halves{{1, "4x5 0x5"}, {2, "0x5 4x5"}};
@@ -130,8 +130,7 @@ TEST_CASE("compact: a stream's next launch of the same kernel stays where it is"
           Said{{1, "0x2 2x4 0x2"}, {2, "2x2 0x4 2x2"}});
 }
 
-TEST_CASE("compact: without footprints, equal numbers of SMs; beside those with one, what they leave",
-          "[policy]") {
+TEST_CASE("compact: without footprints, all SMs; beside those with one, what they leave", "[policy]") {
     struct Row {
         std::vector<Kernel> kernels;
         Said expected;
@@ -140,22 +139,22 @@ TEST_CASE("compact: without footprints, equal numbers of SMs; beside those with 
     const Kernel known = sized(4, 32768, {{6, 2, 1}}), small = sized(5, 32768, {{10, 1, 1}});
     const Row rows[] = {
         {{a}, {{1, "4x10"}}},
-        {{a, b}, {{1, "4x5 0x5"}, {2, "0x5 4x5"}}},
-        {{a, b, c}, {{1, "4x4 0x6"}, {2, "0x4 4x3 0x3"}, {3, "0x7 4x3"}}},
-        {{a, b, known}, {{1, "0x6 4x2 0x2"}, {2, "0x8 4x2"}, {4, "2x6 0x4"}}},
+        {{a, b, c}, {{1, "4x10"}, {2, "4x10"}, {3, "4x10"}}},
+        {{a, b, known}, {{1, "0x6 4x4"}, {2, "0x6 4x4"}, {4, "2x6 0x4"}}},
         {{a, small}, {{1, "2x10"}, {5, "1x10"}}},  // no whole SM is free
+        {{a, b, small}, {{1, "2x10"}, {5, "1x10"}}},
     };
     for (const Row& row : rows) {
         Tables tables;
         CHECK(tables.take(make_compact()->decide({device(10, kTitan), row.kernels}, kBegin)) == row.expected);
     }
-    // Who has no footprint moves over when somebody comes.
+    // Who has no footprint moves over when somebody with one comes.
     const auto policy = make_compact();
     Tables tables;
-    tables.take(policy->decide({device(10, kTitan), {a}}, kBegin));
-    CHECK(tables.take(policy->decide({device(10, kTitan), {a, b}}, kBegin)) == rows[1].expected);
-    policy->decide({device(10, kTitan), {b}}, kBegin);
-    CHECK(tables.take(policy->decide({device(10, kTitan), {b}}, kBegin + 1ms))[2] == "4x10");
+    tables.take(policy->decide({device(10, kTitan), {a, b}}, kBegin));
+    CHECK(tables.take(policy->decide({device(10, kTitan), {a, b, known}}, kBegin)) == rows[2].expected);
+    policy->decide({device(10, kTitan), {a, b}}, kBegin);
+    CHECK(tables.take(policy->decide({device(10, kTitan), {a, b}}, kBegin + 1ms))[2] == "4x10");
 }
 
 TEST_CASE("compact: who has waited too long is placed first", "[policy]") {

@@ -14,6 +14,11 @@ struct Patience {
     Duration turn = std::chrono::milliseconds(10);
 };
 
+struct GreedyKnobs {
+    // For which a tenant that has taken its last block keeps its CTAs, since it may launch again, or twice what that usually takes (gaps.h). 0: as in the paper.
+    Duration gap = std::chrono::microseconds(200);
+};
+
 struct HpfKnobs {
     bool spatial = true;     // stop just enough SMs; false: all of them
     int extra_sms = 0;       // beyond just enough, as in FLEP 6.4

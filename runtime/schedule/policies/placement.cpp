@@ -76,7 +76,6 @@ void Placement::replace(const Device& device, uint64_t first) {
 void Placement::place(const Device& device, uint64_t first) {
     limits_ = limits_of(device);
     begin_zones(static_cast<size_t>(std::max(1, device.multiprocessors)));
-    int unknown = 0;
     for (Placed& row : rows_) {
         row.has.assign(zones_.size(), 0);
         row.total = 0;
@@ -87,23 +86,16 @@ void Placement::place(const Device& device, uint64_t first) {
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
             if (row.asked[zone]) put(row, zone, std::min<int>(row.asked[zone], fitting(zones_[zone].free, row.each)));
         }
-        unknown += !is_known(row);
     }
     for (Placed& row : rows_) {
         if (row.id != first) continue;
-        if (is_known(row)) {
-            place_known(row);
-        } else {
-            place_unknown(row, static_cast<int>(rows_.size()));
-            --unknown;
-        }
+        if (is_known(row)) place_known(row);
+        else place_part(row, static_cast<int>(rows_.size()));
     }
     for (Placed& row : rows_) {
         if (row.id != first && is_known(row)) place_known(row);
     }
-    for (Placed& row : rows_) {
-        if (row.id != first && !is_known(row)) place_unknown(row, unknown--);
-    }
+    share_rest(first);
     for (Placed& row : rows_) row.asked = row.has;
     grow(device);
     for (Placed& row : rows_) tabulate(row);
@@ -197,18 +189,29 @@ void Placement::place_known(Placed& row) {
     }
 }
 
-void Placement::place_unknown(Placed& row, int parts) {
-    int free = 0;
-    for (const Zone& zone : zones_) free += zone.used ? 0 : zone.sms;
-    int left = (free + parts - 1) / parts;
-    const bool whole = left > 0;
-    for (size_t zone = 0; zone < zones_.size(); ++zone) {
-        if (whole && (zones_[zone].used || left == 0)) continue;
-        if (whole) {
-            split(zone, left);
-            left -= zones_[zone].sms;
-        }
+// One of so many parts of the SMs.
+void Placement::place_part(Placed& row, int parts) {
+    int left = (static_cast<int>(sms_) + parts - 1) / parts;
+    for (size_t zone = 0; zone < zones_.size() && left > 0; ++zone) {
+        split(zone, left);
+        left -= zones_[zone].sms;
         put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most));
+    }
+}
+
+// Those of which nothing is known have the SMs that nobody else uses, all of them together, or what is left on the others.
+void Placement::share_rest(uint64_t first) {
+    const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
+    for (Placed& row : rows_) {
+        if (is_known(row) || row.id == first) continue;
+        for (size_t zone = 0; zone < zones_.size(); ++zone) {
+            if (!whole) {
+                put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most));
+            } else if (!zones_[zone].used) {   // and stays so: how they share it is the hardware's affair
+                row.has[zone] = static_cast<uint8_t>(row.most);
+                row.total += row.most * zones_[zone].sms;
+            }
+        }
     }
 }
 

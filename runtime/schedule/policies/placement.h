@@ -59,7 +59,8 @@ private:
     void split(size_t zone, int first);   // the first so many SMs of it, and the others
     void put(Placed& row, size_t zone, int ctas);
     void place_known(Placed& row);
-    void place_unknown(Placed& row, int parts);
+    void place_part(Placed& row, int parts);
+    void share_rest(uint64_t first);
     void grow(const Device& device);
     void tabulate(Placed& row) const;
 
