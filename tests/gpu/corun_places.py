@@ -17,7 +17,7 @@ def whole(rows):
 
 
 class Queue:
-    """Four programs, each some hundred milliseconds long alone. `smt profile` counts their instructions first, which slice goes by."""
+    """Four programs, each some hundred milliseconds long alone. `smt profile --sweep` counts their instructions first and times them by CTAs, which slice goes by."""
     PROGRAMS = ("md5_hash", "stencil3d", "black_scholes", "matrix_multiply")
     MODES = ["mps", "fifo", "greedy", "slice"]
 
@@ -27,7 +27,7 @@ class Queue:
     def measure(self, end):
         stage = self.stage
         for name in self.PROGRAMS:
-            stage.profile(name)   # before it comes to the server, which looks up what is known when it does
+            stage.profile(name, "--sweep", "--runs", "1")   # before it comes to the server, which looks up what is known when it does
             stage.measure_alone(name)
         halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
         for turn in range(stage.options.rounds):

@@ -48,6 +48,8 @@ def scatter(path, title, axis, points, band, limits):
 
 def told(what, errors):
     for form, those in errors.items():
+        if not those:   # no sweep, no curves
+            continue
         print(f"{what}, {(FORMS | CURVES)[form][1]}: mean absolute error {statistics.mean(those):.3f}, median {statistics.median(those):.3f}, worst {max(those):.3f}, of {len(those)}")
 
 
@@ -105,7 +107,7 @@ def main():
     zero = [abs(measured) for measured, _, _ in figure12["paper"]]
     small = [abs(measured) for measured, _, label in figure12["paper"] if "mri_q" not in label]
     print(f"profit, if none were predicted: mean absolute error {statistics.mean(zero):.3f}, without mri_q {statistics.mean(small):.3f}")
-    for form, those in figure12.items():
+    for form, those in ((form, those) for form, those in figure12.items() if those):
         without = [abs(measured - predicted) for measured, predicted, label in those if "mri_q" not in label]
         print(f"profit, {(FORMS | CURVES)[form][1]}, without mri_q: mean absolute error {statistics.mean(without):.3f} of {len(without)}")
         right = sum((measured > 0.01) == (predicted > 0.01) for measured, predicted, _ in those)

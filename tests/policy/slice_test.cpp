@@ -112,6 +112,21 @@ TEST_CASE("slice: alone, none", "[policy]") {
     CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kLoads)}}, kBegin)) == Said{{1, "run"}});
 }
 
+TEST_CASE("slice: no more CTAs than a kernel is faster with, where that was measured", "[policy]") {
+    const auto quotas = [](std::vector<models::Configuration> curve) {
+        Profile loads = *kLoads;
+        loads.configurations = std::move(curve);
+        const Decision decision =
+            make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
+        REQUIRE(decision.assignments.size() == 2);
+        return std::pair(decision.assignments[0].quota[0], decision.assignments[1].quota[0]);
+    };
+    const auto [computes, all] = quotas({});
+    REQUIRE(all > 2);
+    CHECK(quotas({{1, 400}, {2, 204}, {3, 203}, {4, 200}}) == std::pair<uint8_t, uint8_t>(6, 2));   // 3 and 4 are hardly faster
+    CHECK(quotas({{1, 400}}) == std::pair(computes, all));   // one point says nothing
+}
+
 TEST_CASE("slice: no pair for a profit that the model may only imagine", "[policy]") {
     const double profit = expected(*kComputes, *kLoads).profit;
     REQUIRE(profit > 0.1);
