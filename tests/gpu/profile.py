@@ -139,9 +139,9 @@ class Profiles:
                     print(f"sizes: no time left for {name} {size}")
                     continue
                 self.measure("sizes", name, size, self.options.iterations or 8, "--times")
-        found = {(row["kernel"], tuple(row["block"])): row for row in self.rows() if "duration_error" in row}
+        found = {(row["kernel"], tuple(row["block"]), row["image"]): row for row in self.rows() if "duration_error" in row}
         print("\nduration of a size that the model was not fitted to, % off: mean over all sizes, and over those whose launches take 100 us or more")
-        for (kernel, block), row in sorted(found.items()):
+        for (kernel, block, _), row in sorted(found.items()):
             print(f"  {kernel[:50]:<50} {'x'.join(map(str, block)):>10} {percent(row['duration_error']):>8} {percent(row.get('duration_error_long')):>8}")
             self.lines.add(part="duration", kernel=kernel, block=block, error=row["duration_error"], long=row.get("duration_error_long"))
         for what, field in (("all", "duration_error"), ("100 us and more", "duration_error_long")):
