@@ -240,8 +240,9 @@ CUresult ManagedStream::settle() {
     take_mappings(stopped ? over - stop_said_ : 0);
     placement_.end();
     if (stopped) note_stop(over);
+    const CUresult status = come_to_rest();
     tell_changed();
-    return come_to_rest();
+    return status;
 }
 
 // Of several launches in flight it is the last one's doing, mostly; an average over the last few stops.

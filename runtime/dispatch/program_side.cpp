@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;   // nobody hears it; none that would end the context
 constexpr auto kLookAtDriver = 100ms;   // an error that ends the context shows when the driver is asked
 constexpr size_t kMostUnfinished = 512; // launches of a stream that may be stopped
+constexpr auto kLooksFor = 5ms;         // then the 40 us that it takes to wake a sleeper are little
 constexpr auto kLookAtQueue = 50us;     // while it is full
 constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is no room
 
@@ -235,17 +236,18 @@ void ManagedStream::wake() {
     changed_.notify_all();
 }
 
-// While its own work is on the GPU a program's thread looks on, as in the driver's own waits: to wake a sleeper takes longer than all
-// else between two launches under quotas. It sleeps while others have their turn.
+// While its own work is on the GPU a program's thread looks on for a while, as in the driver's own waits: to wake a sleeper takes longer than
+// all else between two launches under quotas. It sleeps while others have their turn.
 CUresult ManagedStream::await_change(Lock& lock) {
     const OthersTurn others(dispatcher_.device());
     if (state_ == State::kRunning && looks_on()) {
         const uint64_t seen = changes_.load(std::memory_order_relaxed);
         lock.unlock();
-        const bool changed = look_on([&] { return changes_.load(std::memory_order_acquire) != seen; }, kLookAtDriver);
-        lock.lock();
-        if (changed) return CUDA_SUCCESS;
-    } else if (changed_.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) {
+        const bool changed = look_on([&] { return changes_.load(std::memory_order_acquire) != seen; }, kLooksFor);
+        lock = lock_soon(mutex_);
+        if (changed || changes_.load(std::memory_order_relaxed) != seen) return CUDA_SUCCESS;
+    }
+    if (changed_.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) {
         return CUDA_SUCCESS;
     }
     CUresult status = dispatcher_.driver().cuStreamQuery(stream_);

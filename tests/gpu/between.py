@@ -5,6 +5,7 @@ turns, to compare them. One JSON line a run in between.jsonl; a table at the end
     between.py --builds before/build,build
 """
 import argparse
+import contextlib
 import os
 import statistics
 import sys
@@ -25,11 +26,19 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
-    lines, checksums, wrong, found = Lines(os.path.join(options.out, "between.jsonl")), read_checksums(options.checksums), 0, {}
-    sides = [("", "native", None)]
-    for build in options.builds.split(","):
-        places = Places(build)
-        sides += [(build, mode, Runtime(places, SMT_POLICY="fifo", **MODES[mode])) for mode in ("flowing", "quotas")]
+    lines, checksums, found = Lines(os.path.join(options.out, "between.jsonl")), read_checksums(options.checksums), {}
+    with contextlib.ExitStack() as runtimes:
+        sides = [("", "native", None)]
+        for build in options.builds.split(","):
+            sides += [(build, mode, runtimes.enter_context(Runtime(Places(build), SMT_POLICY="fifo", **MODES[mode]))) for mode in ("flowing", "quotas")]
+        wrong = measure(options, sides, lines, checksums, found)
+    show(found)
+    print(f"{wrong} wrong results")
+    return 1 if wrong else 0
+
+
+def measure(options, sides, lines, checksums, found):
+    wrong = 0
     for turn in range(options.rounds + 1):   # the first one starts servers and compiles forms
         for name, size in PROGRAMS:
             for build, mode, runtime in sides:
@@ -43,15 +52,17 @@ def main():
                 lines.add(program=name, size=size, build=build, mode=mode, round=turn, ok=ok, between_us=between)
                 if turn:
                     found.setdefault((name, size, build, mode), []).append(between)
-    for _, _, runtime in sides[1:]:
-        runtime.__exit__()
+    return wrong
+
+
+def show(found):
     print(f"{'program':<26} {'build':<20} {'mode':<8} {'p50 us':>9} {'of runs':>20} {'p90 us':>9}")
     for (name, size, build, mode), runs in found.items():
         each = [us for run in runs for us in run]
+        if not each:
+            continue
         medians = [statistics.median(run) for run in runs if run]
         print(f"{name + ' ' + size:<26} {build:<20} {mode:<8} {statistics.median(each):>9.1f} {min(medians):>9.1f}..{max(medians):<9.1f} {quantile(each, .9):>9.1f}")
-    print(f"{wrong} wrong results")
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

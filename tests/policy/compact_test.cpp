@@ -142,7 +142,7 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
         {{a, b, c}, {{1, "4x10"}, {2, "4x10"}, {3, "4x10"}}},
         {{a, b, known}, {{1, "0x6 4x4"}, {2, "0x6 4x4"}, {4, "2x6 0x4"}}},
         {{a, small}, {{1, "2x10"}, {5, "1x10"}}},  // no whole SM is free
-        {{a, b, small}, {{1, "2x10"}, {5, "1x10"}}},
+        {{a, b, small}, {{1, "2x10"}, {2, "2x10"}, {5, "1x10"}}},
     };
     for (const Row& row : rows) {
         Tables tables;

@@ -28,7 +28,7 @@ const std::vector<double> kLinear{600, 300, 200, 150, 120, 100}, kToFive{600, 30
 
 TEST_CASE("greedy: figure 6, five CTAs, then three and three, then growth in the tail of the other",
           "[policy]") {
-    const auto policy = make_greedy({.gap = 0us});
+    const auto policy = make_greedy();
     Kernel a = profiled(1, kSixth, kToFive), b = profiled(2, kSixth, kToFive);
     CHECK(said(policy->decide({device(15), {a}}, kBegin)) == Said{{1, "run 5"}});  // step 1
     a.blocks_done = 100;
@@ -40,28 +40,6 @@ TEST_CASE("greedy: figure 6, five CTAs, then three and three, then growth in the
     CHECK(said(policy->decide({device(15), {a}}, kBegin)).empty());  // its end brings no more
     a.last_taken = true;
     CHECK(said(policy->decide({device(15), {a}}, kBegin)).empty());  // 7
-}
-
-TEST_CASE("greedy: who launches again comes to its old place", "[policy]") {
-    const auto policy = make_greedy({.gap = 200us});
-    Kernel a = profiled(1, kSixth, kToFive), b = profiled(2, kSixth, kToFive);
-    CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 3"}, {2, "run 3"}});
-    b.last_taken = true;
-    CHECK(policy->decide({device(15), {a, b}}, kBegin + 1ms).again == 200us);
-    const Decision gone = policy->decide({device(15), {a}}, kBegin + 1ms + 50us);
-    CHECK(said(gone).empty());
-    CHECK(gone.again == 150us);
-    b.last_taken = false;
-    b.launch = 1;
-    CHECK(said(policy->decide({device(15), {a, b}}, kBegin + 1ms + 150us)) == Said{{2, "run 3"}});   // to its stream it is said anew
-    CHECK(said(policy->decide({device(15), {a}}, kBegin + 2ms)).empty());
-    CHECK(said(policy->decide({device(15), {a}}, kBegin + 2ms + 200us)) == Said{{1, "run 5"}});   // it did not come
-    // Another one comes meanwhile, and finds the place taken.
-    Kernel c = profiled(3, kSixth, kToFive);
-    b.launch = 2;
-    CHECK(said(policy->decide({device(15), {a, b}}, kBegin + 3ms)) == Said{{1, "run 3"}, {2, "run 3"}});
-    CHECK(said(policy->decide({device(15), {a, c}}, kBegin + 4ms)) == Said{{1, "run 2"}, {3, "run 2"}});
-    CHECK(said(policy->decide({device(15), {a, c}}, kBegin + 5ms)) == Said{{1, "run 3"}, {3, "run 3"}});
 }
 
 TEST_CASE("greedy: the kernel with most left grows, by equation 1", "[policy]") {

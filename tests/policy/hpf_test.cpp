@@ -138,9 +138,27 @@ TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles",
     CHECK(said(policy->decide({device(4), {large}}, kBegin + 400us)) == Said{{1, "run"}});
     small.launch = 1;
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 3ms)) == Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
-    // Another one is tried.
+    // Another one is tried; and it is tried beside another one, however long it has been there.
     small.id = 3;
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 6ms)) == Said{{1, "run"}, {3, "run"}});
+    large.id = 4;
+    const Decision next = policy->decide({device(4), {large, small}}, kBegin + 9ms);
+    CHECK(said(next) == Said{{4, "run"}});
+    CHECK(next.again == 340us);
+}
+
+TEST_CASE("hpf: who is beside another is stopped by equals only if that pays", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us, 300us), small = urgent(timed(2, 200us, 100us), 1), equal = urgent(timed(3, 150us), 1);
+    for (Kernel* each : {&large, &small, &equal}) each->cta = fifth;
+    large.usual_ctas = 2;
+    small.blocks = equal.blocks = 12;
+    const auto policy = make_hpf();
+    policy->decide({device(4), {large}}, kBegin);
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin)) == Said{{2, "run"}});
+    const Said found = said(policy->decide({device(4), {large, small, waiting(equal)}}, kBegin + 10us));   // 200 < 150 + 100
+    CHECK(found.at(2) == "run 5 5 5 0");
+    CHECK(found.count(3) == 1);
 }
 
 TEST_CASE("hpf: among equals the shortest, if that pays for the stop", "[policy]") {

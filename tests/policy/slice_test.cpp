@@ -119,6 +119,7 @@ TEST_CASE("slice: no more CTAs than a kernel is faster with, where that was meas
         const Decision decision =
             make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
         REQUIRE(decision.assignments.size() == 2);
+        for (const Assignment& each : decision.assignments) CHECK(each.slice >= 5016);   // 2 %, as without
         return std::pair(decision.assignments[0].quota[0], decision.assignments[1].quota[0]);
     };
     const auto [computes, all] = quotas({});

@@ -14,9 +14,6 @@
 //
 //     A alone: 5.   B arrives: A 3, B 3.   B has taken its last block: A 5      (figure 6)
 //
-// Programs launch, wait, and launch again. So who has taken its last block keeps its place for a gap (gaps.h): in the next launch's
-// place others would have come, and would have to leave it again. That is ours; with a gap of 0 it is the paper's.
-//
 // Without a profile: every number of CTAs that fits is a configuration, twice as many are twice as fast, and
 // estimate.h says how long that is. Opaque work runs as it is, and takes room that is not counted.
 //
@@ -24,11 +21,7 @@
 // before it has ended.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/gaps.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -100,18 +93,13 @@ void allocate(std::vector<Row>& rows, const Resources& limits) {
 
 class Greedy final : public Policy {
 public:
-    explicit Greedy(const GreedyKnobs& knobs) : gaps_(knobs.gap) {}
     std::string_view name() const override { return "greedy"; }
     Stops stops() const override { return Stops::kAnybody; }
 
-    Decision decide(const Snapshot& snapshot, TimePoint now) override {
+    Decision decide(const Snapshot& snapshot, TimePoint) override {
         ledger_.keep_only(snapshot);
-        note_presence(snapshot, now);
-        if (arrived_or_gone(snapshot, now)) give_out(snapshot, now);
+        if (arrived_or_last_taken(snapshot)) give_out(snapshot);
         Decision decision;
-        for (const Given& each : given_) {
-            if (each.gone) decision.ask_again(gaps_.of(each.kernel.id) - (now - *each.gone));
-        }
         for (const Kernel& kernel : snapshot.kernels) {
             const int ctas = given(kernel);
             if (ctas > 0) {
@@ -127,68 +115,48 @@ public:
 
 private:
     struct Given {
-        Kernel kernel;                        // as it was at the last choice
+        uint64_t id;
+        uint64_t launch;
         int ctas;
-        std::optional<TimePoint> gone = {};   // since when it has no block left to take
     };
     static bool counts(const Kernel& kernel) { return kernel.managed && !kernel.last_taken; }
-    static bool same(const Kernel& a, const Kernel& b) { return a.id == b.id && a.launch == b.launch; }
 
-    void note_presence(const Snapshot& snapshot, TimePoint now) {
-        for (const Kernel& kernel : snapshot.kernels) gaps_.works(kernel.id, now);
-        for (Given& each : given_) {
-            const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(), [&](const Kernel& kernel) { return kernel.id == each.kernel.id; });
-            if (found == snapshot.kernels.end()) gaps_.gone(each.kernel.id, now);
-            const bool here = found != snapshot.kernels.end() && same(*found, each.kernel) && counts(*found);
-            if (here) each.gone.reset();
-            else if (!each.gone) each.gone = now;
-        }
-    }
-
-    bool over(const Given& each, TimePoint now) const { return each.gone && now - *each.gone >= gaps_.of(each.kernel.id); }
-
-    bool arrived_or_gone(const Snapshot& snapshot, TimePoint now) const {
-        return std::any_of(snapshot.kernels.begin(), snapshot.kernels.end(), [&](const Kernel& kernel) { return counts(kernel) && !given(kernel); }) ||
-               std::any_of(given_.begin(), given_.end(), [&](const Given& each) { return over(each, now); });
-    }
-
-    void give_out(const Snapshot& snapshot, TimePoint now) {
-        const std::vector<Given> before = std::exchange(given_, {});
+    bool arrived_or_last_taken(const Snapshot& snapshot) const {
+        size_t same = 0;
         for (const Kernel& kernel : snapshot.kernels) {
-            if (counts(kernel)) given_.push_back({kernel, 0});
+            if (!counts(kernel)) continue;
+            if (!given(kernel)) return true;
+            ++same;
         }
-        for (const Given& each : before) {   // as if its next launch were here
-            const bool again = std::any_of(given_.begin(), given_.end(), [&](const Given& other) { return other.kernel.id == each.kernel.id; });
-            if (!each.gone || again || over(each, now)) continue;
-            given_.push_back(each);
-            given_.back().kernel.blocks_done = 0;
-            given_.back().kernel.remaining = each.kernel.predicted;
-        }
+        return same != given_.size();
+    }
+
+    void give_out(const Snapshot& snapshot) {
         const Resources limits = limits_of(snapshot.device);
         std::vector<Row> rows;
-        rows.reserve(given_.size());
-        for (const Given& each : given_) rows.emplace_back(each.kernel, snapshot.device, limits);
-        allocate(rows, limits);
-        for (Given& each : given_) {
-            each.ctas = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.kernel == &each.kernel; })->ctas;
+        rows.reserve(snapshot.kernels.size());
+        for (const Kernel& kernel : snapshot.kernels) {
+            if (counts(kernel)) rows.emplace_back(kernel, snapshot.device, limits);
         }
+        allocate(rows, limits);
+        given_.clear();
+        for (const Row& row : rows) given_.push_back({row.kernel->id, row.kernel->launch, row.ctas});
     }
 
     int given(const Kernel& kernel) const {
         if (!counts(kernel)) return 0;
         for (const Given& each : given_) {
-            if (same(each.kernel, kernel)) return each.ctas;
+            if (each.id == kernel.id && each.launch == kernel.launch) return each.ctas;
         }
         return 0;
     }
 
-    Gaps<uint64_t> gaps_;   // by stream
     std::vector<Given> given_;
     Ledger ledger_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_greedy(const GreedyKnobs& knobs) { return std::make_unique<Greedy>(knobs); }
+std::unique_ptr<Policy> make_greedy() { return std::make_unique<Greedy>(); }
 
 }  // namespace smt::runtime::schedule

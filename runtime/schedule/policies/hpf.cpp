@@ -61,16 +61,19 @@ public:
         std::vector<Candidate> queue = candidates(snapshot, decision);
         if (queue.empty()) return decision;
         if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
-            ledger_.run(decision, *queue.front().kernel, {}, 0, [&] { return fmt::format("finds room beside {}", queue[1].kernel->tenant); });
-            queue.erase(queue.begin());
+            share(queue, decision);
+            return decision;
         }
         to_front(queue, first_of(queue, now, decision));
-        first_ = {queue.front().kernel->id, queue.front().kernel->launch};
+        first_ = name_of(*queue.front().kernel);
         place(queue, snapshot.device, decision);
         return decision;
     }
 
 private:
+    using Name = std::pair<uint64_t, uint64_t>;   // id and launch
+    static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
+
     // By priority, then by T_r.
     std::vector<Candidate> candidates(const Snapshot& snapshot, Decision& decision) {
         const Resources limits = limits_of(snapshot.device);
@@ -107,12 +110,23 @@ private:
         return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
     }
 
+    // The first two have all SMs.
+    void share(const std::vector<Candidate>& queue, Decision& decision) {
+        const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
+        first_ = name_of(other);
+        widths_.clear();
+        ledger_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
+        ledger_.run(decision, other, {}, 0, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
+        for (size_t i = 2; i < queue.size(); ++i) ledger_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
+    }
+
     bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
         if (std::find(crowded_.begin(), crowded_.end(), both) != crowded_.end()) return false;
-        if (guest_ != std::pair(urgent.id, urgent.launch)) {
-            guest_ = {urgent.id, urgent.launch};
+        if (guest_ != name_of(urgent) || host_ != name_of(other)) {
+            guest_ = name_of(urgent);
+            host_ = name_of(other);
             guest_until_ = now + nanoseconds(queue[0].left_ns + preemption_ns(other));
         }
         if (now < guest_until_) {
@@ -131,13 +145,13 @@ private:
         for (const Candidate& each : queue) {
             if (each.kernel->priority != queue.front().kernel->priority) break;
             equals.push_back(each.kernel);
-            if (first_ == std::pair(each.kernel->id, each.kernel->launch)) runs = &each;
+            if (const Name name = name_of(*each.kernel); name == first_ || name == guest_) runs = &each;
         }
         const Kernel* impatient = turns_.whose(equals, now);
         turns_.ask_again(decision, equals, now);
         if (impatient) return impatient->id;
         const Candidate& shortest = queue.front();
-        if (runs && runs->left_ns <= shortest.left_ns + preemption_ns(*runs->kernel)) return first_.first;
+        if (runs && runs->left_ns <= shortest.left_ns + preemption_ns(*runs->kernel)) return runs->kernel->id;
         return shortest.kernel->id;
     }
 
@@ -198,10 +212,10 @@ private:
 
     HpfKnobs knobs_;
     Turns turns_;
-    std::pair<uint64_t, uint64_t> guest_{};  // who found room beside: id and launch
+    Name guest_{}, host_{};                  // who found room beside whom
     TimePoint guest_until_{};
     std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
-    std::pair<uint64_t, uint64_t> first_{};  // K_r: id and launch
+    Name first_{};                           // K_r
     std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;
 };

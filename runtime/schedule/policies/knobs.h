@@ -14,11 +14,6 @@ struct Patience {
     Duration turn = std::chrono::milliseconds(10);
 };
 
-struct GreedyKnobs {
-    // For which a tenant that has taken its last block keeps its CTAs, since it may launch again, or twice what that usually takes (gaps.h). 0: as in the paper.
-    Duration gap = std::chrono::microseconds(200);
-};
-
 struct HpfKnobs {
     bool spatial = true;     // stop just enough SMs; false: all of them
     int extra_sms = 0;       // beyond just enough, as in FLEP 6.4
@@ -40,8 +35,8 @@ struct SliceKnobs {
     // largest profit, and slices of another ratio, that end together. Never less, and in a model GPU 1.63 to 1.72
     // of one kernel's throughput for 1.28 (tests/policy/virtual_time_test.cpp).
     bool balanced_blocks = false;
-    // Who would gain less is no pair. On an H200 the models are off by 0.13 to 0.26 (docs/results/2026-11-22-models), and pairs of
-    // which they expected 0.02 to 0.04 lost by it. With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
+    // Who would gain less is no pair. On an H200 the model is off by 0.11 on average (docs/results/2026-11-23-models), and pairs of
+    // which it expected 0.02 to 0.04 lost by it. With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
     double least_profit = 0.05;
     // One of a pair that has nothing to do keeps its place for so long, while the other works.
     Duration gap = std::chrono::microseconds(200);

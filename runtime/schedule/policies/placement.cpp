@@ -202,14 +202,17 @@ void Placement::place_part(Placed& row, int parts) {
 // Those of which nothing is known have the SMs that nobody else uses, all of them together, or what is left on the others.
 void Placement::share_rest(uint64_t first) {
     const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
+    const std::vector<Zone> before = zones_;
     for (Placed& row : rows_) {
         if (is_known(row) || row.id == first) continue;
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
-            if (!whole) {
-                put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most));
-            } else if (!zones_[zone].used) {   // and stays so: how they share it is the hardware's affair
-                row.has[zone] = static_cast<uint8_t>(row.most);
-                row.total += row.most * zones_[zone].sms;
+            if (whole && before[zone].used) continue;
+            const int ctas = std::min(fitting(before[zone].free, row.each), row.most);
+            if (!whole && fitting(zones_[zone].free, row.each) >= ctas) {
+                put(row, zone, ctas);   // so that nobody grows into it
+            } else {   // how they share it is the hardware's affair
+                row.has[zone] = static_cast<uint8_t>(ctas);
+                row.total += ctas * zones_[zone].sms;
             }
         }
     }

@@ -127,11 +127,10 @@ private:
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
             chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, useful_blocks(*best, device), best->together.profit};
+            chosen_.rounds = slice_rounds(*best, chosen_.blocks, device);
         } else {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
         }
-        if (!chosen_.two()) return;
-        chosen_.rounds = slice_rounds(*best, device);
     }
 
     // No more than a kernel is faster with, by the measured curve, and what that leaves to the other. The model knows no caches: stencil3d on an
@@ -159,7 +158,19 @@ private:
         return std::clamp(enough->ctas_per_sm, 1, most);
     }
 
-    // Large enough for both, and such that their slices end together (equation 8).
+    // Large enough for both, and such that their slices end together (equation 8). Where a kernel has other numbers of blocks on an SM than the
+    // model had in mind, its slice has as many blocks in all: it is as fast with them.
+    models::Blocks slice_rounds(const Pairs::Found& pair, const models::Blocks& blocks, const Device& device) const {
+        models::Blocks found = slice_rounds(pair, device);
+        const std::array<const Kernel*, 2> kernels{pair.first, pair.second};
+        for (size_t i = 0; i < 2; ++i) {
+            const int planned = pair.together.blocks[i];
+            if (blocks[i] == planned) continue;
+            const double same = std::round(static_cast<double>(found[i]) * planned / blocks[i]);
+            found[i] = static_cast<int>(std::clamp(same, rounds(*kernels[i], device, blocks[i]), kMostRounds));
+        }
+        return found;
+    }
     models::Blocks slice_rounds(const Pairs::Found& pair, const Device& device) const {
         const models::CoSchedule& together = pair.together;
         const std::array<double, 2> least{rounds(*pair.first, device, together.blocks[0]),
