@@ -81,4 +81,5 @@ int main(int count, char** arguments) {
         }
         std::fflush(stdout);
     }
+    CHECK(cuModuleUnload(module));
 }

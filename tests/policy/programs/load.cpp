@@ -78,4 +78,5 @@ int main(int count, char** arguments) {
         end = since(begun, over);
         std::printf("%.3f %.3f\n", since(begun, called), end);
     }
+    CHECK(cuModuleUnload(module));
 }
