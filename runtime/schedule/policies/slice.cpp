@@ -134,7 +134,7 @@ private:
     }
 
     // No more than a kernel is faster with, by the measured curve, and what that leaves to the other. The model knows no caches: stencil3d on an
-    // H200 is fastest with seven of the sixteen that fit, and took twice its time with the thirteen that it gave it beside md5_hash.
+    // H200 is fastest with seven of the sixteen that fit, and it gave it thirteen beside md5_hash.
     models::Blocks useful_blocks(const Pairs::Found& pair, const Device& device) const {
         models::Blocks blocks = pair.together.blocks;
         if (knobs_.balanced_blocks) return blocks;

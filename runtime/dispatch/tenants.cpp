@@ -1,0 +1,58 @@
+// Who shares the device: what comes and goes, whose streams come first, and who may be stopped for whom.
+#include <algorithm>
+
+#include "runtime/dispatch/dispatcher.h"
+
+namespace smt::runtime::dispatch {
+
+void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    tenants_.push_back(tenant);
+    note_company();
+    weigh_tenants();
+}
+
+void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
+    const Wanted wanted(wanted_);
+    const auto lock = lock_soon(mutex_);
+    std::erase(tenants_, tenant);
+    note_company();
+    weigh_tenants();
+    decide();
+    device_.disturb();
+}
+
+void Dispatcher::note_company() {
+    ++companies_;
+    alone_.store(tenants_.size() == 1 ? companies_ : 0);
+}
+
+int Dispatcher::within_range(int priority) const { return std::clamp(priority, greatest_, least_); }
+
+int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
+    const int level = tenant.priority > 0 ? 2 : tenant.priority == 0 ? 1 : 0;
+    const int each = (least_ - greatest_ + 1) / 3;
+    if (each == 0) return within_range(asked);
+    return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
+}
+
+// A tenant may be stopped when somebody is there for whom the policy would, and is watched when the policy would stop
+// somebody for it.
+void Dispatcher::weigh_tenants() {
+    using Stops = schedule::Policy::Stops;
+    const Stops stops = policy_->stops();
+    for (const auto& tenant : tenants_) {
+        const auto beside = [&](const auto& more_urgent) {
+            return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& other) {
+                if (other == tenant || stops == Stops::kNobody) return false;
+                return stops == Stops::kAnybody || more_urgent(*other);
+            });
+        };
+        tenant->stoppable.store(tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; }));
+        const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
+        if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = now();
+    }
+}
+
+}  // namespace smt::runtime::dispatch
