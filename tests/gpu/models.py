@@ -83,6 +83,12 @@ class Models:
         begin, end = window or (row["ends_s"][0], row["ends_s"][-1])
         return (self.progress(row, end) - self.progress(row, begin)) / (end - begin) if end > begin else 0.0
 
+    def window(self, rows):
+        """While both are at work: from the second iteration on, unless one's first takes as long as all of the other's."""
+        end = min(row["ends_s"][-1] for row in rows)
+        begin = max(row["ends_s"][0] for row in rows)
+        return (begin if end - begin > 0.3 * self.options.length else max(row["ends_s"][0] - row["times_ms"][0] / 1e3 for row in rows)), end
+
     def iterations(self, name, lengths):
         return max(8, int(lengths * self.options.length * self.rates[name]))
 
@@ -110,7 +116,7 @@ class Models:
                 rows = [self.finish(name, child) for name, child in [(name, self.start(name, self.iterations(name, 2), runtime)) for name in names]]
                 if turn % 2:
                     rows.reverse()
-                window = max(row["ends_s"][0] for row in rows), min(row["ends_s"][-1] for row in rows)
+                window = self.window(rows)
                 ok = window[1] - window[0] > 0.3 * self.options.length
                 of_alone = [self.rate(row, window) / self.rates[row["program"]] for row in rows] if ok else None
                 self.failed += not ok

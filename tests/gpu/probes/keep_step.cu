@@ -27,12 +27,24 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kThreads = 256, kFits = 8, kMostSms = 256, kRuns = 60;
+constexpr int kThreads = 256, kFits = 8, kMostSms = 256, kRuns = 60, kMostRuns = 8192;
 
+struct Times {
+    unsigned long long first, last;   // when the first worker with a place began, and when the last ended, in ns
+    unsigned placed, left;            // workers
+    unsigned taken;                   // tickets
+};
+struct Worker {
+    unsigned long long begin, end;
+    unsigned sm, rounds;
+};
+constexpr int kRunsOfWorkers = 32, kMostWorkers = 2048;
 struct Control {
     unsigned long long word;
+    Worker workers[kRunsOfWorkers][kMostWorkers];
     unsigned resident[kMostSms];
     unsigned char quota[kMostSms];
+    Times times[kMostRuns];
 };
 
 __device__ unsigned long long now() {
@@ -41,62 +53,88 @@ __device__ unsigned long long now() {
     return ns;
 }
 
-__global__ void __launch_bounds__(kThreads) work(Control* control, unsigned tickets, unsigned long long each_ns) {
+__global__ void __launch_bounds__(kThreads) work(Control* control, unsigned run, unsigned tickets, unsigned long long each_ns, volatile uint64_t* over) {
     __shared__ unsigned ticket;
     __shared__ bool placed;
     unsigned sm;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
-    if (threadIdx.x == 0) {
+    Times& times = control->times[run % kMostRuns];
+    const bool leader = threadIdx.x == 0;
+    if (leader) {
         placed = atomicAdd(&control->resident[sm], 1u) < control->quota[sm];
         if (!placed) atomicSub(&control->resident[sm], 1u);
+        else atomicMin(&times.first, now()), atomicAdd(&times.placed, 1u);
     }
     __syncthreads();
-    if (!placed) return;
-    for (;;) {
-        if (threadIdx.x == 0) ticket = static_cast<unsigned>(atomicAdd(&control->word, 1ull));
-        __syncthreads();
-        if (ticket >= tickets) break;
-        for (const unsigned long long begin = now(); now() - begin < each_ns;) {}
-        __syncthreads();
+    const unsigned long long began = now();
+    unsigned rounds = 0;
+    if (placed) {
+        for (;; ++rounds) {
+            if (leader) ticket = atomicAdd(&times.taken, 1u);
+            __syncthreads();
+            if (ticket >= tickets) break;
+            for (const unsigned long long begin = now(); now() - begin < each_ns;) {}
+            __syncthreads();
+        }
     }
-    if (threadIdx.x == 0) atomicSub(&control->resident[sm], 1u);
+    if (!leader) return;
+    if (placed && run < kRunsOfWorkers) control->workers[run][blockIdx.x] = {began, now(), sm, rounds};
+    if (placed) atomicMax(&times.last, now()), atomicSub(&control->resident[sm], 1u);
+    __threadfence();
+    if (atomicAdd(&times.left, 1u) + 1 == gridDim.x && over) {
+        __threadfence_system();
+        *over = run;
+    }
 }
+
+enum class End { kWrite, kEvent, kWorkers };
 
 struct Steps {
     const char* name;
-    bool table, event, report, extra;   // copied in; recorded; copied back in advance; twice as many workers as there are places
+    bool reset, table, event, report, extra;   // a word is written; a table copied in; recorded; copied back in advance; twice as many workers as there are places
+    End end;                                   // what says that it is over
 };
 
 struct Side {
-    Side(int sms, unsigned tickets, unsigned long long each_ns) : sms_(sms), tickets_(tickets), each_ns_(each_ns) {
+    Side(int sms, unsigned each, unsigned long long each_ns) : sms_(sms), each_(each), each_ns_(each_ns) {
         CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
         CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+        CHECK(cudaEventCreateWithFlags(&over_, cudaEventDisableTiming));
         CHECK(cudaMalloc(&control_, sizeof(Control)));
+        CHECK(cudaHostAlloc(&host_, 64, cudaHostAllocMapped));
+        clear();
+    }
+    void clear() {
+        std::memset(host_, 0, 64);
+        std::vector<Times> times(kMostRuns, {~0ull, 0, 0, 0, 0});
         CHECK(cudaMemset(control_, 0, sizeof(Control)));
         CHECK(cudaMemset(control_->quota, kFits / 2, kMostSms));
-        CHECK(cudaHostAlloc(&host_, 64, cudaHostAllocMapped));
-        std::memset(host_, 0, 64);
+        CHECK(cudaMemcpy(control_->times, times.data(), kMostRuns * sizeof times[0], cudaMemcpyHostToDevice));
+        run_ = 0;
+        us_.clear();
     }
     std::atomic<uint64_t>& word() { return *static_cast<std::atomic<uint64_t>*>(static_cast<void*>(host_)); }
     void start(const Steps& steps) {
         began_ = Clock::now();
-        CHECK(cuStreamWriteValue64(stream_, address(&control_->word), 0, 0));
+        const unsigned workers = sms_ * (steps.extra ? kFits : kFits / 2), tickets = sms_ * kFits / 2 * each_;
+        if (steps.reset) CHECK(cuStreamWriteValue64(stream_, address(&control_->word), 0, 0));
         unsigned char table[kMostSms];
         std::memset(table, kFits / 2, sizeof table);
         if (steps.table) CHECK(cudaMemcpyAsync(control_->quota, table, sizeof table, cudaMemcpyHostToDevice, stream_));
         if (steps.event) CHECK(cudaEventRecord(event_, stream_));
-        work<<<sms_ * (steps.extra ? kFits : kFits / 2), kThreads, 0, stream_>>>(control_, tickets_, each_ns_);
+        work<<<workers, kThreads, 0, stream_>>>(control_, ++run_, tickets, each_ns_, steps.end == End::kWorkers ? host_ : nullptr);
         if (steps.report) CHECK(cudaMemcpyAsync(host_ + 2, control_, 12, cudaMemcpyDeviceToHost, stream_));
-        CHECK(cuStreamWriteValue64(stream_, address(host_), ++run_, 0));
+        if (steps.end == End::kWrite) CHECK(cuStreamWriteValue64(stream_, address(host_), run_, 0));
+        if (steps.end == End::kEvent) CHECK(cudaEventRecord(over_, stream_));
     }
-    bool over() { return word().load() >= run_; }
+    bool over(const Steps& steps) { return steps.end == End::kEvent ? cudaEventQuery(over_) == cudaSuccess : word().load() >= run_; }
     static CUdeviceptr address(const void* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
     int sms_;
-    unsigned tickets_;
+    unsigned each_;
     unsigned long long each_ns_;
     cudaStream_t stream_;
-    cudaEvent_t event_;
+    cudaEvent_t event_, over_;
     Control* control_;
     uint64_t* host_;
     uint64_t run_ = 0;
@@ -109,12 +147,37 @@ double median(std::vector<double> values) {
     return values.empty() ? 0 : values[values.size() / 2];
 }
 
+void print(const Side& side, const char* what, const char* name) {
+    std::vector<Times> times(kMostRuns);
+    CHECK(cudaMemcpy(times.data(), side.control_->times, kMostRuns * sizeof times[0], cudaMemcpyDeviceToHost));
+    std::vector<double> busy, gap, placed;
+    for (size_t i = 2; i + 1 < side.run_; ++i) {
+        busy.push_back((times[i].last - times[i].first) / 1e3);
+        gap.push_back((static_cast<double>(times[i].first) - times[i - 1].last) / 1e3);
+        placed.push_back(times[i].placed);
+    }
+    std::printf("{\"steps\": \"%s\", \"side\": \"%s\", \"runs\": %zu, \"us\": %.0f, \"busy_us\": %.0f, \"between_us\": %.0f, \"placed\": %.0f, \"first\": [", name, what, side.us_.size(),
+                median(side.us_), median(busy), median(gap), median(placed));
+    for (size_t i = 0; i < std::min<size_t>(6, busy.size()); ++i) std::printf("%s[%.0f, %.0f, %.0f]", i ? ", " : "", gap[i], busy[i], placed[i]);
+    std::printf("]}\n");
+}
+
+// A line a worker of the first runs.
+void write(const Side& side, const char* what, std::FILE* file) {
+    std::vector<Worker> workers(kRunsOfWorkers * kMostWorkers);
+    CHECK(cudaMemcpy(workers.data(), side.control_->workers, workers.size() * sizeof workers[0], cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < workers.size(); ++i) {
+        if (workers[i].begin) std::fprintf(file, "%s,%zu,%zu,%u,%u,%llu,%llu\n", what, i / kMostWorkers, i % kMostWorkers, workers[i].sm, workers[i].rounds, workers[i].begin, workers[i].end);
+    }
+}
+
 // Each of them again and again, until the first has had its runs.
 void run(const Steps& steps, std::vector<Side*> sides) {
-    for (Side* side : sides) side->us_.clear(), side->start(steps);
+    for (Side* side : sides) side->clear();
+    for (Side* side : sides) side->start(steps);
     while (sides[0]->us_.size() < kRuns) {
         for (Side* side : sides) {
-            if (!side->over()) continue;
+            if (!side->over(steps)) continue;
             side->us_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - side->began_).count());
             for (const auto until = Clock::now() + std::chrono::microseconds(60); Clock::now() < until;) {}   // the program answers
             side->start(steps);
@@ -125,23 +188,24 @@ void run(const Steps& steps, std::vector<Side*> sides) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    std::FILE* const file = argc > 1 ? std::fopen(argv[1], "w") : nullptr;
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0));
-    const int sms = properties.multiProcessorCount;
-    const unsigned places = static_cast<unsigned>(sms) * kFits / 2;
-    Side longer(sms, places * 38, 100'000), shorter(sms, places * 13, 100'000);   // 3.8 and 1.3 ms
-    const Steps all[] = {{"bare", false, false, false, false}, {"report", false, false, true, false},   {"table", true, false, false, false},
-                         {"extra workers", false, false, false, true}, {"table, event, extra workers", true, true, false, true},
-                         {"all", true, true, true, true}};
+    Side longer(properties.multiProcessorCount, 38, 100'000), shorter(properties.multiProcessorCount, 13, 100'000);   // 3.8 and 1.3 ms
+    const Steps all[] = {
+        {"launch alone", false, false, false, false, false, End::kWorkers}, {"event", false, false, false, false, false, End::kEvent},
+        {"write", false, false, false, false, false, End::kWrite},          {"reset, write", true, false, false, false, false, End::kWrite},
+        {"reset, extra", true, false, false, false, true, End::kWrite},     {"reset, table, event, extra, report", true, true, true, true, true, End::kWrite}};
     for (const Steps& steps : all) {
         run(steps, {&longer});
-        const double long_alone = median(longer.us_);
+        print(longer, "long alone", steps.name);
         run(steps, {&shorter});
-        const double short_alone = median(shorter.us_);
+        print(shorter, "short alone", steps.name);
         run(steps, {&longer, &shorter});
-        std::printf("{\"steps\": \"%s\", \"long_alone_us\": %.0f, \"short_alone_us\": %.0f, \"long_us\": %.0f, \"short_us\": %.0f}\n", steps.name, long_alone, short_alone,
-                    median(longer.us_), median(shorter.us_));
+        print(longer, "long", steps.name);
+        print(shorter, "short", steps.name);
+        if (file && &steps == all) write(longer, "long", file), write(shorter, "short", file);
     }
     std::printf("{\"device\": \"%s\"}\n", properties.name);
 }
