@@ -1,10 +1,11 @@
 // Do two streams keep step, whose launches are over at different times and have room beside each other?
 //
-//     nvcc -std=c++20 -O2 -arch=sm_90 -o keep_step keep_step.cu -lcuda && ./keep_step
+//     nvcc -std=c++20 -O2 -arch=sm_90 -o keep_step keep_step.cu -lcuda && ./keep_step [WORKERS.csv]
 //
 // What the dispatcher does for a run with quotas, natively: a table is copied to the device, an event recorded, workers launched, what they left
 // behind copied back, and a word written; when the host has seen the word it does the same again. Half of the workers find no place, and leave.
-// One JSON row for each set of these steps: how long a run takes alone and beside the other one, in us.
+// One JSON row for each set of these steps and side, alone and beside the other one, in us: how long a run takes, how long its workers are there, and how
+// long nobody is between two runs. With a file's name, a line there for each worker of the first runs: side, run, CTA, SM, rounds, begin and end in ns.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
