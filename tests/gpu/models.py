@@ -68,7 +68,7 @@ class Models:
     @staticmethod
     def progress(row, at):
         """Iterations done by then, with parts of one."""
-        begin = row["ends_s"][0] - row["times_ms"][0] / 1e3
+        begin = Models.begin(row)
         done = 0.0
         for end in row["ends_s"]:
             if at >= end:
@@ -85,9 +85,17 @@ class Models:
 
     def window(self, rows):
         """While both are at work: from the second iteration on, unless one's first takes as long as all of the other's."""
-        end = min(row["ends_s"][-1] for row in rows)
-        begin = max(row["ends_s"][0] for row in rows)
-        return (begin if end - begin > 0.3 * self.options.length else max(row["ends_s"][0] - row["times_ms"][0] / 1e3 for row in rows)), end
+        begin, end = max(row["ends_s"][0] for row in rows), min(row["ends_s"][-1] for row in rows)
+        if not self.long_enough(begin, end):
+            begin = max(self.begin(row) for row in rows)
+        return begin, end
+
+    def long_enough(self, begin, end):
+        return end - begin > 0.3 * self.options.length
+
+    @staticmethod
+    def begin(row):
+        return row["ends_s"][0] - row["times_ms"][0] / 1e3
 
     def iterations(self, name, lengths):
         return max(8, int(lengths * self.options.length * self.rates[name]))
@@ -117,7 +125,7 @@ class Models:
                 if turn % 2:
                     rows.reverse()
                 window = self.window(rows)
-                ok = window[1] - window[0] > 0.3 * self.options.length
+                ok = self.long_enough(*window)
                 of_alone = [self.rate(row, window) / self.rates[row["program"]] for row in rows] if ok else None
                 self.failed += not ok
                 profit = 1 - 1 / sum(of_alone) if ok and sum(of_alone) > 0 else None

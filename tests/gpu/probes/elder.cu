@@ -11,14 +11,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                                 \
-    do {                                                                                            \
-        const auto status_ = static_cast<int>(call);                                                \
-        if (status_) std::printf("{\"error\": \"%s:%d %s: %d\"}\n", __FILE__, __LINE__, #call, status_), std::exit(1); \
-    } while (0)
+#include "probe.h"
 
 namespace {
 
@@ -30,12 +25,6 @@ enum class Kind { kFma, kSfu, kL2, kMemory };
 const char* name_of(Kind kind) {
     const char* const names[] = {"fma", "sfu", "l2", "memory"};
     return names[static_cast<int>(kind)];
-}
-
-__device__ unsigned long long now() {
-    unsigned long long ns;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-    return ns;
 }
 
 // `times`: of the first CTA on multiprocessor 0, when it began, and the end of each round.
@@ -115,11 +104,6 @@ struct Side {
     unsigned* first;
     float* sink;
 };
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
-}
 
 double alone_ms(Side& side) {
     side.clear();

@@ -14,16 +14,11 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#define CHECK(call)                                                                                 \
-    do {                                                                                            \
-        const auto status_ = static_cast<int>(call);                                                \
-        if (status_) std::printf("{\"error\": \"%s:%d %s: %d\"}\n", __FILE__, __LINE__, #call, status_), std::exit(1); \
-    } while (0)
+#include "probe.h"
 
 namespace {
 
@@ -47,12 +42,6 @@ struct Control {
     unsigned char quota[kMostSms];
     Times times[kMostRuns];
 };
-
-__device__ unsigned long long now() {
-    unsigned long long ns;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-    return ns;
-}
 
 __global__ void __launch_bounds__(kThreads) work(Control* control, unsigned run, unsigned tickets, unsigned long long each_ns, volatile uint64_t* over) {
     __shared__ unsigned ticket;
@@ -142,11 +131,6 @@ struct Side {
     Clock::time_point began_;
     std::vector<double> us_;
 };
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[values.size() / 2];
-}
 
 void print(const Side& side, const char* what, const char* name) {
     std::vector<Times> times(kMostRuns);
