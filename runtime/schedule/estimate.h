@@ -38,9 +38,5 @@ uint64_t blocks_left(const Kernel& kernel);  // 0 as well if it is not known how
 inline Duration nanoseconds(double ns) {
     return std::chrono::round<Duration>(std::chrono::duration<double, std::nano>(ns));
 }
-// How long it has been stopped.
-inline Duration waited(const Kernel& kernel, TimePoint now) {
-    return kernel.state == Kernel::State::kWaiting ? now - kernel.since : Duration::zero();
-}
 
 }  // namespace smt::runtime::schedule

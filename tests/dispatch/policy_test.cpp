@@ -52,6 +52,16 @@ TEST_CASE("priority: the most urgent run, the others wait", "[schedule]") {
           Actions{{1, Action::kWait}, {3, Action::kRun}});
 }
 
+TEST_CASE("priority: who could not be stopped in time is not stopped for nobody", "[schedule]") {
+    const auto policy = make_policy("priority");
+    const Kernel low = kernel(1, "low", -1, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
+    REQUIRE(policy->decide({{132}, {low, urgent}}, TimePoint{}).assignments.size() == 1);
+    const Decision after = policy->decide({{132}, {low}}, TimePoint{});   // it still runs
+    REQUIRE(after.assignments.size() == 1);
+    CHECK(after.assignments[0].action == Action::kRun);
+    CHECK(policy->decide({{132}, {low}}, TimePoint{}).assignments.empty());   // said once
+}
+
 TEST_CASE("priority: the others wait until the urgent has been idle for a while", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");

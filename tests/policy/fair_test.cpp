@@ -82,6 +82,14 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
     CHECK_FALSE(over.again);
 }
 
+TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]") {
+    const auto policy = make_fair({.gap = Duration::zero()});
+    const Kernel one = kernel(1, 1000), two = kernel(2, 1000);
+    CHECK(said(policy->decide({device(4), {one, two}}, kBegin)) == Said{{1, "run"}, {2, "wait"}});
+    CHECK(said(policy->decide({device(4), {one, waiting(two)}}, kBegin + 1us)).empty());
+    CHECK(said(policy->decide({device(4), {waiting(two)}}, kBegin + 2us)) == Said{{2, "run"}});
+}
+
 TEST_CASE("fair: who runs on into another's turn pays with its next one, and that one is longer", "[policy]") {
     const auto policy = make_fair();
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms

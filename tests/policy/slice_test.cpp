@@ -180,6 +180,20 @@ TEST_CASE("slice: with many pairs that were never seen, models take their time",
     CHECK(said(decision).count(12));
 }
 
+TEST_CASE("slice: of more kinds of kernels than are kept apart the last ones are not paired, and studying them ends", "[policy]") {
+    constexpr uint64_t kKinds = 130;
+    const auto policy = make_slice({.likeness = {0, 0}});
+    std::vector<Kernel> many;
+    for (uint64_t id = 1; id <= kKinds; ++id) many.push_back(waiting(profiled(id, mix(0.002 * static_cast<double>(id), 0.5, 0.5))));
+    uint64_t studies = 0;
+    while (std::unique_ptr<Study> study = policy->study({modelled(132), many})) {
+        REQUIRE(++studies < kKinds * kKinds / 2);
+        study->run();
+        policy->learn(std::move(study));
+    }
+    CHECK(said(policy->decide({modelled(132), many}, kBegin)).size() == 2);
+}
+
 TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]") {
     const auto policy = make_slice({.gap = 0us});
     const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween);

@@ -117,7 +117,7 @@ private:
         const bool worked = std::exchange(works_, holds && holder->has_work);
         if (works_ || worked) busy_ = now;
         const Duration gap = gaps_.of(turn_);
-        if (!holds || now - busy_ >= gap) {
+        if (!holds || (!works_ && now - busy_ >= gap)) {
             begin_next(holder, now);
         } else if (!works_) {
             decision.ask_again(gap - (now - busy_));

@@ -27,6 +27,10 @@
 // Low priorities may starve: that is what strict priority is. Within a priority nobody does: the paper's rule
 // alone would let short kernels that keep coming hold up a long one, so one that has waited too long
 // gets a turn (knobs.h).
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "runtime/schedule/policies/ledger.h"
@@ -51,7 +55,7 @@ struct Width {
 
 class Hpf final : public Policy {
 public:
-    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), turns_(knobs.patience) {}
+    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs) {}
     std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -64,8 +68,11 @@ public:
             share(queue, decision);
             return decision;
         }
-        to_front(queue, first_of(queue, now, decision));
-        first_ = name_of(*queue.front().kernel);
+        for (auto equals = queue.begin(); equals != queue.end();) {
+            const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) { return each.kernel->priority != equals->kernel->priority; });
+            to_front(equals, end, now, decision);
+            equals = end;
+        }
         place(queue, snapshot.device, decision);
         return decision;
     }
@@ -113,7 +120,8 @@ private:
     // The first two have all SMs.
     void share(const std::vector<Candidate>& queue, Decision& decision) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        first_ = name_of(other);
+        equals_of(urgent).runs = name_of(urgent);
+        equals_of(other).runs = name_of(other);
         widths_.clear();
         ledger_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
         ledger_.run(decision, other, {}, 0, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
@@ -138,35 +146,34 @@ private:
         return false;
     }
 
-    // Of those of the highest priority.
-    uint64_t first_of(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
-        std::vector<const Kernel*> equals;
-        const Candidate* runs = nullptr;
-        for (const Candidate& each : queue) {
-            if (each.kernel->priority != queue.front().kernel->priority) break;
-            equals.push_back(each.kernel);
-            if (const Name name = name_of(*each.kernel); name == first_ || name == guest_) runs = &each;
-        }
-        const Kernel* impatient = turns_.whose(equals, now);
-        turns_.ask_again(decision, equals, now);
-        if (impatient) return impatient->id;
-        const Candidate& shortest = queue.front();
-        if (runs && runs->left_ns <= shortest.left_ns + preemption_ns(*runs->kernel)) return runs->kernel->id;
-        return shortest.kernel->id;
-    }
+    using Candidates = std::vector<Candidate>::iterator;
 
-    static void to_front(std::vector<Candidate>& queue, uint64_t id) {
-        const auto found = std::find_if(queue.begin(), queue.end(),
-                                        [&](const Candidate& each) { return each.kernel->id == id; });
-        std::rotate(queue.begin(), found, found + 1);
+    // Who goes first among kernels of one priority.
+    void to_front(Candidates begin, Candidates end, TimePoint now, Decision& decision) {
+        Equals& equals = equals_of(*begin->kernel);
+        std::vector<const Kernel*> kernels;
+        Candidates runs = end;
+        for (auto each = begin; each != end; ++each) {
+            kernels.push_back(each->kernel);
+            if (const Name name = name_of(*each->kernel); name == equals.runs || name == guest_) runs = each;
+        }
+        const Kernel* impatient = equals.turns.whose(kernels, now);
+        equals.turns.ask_again(decision, kernels, now);
+        Candidates first = begin;
+        if (impatient) first = std::find_if(begin, end, [&](const Candidate& each) { return each.kernel == impatient; });
+        else if (runs != end && runs->left_ns <= begin->left_ns + preemption_ns(*runs->kernel)) first = runs;
+        std::rotate(begin, first, first + 1);
     }
 
     void place(const std::vector<Candidate>& queue, const Device& device, Decision& decision) {
         const int sms = std::max(1, device.multiprocessors);
         const std::vector<Width> before = std::exchange(widths_, {});
+        const Kernel* last = nullptr;
         int next = 0;
         for (const Candidate& each : queue) {
             const Kernel& kernel = *each.kernel;
+            if (!last || last->priority != kernel.priority) equals_of(kernel).runs = next < sms ? name_of(kernel) : Name{};
+            last = &kernel;
             if (next == sms) {
                 ledger_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
@@ -210,12 +217,19 @@ private:
 
     static constexpr size_t kMostCrowded = 64;
 
+    // Those of one priority.
+    struct Equals {
+        explicit Equals(const Patience& patience) : turns(patience) {}
+        Turns turns;
+        Name runs{};   // K_r
+    };
+    Equals& equals_of(const Kernel& kernel) { return equals_.try_emplace(kernel.priority, knobs_.patience).first->second; }
+
     HpfKnobs knobs_;
-    Turns turns_;
+    std::map<int, Equals> equals_;           // by priority
     Name guest_{}, host_{};                  // who found room beside whom
     TimePoint guest_until_{};
     std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
-    Name first_{};                           // K_r
     std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;
 };

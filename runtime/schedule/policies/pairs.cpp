@@ -59,10 +59,14 @@ public:
 
 // ---- Kernels by number
 
-// Of more kinds of kernels than there is room for, those that come last are not paired.
+// Of more kinds of kernels than there is room for, those that come last are not paired. Numbers begin again where that makes room: of kernels that are gone.
 void Pairs::number(const Kernels& kernels, const Device& device) {
     if (places_.empty()) places_.assign(kMostSides * kMostSides, 0);
     if (number_each(kernels, device)) return;
+    std::vector<bool> used(kMostSides);
+    for (const size_t each : numbers_)
+        if (each < kMostSides) used[each] = true;
+    if (std::find(used.begin(), used.end(), false) == used.end()) return;
     ++generation_;
     sides_.clear();
     answers_.clear();

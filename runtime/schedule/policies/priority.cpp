@@ -14,6 +14,7 @@
 // that out.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,6 +59,8 @@ public:
                                                     fmt::format("{} for {} (priority {} over {})",
                                                                 kernel.managed ? "stopped" : "held back", first.tenant,
                                                                 first.priority, kernel.priority)});
+            } else if (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id)) {   // it could not be stopped until now
+                decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "goes on: nobody more urgent has work any more"});
             } else if (kernel.state == Kernel::State::kWaiting) {
                 const Duration rest = rest_for(kernel.priority, now);
                 if (rest > Duration::zero()) {
@@ -67,10 +70,19 @@ public:
                 }
             }
         }
+        note_waits(snapshot, decision);
         return decision;
     }
 
 private:
+    void note_waits(const Snapshot& snapshot, const Decision& decision) {
+        std::erase_if(waits_, [&](uint64_t id) { return std::none_of(snapshot.kernels.begin(), snapshot.kernels.end(), [&](const Kernel& each) { return each.id == id; }); });
+        for (const Assignment& each : decision.assignments) {
+            if (each.action == Assignment::Action::kWait) waits_.insert(each.kernel);
+            else waits_.erase(each.kernel);
+        }
+    }
+
     void confine(const Kernel& kernel, const Device& device, TimePoint now, Decision& decision) const {
         Duration lasts{};
         for (auto each = worked_.upper_bound(kernel.priority); each != worked_.end(); ++each)
@@ -114,6 +126,7 @@ private:
         int late = 0;             // absences longer than kPatience since the last shorter one
     };
     const bool whole_;
+    std::set<uint64_t> waits_;           // who was told to wait
     std::map<int, Work> work_;           // by priority
     std::map<int, TimePoint> worked_;    // likewise, as far as is known: who has just come may be about to
 };
