@@ -33,6 +33,8 @@ struct Properties {
     bool keeps_sessions_apart = false;
     // It keeps a clock of its own, which stands while the dispatcher's thread is at work.
     bool keeps_clock = false;
+    // To load code waits until everything enqueued on it is over, and keeps others out meanwhile (cuda/context_wide.h).
+    bool loads_wait = false;
 };
 
 // A session, as its device sees it.

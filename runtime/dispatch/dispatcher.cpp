@@ -141,6 +141,7 @@ void Dispatcher::leave(ManagedStream& stream) {
         if (each.stream == &stream) sum_up(each);
     }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
+    told_.notify_all();
 }
 
 void Dispatcher::arrived(ManagedStream&) {
@@ -167,6 +168,7 @@ void Dispatcher::run() {
     std::unique_lock lock(mutex_);
     while (!ending_) {
         if (look() || now() >= ask_again_) decide();
+        look_at_standstills();
         if (study(lock)) continue;
         rest(lock);
         read_mappings();
@@ -321,7 +323,7 @@ void Dispatcher::follow(Member& member) {
 bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     using Step = Orders::Step;
     ManagedStream& stream = *member.stream;
-    const Step step = member.orders.next(kernel, stream.flowing());
+    const Step step = stands_still(member) ? Orders::to_rest(kernel, stream.flowing()) : member.orders.next(kernel, stream.flowing());
     CUresult status = CUDA_SUCCESS;
     switch (step) {
         case Step::kNone: return true;

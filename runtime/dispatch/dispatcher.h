@@ -67,6 +67,8 @@ public:
     // A session, from its first launch on; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
+    void begin_standstill(const Tenant& tenant);   // standstill.h
+    void end_standstill(const Tenant& tenant);
 
     // For streams.
     device::Device& device() { return device_; }
@@ -136,6 +138,15 @@ private:
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void say_durations();    // of the policy's decisions until now
     void weigh_tenants();    // who may be stopped, who is watched
+    struct Still {
+        const Tenant* tenant;             // for whom others stand still
+        schedule::TimePoint until;
+    };
+    const Still* standstill_of(const Tenant& tenant) const;   // null: none
+    bool stands_still(const Member& member) const;
+    bool all_told() const;   // who is to stand still
+    void look_at_standstills();
+    void everybody_goes_on();
 
     device::Device& device_;
     journal::Writer& journal_;
@@ -162,6 +173,8 @@ private:
     uint64_t companies_ = 0;    // times that somebody came or went
     std::atomic<uint64_t> alone_{0};
     std::vector<Member> members_;
+    std::vector<Still> standstills_;
+    std::condition_variable told_;      // who waits in begin_standstill()
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
     schedule::TimePoint read_again_{};  // what workers wrote down
     schedule::TimePoint ask_again_ = schedule::TimePoint::max();   // the policy, whatever happens

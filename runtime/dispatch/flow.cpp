@@ -1,4 +1,6 @@
 // A stream whose launches flow: they go to the driver one behind the other, as far ahead as it is good to (ahead.h).
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "runtime/dispatch/dispatcher.h"
@@ -10,8 +12,9 @@ namespace {
 
 // So many launches without a marker, and one is set: what is complete is forgotten then.
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
-// Before the count of tickets reaches the word's high half.
-constexpr uint32_t kMostTickets = 1u << 31;
+// Of a stream's count of tickets, for a launch has kMostBlocks of them at most, and the word's high half says something else: then it begins again.
+constexpr uint32_t kMostTickets = (1u << 31) - kMostBlocks - (1u << 20);
+constexpr auto kTail = std::chrono::microseconds(100);   // without a launch: no further one follows
 
 }  // namespace
 
@@ -31,11 +34,16 @@ void ManagedStream::top_up() {
     while (!waiting_.empty() && !too_far_ahead()) {
         Work work = std::move(waiting_.front());
         waiting_.pop_front();
-        if (CUresult status = issue(std::move(work)); status != CUDA_SUCCESS && failed_ == CUDA_SUCCESS) failed_ = status;
+        CUresult status = issue(std::move(work));
+        if (status == CUDA_ERROR_NOT_SUPPORTED) status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;   // of launch() that means another form of the same launch
+        if (failed_ == CUDA_SUCCESS) failed_ = status;
     }
 }
 
+bool ManagedStream::tickets_used_up() const { return next_ticket_ >= kMostTickets; }
+
 bool ManagedStream::too_far_ahead() {
+    if (tickets_used_up() && !in_flight_.empty()) return true;
     return ahead_.full(in_flight_) && !ahead_.lets_go(in_flight_, dispatcher_.now());
 }
 
@@ -50,19 +58,17 @@ bool ManagedStream::keeps_back() {
 }
 
 CUresult ManagedStream::issue(Work&& work) {
+    if (tickets_used_up()) {   // and nothing is in flight
+        if (CUresult status = control_.reset(stream_)) return status;
+        if (CUresult status = get_ready()) return status;
+        next_ticket_ = 0;
+        forget_sample();
+    }
     smt::Launch launch;
     uint32_t workers = 0;
     CUresult status = prepare(work, 0, &launch, &workers);
     if (status != CUDA_SUCCESS) return status;
     const uint32_t takes = work.tickets + (launch.flags & smt::kSingle ? 0 : workers);
-    if (next_ticket_ > kMostTickets - takes) {   // begins again, in the stream's order
-        if ((status = dispatcher_.driver().cuStreamSynchronize(stream_))) return status;
-        in_flight_.clear();
-        ahead_.forget();
-        if ((status = control_.reset(stream_))) return status;
-        next_ticket_ = 0;
-        forget_sample();
-    }
     launched_[launch.id % launched_.size()].rest = work.done > 0;
     work.ticket = launch.start = next_ticket_;
     status = launch_workers(work, stream_, launch, workers);
@@ -74,8 +80,9 @@ CUresult ManagedStream::issue(Work&& work) {
     if (std::optional<Work> rest = work.cut()) waiting_.push_front(std::move(*rest));
     in_flight_.push_back(std::move(work));
     ++unmarked_;
-    if (tenant_->watched.load(std::memory_order_relaxed) || unmarked_ >= kLaunchesBetweenMarkers || ahead_.wants_marker()) return mark();
-    return CUDA_SUCCESS;
+    last_issued_ = dispatcher_.now();
+    const bool known = tenant_->watched.load(std::memory_order_relaxed) || tickets_used_up();
+    return known || unmarked_ >= kLaunchesBetweenMarkers || ahead_.wants_marker() ? mark() : CUDA_SUCCESS;
 }
 
 // When the GPU gets here, everything before is over.
@@ -99,15 +106,48 @@ void ManagedStream::prune() {
     if (state_ != State::kFlowing) return;
     auto last = in_flight_.begin();
     while (last != in_flight_.end() && last->marker && last->marker <= over) ++last;
+    forget_until(last);
+}
+
+void ManagedStream::forget_until(std::deque<Work>::iterator last) {
     if (last == in_flight_.begin()) return;
     ahead_.ended(in_flight_.begin(), last, dispatcher_.now());
     in_flight_.erase(in_flight_.begin(), last);
+}
+
+// Or they would never be known to be over, and whoever waits for that would wait for ever.
+void ManagedStream::mark_tail() {
+    if (state_ != State::kFlowing || !unmarked_ || dispatcher_.now() - last_issued_ < kTail) return;
+    if (tenant_->stoppable.load(std::memory_order_relaxed) || tenant_->watched.load(std::memory_order_relaxed)) mark();
+}
+
+uint32_t ManagedStream::issued() {
+    const Lock lock = lock_soon(mutex_);
+    return launches_;
+}
+
+void ManagedStream::over(uint32_t issued) {
+    const Lock lock = lock_soon(mutex_);
+    if (state_ != State::kFlowing) return;
+    // Counts begin again behind 2^32.
+    forget_until(std::find_if(in_flight_.begin(), in_flight_.end(), [&](const Work& each) { return static_cast<int32_t>(each.launch - issued) >= 0; }));
+    if (!in_flight_.empty()) return;
+    unmarked_ = 0;
+    ahead_.marked();
+}
+
+void ManagedStream::forget_code() {
+    const Lock lock = lock_soon(mutex_);
+    if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // the last that is learnt of them
+    for (Launched& each : launched_) each.function = nullptr;
+    learning_ = false;
 }
 
 bool ManagedStream::poll() {
     std::lock_guard lock(mutex_);
     const bool had = under_way();
     go_on();
+    mark_tail();
     if (state_ == State::kFlowing) return had && !under_way();
     const bool ends = state_ == State::kStopping || state_ == State::kRunning;
     if (!ends || reached() < marked_ || !has_grown()) return false;

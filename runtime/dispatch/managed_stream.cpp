@@ -110,8 +110,9 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
     const bool placed = work.chunk == 1 && work.tickets <= places;   // all have begun at once: where the hardware puts them
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
-    launch->id = launches_++ % kLaunchIds;
-    launched_[launch->id % launched_.size()] = {work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), ctas.ctas},
+    work.launch = launches_++;
+    launch->id = work.launch % kLaunchIds;
+    launched_[launch->id % launched_.size()] = {launch->id, work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), ctas.ctas},
                                                  ctas.asks ? fits : 0, work.covered, dispatcher_.alone()};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
@@ -170,6 +171,11 @@ void ManagedStream::confine(const schedule::Confinement& confinement) {
     confines_longer_ = confinement.longer_than;
 }
 
+void ManagedStream::mark_what_is_there() {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::kFlowing && unmarked_) mark();
+}
+
 bool ManagedStream::stop() {
     std::lock_guard lock(mutex_);
     prune();
@@ -181,10 +187,10 @@ bool ManagedStream::stop() {
         stop_opaque_ = true;
         return true;
     }
-    if (unguarded_) {
-        unguarded_ = false;
-        if (mark() != CUDA_SUCCESS) return false;
-        unstoppable_ = marked_;
+    const auto unguarded = std::find_if(in_flight_.rbegin(), in_flight_.rend(), [&](const Work& each) { return each.number <= unguarded_; });
+    if (unguarded != in_flight_.rend()) {
+        if (!unguarded->marker && mark() != CUDA_SUCCESS) return false;
+        unstoppable_ = unguarded->marker;
     }
     if (reached() < std::max(unstoppable_, ready_)) return false;
     const uint64_t said = dispatcher_.now_ns();
@@ -202,6 +208,12 @@ void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
     stop_opaque_ = false;
     state_ = State::kStopping;
     since_ = dispatcher_.now();
+}
+
+// Null: so many have followed that nothing is kept of it any more.
+ManagedStream::Launched* ManagedStream::launched_as(uint32_t launch) {
+    Launched& found = launched_[launch % launched_.size()];
+    return found.id == launch % kLaunchIds ? &found : nullptr;
 }
 
 // The workers have left: how far did they get? The latest of the reports says it, and tickets and refusals
@@ -224,6 +236,7 @@ CUresult ManagedStream::settle() {
     uint32_t run = 0;
     if (CUresult status = tickets_run(&run)) return status;
     if (state_ == State::kRunning) {
+        if (std::exchange(fruitless_of_, waiting_.front().number) != waiting_.front().number) fruitless_ = 0;
         fruitless_ = run == 0 && !halted_ ? fruitless_ + 1 : 0;
         const uint64_t before = waiting_.front().done;
         waiting_.front().settle(run);
@@ -231,7 +244,9 @@ CUresult ManagedStream::settle() {
         if (waiting_.front().left() == 0) waiting_.pop_front();
     }
     for (auto work = in_flight_.rbegin(); work != in_flight_.rend(); ++work) {
+        const uint64_t before = work->done;
         work->settle(run);
+        if (Launched* const launched = launched_as(work->launch)) launched->blocks = work->done - before;
         if (work->left()) waiting_.push_front(std::move(*work));
     }
     in_flight_.clear();
@@ -296,7 +311,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     work.ticket = 0;
     if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
     // Whoever found no place twice goes where there is one: its own may be taken by what nobody can stop.
-    const bool anywhere = fruitless_ >= kMostFruitless;
+    const bool anywhere = fruitless_ >= kMostFruitless && work.number == fruitless_of_;
     const QuotaTable everywhere(anywhere ? quotas.size() : 0, smt::kNoQuota);
     if ((status = control_.set_quotas(stream_, anywhere ? everywhere : quotas))) return status;
     if ((status = get_ready())) return status;

@@ -57,6 +57,10 @@ public:
     CUresult launch(Work&& work);
     CUresult guard();        // before anything else is enqueued on the stream, or waited for
     CUresult enter(const OpaqueLaunch& launch, OpaquePass* pass);   // before something opaque is launched
+    // What the driver has of it, and that all until then is over: for who has waited for the driver's stream.
+    uint32_t issued();
+    void over(uint32_t issued);
+    void forget_code();      // no launch is unfinished, and kernels that were launched may go
     bool held_back();        // launches are unfinished that the driver knows nothing of
     // For a single launch that stands in the stream's order and runs elsewhere (twin.h).
     CUresult leave(const SmSet* set, CUstream* away) { return twin_.leave(stream_, set, away); }
@@ -74,6 +78,7 @@ public:
     bool keeps_back();       // poll() hands over launches that are kept here
     bool ready();            // halt() and change() are heard by the run under way
     void confine(const schedule::Confinement& confinement);   // opaque launches from now on
+    void mark_what_is_there();   // somebody will want to know when that is over
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
     CUresult flow();         // stopped: everything goes on
     // Stopped: the first launch runs with these quotas, `blocks` of it at most.
@@ -118,11 +123,17 @@ private:
     uint64_t reached() const { return words_->reached.load(std::memory_order_acquire); }
     CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
     void prune();
+    void forget_until(std::deque<Work>::iterator last);   // launches in flight before it are over
+    void mark_tail();        // of launches that are watched, when no further one follows
+    bool tickets_used_up() const;
     void top_up();           // the driver, with what there is room for
     void go_on();            // both
     bool too_far_ahead();
     void await_room_ahead(Lock& lock);
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
+    bool unfinished(uint64_t number) const {   // launches until this one
+        return (!in_flight_.empty() && in_flight_.front().number <= number) || (!waiting_.empty() && waiting_.front().number <= number);
+    }
     bool has_grown(size_t i) const { return words_->grown[i].load(std::memory_order_acquire) >= growths_[i].marker; }
     bool has_grown() const {
         for (size_t i = 0; i < growths_.size(); ++i) {
@@ -132,7 +143,7 @@ private:
     }
     bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
-    CUresult wait_in_flight(Lock& lock);
+    CUresult wait_in_flight(Lock& lock, uint64_t number);
     CUresult send(uint32_t workers);   // to the launch that runs with quotas
     CUresult await_change(Lock& lock);
     void tell_changed();   // to who waits for it
@@ -157,6 +168,7 @@ private:
     void forget_sample();
     void take_mappings(uint64_t stop_ns);   // mutex_ held; not 0: at the end of a stop that took so long
     struct Launched;
+    Launched* launched_as(uint32_t launch);   // its id, or what that is made of
     void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
 
     Dispatcher& dispatcher_;
@@ -177,6 +189,7 @@ private:
     bool used_ = false;                // the control block, since it was reset
     uint32_t launches_ = 0;            // smt::Launch::id of the next one
     struct Launched {
+        uint32_t id = ~0u;             // smt::Launch::id
         uint32_t name = 0;
         ManagedFunction* function = nullptr;
         uint32_t chunk = 1;
@@ -211,8 +224,9 @@ private:
     StreamWords* words_ = nullptr;
     CUdeviceptr word_address_ = 0;
     uint64_t marked_ = 0;              // the last marker
-    uint32_t unmarked_ = 0;            // launches behind it
-    bool unguarded_ = false;           // something that cannot look was enqueued behind launches in flight
+    uint32_t unmarked_ = 0;            // launches behind it,
+    schedule::TimePoint last_issued_{};   // the last one's moment
+    uint64_t unguarded_ = 0;           // Work::number of the last launch with something enqueued behind it that cannot look
     uint64_t stop_said_ = 0;           // ns: when the stop under way was decided,
     uint32_t stop_name_ = 0;           // and which kernel it stops
     bool stop_opaque_ = false;         // and whether nothing but opaque work was in flight
@@ -220,7 +234,8 @@ private:
     Placement placement_;
     uint64_t unstoppable_ = 0;         // until this marker is reached
     uint64_t ready_ = 0;               // the control block is as it was last set up, from this marker on
-    uint32_t fruitless_ = 0;           // runs with quotas in which no worker found a place, one after the other
+    uint32_t fruitless_ = 0;           // runs with quotas in which no worker found a place, one after the other,
+    uint64_t fruitless_of_ = 0;        // of this launch
 
     struct Growth {
         CUstream stream = nullptr;     // made when it is needed

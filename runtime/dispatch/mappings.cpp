@@ -36,17 +36,22 @@ void ManagedStream::take_mappings(uint64_t stop_ns) {
     if (!learning_ && !dispatcher_.maps() && !tenant_->sweeps) return;
     std::vector<smt::Mapping> mappings;
     uint64_t lost = 0;
-    if (control_.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS || mappings.empty()) return;
+    if (control_.read_mappings(dispatcher_.device().errands(), &mappings, &lost) != CUDA_SUCCESS) return;
+    if (mappings.empty()) {
+        learning_ = learning_ && unfinished();
+        return;
+    }
     placement_.add(mappings, lost);
     if (stop_ns) note_longest(mappings, stop_ns);
     std::map<uint32_t, std::vector<smt::Mapping>> by_launch;
     for (const smt::Mapping& each : mappings) by_launch[each.launch].push_back(each);
     bool partial = false;
     for (const auto& [launch, workers] : by_launch) {
-        Launched& known = launched_[launch % launched_.size()];
-        if (known.function) learn(known, workers);
-        partial |= known.seen < known.blocks;
-        if (dispatcher_.maps()) dispatcher_.report(*tenant_, known.name, workers);
+        Launched* const known = launched_as(launch);
+        if (!known) continue;
+        if (known->function) learn(*known, workers);
+        partial |= known->seen < known->blocks;
+        if (dispatcher_.maps()) dispatcher_.report(*tenant_, known->name, workers);
     }
     learning_ = learning_ && partial && ++partial_reads_ < kMostPartialReads;
 }
@@ -57,7 +62,8 @@ void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint6
     uint64_t last = 0;
     for (const smt::Mapping& each : workers) last = std::max<uint64_t>(last, each.ended);
     for (const smt::Mapping& each : workers) {
-        const uint32_t chunk = launched_[each.launch % launched_.size()].chunk;
+        const Launched* const known = launched_as(each.launch);
+        const uint32_t chunk = known ? known->chunk : 1;
         // A worker that does not say how long its last ticket took: as long as its others, on average.
         const uint64_t ticket = each.last ? each.last : (each.ended - each.began) * chunk / std::max(each.blocks, chunk);
         if (each.ended + took_ns < last || ticket <= longest_.end_ns - longest_.start_ns) continue;

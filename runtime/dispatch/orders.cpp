@@ -65,10 +65,15 @@ QuotaTable Orders::levelled(const Kernel& kernel) const {
     return table_;
 }
 
+Orders::Step Orders::to_rest(const Kernel& kernel, bool flowing) {
+    if (kernel.state != Kernel::State::kRunning) return Step::kNone;
+    return flowing ? Step::kStop : Step::kHalt;
+}
+
 Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
     if (!given_ || kernel.state == Kernel::State::kStopping) return Step::kNone;
+    if (action_ == Action::kWait) return to_rest(kernel, flowing);
     const bool runs = kernel.state == Kernel::State::kRunning;
-    if (action_ == Action::kWait) return !runs ? Step::kNone : flowing ? Step::kStop : Step::kHalt;
     const bool quotas = restricted(kernel);
     if (flowing && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
     if (!runs && !quotas) return Step::kFlow;

@@ -33,6 +33,7 @@ public:
     // True: another order than before; at first everything runs.
     bool give(const schedule::Assignment& assignment);
     Step next(const schedule::Kernel& kernel, bool flowing);
+    static Step to_rest(const schedule::Kernel& kernel, bool flowing);   // whatever the order is
     void done(Step step);   // it was carried out
 
     // Of the steps run and change.

@@ -6,6 +6,7 @@
 
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/others_turn.h"
 
 namespace smt::runtime::dispatch {
 
@@ -19,18 +20,6 @@ constexpr size_t kMostUnfinished = 512; // launches of a stream that may be stop
 constexpr auto kLooksFor = 5ms;         // then the 40 us that it takes to wake a sleeper are little
 constexpr auto kLookAtQueue = 50us;     // while it is full
 constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is no room
-
-// Says to a device that keeps a clock that this thread waits for what others do; until it goes.
-class OthersTurn {
-public:
-    explicit OthersTurn(device::Device& device) : device_(device) { device_.waits_for_others(true); }
-    ~OthersTurn() { device_.waits_for_others(false); }
-    OthersTurn(const OthersTurn&) = delete;
-    OthersTurn& operator=(const OthersTurn&) = delete;
-
-private:
-    device::Device& device_;
-};
 
 }  // namespace
 
@@ -73,17 +62,12 @@ CUresult ManagedStream::launch(Work&& work) {
 }
 
 // The driver's queue has room for about a thousand launches, and who fills it waits in the driver, here with locks that the
-// dispatcher needs. So whoever may be stopped waits before, without.
+// dispatcher needs. So everybody waits before, without.
 CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
-        if (state_ != State::kFlowing) {
-            status = await_change(lock);
-        } else if (tenant_->stoppable.load() || tenant_->watched.load() || !waiting_.empty()) {
-            await_room_ahead(lock);
-        } else {
-            break;
-        }
+        if (state_ != State::kFlowing) status = await_change(lock);
+        else await_room_ahead(lock);
         go_on();
     }
     return status;
@@ -91,6 +75,7 @@ CUresult ManagedStream::await_room(Lock& lock) {
 
 // Nothing tells when a marker is reached.
 void ManagedStream::await_room_ahead(Lock& lock) {
+    const OthersTurn others(dispatcher_.device());
     lock.unlock();
     std::this_thread::sleep_for(kLookAtQueue);
     lock.lock();
@@ -191,19 +176,21 @@ void ManagedStream::abandon() {
 }
 
 // Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be stoppable.
+// What other threads launch meanwhile is in no order with what this one is about to do, and is not waited for: they may go on for ever.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
-    while (unfinished() && !gone_ && status == CUDA_SUCCESS) {
+    const uint64_t last = numbers_;
+    while (unfinished(last) && !gone_ && status == CUDA_SUCCESS) {
         if (state_ != State::kFlowing) {
             status = await_change(lock);
             go_on();
-        } else if (!waiting_.empty()) {
+        } else if (!waiting_.empty() && waiting_.front().number <= last) {
             await_room_ahead(lock);
             go_on();
         } else if (tenant_->stoppable.load()) {
-            status = wait_in_flight(lock);
+            status = wait_in_flight(lock, last);
         } else {
-            unguarded_ = true;
+            unguarded_ = in_flight_.back().number;
             break;
         }
     }
@@ -212,11 +199,9 @@ CUresult ManagedStream::clear_way(Lock& lock) {
 }
 
 // The stream's launches are in the driver's hands and may be stopped meanwhile.
-CUresult ManagedStream::wait_in_flight(Lock& lock) {
-    if (unmarked_) {
-        if (CUresult status = mark()) return status;
-    }
-    while (state_ == State::kFlowing && !in_flight_.empty() && !gone_) {
+CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
+    while (state_ == State::kFlowing && !in_flight_.empty() && in_flight_.front().number <= number && !gone_) {
+        if (CUresult status = unmarked_ ? mark() : CUDA_SUCCESS) return status;
         lock.unlock();
         CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
         lock.lock();

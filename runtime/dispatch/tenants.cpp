@@ -49,9 +49,14 @@ void Dispatcher::weigh_tenants() {
                 return stops == Stops::kAnybody || more_urgent(*other);
             });
         };
-        tenant->stoppable.store(tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; }));
+        const bool stoppable = tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; });
         const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
-        if (!tenant->watched.exchange(watched) && watched) tenant->watched_since = now();
+        const bool was_stoppable = tenant->stoppable.exchange(stoppable), was_watched = tenant->watched.exchange(watched);
+        if (watched && !was_watched) tenant->watched_since = now();
+        if ((!stoppable || was_stoppable) && (!watched || was_watched)) continue;
+        for (const Member& member : members_) {
+            if (&member.stream->tenant() == tenant.get()) member.stream->mark_what_is_there();
+        }
     }
 }
 

@@ -82,6 +82,7 @@ struct Work {
     uint32_t chunk = 1;
     uint32_t covered = 0;
     uint32_t ctas = 0;                 // of its workers on a multiprocessor, where quotas do not say; 0: that is being tried
+    uint32_t launch = 0;               // ManagedStream's count of them
     uint64_t marker = 0;               // when the stream's word says so much, the launch is over
 
     uint32_t threads() const { return block[0] * block[1] * block[2]; }

@@ -48,6 +48,10 @@ inline constexpr long kSimTenantsMax = 64;
 // with it. Default: 0. With 1 a policy's times, gaps and epochs pass as fast as the kernels they are for. Server.
 inline constexpr const char* kSimDispatchClock = "SMT_SIM_DISPATCH_CLOCK";
 
+// Whether it loads code as CUDA's driver does: when all that was enqueued before is over, and what is enqueued behind begins after it. 0 or 1. Default: 0, then
+// programs disturb each other by nothing but their work. Server.
+inline constexpr const char* kSimLoadsWait = "SMT_SIM_LOADS_WAIT";
+
 // Where it writes down what each kernel's first launch executes (runtime/device/simulated/driver/streams.h). A folder. Default: nowhere. Server.
 inline constexpr const char* kSimStreams = "SMT_SIM_STREAMS";
 

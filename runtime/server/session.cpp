@@ -247,6 +247,7 @@ void Session::free_objects() {
     handles_.destroy_all(driver());
     events_.clear();
     streams_.clear();
+    streams_.forget_code();
     if (code_) code_->clear();
     if (memory_) memory_->clear();
 }

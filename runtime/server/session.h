@@ -41,7 +41,7 @@ namespace handlers {
 // uint64_t limit); clear() frees all memory and keeps the ranges; bytes_used(); the destructor
 // frees memory, never the range given to it (the session does).
 class TenantMemory;
-// handlers/code_table.h: CodeTable(const DriverApi&, journal::Writer&, profiles::Book&); clear() unloads everything, so does the
+// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, journal::Writer&, profiles::Book&); clear() unloads everything, so does the
 // destructor; function(), kernel(), module(), library() as in Call.
 class CodeTable;
 }  // namespace handlers

@@ -190,7 +190,7 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
-    code_ = std::make_unique<handlers::CodeTable>(driver(), journal(), server_.profiles());
+    code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, journal(), server_.profiles());
     auto memory = std::make_unique<handlers::TenantMemory>(device_, device_base_, protocol::kDeviceRangeBytes,
                                                            memory_limit_);
     memory->claim(arena_.base(), protocol::kArenaBytes);
@@ -224,8 +224,8 @@ void Session::teardown() {
         memory_open_ = false;
         memory = std::move(memory_);
     }
+    streams_.close();   // the dispatcher looks at what they launched until then
     code_.reset();
-    streams_.close();
 }
 
 // A lane may be inside a driver call that waits for work which waits for a host function of the

@@ -255,8 +255,11 @@ void Streams::note_use(Stream& stream) {
 CUresult Streams::synchronize(Stream& stream) {
     uint64_t uses = stream.uses.load();
     CUresult status = stream.guard();
+    dispatch::ManagedStream* const managed = stream.managed.load(std::memory_order_acquire);
+    const uint32_t issued = managed ? managed->issued() : 0;
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(stream.handle);
     if (status != CUDA_SUCCESS) return status;
+    if (managed) managed->over(issued);
     for (long nap = kShortestNap; stream.function_runs(); nap += nap < kLongestNap ? nap / 4 : 0) {
         timespec rest{0, nap};
         nanosleep(&rest, nullptr);
@@ -281,6 +284,14 @@ CUresult Streams::synchronize_all() {
         if (status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
     }
     return result;
+}
+
+CUresult Streams::guard_all() {
+    for (const StreamPointer& stream : all()) {
+        if (capturing(stream->handle)) continue;
+        if (CUresult status = stream->guard()) return status;
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult Streams::query_all() {
@@ -322,6 +333,12 @@ void Streams::end_captures() {
 void Streams::abandon() {
     for (const StreamPointer& stream : all()) {
         if (dispatch::ManagedStream* managed = stream->managed.load()) managed->abandon();
+    }
+}
+
+void Streams::forget_code() {
+    for (const StreamPointer& stream : all()) {
+        if (dispatch::ManagedStream* managed = stream->managed.load()) managed->forget_code();
     }
 }
 

@@ -114,6 +114,8 @@ public:
     CUresult query(const Stream& stream) const;   // SUCCESS, NOT_READY or the error
     // Waits for all work of the session that was enqueued before the call. Skips capturing streams.
     CUresult synchronize_all();
+    CUresult guard_all();   // until the driver has all managed launches and none can be stopped; skips capturing streams
+    void forget_code();   // the session's work is over, and its kernels may go
     // Whether work is under way: SUCCESS, NOT_READY or the error.
     CUresult query_all();
 
@@ -144,7 +146,7 @@ private:
     dispatch::Dispatcher* dispatcher_ = nullptr;
     std::shared_ptr<dispatch::Tenant> tenant_;
 
-    mutable std::mutex mutex_;               // the lists; never held over a call that waits for the GPU
+    mutable std::mutex mutex_;               // the lists; never held over a wait for a program's work
     std::unordered_map<uint32_t, StreamPointer> created_;
     std::vector<StreamPointer> own_;         // the lanes' per-thread streams
     std::vector<StreamPointer> retired_;     // destroyed by the program, their work is not over

@@ -190,6 +190,52 @@ def figure_2_spatial(smt, programs):
         said(in_all(place.mappings("long")), (1000, 8, [0, 1]))   # four that stopped, two on SM 1, two more when SM 0 was free
 
 
+def first_stop(smt, programs):
+    """What stood behind launches that are over is no reason not to stop the next one, for whoever comes now."""
+    with Stage(smt, programs, "priority", 2) as place:
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
+        long.say("record", "recorded")   # at once, and what is in flight can no longer be stopped: nobody is there who might want it
+        long.open().say("wait", "ended")
+        urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high")
+        place.until("somebody more urgent is there", lambda: place.entries("urgent", "opened"))
+        long.launch()
+        urgent.launch()
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)")
+        long.open(4)
+        place.until_stopped("long")
+        urgent.end()
+        long.end()
+
+
+class Brief:
+    """A program of brief.cpp."""
+
+    def __init__(self, place, tenant, launches, priority="normal"):
+        self.process = subprocess.Popen([place.smt, "run", "--tenant", tenant, "--priority", priority, "--", place.programs / "sim_brief", launches],
+                                        env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said(self.process.stdout.readline(), "launched\n")
+
+    def end(self):
+        said(self.process.communicate("wait\n", timeout=PATIENCE)[0], "ended\n")
+
+
+def idle_urgent(smt, programs):
+    """Launches that are over hold nobody up, although nobody was there to see their end: when the urgent program launched, it was alone."""
+    with Stage(smt, programs, "priority", 2) as place:
+        urgent = Brief(place, "urgent", "21", priority="high")   # markers are behind every fourth, or eighth
+        place.until("its launches are over", lambda: len(place.entries("urgent", "launch")) == 21)
+        Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch().end()
+        urgent.end()
+
+
+def two_threads(smt, programs):
+    """Who waits for a stream waits for what was launched before, also where somebody more urgent is there, and launches are looked after one by one."""
+    with Stage(smt, programs, "priority", 2) as place:
+        urgent = Brief(place, "urgent", "1", priority="high")
+        Brief(place, "endless", "endless").end()
+        urgent.end()
+
+
 def saturates(sms, ctas, blocks):
     """With so many CTAs each on so many of 30 SMs, of one SM's throughput: 5 % less than all that there is is taken for enough."""
     return {(1, ctas): 1e6 * blocks, (30, ctas): 1e6 * blocks * 0.95 / (sms - 0.5)}
@@ -241,7 +287,7 @@ def table_3(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:]
-    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, table_2, table_3)}[scenario](smt, programs)
+    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
 
 
 if __name__ == "__main__":

@@ -14,21 +14,25 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulat
 from scenarios import Place, finish   # noqa: E402
 
 SMS, CTAS = 4, 2                       # multiprocessors, and blocks that fit on each
-ROOM = str((228 << 10) // CTAS - (1 << 10) - 256)   # shared memory of a block: less what the system and the managed form keep
 ALL = 10 ** 9
 BEGIN_US = 3000                        # until then it is learnt what blocks take and stops cost
+
+
+def room(ctas):
+    """Shared memory of a block of which so many fit on a multiprocessor: less what the system and the managed form keep."""
+    return (228 << 10) // ctas - (1 << 10) - 256
 
 
 class Load:
     """Launches of so many blocks of so many microseconds, one after the other: so often, or for so long."""
 
-    def __init__(self, tenant, blocks, block_us, launches=ALL, for_us=ALL, pause_us=0, options=()):
+    def __init__(self, tenant, blocks, block_us, launches=ALL, for_us=ALL, pause_us=0, late_us=0, ctas=CTAS, options=()):
         self.tenant, self.options = tenant, options
-        self.arguments = [str(each) for each in (blocks, ROOM, block_us, launches, for_us)] + ([str(pause_us)] if pause_us else [])
+        self.arguments = [str(each) for each in (blocks, room(ctas), block_us, launches, for_us, pause_us, late_us)]
 
 
-def stage(smt, programs, policy, programs_there):
-    place = Place(smt, programs, SMS=SMS, TENANTS=programs_there, GRACE_MS=2000, STEP_LIMIT=0, DISPATCH_CLOCK=1)
+def stage(smt, programs, policy, programs_there, loads_wait=0):
+    place = Place(smt, programs, SMS=SMS, TENANTS=programs_there, GRACE_MS=2000, STEP_LIMIT=0, DISPATCH_CLOCK=1, LOADS_WAIT=loads_wait)
     place.environment.update(SMT_PTX="1", SMT_POLICY=policy)
     return place
 
@@ -39,8 +43,8 @@ def run(place, *loads):
     return [[tuple(map(float, line.split())) for line in finish(process).splitlines()] for process in started]
 
 
-def together(smt, programs, policy, *loads):
-    with stage(smt, programs, policy, len(loads)) as place:
+def together(smt, programs, policy, *loads, **settings):
+    with stage(smt, programs, policy, len(loads), **settings) as place:
         return run(place, *loads)
 
 
@@ -66,6 +70,22 @@ def inversion(smt, programs):
         part = mean(found["fifo"]) / mean(found[policy]) / ideal
         print(f"{policy}: {mean(found[policy]):.1f} us, at most {max(found[policy]):.1f}: {part:.3f} of that")
         assert part >= 0.8
+
+
+def starts(smt, programs):
+    """A program that starts beside launches of 10 ms, where to load code waits for all that the device has to do: they stand still meanwhile, under each
+    policy that may stop them, and lose little by it."""
+    small = dict(blocks=SMS * CTAS, block_us=50, launches=3, late_us=15_000)
+    long = Load("long", 10_000, 4, launches=4, ctas=1)   # of one there is no half to try out
+    (alone,) = together(smt, programs, "fifo", long, loads_wait=1)
+    found = {}
+    for policy in ("fifo", "priority", "hpf", "fair", "greedy"):
+        (load, first, *_), beside = together(smt, programs, policy, Load("small", **small, options=("--priority", "high")), long, loads_wait=1)
+        found[policy] = load[1] - load[0]
+        print(f"{policy}: loaded in {found[policy]:.1f} us, the first launch is over {first[1] - load[1]:.1f} us later; the long ones take {beside[-1][1] / alone[-1][1]:.4f} of their time alone")
+        assert found[policy] < 300 or policy == "fifo"
+        assert beside[-1][1] < 1.05 * alone[-1][1]
+    assert found["fifo"] > 2000   # the end of a launch is waited for
 
 
 def share(smt, programs, weight, **load):
@@ -128,7 +148,7 @@ def spatial(smt, programs):
     assert max(latencies(beside)[1:]) < 1.15 * each   # an SM that it does not get back would be a third
 
 
-SCENARIOS = {each.__name__: each for each in (inversion, shares, pairs, spatial)}
+SCENARIOS = {each.__name__: each for each in (inversion, starts, shares, pairs, spatial)}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[3]](*sys.argv[1:3])

@@ -33,6 +33,7 @@ constexpr Number kNumbers[] = {
     {kSimGrace, 1, kSimGraceMax},
     {kSimTenants, 0, kSimTenantsMax},
     {kSimDispatchClock, 0, 1},
+    {kSimLoadsWait, 0, 1},
     {kMemoryLimit, 0, kAny},
     {kMultiprocessors, 0, kMultiprocessorsMax},
     {kStress, 0, std::numeric_limits<uint32_t>::max()},

@@ -141,6 +141,7 @@ private:
         properties_.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
         properties_.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
         properties_.compute_minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+        properties_.loads_wait = true;
         CUmemAllocationProp wanted{};
         wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};

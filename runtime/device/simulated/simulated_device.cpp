@@ -45,6 +45,7 @@ public:
         properties_.granularity = 2ull << 20;
         properties_.keeps_sessions_apart = true;
         properties_.keeps_clock = settings_.dispatch_clock;
+        properties_.loads_wait = settings_.engine.loads_wait;
         return enter_thread(nullptr, kNoLane) == CUDA_SUCCESS;
     }
 

@@ -5,6 +5,7 @@
 
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
+#include "runtime/dispatch/standstill.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -17,8 +18,9 @@ constexpr size_t kMaxImages = 64u << 10;
 
 }  // namespace
 
-CodeTable::CodeTable(const DriverApi& driver, journal::Writer& journal, profiles::Book& book)
-    : driver_(driver), journal_(journal), book_(book), exceptions_(journal), times_(driver), limits_(driver), links_(driver) {}
+CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, journal::Writer& journal, profiles::Book& book)
+    : dispatcher_(dispatcher), tenant_(tenant), driver_(dispatcher.driver()), journal_(journal), book_(book), exceptions_(journal), times_(driver_),
+      limits_(driver_), links_(driver_) {}
 
 CodeTable::~CodeTable() {
     clear();
@@ -43,7 +45,10 @@ CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard lock(found->mutex);
     if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult status = load(*found)) return status;
+    if (!found->module) {
+        const dispatch::Standstill others(dispatcher_, tenant_);
+        if (CUresult status = load(*found)) return status;
+    }
     *module = found->module;
     return CUDA_SUCCESS;
 }
@@ -95,6 +100,7 @@ CUresult CodeTable::unload(Image& image) {
         free_kernels_.push_back(kernel->id);
     }
     image.kernels.clear();
+    const dispatch::Standstill others(dispatcher_, tenant_);
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }
 
@@ -109,7 +115,10 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) 
     }
     Kernel fresh;
     std::string treatment;
-    if (CUresult status = describe(*found, name, fresh, &treatment)) return status;
+    {
+        const dispatch::Standstill others(dispatcher_, tenant_);
+        if (CUresult status = describe(*found, name, fresh, &treatment)) return status;
+    }
     std::lock_guard table_lock(mutex_);
     Kernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;

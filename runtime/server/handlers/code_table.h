@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/work.h"
 #include "runtime/jit/decision.h"
 #include "runtime/journal/journal.h"
@@ -69,7 +70,7 @@ using ImagePointer = std::shared_ptr<Image>;
 
 class CodeTable {
 public:
-    CodeTable(const DriverApi& driver, journal::Writer& journal, profiles::Book& book);
+    CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, journal::Writer& journal, profiles::Book& book);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -117,6 +118,8 @@ private:
     bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const;
     CUresult unload(Image& image);
 
+    dispatch::Dispatcher& dispatcher_;
+    const dispatch::Tenant& tenant_;
     const DriverApi& driver_;
     journal::Writer& journal_;
     profiles::Book& book_;

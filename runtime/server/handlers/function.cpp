@@ -106,11 +106,16 @@ CUresult handle_function_attribute(Call& call) {
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
-    if (status == CUDA_SUCCESS && kernel->managed.function) {
-        call.driver.cuFuncSetAttribute(kernel->managed.function, attribute, request.value);
-        kernel->managed.forget();   // what fits may have changed
-    }
-    return status;
+    int before = 0;
+    const CUfunction managed = kernel->managed.function;
+    if (status != CUDA_SUCCESS || !managed) return status;
+    // Some programs set it ahead of each launch.
+    if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS && before == request.value) return CUDA_SUCCESS;
+    // Launches that were called before and are held back still go by the old value.
+    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && request.value < before && (status = call.session.streams().guard_all())) return status;
+    call.driver.cuFuncSetAttribute(managed, attribute, request.value);
+    kernel->managed.forget();   // what fits may have changed
+    return CUDA_SUCCESS;
 }
 
 CUresult handle_get_global(Call& call) {

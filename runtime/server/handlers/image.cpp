@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/dispatch/standstill.h"
 #include "runtime/image/container.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/handlers/code_table.h"
@@ -43,8 +44,9 @@ bool may_print(std::string_view image) {
            image.find(".version") == image.npos;
 }
 
-CUresult load(const DriverApi& driver, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module,
-              CUlibrary* library) {
+CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module, CUlibrary* library) {
+    const DriverApi& driver = call.driver;
+    const dispatch::Standstill others(call.session.server().dispatcher(), call.session.dispatched());
     if (owner == ImageOwner::kLibrary)
         return driver.cuLibraryLoadData(library, image, jit.names(), jit.values(), jit.count(), nullptr,
                                         nullptr, 0);
@@ -85,10 +87,10 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const
     }
     CUmodule module = nullptr;
     CUlibrary library = nullptr;
-    CUresult status = load(call.driver, owner, image.data(), jit, &module, &library);
+    CUresult status = load(call, owner, image.data(), jit, &module, &library);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
         TenantRanges::trim_all();
-        status = load(call.driver, owner, image.data(), jit, &module, &library);
+        status = load(call, owner, image.data(), jit, &module, &library);
     }
     if (placed) {
         call.session.device().place_managed(nullptr);
@@ -190,6 +192,7 @@ CUresult handle_module_unload(Call& call) {
     ImagePointer image = call.session.code().image(request.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult status = call.session.streams().synchronize_all()) return status;
+    call.session.streams().forget_code();
     CUresult status = call.session.code().unload(request.object);
     if (status == CUDA_SUCCESS && image->managed.memory())
         call.session.arena().free_host(image->managed.memory());

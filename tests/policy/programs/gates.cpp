@@ -1,6 +1,7 @@
 // gates BLOCKS THREADS SHARED_BYTES: a kernel whose blocks wait until they are let through, one after the other, as lines on stdin say.
 //
 //     launch      of so many blocks, with all gates shut; answers "launched"
+//     record      an event, behind what was launched; answers "recorded"
 //     open N      block i may end if i < N
 //     wait        until the launch has ended; answers "ended". Each block ran once
 //
@@ -64,6 +65,8 @@ int main(int count, char** arguments) {
     volatile uint32_t* const open = static_cast<uint32_t*>(words);
     uint32_t* const counts = static_cast<uint32_t*>(words) + 1;
     CUdeviceptr counts_there = open_there + 4;
+    CUevent event = nullptr;
+    CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     for (std::string line; std::getline(std::cin, line);) {
         if (line == "launch") {
             *open = 0;
@@ -71,6 +74,9 @@ int main(int count, char** arguments) {
             void* parameters[] = {&open_there, &counts_there};
             CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, nullptr, parameters, nullptr));
             std::printf("launched\n");
+        } else if (line == "record") {
+            CHECK(cuEventRecord(event, nullptr));
+            std::printf("recorded\n");
         } else if (line == "wait") {
             CHECK(cuCtxSynchronize());
             for (unsigned i = 0; i < blocks; ++i) REQUIRE(counts[i] == 1);

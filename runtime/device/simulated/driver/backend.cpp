@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <optional>
+#include <string_view>
 
 #include "rewriter/ptx/parser.h"
 #include "runtime/device/simulated/driver/facts.h"
@@ -23,6 +24,10 @@ bool cleans_up(const char* name) {
     }
     return false;
 }
+
+// Of the server's calls those that load code, as they wait on an H200.
+bool loads_module(std::string_view name) { return name == "cuModuleLoadDataEx" || name == "cuLibraryGetModule"; }
+bool loads_function(std::string_view name) { return name == "cuModuleGetFunction" || name == "cuKernelGetFunction"; }
 
 // Asking whether work is over is no sign that more will come.
 bool asks_only(const char* name) { return std::strstr(name, "Query") != nullptr; }
@@ -56,6 +61,7 @@ CUresult SimulatedBackend::asked(const char* name, const char*, va_list) {
     Tenant* tenant = caller().tenant.get();
     if (!tenant) return CUDA_SUCCESS;
     if (!asks_only(name)) engine_.touch(*tenant);
+    if (loads_module(name) || loads_function(name)) engine_.begin_load(loads_module(name));
     const int fault = tenant->fault.load();
     return fault != CUDA_SUCCESS && !cleans_up(name) ? static_cast<CUresult>(fault) : CUDA_SUCCESS;
 }

@@ -112,7 +112,7 @@ void Engine::made_for(uint32_t tenant, CUstream handle) {
 void Engine::submitted(SimulatedStream& stream) {
     Caller& by = caller();
     while (stream.turns.size() < stream.queue.size())
-        stream.turns.push_back({by.tenant, by.lane, ++by.sequence});
+        stream.turns.push_back({by.tenant, by.lane, ++by.sequence, period_});
     if (by.tenant) by.tenant->active = RealTime::now();
     attention_ = true;
     wake_.notify_all();
@@ -133,6 +133,24 @@ void Engine::await(Lock& lock, const std::function<bool()>& done) {
 void Engine::quietly(const std::function<void()>& change) {
     std::lock_guard step(step_);
     change();
+}
+
+void Engine::begin_load(bool module) {
+    if (!settings_.loads_wait) return;
+    Lock lock(world());
+    const uint64_t before = ++period_;
+    if (module) await(lock, [this, before] { return oldest_period() >= before; });
+}
+
+// What waits for a word that others write does not count: CUDA's driver is asked to load while nothing does (device/cuda/context_wide.h).
+uint64_t Engine::oldest_period() const {
+    uint64_t oldest = period_;
+    for (const StreamPointer& each : streams_) {
+        if (each->queue.empty()) continue;
+        const Node& front = *each->queue.front();
+        if (each->under_way || !front.polled || front.ready()) oldest = std::min(oldest, each->turns.front().period);
+    }
+    return oldest;
 }
 
 void Engine::run() {
@@ -175,8 +193,9 @@ bool Engine::holds(const Tenant& tenant) const {
 // Starts what is ready at this moment, one round at a time; false: nothing was.
 bool Engine::start_ready(Lock& lock) {
     std::vector<StreamPointer> ready;
+    const uint64_t oldest = oldest_period();
     for (const StreamPointer& stream : streams_) {
-        if (stream->under_way || stream->queue.empty()) continue;
+        if (stream->under_way || stream->queue.empty() || stream->turns.front().period > oldest) continue;
         const bool lost = stream->tenant && stream->tenant->fault;
         if (lost || !stream->queue.front()->ready || stream->queue.front()->ready()) ready.push_back(stream);
     }

@@ -46,6 +46,7 @@ public:
         MachineConfig machine;
         std::chrono::milliseconds grace{100};
         uint32_t sessions = 0;
+        bool loads_wait = false;
     };
     // Makes a grid of a launch; `over` is called on the engine's thread when it is.
     using MakeGrid = std::function<std::shared_ptr<Grid>(const hosted::Launch&, std::shared_ptr<Tenant>,
@@ -80,6 +81,10 @@ public:
 
     void quietly(const std::function<void()>& change);
 
+    // The calling thread loads code. Where that waits (Settings), what is submitted from now on begins when all before is over; and
+    // who loads a module waits for that.
+    void begin_load(bool module);
+
     // One thread looks at what the device does and decides what it does next. While it is at work the clock stands; it
     // rests until a moment of this clock, until disturb(), or until the engine stops. `due`: the clock goes there even
     // when there is nothing else to do.
@@ -107,6 +112,7 @@ private:
     bool clock_may_run();
     bool holds(const Tenant& tenant) const;
     bool start_ready(hosted::Lock& lock);
+    uint64_t oldest_period() const;   // of which something is not over
     void start(hosted::Lock& lock, const StreamPointer& stream);
     void start_kernel(const StreamPointer& stream, const hosted::Node& node);
     void kernel_over(const StreamPointer& stream);
@@ -133,6 +139,7 @@ private:
     std::condition_variable wake_;
     bool stopping_ = false;
     uint32_t ever_arrived_ = 0;
+    uint64_t period_ = 0;   // loads so far
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<StreamPointer> streams_;
     std::vector<Waiter*> waiters_;

@@ -55,6 +55,7 @@ struct Turn {
     std::shared_ptr<Tenant> tenant;
     uint32_t lane = kNoLane;
     uint64_t sequence = 0;
+    uint64_t period = 0;   // Engine::begin_load(): nothing of one begins before all of the earlier ones is over
 
     bool operator<(const Turn& other) const {
         const auto key = [](const Turn& turn) {
