@@ -141,7 +141,7 @@ void Dispatcher::leave(ManagedStream& stream) {
         if (each.stream == &stream) sum_up(each);
     }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
-    told_.notify_all();
+    device_.disturb();   // somebody may wait until it has been told to stand still
 }
 
 void Dispatcher::arrived(ManagedStream&) {
@@ -168,7 +168,7 @@ void Dispatcher::run() {
     std::unique_lock lock(mutex_);
     while (!ending_) {
         if (look() || now() >= ask_again_) decide();
-        look_at_standstills();
+        look_at_standstill();
         if (study(lock)) continue;
         rest(lock);
         read_mappings();

@@ -67,8 +67,8 @@ public:
     // A session, from its first launch on; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
-    void begin_standstill(const Tenant& tenant);   // standstill.h
-    void end_standstill(const Tenant& tenant);
+    uint64_t begin_standstill(const Tenant& tenant);   // standstill.h
+    void end_standstill(uint64_t number);
 
     // For streams.
     device::Device& device() { return device_; }
@@ -138,14 +138,9 @@ private:
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void say_durations();    // of the policy's decisions until now
     void weigh_tenants();    // who may be stopped, who is watched
-    struct Still {
-        const Tenant* tenant;             // for whom others stand still
-        schedule::TimePoint until;
-    };
-    const Still* standstill_of(const Tenant& tenant) const;   // null: none
     bool stands_still(const Member& member) const;
     bool all_told() const;   // who is to stand still
-    void look_at_standstills();
+    void look_at_standstill();
     void everybody_goes_on();
 
     device::Device& device_;
@@ -173,7 +168,19 @@ private:
     uint64_t companies_ = 0;    // times that somebody came or went
     std::atomic<uint64_t> alone_{0};
     std::vector<Member> members_;
-    std::vector<Still> standstills_;
+    // Who may be stopped stands still while there are calls, until then.
+    struct Still {
+        struct Call {
+            uint64_t number;
+            uint32_t session;
+            bool waits;                   // until everybody has been told
+        };
+        std::vector<Call> calls;
+        uint64_t numbers = 0;
+        bool told = false;                // everybody has been
+        schedule::TimePoint until{};
+        schedule::TimePoint not_before{};   // the next one: the last one lasted too long
+    } still_;
     std::condition_variable told_;      // who waits in begin_standstill()
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
     schedule::TimePoint read_again_{};  // what workers wrote down

@@ -87,11 +87,13 @@ CUresult ManagedStream::issue(Work&& work) {
 
 // When the GPU gets here, everything before is over.
 CUresult ManagedStream::mark() {
-    CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), ++marked_, 0);
+    const CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), marked_ + 1, 0);
+    if (status != CUDA_SUCCESS) return status;
+    ++marked_;
     for (auto work = in_flight_.rbegin(); work != in_flight_.rend() && work->marker == 0; ++work) work->marker = marked_;
     unmarked_ = 0;
     ahead_.marked();
-    return status;
+    return CUDA_SUCCESS;
 }
 
 void ManagedStream::prune() {

@@ -38,7 +38,8 @@ bool Orders::restricted(const Kernel& kernel) {
     const auto place = [&](uint32_t sm) { return sm < table_.size() ? table_[sm] : uint8_t{0}; };
     if (std::none_of(places_.begin(), places_.end(), place)) return false;
     if (slice_ != 0) return true;
-    return std::any_of(places_.begin(), places_.end(), [&](uint32_t sm) { return place(sm) < kernel.ctas_per_sm; });
+    const int takes = kernel.usual_ctas ? std::min(kernel.usual_ctas, kernel.ctas_per_sm) : kernel.ctas_per_sm;
+    return std::any_of(places_.begin(), places_.end(), [&](uint32_t sm) { return place(sm) < takes; });
 }
 
 // What is left of it has begun, or has a place at once: there is nothing to take back, and a stop would only delay it.

@@ -9,7 +9,7 @@
 //                        is stopped          run its first launch
 //                        runs with quotas    change them
 //
-// A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that fit have a place are none. Where they are
+// A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that it takes by itself have a place are none. Where they are
 // lifted, a kernel goes on with the CTAs that it has when it flows. A
 // launch that waits does so until its stream is named: policies name what they see in another state than they asked for.
 #pragma once

@@ -62,12 +62,17 @@ CUresult ManagedStream::launch(Work&& work) {
 }
 
 // The driver's queue has room for about a thousand launches, and who fills it waits in the driver, here with locks that the
-// dispatcher needs. So everybody waits before, without.
+// dispatcher needs. So whoever may be stopped waits before, without.
 CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
-        if (state_ != State::kFlowing) status = await_change(lock);
-        else await_room_ahead(lock);
+        if (state_ != State::kFlowing) {
+            status = await_change(lock);
+        } else if (tenant_->stoppable.load() || tenant_->watched.load() || !waiting_.empty()) {
+            await_room_ahead(lock);
+        } else {
+            break;
+        }
         go_on();
     }
     return status;

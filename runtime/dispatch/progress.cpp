@@ -61,6 +61,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->weight = tenant_->weight;
     kernel->since = since_;
     kernel->multiprocessors = confined_to_;
+    kernel->own_sms = tenant_->places != nullptr;
     kernel->managed = true;
     using Seen = schedule::Kernel::State;
     kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;

@@ -1,6 +1,7 @@
 #include "runtime/dispatch/standstill.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,14 +9,22 @@
 
 namespace smt::runtime::dispatch {
 
-void Dispatcher::begin_standstill(const Tenant& tenant) {
-    if (!device_.properties().loads_wait) return;
+namespace {
+
+constexpr auto kLongest = std::chrono::milliseconds(20);
+
+}  // namespace
+
+uint64_t Dispatcher::begin_standstill(const Tenant& tenant) {
+    if (!device_.properties().loads_wait) return 0;
     std::unique_lock<std::mutex> lock;
     {
         const Wanted wanted(wanted_);
         lock = lock_soon(mutex_);
     }
-    standstills_.push_back({&tenant, now() + Standstill::kLongest});
+    if (still_.calls.empty() && now() >= still_.not_before) still_.until = now() + kLongest, still_.told = false;
+    const uint64_t number = ++still_.numbers;
+    still_.calls.push_back({number, tenant.session, true});
     for (Member& member : members_) {
         schedule::Kernel kernel;
         if (!stands_still(member)) continue;
@@ -23,48 +32,57 @@ void Dispatcher::begin_standstill(const Tenant& tenant) {
             say(member.stream->tenant(), fmt::format("stands still: the driver loads or unloads code of {}", tenant.name));
         follow(member);
     }
+    look_at_standstill();
     device_.disturb();
-    if (all_told()) return;
+    const auto told = [&] { return std::none_of(still_.calls.begin(), still_.calls.end(), [&](const Still::Call& each) { return each.number == number && each.waits; }); };
+    if (told()) return number;
     const OthersTurn others(device_);
-    told_.wait(lock, [&] { return all_told() || !standstill_of(tenant); });
+    if (device_.properties().keeps_clock) told_.wait(lock, told);
+    else told_.wait_for(lock, 2 * kLongest, told);   // the dispatcher's thread may be in the driver, or study
+    return number;
 }
 
-void Dispatcher::end_standstill(const Tenant& tenant) {
-    if (!device_.properties().loads_wait) return;
+void Dispatcher::end_standstill(uint64_t number) {
+    if (number == 0) return;
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
-    const Still* const mine = standstill_of(tenant);
-    if (!mine) return;   // it was over before
-    standstills_.erase(standstills_.begin() + (mine - standstills_.data()));
+    std::erase_if(still_.calls, [&](const Still::Call& each) { return each.number == number; });
+    if (!still_.calls.empty()) return;
     everybody_goes_on();
     device_.disturb();
 }
 
-// The dispatcher's thread, between looks.
-void Dispatcher::look_at_standstills() {
-    if (standstills_.empty()) return;
-    if (std::erase_if(standstills_, [&](const Still& each) { return now() >= each.until; })) everybody_goes_on();
-    for (const Still& each : standstills_) device_.let_go(each.tenant->session);
+// The dispatcher's thread between looks, and who begins one.
+void Dispatcher::look_at_standstill() {
+    if (still_.calls.empty()) return;
+    const schedule::TimePoint now = this->now();
+    const bool lasts = now < still_.until, all = lasts && all_told();
+    if (all && !std::exchange(still_.told, true)) still_.until = now + kLongest;
+    if (!lasts && now >= still_.not_before) {
+        still_.not_before = now + kLongest;
+        everybody_goes_on();
+    }
+    if (lasts && !all) return;
+    for (Still::Call& each : still_.calls) {
+        if (std::exchange(each.waits, false)) device_.let_go(each.session);
+    }
     told_.notify_all();
 }
 
-const Dispatcher::Still* Dispatcher::standstill_of(const Tenant& tenant) const {
-    const auto found = std::find_if(standstills_.begin(), standstills_.end(), [&](const Still& each) { return each.tenant == &tenant; });
-    return found == standstills_.end() ? nullptr : &*found;
-}
-
 bool Dispatcher::stands_still(const Member& member) const {
-    return !standstills_.empty() && !member.trial && member.stream->tenant().stoppable.load(std::memory_order_relaxed);
+    return !still_.calls.empty() && !member.trial && now() < still_.until && member.stream->tenant().stoppable.load(std::memory_order_relaxed);
 }
 
 bool Dispatcher::all_told() const {
     return std::none_of(members_.begin(), members_.end(), [&](const Member& each) { return each.behind && stands_still(each); });
 }
 
-// Their launches were stopped, or came, meanwhile.
+// The policy names everybody whose launches wait and should not. While it studies, orders are those of before.
 void Dispatcher::everybody_goes_on() {
-    for (Member& member : members_) follow(member);
     decide();
+    for (Member& member : members_) {
+        if (studying_) follow(member);
+    }
 }
 
 }  // namespace smt::runtime::dispatch

@@ -78,7 +78,7 @@ void fields(Archive& archive, T& value, const Profile& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
-    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, usual_ctas, multiprocessors, since, launch,
+    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, usual_ctas, own_sms, multiprocessors, since, launch,
            last_taken, weight, cta, predicted, remaining, preemption, profile] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
@@ -90,6 +90,7 @@ void fields(Archive& archive, T& value, const Kernel& standard) {
     archive("blocks_done", blocks_done, standard.blocks_done);
     archive("ctas_per_sm", ctas_per_sm, standard.ctas_per_sm);
     archive("usual_ctas", usual_ctas, standard.usual_ctas);
+    archive("own_sms", own_sms, standard.own_sms);
     archive("multiprocessors", multiprocessors, standard.multiprocessors);
     archive("since", since, standard.since);
     archive("launch", launch, standard.launch);

@@ -14,7 +14,7 @@ constexpr Entry kPolicies[] = {
     {"fifo", make_fifo},
     {"priority", make_priority},
     {"priority-whole", make_priority_whole},
-    {"greedy", make_greedy},
+    {"greedy", [] { return make_greedy(); }},
     {"hpf", [] { return make_hpf(); }},
     {"hpf-whole", [] { return make_hpf({.spatial = false}); }},
     {"fair", [] { return make_fair(); }},

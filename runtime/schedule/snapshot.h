@@ -30,6 +30,7 @@ struct Kernel {
     uint64_t blocks_done = 0;
     int ctas_per_sm = 0;        // that fit
     int usual_ctas = 0;         // on each SM while it has no quotas: all that fit, or fewer that get as much done; 0: not known
+    bool own_sms = false;       // its tenant has multiprocessors of its own, and quotas say nothing about which
     int multiprocessors = 0;    // that its stream's opaque kernels are confined to; 0: all
     TimePoint since{};          // in this state
 

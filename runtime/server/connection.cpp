@@ -144,6 +144,7 @@ void Connection::answer_policy(const void* packet, size_t bytes) {
     }
     std::memcpy(&request, packet, sizeof request);
     const std::string name(request.policy, strnlen(request.policy, sizeof request.policy));
+    if (owner_.server) owner_.server->device().enter_thread();   // streams are stopped and go on from here
     const std::string problem = owner_.server ? owner_.server->set_policy(name) : owner_.refusal;
     reply.ok = problem.empty();
     std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);

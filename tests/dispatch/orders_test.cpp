@@ -46,6 +46,16 @@ TEST_CASE("orders: run and wait", "[orders]") {
     CHECK(orders.next(kernel(State::kWaiting), false) == Step::kNone);
 }
 
+TEST_CASE("orders: who takes fewer CTAs than fit is not stopped to be allowed more than that", "[orders]") {
+    Orders orders = of_four();
+    Kernel flows = kernel(State::kRunning);
+    flows.usual_ctas = 2;
+    orders.give(run({3}));
+    CHECK(orders.next(flows, true) == Step::kNone);
+    orders.give(run({1}));
+    CHECK(orders.next(flows, true) == Step::kStop);
+}
+
 TEST_CASE("orders: a stream that flows is stopped to be given quotas, then shrinks and grows where it is", "[orders]") {
     Orders orders = of_four();
     orders.give(run({3}));

@@ -53,13 +53,16 @@ TEST_CASE("priority: the most urgent run, the others wait", "[schedule]") {
 }
 
 TEST_CASE("priority: who could not be stopped in time is not stopped for nobody", "[schedule]") {
+    using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
+    const TimePoint begin = TimePoint{} + 1h;
     const Kernel low = kernel(1, "low", -1, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
-    REQUIRE(policy->decide({{132}, {low, urgent}}, TimePoint{}).assignments.size() == 1);
-    const Decision after = policy->decide({{132}, {low}}, TimePoint{});   // it still runs
+    REQUIRE(policy->decide({{132}, {low, urgent}}, begin).assignments.size() == 1);
+    CHECK(policy->decide({{132}, {low}}, begin + 1ms).assignments.empty());   // it still runs; the urgent may be back in a moment
+    const Decision after = policy->decide({{132}, {low}}, begin + 2ms);
     REQUIRE(after.assignments.size() == 1);
     CHECK(after.assignments[0].action == Action::kRun);
-    CHECK(policy->decide({{132}, {low}}, TimePoint{}).assignments.empty());   // said once
+    CHECK(policy->decide({{132}, {low}}, begin + 3ms).assignments.empty());   // said once
 }
 
 TEST_CASE("priority: the others wait until the urgent has been idle for a while", "[schedule]") {
@@ -137,7 +140,8 @@ TEST_CASE("priority: long opaque kernels keep to a part while somebody more urge
     const Decision gone = policy->decide({{132}, {low}}, begin + 2ms);                 // worked until now
     CHECK(gone.confinements.empty());
     REQUIRE(gone.again);
-    CHECK(*gone.again == 1s);
+    CHECK(*gone.again == 200us);                                                       // then it need not wait any more
+    CHECK(*policy->decide({{132}, {low}}, begin + 3ms).again == 999ms);
     CHECK(policy->decide({{132}, {low}}, begin + 900ms).confinements.empty());
     const Decision over = policy->decide({{132}, {low}}, begin + 1002ms);
     REQUIRE(over.confinements.size() == 1);

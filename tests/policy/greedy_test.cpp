@@ -91,11 +91,30 @@ TEST_CASE("greedy: each resource of an SM counts", "[policy]") {
     }
 }
 
-TEST_CASE("greedy: more kernels than fit all run with one CTA", "[policy]") {
+TEST_CASE("greedy: of more kernels than fit those that came first run, and the others have their turn", "[policy]") {
     const Resources half = nth_of(kSm, 2);
-    CHECK(said(make_greedy()->decide(
-              {device(15), {kernel(1, 9, half), kernel(2, 9, half), kernel(3, 9, half)}}, kBegin)) ==
-          Said{{1, "run 1"}, {2, "run 1"}, {3, "run 1"}});
+    const auto policy = make_greedy({.patience = {.longest_wait = 10ms, .turn = 5ms}});
+    const Kernel one = kernel(1, 9, half), two = kernel(2, 9, half), third = waiting(kernel(3, 9, half));
+    CHECK(said(policy->decide({device(15), {one, two}}, kBegin)) == Said{{1, "run 1"}, {2, "run 1"}});
+    const Decision later = policy->decide({device(15), {third, one, two}}, kBegin);
+    CHECK(said(later).empty());   // it waits already
+    REQUIRE(later.again);
+    CHECK(*later.again == 10ms);
+    CHECK(said(policy->decide({device(15), {third, one, two}}, kBegin + 10ms)) == Said{{2, "wait"}, {3, "run 1"}});
+    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}}, kBegin + 15ms)).empty());
+    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}}, kBegin + 20ms)) == Said{{1, "wait"}, {2, "run 1"}});
+    // Room, and everybody has some.
+    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), waiting(one, kBegin + 20ms)}}, kBegin + 21ms)) == Said{{1, "run 1"}});
+}
+
+TEST_CASE("greedy: a profile that does not begin with one CTA is none", "[policy]") {
+    Kernel a = kernel(1, 15000, kSixth), b = kernel(2, 15000, kSixth);
+    Profile made;
+    made.blocks = 15000;
+    made.configurations = {{5, 1e6}, {6, 0.9e6}};
+    a.profile = std::make_shared<Profile>(made);
+    a.predicted = b.predicted = 1ms;
+    CHECK(said(make_greedy()->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 3"}, {2, "run 3"}});
 }
 
 TEST_CASE("greedy: without profiles", "[policy]") {

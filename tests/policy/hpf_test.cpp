@@ -147,6 +147,50 @@ TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles",
     CHECK(next.again == 340us);
 }
 
+TEST_CASE("hpf: a guest all of whose blocks have begun is looked after, and what it has is nobody's guess: the other one stops everywhere", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us, 300us);
+    large.cta = fifth;
+    large.usual_ctas = 2;
+    Kernel small = urgent(waiting(kernel(2, 12, fifth)), 1);
+    small.remaining = 40us;
+    const auto policy = make_hpf();
+    policy->decide({device(4), {large}}, kBegin);
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin)) == Said{{2, "run"}});
+    // Waiting it cannot be over: it is not held against the two.
+    CHECK(policy->decide({device(4), {large, small}}, kBegin + 500us).again == 340us);
+    small.state = State::kRunning;
+    small.last_taken = true;
+    CHECK(policy->decide({device(4), {large, small}}, kBegin + 600us).again == 240us);
+    large.launch = 1;   // another launch of the same stream
+    CHECK(policy->decide({device(4), {large, small}}, kBegin + 700us).again == 140us);
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 840us)) == Said{{1, "wait"}});
+    CHECK(said(policy->decide({device(4), {waiting(large)}}, kBegin + 900us)) == Said{{1, "run"}});
+}
+
+TEST_CASE("hpf: a tenant with multiprocessors of its own is given all, for nobody knows which they are", "[policy]") {
+    const Kernel k1 = kernel(1, 1000, kHalf);
+    Kernel k2 = urgent(kernel(2, 2, kHalf), 1);
+    k2.own_sms = true;
+    const auto policy = make_hpf();
+    policy->decide({device(2), {k1}}, kBegin);
+    CHECK(said(policy->decide({device(2), {k1, k2}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+}
+
+TEST_CASE("hpf: equals have their turns also beside a more urgent kernel that leaves room", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us);
+    large.cta = fifth;
+    large.usual_ctas = 2;
+    Kernel small = urgent(kernel(2, 12, fifth), 1), other = waiting(timed(3, 50'000us));
+    other.cta = fifth;
+    other.usual_ctas = 2;
+    const auto policy = make_hpf({.patience = {.longest_wait = 10ms, .turn = 5ms}});
+    policy->decide({device(4), {large, other}}, kBegin);
+    CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin)).count(3) == 0);
+    CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 10ms)).count(3) == 1);
+}
+
 TEST_CASE("hpf: who is beside another is stopped by equals only if that pays", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us), small = urgent(timed(2, 200us, 100us), 1), equal = urgent(timed(3, 150us), 1);

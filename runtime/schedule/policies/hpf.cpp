@@ -64,14 +64,14 @@ public:
         Decision decision;
         std::vector<Candidate> queue = candidates(snapshot, decision);
         if (queue.empty()) return decision;
-        if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
-            share(queue, decision);
-            return decision;
-        }
         for (auto equals = queue.begin(); equals != queue.end();) {
             const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) { return each.kernel->priority != equals->kernel->priority; });
             to_front(equals, end, now, decision);
             equals = end;
+        }
+        if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
+            share(queue, decision);
+            return decision;
         }
         place(queue, snapshot.device, decision);
         return decision;
@@ -86,7 +86,7 @@ private:
         const Resources limits = limits_of(snapshot.device);
         std::vector<Candidate> queue;
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed && !kernel.last_taken) {
+            if (kernel.managed && (!kernel.last_taken || name_of(kernel) == guest_)) {   // a guest is looked after to its end
                 const int most = most_ctas(kernel, limits);
                 queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
             } else if (kernel.state == Kernel::State::kWaiting) {
@@ -104,7 +104,7 @@ private:
     bool fits_beside(const std::vector<Candidate>& queue, const Device& device) const {
         if (!knobs_.spatial || queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        if (urgent.priority == other.priority || urgent.blocks == 0 || other.usual_ctas == 0) return false;
+        if (urgent.priority == other.priority || urgent.blocks == 0 || other.usual_ctas == 0 || urgent.own_sms) return false;
         for (size_t i = 2; i < queue.size(); ++i) {
             if (queue[i].kernel->state != Kernel::State::kWaiting) return false;
         }
@@ -132,9 +132,9 @@ private:
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
         if (std::find(crowded_.begin(), crowded_.end(), both) != crowded_.end()) return false;
-        if (guest_ != name_of(urgent) || host_ != name_of(other)) {
+        if (guest_ != name_of(urgent) || host_ != other.id || urgent.state != Kernel::State::kRunning) {   // it does not count while it stands still
             guest_ = name_of(urgent);
-            host_ = name_of(other);
+            host_ = other.id;
             guest_until_ = now + nanoseconds(queue[0].left_ns + preemption_ns(other));
         }
         if (now < guest_until_) {
@@ -155,7 +155,7 @@ private:
         Candidates runs = end;
         for (auto each = begin; each != end; ++each) {
             kernels.push_back(each->kernel);
-            if (const Name name = name_of(*each->kernel); name == equals.runs || name == guest_) runs = each;
+            if (name_of(*each->kernel) == equals.runs) runs = each;
         }
         const Kernel* impatient = equals.turns.whose(kernels, now);
         equals.turns.ask_again(decision, kernels, now);
@@ -201,7 +201,7 @@ private:
         for (const Width& width : before) {
             if (width.id == kernel.id && width.launch == kernel.launch) return width.sms;
         }
-        if (!knobs_.spatial || alone || !kernel.blocks) return sms;
+        if (!knobs_.spatial || alone || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
         return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1,
@@ -227,7 +227,8 @@ private:
 
     HpfKnobs knobs_;
     std::map<int, Equals> equals_;           // by priority
-    Name guest_{}, host_{};                  // who found room beside whom
+    Name guest_{};                           // who found room
+    uint64_t host_ = 0;                      // beside whom
     TimePoint guest_until_{};
     std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
     std::vector<Width> widths_;              // of those that have SMs

@@ -28,6 +28,11 @@ struct FairKnobs {
     Duration gap = std::chrono::microseconds(200);
 };
 
+struct GreedyKnobs {
+    // Of those of which not one CTA fits beside the others.
+    Patience patience = {.longest_wait = std::chrono::milliseconds(10), .turn = std::chrono::milliseconds(10)};
+};
+
 struct SliceKnobs {
     double overhead = 0.02;                    // p % of Kernelet 4.1
     profiler::models::Likeness likeness = {};  // alpha_p, alpha_m

@@ -167,7 +167,7 @@ void Placement::tabulate(Placed& row) const {
 // ---- The rules
 
 void Placement::place_known(Placed& row) {
-    int want = std::max(1, row.profile->footprint->sms * row.most) - row.total;
+    int want = std::max(1, row.profile->footprint->sms * row.profile->footprint->ctas_per_sm) - row.total;
     for (const bool used : {true, false}) {
         for (size_t zone = 0; zone < zones_.size() && want > 0; ++zone) {
             if (zones_[zone].used != used) continue;

@@ -9,7 +9,7 @@ namespace smt::runtime::schedule {
 std::unique_ptr<Policy> make_fifo();
 std::unique_ptr<Policy> make_priority();
 std::unique_ptr<Policy> make_priority_whole();
-std::unique_ptr<Policy> make_greedy();
+std::unique_ptr<Policy> make_greedy(const GreedyKnobs& knobs = {});
 std::unique_ptr<Policy> make_hpf(const HpfKnobs& knobs = {});
 std::unique_ptr<Policy> make_fair(const FairKnobs& knobs = {});
 std::unique_ptr<Policy> make_slice(const SliceKnobs& knobs = {});

@@ -59,9 +59,7 @@ public:
                                                     fmt::format("{} for {} (priority {} over {})",
                                                                 kernel.managed ? "stopped" : "held back", first.tenant,
                                                                 first.priority, kernel.priority)});
-            } else if (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id)) {   // it could not be stopped until now
-                decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "goes on: nobody more urgent has work any more"});
-            } else if (kernel.state == Kernel::State::kWaiting) {
+            } else if (kernel.state == Kernel::State::kWaiting || (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {   // or could not be stopped until now
                 const Duration rest = rest_for(kernel.priority, now);
                 if (rest > Duration::zero()) {
                     decision.ask_again(rest);

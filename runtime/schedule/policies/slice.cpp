@@ -62,6 +62,7 @@ public:
             if (kernel.state == Kernel::State::kWaiting || kernel.managed)
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
         }
+        note_order(known);
         note_members(snapshot, now);
         choose(known, snapshot.device, now);
         if (const auto rest = gap_left(now)) decision.ask_again(*rest);
@@ -185,18 +186,15 @@ private:
         return found;
     }
 
-    // Those that were here before, in the order in which they came.
-    const Kernel* oldest(const Kernels& known) {
-        std::erase_if(order_, [&](const Name& name) {
-            return std::none_of(known.begin(), known.end(),
-                                [&](const Kernel* each) { return name_of(*each) == name; });
-        });
+    // In which they came; those of one moment as the snapshot has them.
+    void note_order(const Kernels& known) {
+        std::erase_if(order_, [&](const Name& name) { return std::none_of(known.begin(), known.end(), [&](const Kernel* each) { return name_of(*each) == name; }); });
         for (const Kernel* each : known) {
-            if (std::find(order_.begin(), order_.end(), name_of(*each)) == order_.end())
-                order_.push_back(name_of(*each));
+            if (std::find(order_.begin(), order_.end(), name_of(*each)) == order_.end()) order_.push_back(name_of(*each));
         }
-        return *std::find_if(known.begin(), known.end(),
-                             [&](const Kernel* each) { return name_of(*each) == order_.front(); });
+    }
+    const Kernel* oldest(const Kernels& known) const {
+        return *std::find_if(known.begin(), known.end(), [&](const Kernel* each) { return name_of(*each) == order_.front(); });
     }
 
     void say(const Kernel& kernel, const Device& device, Decision& decision) {

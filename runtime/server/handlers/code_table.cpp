@@ -249,6 +249,7 @@ void CodeTable::clear() {
         std::lock_guard lock(mutex_);
         images.swap(images_);
     }
+    const dispatch::Standstill others(dispatcher_, tenant_);
     for (auto& [id, image] : images) unload(*image);
     graphs_print_.store(false);
     limits_.clear();

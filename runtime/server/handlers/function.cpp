@@ -56,6 +56,15 @@ void drop_managed(const Image& image, std::vector<const char*>& names) {
     });
 }
 
+// Of a kernel with a managed form.
+bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request) {
+    constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    KernelUse kernel(call.session.code(), request.function);
+    int now = 0;
+    return kernel && kernel->managed.function && request.attribute == kAttribute &&
+           call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS && request.value < now;
+}
+
 }  // namespace
 
 CUresult handle_get_function(Call& call) {
@@ -102,17 +111,18 @@ CUresult handle_enumerate_functions(Call& call) {
 CUresult handle_function_attribute(Call& call) {
     protocol::FunctionAttribute request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
+    if (lowers_shared_memory(call, request)) {   // launches that were called before and are held back still go by the old value
+        if (CUresult status = call.session.streams().guard_all()) return status;
+    }
     KernelUse kernel(call.session.code(), request.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-    const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
     int before = 0;
     const CUfunction managed = kernel->managed.function;
     if (status != CUDA_SUCCESS || !managed) return status;
     // Some programs set it ahead of each launch.
     if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS && before == request.value) return CUDA_SUCCESS;
-    // Launches that were called before and are held back still go by the old value.
-    if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && request.value < before && (status = call.session.streams().guard_all())) return status;
     call.driver.cuFuncSetAttribute(managed, attribute, request.value);
     kernel->managed.forget();   // what fits may have changed
     return CUDA_SUCCESS;
