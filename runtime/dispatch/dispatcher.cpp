@@ -144,9 +144,10 @@ void Dispatcher::leave(ManagedStream& stream) {
     device_.disturb();   // somebody may wait until it has been told to stand still
 }
 
-void Dispatcher::arrived(ManagedStream&) {
+void Dispatcher::arrived(ManagedStream& stream) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
+    end_lingering(stream.tenant());
     decide();
     device_.disturb();
 }

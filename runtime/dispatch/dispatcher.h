@@ -67,7 +67,7 @@ public:
     // A session, from its first launch on; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
-    uint64_t begin_standstill(const Tenant& tenant);   // standstill.h
+    uint64_t begin_standstill(const Tenant& tenant, bool unloads);   // standstill.h; 0: none
     void end_standstill(uint64_t number);
 
     // For streams.
@@ -138,9 +138,11 @@ private:
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void say_durations();    // of the policy's decisions until now
     void weigh_tenants();    // who may be stopped, who is watched
+    bool anybody_stands_still() const;
     bool stands_still(const Member& member) const;
     bool all_told() const;   // who is to stand still
     void look_at_standstill();
+    void end_lingering(const Tenant& tenant);
     void everybody_goes_on();
 
     device::Device& device_;
@@ -168,7 +170,7 @@ private:
     uint64_t companies_ = 0;    // times that somebody came or went
     std::atomic<uint64_t> alone_{0};
     std::vector<Member> members_;
-    // Who may be stopped stands still while there are calls, until then.
+    // Who may be stopped stands still while there are calls.
     struct Still {
         struct Call {
             uint64_t number;
@@ -179,6 +181,8 @@ private:
         uint64_t numbers = 0;
         bool told = false;                // everybody has been
         schedule::TimePoint until{};
+        schedule::TimePoint lingers{};    // without a call, until then,
+        uint32_t last = 0;                // after one of this session
         schedule::TimePoint not_before{};   // the next one: the last one lasted too long
     } still_;
     std::condition_variable told_;      // who waits in begin_standstill()

@@ -29,11 +29,12 @@ uint32_t Enough::found(uint32_t fits) {
     return fits == fits_ && known() ? enough_ : 0;
 }
 
-bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, uint64_t blocks, uint64_t time_ns) {
+bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done) {
     std::lock_guard lock(mutex_);
     if (fits != fits_ || known() || ctas != tried()) return false;   // of before something was decided
-    blocks_ += blocks;
-    time_ns_ += time_ns;
+    if (done.stopped && done.blocks < kBlocksEach * done.workers) return false;
+    blocks_ += done.blocks;
+    time_ns_ += done.time_ns;
     if (blocks_ < kBlocksEach * ctas * multiprocessors) return false;
     const double rate = static_cast<double>(ctas) * static_cast<double>(std::exchange(blocks_, 0)) /
                         static_cast<double>(std::max<uint64_t>(1, std::exchange(time_ns_, 0)));

@@ -26,8 +26,16 @@ public:
     Try next(uint32_t fits);
     uint32_t found(uint32_t fits);   // 0: not known
 
-    // With so many CTAs on each of so many multiprocessors workers ran `blocks` in `time_ns`, summed over them. True: now it is known.
-    bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, uint64_t blocks, uint64_t time_ns);
+    // What workers did: blocks, in so much time, summed over them; and whether they were stopped.
+    struct Done {
+        uint64_t workers = 0;
+        uint64_t blocks = 0;
+        uint64_t time_ns = 0;
+        bool stopped = false;
+    };
+    // With so many CTAs on each of so many multiprocessors. True: now it is known. Workers that were stopped after a block or two say nothing: who came first
+    // on a multiprocessor is served first, and all end with a block that others had begun beside.
+    bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done);
     void forget();
 
 private:

@@ -246,7 +246,10 @@ CUresult ManagedStream::settle() {
     for (auto work = in_flight_.rbegin(); work != in_flight_.rend(); ++work) {
         const uint64_t before = work->done;
         work->settle(run);
-        if (Launched* const launched = launched_as(work->launch)) launched->blocks = work->done - before;
+        if (Launched* const launched = launched_as(work->launch)) {
+            launched->blocks = work->done - before;
+            launched->stopped = work->left() != 0;
+        }
         if (work->left()) waiting_.push_front(std::move(*work));
     }
     in_flight_.clear();

@@ -198,6 +198,7 @@ private:
         uint32_t fits = 0;             // CTAs on a multiprocessor; not 0: Enough asks what becomes of those in `placement`
         uint64_t blocks = 0;           // that it runs
         uint64_t alone = 0;            // Dispatcher::alone() when it began
+        bool stopped = false;
         bool rest = false;             // of a launch that ran in part before: no launch to learn a duration from
         // Of the workers that were read:
         uint64_t seen = 0;             // blocks

@@ -84,7 +84,7 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     if (blocks == 0) return;
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
-    if (launched.fits && function.enough.learn(launched.fits, ctas, multiprocessors(), blocks, time))
+    if (launched.fits && function.enough.learn(launched.fits, ctas, multiprocessors(), {workers.size(), blocks, time, launched.stopped}))
         dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
     if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)   // with fewer CTAs blocks take less time
         function.block_ns.store(block_time);

@@ -12,17 +12,19 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr auto kLongest = std::chrono::milliseconds(20);
+constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to the program and what it does between two calls
 
 }  // namespace
 
-uint64_t Dispatcher::begin_standstill(const Tenant& tenant) {
+uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool unloads) {
     if (!device_.properties().loads_wait) return 0;
     std::unique_lock<std::mutex> lock;
     {
         const Wanted wanted(wanted_);
         lock = lock_soon(mutex_);
     }
-    if (still_.calls.empty() && now() >= still_.not_before) still_.until = now() + kLongest, still_.told = false;
+    if (unloads && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
+    if (!anybody_stands_still() && now() >= still_.not_before) still_.until = now() + kLongest, still_.told = false;
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});
     for (Member& member : members_) {
@@ -46,16 +48,27 @@ void Dispatcher::end_standstill(uint64_t number) {
     if (number == 0) return;
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
-    std::erase_if(still_.calls, [&](const Still::Call& each) { return each.number == number; });
+    const auto mine = std::find_if(still_.calls.begin(), still_.calls.end(), [&](const Still::Call& each) { return each.number == number; });
+    still_.last = mine->session;
+    still_.calls.erase(mine);
     if (!still_.calls.empty()) return;
-    everybody_goes_on();
+    still_.lingers = std::min(now() + kLingers, still_.until);
     device_.disturb();
+}
+
+// A launch of the tenant that loaded is what all that was for.
+void Dispatcher::end_lingering(const Tenant& tenant) {
+    if (still_.calls.empty() && still_.last == tenant.session) still_.lingers = {};
 }
 
 // The dispatcher's thread between looks, and who begins one.
 void Dispatcher::look_at_standstill() {
-    if (still_.calls.empty()) return;
     const schedule::TimePoint now = this->now();
+    if (still_.calls.empty()) {
+        if (still_.lingers == schedule::TimePoint{} || now < still_.lingers) return;
+        still_.lingers = {};
+        return everybody_goes_on();
+    }
     const bool lasts = now < still_.until, all = lasts && all_told();
     if (all && !std::exchange(still_.told, true)) still_.until = now + kLongest;
     if (!lasts && now >= still_.not_before) {
@@ -69,8 +82,14 @@ void Dispatcher::look_at_standstill() {
     told_.notify_all();
 }
 
+bool Dispatcher::anybody_stands_still() const {
+    if (still_.calls.empty() && still_.lingers == schedule::TimePoint{}) return false;
+    const schedule::TimePoint now = this->now();
+    return now < still_.until && (!still_.calls.empty() || now < still_.lingers);
+}
+
 bool Dispatcher::stands_still(const Member& member) const {
-    return !still_.calls.empty() && !member.trial && now() < still_.until && member.stream->tenant().stoppable.load(std::memory_order_relaxed);
+    return !member.trial && member.stream->tenant().stoppable.load(std::memory_order_relaxed) && anybody_stands_still();
 }
 
 bool Dispatcher::all_told() const {

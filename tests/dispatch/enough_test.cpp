@@ -20,7 +20,7 @@ std::vector<uint32_t> launch(Enough& enough, uint32_t fits, double saturates, in
         if (!now.asks) continue;
         const uint64_t blocks = 10 * kMultiprocessors * now.ctas;
         const double each_ns = 1e5 * std::max(1.0, now.ctas / saturates);
-        enough.learn(fits, now.ctas, kMultiprocessors, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks)));
+        enough.learn(fits, now.ctas, kMultiprocessors, {kMultiprocessors * now.ctas, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks))});
     }
     return found;
 }
@@ -52,13 +52,23 @@ TEST_CASE("a little less is as much", "[dispatch]") {
 TEST_CASE("a few blocks decide nothing, nor does what was launched before", "[dispatch]") {
     Enough enough;
     CHECK(enough.next(8).ctas == 8);
-    CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, 3 * kMultiprocessors * 8, 1'000'000));
+    CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 3 * kMultiprocessors * 8, 1'000'000}));
     CHECK(enough.next(8).ctas == 8);
-    enough.learn(8, 8, kMultiprocessors, 1 * kMultiprocessors * 8, 1'000'000);
+    enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 1 * kMultiprocessors * 8, 1'000'000});
     CHECK(enough.next(8).ctas == 4);
-    enough.learn(8, 8, kMultiprocessors, 100 * kMultiprocessors * 8, 1'000'000);
+    enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 100 * kMultiprocessors * 8, 1'000'000});
     CHECK(enough.next(8).ctas == 4);
     CHECK(enough.found(8) == 0);
+}
+
+TEST_CASE("pieces of a few blocks that a stop left decide nothing, however many", "[dispatch]") {
+    Enough enough;
+    constexpr uint64_t kWorkers = kMultiprocessors * 8;
+    REQUIRE(enough.next(8).asks);
+    for (int i = 0; i < 10; ++i) CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, {kWorkers, 3 * kWorkers, 1'000'000, true}));
+    CHECK(enough.next(8).ctas == 8);
+    enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
+    CHECK(enough.next(8).ctas == 4);
 }
 
 TEST_CASE("another shape is another kernel", "[dispatch]") {

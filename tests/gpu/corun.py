@@ -38,6 +38,7 @@ def main():
     parser.add_argument("--size", default="large")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--length", type=float, default=0.3, help="seconds that a program takes alone")
+    parser.add_argument("--launches", type=int, default=40, help="of the small program, in part priority")
     parser.add_argument("--select", default="", help="pairs, by a regular expression")
     parser.add_argument("--sweep", action="store_true", help="their programs are measured by smt profile --sweep first")
     parser.add_argument("--modes", help="of every part that has some")

@@ -66,7 +66,7 @@ class Priority:
         if name in self.REQUESTS:
             requests = ["8", "100", "20", "times"] if self.stage.simulated else self.REQUESTS[name]
             return self.stage.child([self.stage.options.arrivals, *requests], mode, tenant=name, urgent=urgent, percent=100)
-        return self.stage.start(name, 40, mode, size="small" if not self.stage.simulated else "trivial", urgent=urgent, percent=100)
+        return self.stage.start(name, self.stage.options.launches, mode, size="small" if not self.stage.simulated else "trivial", urgent=urgent, percent=100)
 
     def finish_small(self, name, child):
         if name not in self.REQUESTS:

@@ -100,7 +100,7 @@ CUresult CodeTable::unload(Image& image) {
         free_kernels_.push_back(kernel->id);
     }
     image.kernels.clear();
-    const dispatch::Standstill others(dispatcher_, tenant_);
+    const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kUnload);
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }
 
@@ -249,7 +249,7 @@ void CodeTable::clear() {
         std::lock_guard lock(mutex_);
         images.swap(images_);
     }
-    const dispatch::Standstill others(dispatcher_, tenant_);
+    const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kUnload);
     for (auto& [id, image] : images) unload(*image);
     graphs_print_.store(false);
     limits_.clear();

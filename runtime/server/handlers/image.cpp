@@ -46,10 +46,10 @@ bool may_print(std::string_view image) {
 
 CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module, CUlibrary* library) {
     const DriverApi& driver = call.driver;
-    const dispatch::Standstill others(call.session.server().dispatcher(), call.session.dispatched());
-    if (owner == ImageOwner::kLibrary)
+    if (owner == ImageOwner::kLibrary)   // of which nothing is loaded yet
         return driver.cuLibraryLoadData(library, image, jit.names(), jit.values(), jit.count(), nullptr,
                                         nullptr, 0);
+    const dispatch::Standstill others(call.session.server().dispatcher(), call.session.dispatched());
     return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
 }
 
