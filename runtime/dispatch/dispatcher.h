@@ -143,6 +143,7 @@ private:
     bool all_told() const;   // who is to stand still
     void look_at_standstill();
     void end_lingering(const Tenant& tenant);
+    void allow_standstill();
     void everybody_goes_on();
 
     device::Device& device_;
@@ -179,11 +180,12 @@ private:
         };
         std::vector<Call> calls;
         uint64_t numbers = 0;
-        bool told = false;                // everybody has been
+        bool told = false;                // everybody has been,
+        bool over = false;                // and has been let go on although there are calls
         schedule::TimePoint until{};
         schedule::TimePoint lingers{};    // without a call, until then,
         uint32_t last = 0;                // after one of this session
-        schedule::TimePoint not_before{};   // the next one: the last one lasted too long
+        schedule::TimePoint not_before{};   // the next one after that
     } still_;
     std::condition_variable told_;      // who waits in begin_standstill()
     schedule::Snapshot snapshot_;       // the last one; kept for its memory

@@ -9,7 +9,7 @@ void Enough::begin(uint32_t fits) {
     fits_ = enough_ = fits;
     too_few_ = 0;
     best_ = 0;
-    blocks_ = time_ns_ = 0;
+    blocks_ = time_ns_ = last_ = 0;
 }
 
 void Enough::forget() {
@@ -35,11 +35,13 @@ bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const
     if (done.stopped && done.blocks < kBlocksEach * done.workers) return false;
     blocks_ += done.blocks;
     time_ns_ += done.time_ns;
+    last_ += done.stopped ? done.workers : 0;
     if (blocks_ < kBlocksEach * ctas * multiprocessors) return false;
-    const double rate = static_cast<double>(ctas) * static_cast<double>(std::exchange(blocks_, 0)) /
-                        static_cast<double>(std::max<uint64_t>(1, std::exchange(time_ns_, 0)));
+    const auto blocks = static_cast<double>(std::exchange(blocks_, 0));
+    const double last = static_cast<double>(std::exchange(last_, 0)) / blocks;
+    const double rate = blocks / static_cast<double>(std::max<uint64_t>(1, std::exchange(time_ns_, 0)));
     if (best_ == 0) best_ = rate;
-    else if (rate >= kAsMuch * best_) enough_ = ctas;
+    else if (rate >= (kAsMuch - last / 2) * best_) enough_ = ctas;
     else too_few_ = ctas;
     return known();
 }

@@ -2,7 +2,7 @@
 // somebody may want the kernel stopped. With fewer each block takes less time, and that is what a stop waits for; and a
 // newcomer finds room at once. (smcompactor.txt 3.4 looks for the same number, to give the rest to others.)
 //
-// What is done is told by the workers: blocks in the time that they were there. First with all that fit, then in halves
+// What is done is told by the workers: blocks in the time that a multiprocessor had any of them. First with all that fit, then in halves
 // between the most that are too few and the fewest that are enough: a kernel that needs all its CTAs is slow for a
 // launch or two for each of them, once.
 //
@@ -26,15 +26,15 @@ public:
     Try next(uint32_t fits);
     uint32_t found(uint32_t fits);   // 0: not known
 
-    // What workers did: blocks, in so much time, summed over them; and whether they were stopped.
+    // What all workers of a launch did: blocks, in so much time of multiprocessors, from the first worker there to the last; and whether they were stopped.
     struct Done {
         uint64_t workers = 0;
         uint64_t blocks = 0;
         uint64_t time_ns = 0;
         bool stopped = false;
     };
-    // With so many CTAs on each of so many multiprocessors. True: now it is known. Workers that were stopped after a block or two say nothing: who came first
-    // on a multiprocessor is served first, and all end with a block that others had begun beside.
+    // With so many CTAs on each of so many multiprocessors. True: now it is known. Workers that were stopped after a block or two say nothing; of others the last block is
+    // run beside fewer, which counts for half.
     bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done);
     void forget();
 
@@ -46,7 +46,7 @@ private:
     std::mutex mutex_;
     uint32_t fits_ = 0, too_few_ = 0, enough_ = 0;
     double best_ = 0;                        // blocks in a time, of a multiprocessor with all that fit; 0: not known
-    uint64_t blocks_ = 0, time_ns_ = 0;      // of what is tried
+    uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;   // of what is tried; blocks that were a worker's last before a stop
 };
 
 }  // namespace smt::runtime::dispatch

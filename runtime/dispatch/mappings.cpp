@@ -13,6 +13,18 @@ namespace {
 // Workers that do not tell, after so many reads with others that do, were overwritten in the ring.
 constexpr uint32_t kMostPartialReads = 64;
 
+// In which multiprocessors had any of the workers, summed over these.
+uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers) {
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> spans;
+    for (const smt::Mapping& each : workers) {
+        const auto [span, first] = spans.try_emplace(each.sm, each.began, each.ended);
+        span->second = {std::min<uint64_t>(span->second.first, each.began), std::max<uint64_t>(span->second.second, each.ended)};
+    }
+    uint64_t sum = 0;
+    for (const auto& [sm, span] : spans) sum += span.second - span.first;
+    return sum;
+}
+
 }  // namespace
 
 bool ManagedStream::learning() {
@@ -84,7 +96,8 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     if (blocks == 0) return;
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
-    if (launched.fits && function.enough.learn(launched.fits, ctas, multiprocessors(), {workers.size(), blocks, time, launched.stopped}))
+    const bool all = blocks == launched.blocks;
+    if (launched.fits && all && function.enough.learn(launched.fits, ctas, multiprocessors(), {workers.size(), blocks, time_of_multiprocessors(workers), launched.stopped}))
         dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
     if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)   // with fewer CTAs blocks take less time
         function.block_ns.store(block_time);

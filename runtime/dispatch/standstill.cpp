@@ -24,7 +24,7 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool unloads) {
         lock = lock_soon(mutex_);
     }
     if (unloads && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
-    if (!anybody_stands_still() && now() >= still_.not_before) still_.until = now() + kLongest, still_.told = false;
+    if (now() >= still_.not_before) still_.told = still_.over = false, allow_standstill();
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});
     for (Member& member : members_) {
@@ -42,6 +42,12 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool unloads) {
     if (device_.properties().keeps_clock) told_.wait(lock, told);
     else told_.wait_for(lock, 2 * kLongest, told);   // the dispatcher's thread may be in the driver, or study
     return number;
+}
+
+// From now on, and then for as long none.
+void Dispatcher::allow_standstill() {
+    still_.until = now() + kLongest;
+    still_.not_before = still_.until + kLongest;
 }
 
 void Dispatcher::end_standstill(uint64_t number) {
@@ -70,11 +76,8 @@ void Dispatcher::look_at_standstill() {
         return everybody_goes_on();
     }
     const bool lasts = now < still_.until, all = lasts && all_told();
-    if (all && !std::exchange(still_.told, true)) still_.until = now + kLongest;
-    if (!lasts && now >= still_.not_before) {
-        still_.not_before = now + kLongest;
-        everybody_goes_on();
-    }
+    if (all && !std::exchange(still_.told, true)) allow_standstill();
+    if (!lasts && !std::exchange(still_.over, true)) everybody_goes_on();
     if (lasts && !all) return;
     for (Still::Call& each : still_.calls) {
         if (std::exchange(each.waits, false)) device_.let_go(each.session);

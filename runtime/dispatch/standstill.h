@@ -6,8 +6,8 @@
 // has several, or its first launch. Then everybody goes on as the policy says. This holds whosever call it is: a load of the least urgent tenant, too, would
 // keep out the launches of the most urgent one. For an unload, which nobody waits for, it holds only where somebody more urgent is there. What is in flight and cannot be stopped is waited for, as without, and so is whoever keeps the driver's gate shut.
 //
-// Standstills of several threads and tenants are one. It lasts for kLongest at most, from when everybody has been told, whatever the calls do (some compile); then everybody
-// goes on for as long before there is another. Streams that are tried out (trial.h) do not take part.
+// Standstills of several threads and tenants are one. There is one, or several one after the other, for kLongest, from when everybody has been told, whatever the calls do (some
+// compile); then for as long there is none. Streams that are tried out (trial.h) do not take part.
 #pragma once
 
 #include "runtime/dispatch/dispatcher.h"

@@ -9,6 +9,7 @@ Twin::~Twin() {
 }
 
 CUresult Twin::leave(CUstream home, const SmSet* set, CUstream* away) {
+    std::lock_guard lock(mutex_);
     CUresult status = CUDA_SUCCESS;
     if (!there_ && (status = driver_.cuEventCreate(&there_, CU_EVENT_DISABLE_TIMING))) return status;
     if (!back_ && (status = driver_.cuEventCreate(&back_, CU_EVENT_DISABLE_TIMING))) return status;
@@ -26,6 +27,7 @@ CUresult Twin::leave(CUstream home, const SmSet* set, CUstream* away) {
 }
 
 CUresult Twin::come_back(CUstream home, CUstream away) {
+    std::lock_guard lock(mutex_);
     CUresult status = driver_.cuEventRecord(back_, away);
     return status == CUDA_SUCCESS ? driver_.cuStreamWaitEvent(home, back_, 0) : status;
 }

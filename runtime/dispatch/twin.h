@@ -2,12 +2,13 @@
 // stream before it, and in front of all that comes after: events see to that, so that nobody else need know.
 // It costs four operations, about 1 us of processor time on an H200 (docs/results/, green-contexts).
 //
-// One thread at a time, as the stream itself.
+// Any thread.
 #pragma once
 
 #include <cuda.h>
 
 #include <map>
+#include <mutex>
 
 #include "runtime/dispatch/sm_sets.h"
 
@@ -27,6 +28,7 @@ public:
 private:
     const DriverApi& driver_;
     const SmSets& sets_;
+    std::mutex mutex_;   // the rest
     std::map<const SmSet*, CUstream> streams_;
     CUevent there_ = nullptr;
     CUevent back_ = nullptr;

@@ -20,7 +20,7 @@ std::vector<uint32_t> launch(Enough& enough, uint32_t fits, double saturates, in
         if (!now.asks) continue;
         const uint64_t blocks = 10 * kMultiprocessors * now.ctas;
         const double each_ns = 1e5 * std::max(1.0, now.ctas / saturates);
-        enough.learn(fits, now.ctas, kMultiprocessors, {kMultiprocessors * now.ctas, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks))});
+        enough.learn(fits, now.ctas, kMultiprocessors, {kMultiprocessors * now.ctas, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks) / now.ctas)});
     }
     return found;
 }
@@ -69,6 +69,18 @@ TEST_CASE("pieces of a few blocks that a stop left decide nothing, however many"
     CHECK(enough.next(8).ctas == 8);
     enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
     CHECK(enough.next(8).ctas == 4);
+}
+
+TEST_CASE("the last block before a stop is run beside fewer", "[dispatch]") {
+    constexpr uint64_t kWorkers = kMultiprocessors * 8;
+    for (const bool stopped : {true, false}) {
+        Enough enough;
+        REQUIRE(enough.next(8).ctas == 8);
+        enough.learn(8, 8, kMultiprocessors, {kWorkers, 10 * kWorkers, 1'000'000});
+        REQUIRE(enough.next(8).ctas == 4);
+        enough.learn(8, 4, kMultiprocessors, {kWorkers / 2, 10 * kWorkers, 1'040'000, stopped});   // 0.962 of it, and every 20th block was a last one
+        CHECK(enough.next(8).ctas == (stopped ? 2 : 6));
+    }
 }
 
 TEST_CASE("another shape is another kernel", "[dispatch]") {

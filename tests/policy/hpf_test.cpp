@@ -138,13 +138,40 @@ TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles",
     CHECK(said(policy->decide({device(4), {large}}, kBegin + 400us)) == Said{{1, "run"}});
     small.launch = 1;
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 3ms)) == Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
-    // Another one is tried; and it is tried beside another one, however long it has been there.
+    // Another one is tried. Beside yet another one it was for a part of its time only: the next launch tells.
     small.id = 3;
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 6ms)) == Said{{1, "run"}, {3, "run"}});
     large.id = 4;
     const Decision next = policy->decide({device(4), {large, small}}, kBegin + 9ms);
     CHECK(said(next) == Said{{4, "run"}});
-    CHECK(next.again == 340us);
+    CHECK_FALSE(next.again);
+    small.launch = 2;
+    CHECK(policy->decide({device(4), {large, small}}, kBegin + 10ms).again == 340us);
+}
+
+TEST_CASE("hpf: of whom it is not known how long it takes nothing is held against anybody", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us, 300us);
+    large.cta = fifth;
+    large.usual_ctas = 2;
+    const Kernel small = urgent(kernel(2, 12, fifth), 1);
+    const auto policy = make_hpf();
+    policy->decide({device(4), {large, small}}, kBegin);
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 100ms)).empty());
+}
+
+TEST_CASE("hpf: a guest whose blocks have all begun takes nothing from others", "[policy]") {
+    const Resources fifth = nth_of(kSm, 5);
+    Kernel large = timed(1, 5000us, 300us);
+    large.cta = fifth;
+    large.usual_ctas = 2;
+    Kernel small = urgent(kernel(2, 12, fifth), 1), other = urgent(kernel(3, 8, fifth), 1);
+    small.remaining = other.remaining = 2ms;
+    const auto policy = make_hpf();
+    policy->decide({device(4), {large}}, kBegin);
+    policy->decide({device(4), {large, small}}, kBegin);
+    small.last_taken = true;
+    CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 500us)) == Said{{3, "run"}});   // beside the large one, as the first was
 }
 
 TEST_CASE("hpf: a guest all of whose blocks have begun is looked after, and what it has is nobody's guess: the other one stops everywhere", "[policy]") {

@@ -201,8 +201,15 @@ def first_stop(smt, programs):
         long.launch()
         urgent.launch()
         place.until_decided("long", "stopped for urgent (priority 1 over 0)")
-        long.open(4)
-        place.until_stopped("long")
+        opened = 0
+
+        def stopped():   # blocks may be taken between the decision and the stop, and more than one with a ticket
+            nonlocal opened
+            opened = min(opened + 4, 900)
+            long.open(opened)
+            return place.entries("long", "stopped")
+
+        place.until("the long one has stopped", stopped)
         urgent.end()
         long.end()
 

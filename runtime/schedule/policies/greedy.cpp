@@ -158,16 +158,16 @@ private:
         given_ = std::move(given);
     }
 
-    // To the end, those that do not fit beside those before them. What is taken up by a CTA of which nothing is known is anybody's guess, so it stays.
+    // To the end, those that do not fit beside those before them: who has CTAs, who waits already, who comes. What is taken up by a CTA of which nothing is known is anybody's guess, and where a tenant with multiprocessors of its own is, so those stay.
     std::vector<Row>::iterator leave_out(std::vector<Row>& rows, const Resources& limits, const Kernel* turn) const {
         const auto rank = [&](const Row& row) {
-            if (row.kernel == turn) return 0;
-            return std::any_of(given_.begin(), given_.end(), [&](const Given& each) { return each.id == row.kernel->id && each.ctas > 0; }) ? 1 : 2;
+            const Given* const before = given(*row.kernel);
+            return row.kernel == turn ? 0 : !before ? 3 : before->ctas > 0 ? 1 : 2;
         };
         std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return rank(a) < rank(b); });
         Resources free = limits;
         return std::stable_partition(rows.begin(), rows.end(), [&](const Row& row) {
-            if (row.kernel->cta == Resources{}) return true;
+            if (row.kernel->cta == Resources{} || row.kernel->own_sms) return true;
             if (fitting(free, row.cta) < 1) return false;
             take(free, row.cta, 1);
             return true;

@@ -69,6 +69,8 @@ public:
             to_front(equals, end, now, decision);
             equals = end;
         }
+        if (!fits_beside(queue, snapshot.device)) std::erase_if(queue, [](const Candidate& each) { return each.kernel->last_taken; });
+        if (queue.empty()) return decision;
         if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
             share(queue, decision);
             return decision;
@@ -132,11 +134,14 @@ private:
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
         if (std::find(crowded_.begin(), crowded_.end(), both) != crowded_.end()) return false;
-        if (guest_ != name_of(urgent) || host_ != other.id || urgent.state != Kernel::State::kRunning) {   // it does not count while it stands still
+        if (guest_ != name_of(urgent) || urgent.state != Kernel::State::kRunning) {   // it does not count while it stands still
             guest_ = name_of(urgent);
             host_ = other.id;
             guest_until_ = now + nanoseconds(queue[0].left_ns + preemption_ns(other));
+            // How long it should take is known, and not a guess that ranks kernels.
+            judged_ = urgent.remaining || urgent.predicted || (urgent.profile && !urgent.profile->configurations.empty());
         }
+        if (!judged_ || host_ != other.id) return true;   // or somebody else's company was not all of its time
         if (now < guest_until_) {
             decision.ask_again(guest_until_ - now);
             return true;
@@ -229,6 +234,7 @@ private:
     std::map<int, Equals> equals_;           // by priority
     Name guest_{};                           // who found room
     uint64_t host_ = 0;                      // beside whom
+    bool judged_ = false;
     TimePoint guest_until_{};
     std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
     std::vector<Width> widths_;              // of those that have SMs

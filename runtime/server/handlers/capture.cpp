@@ -42,6 +42,7 @@ CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     *stream = found->handle;
     if (streams.capturing(found->handle)) return CUDA_SUCCESS;
     CUresult status = found->guard();
+    if (dispatch::ManagedStream* managed = found->managed.load(std::memory_order_acquire)) managed->mark_what_is_there();   // later would be into the graph
     return status == CUDA_SUCCESS ? streams.wait_function(*found) : status;
 }
 

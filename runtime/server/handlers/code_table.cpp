@@ -249,8 +249,10 @@ void CodeTable::clear() {
         std::lock_guard lock(mutex_);
         images.swap(images_);
     }
-    const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kUnload);
-    for (auto& [id, image] : images) unload(*image);
+    if (!images.empty()) {
+        const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kUnload);
+        for (auto& [id, image] : images) unload(*image);
+    }
     graphs_print_.store(false);
     limits_.clear();
 }
