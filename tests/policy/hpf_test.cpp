@@ -149,17 +149,6 @@ TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles",
     CHECK(policy->decide({device(4), {large, small}}, kBegin + 10ms).again == 340us);
 }
 
-TEST_CASE("hpf: of whom it is not known how long it takes nothing is held against anybody", "[policy]") {
-    const Resources fifth = nth_of(kSm, 5);
-    Kernel large = timed(1, 5000us, 300us);
-    large.cta = fifth;
-    large.usual_ctas = 2;
-    const Kernel small = urgent(kernel(2, 12, fifth), 1);
-    const auto policy = make_hpf();
-    policy->decide({device(4), {large, small}}, kBegin);
-    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 100ms)).empty());
-}
-
 TEST_CASE("hpf: a guest whose blocks have all begun takes nothing from others", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us);
