@@ -32,7 +32,7 @@ uint32_t Enough::found(uint32_t fits) {
 bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done) {
     std::lock_guard lock(mutex_);
     if (fits != fits_ || known() || ctas != tried()) return false;   // of before something was decided
-    if (done.stopped && done.blocks < kBlocksEach * done.workers) return false;
+    if (done.stopped && done.blocks < kBlocksStopped * done.workers) return false;
     blocks_ += done.blocks;
     time_ns_ += done.time_ns;
     last_ += done.stopped ? done.workers : 0;
@@ -41,7 +41,7 @@ bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const
     const double last = static_cast<double>(std::exchange(last_, 0)) / blocks;
     const double rate = blocks / static_cast<double>(std::max<uint64_t>(1, std::exchange(time_ns_, 0)));
     if (best_ == 0) best_ = rate;
-    else if (rate >= (kAsMuch - last / 2) * best_) enough_ = ctas;
+    else if (rate >= (kAsMuch - std::min(last / 2, kMostForLast)) * best_) enough_ = ctas;
     else too_few_ = ctas;
     return known();
 }

@@ -17,7 +17,9 @@ namespace smt::runtime::dispatch {
 class Enough {
 public:
     static constexpr double kAsMuch = 0.985;
-    static constexpr uint64_t kBlocksEach = 4;   // of each CTA's place, before a number is judged
+    static constexpr uint64_t kBlocksEach = 4;     // of each CTA's place, before a number is judged;
+    static constexpr uint64_t kBlocksStopped = 8;  // of each worker, where they were stopped
+    static constexpr double kMostForLast = 0.015;  // so much less is as much besides, for blocks that were a worker's last
 
     struct Try {
         uint32_t ctas = 0;   // on a multiprocessor, at most those that fit
@@ -33,8 +35,8 @@ public:
         uint64_t time_ns = 0;
         bool stopped = false;
     };
-    // With so many CTAs on each of so many multiprocessors. True: now it is known. Workers that were stopped after a block or two say nothing; of others the last block is
-    // run beside fewer, which counts for half.
+    // With so many CTAs on each of so many multiprocessors. True: now it is known. Workers that were stopped after a few blocks say nothing; of others the last block is
+    // run beside fewer, which counts for half. More would let in one CTA where two are needed: md5_hash does 0.95 with one.
     bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done);
     void forget();
 
