@@ -107,6 +107,12 @@ TEST_CASE("greedy: of more kernels than fit those that came first run, and the o
     CHECK(said(policy->decide({device(15), {kernel(3, 9, half), waiting(one, kBegin + 20ms)}}, kBegin + 21ms)) == Said{{1, "run 1"}});
 }
 
+TEST_CASE("greedy: one that would not even fit alone runs, and does not wait for ever", "[policy]") {
+    Kernel huge = kernel(1, 9, nth_of(kSm, 1));
+    huge.cta.shared_bytes += 1;
+    CHECK(said(make_greedy()->decide({device(15), {huge}}, kBegin)) == Said{{1, "run 1"}});
+}
+
 TEST_CASE("greedy: a profile that does not begin with one CTA is none", "[policy]") {
     Kernel a = kernel(1, 15000, kSixth), b = kernel(2, 15000, kSixth);
     Profile made;

@@ -166,12 +166,16 @@ private:
         };
         std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return rank(a) < rank(b); });
         Resources free = limits;
-        return std::stable_partition(rows.begin(), rows.end(), [&](const Row& row) {
-            if (row.kernel->cta == Resources{} || row.kernel->own_sms) return true;
-            if (fitting(free, row.cta) < 1) return false;
-            take(free, row.cta, 1);
-            return true;
-        });
+        std::vector<Row> fit, out;
+        for (const Row& row : rows) {
+            const bool counts = row.kernel->cta != Resources{} && !row.kernel->own_sms;
+            const bool has_room = counts && fitting(free, row.cta) >= 1;
+            if (has_room) take(free, row.cta, 1);
+            (!counts || has_room || fit.empty() ? fit : out).push_back(row);
+        }
+        rows = fit;
+        rows.insert(rows.end(), out.begin(), out.end());
+        return rows.begin() + static_cast<ptrdiff_t>(fit.size());
     }
 
     bool somebody_waits() const {
