@@ -217,8 +217,8 @@ def first_stop(smt, programs):
 class Brief:
     """A program of brief.cpp."""
 
-    def __init__(self, place, tenant, launches, priority="normal"):
-        self.process = subprocess.Popen([place.smt, "run", "--tenant", tenant, "--priority", priority, "--", place.programs / "sim_brief", launches],
+    def __init__(self, place, tenant, launches, blocks=64, priority="normal"):
+        self.process = subprocess.Popen([place.smt, "run", "--tenant", tenant, "--priority", priority, "--", place.programs / "sim_brief", launches, str(blocks)],
                                         env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         said(self.process.stdout.readline(), "launched\n")
 
@@ -239,7 +239,7 @@ def two_threads(smt, programs):
     """Who waits for a stream waits for what was launched before, also where somebody more urgent is there, and launches are looked after one by one."""
     with Stage(smt, programs, "priority", 2) as place:
         urgent = Brief(place, "urgent", "1", priority="high")
-        Brief(place, "endless", "endless").end()
+        Brief(place, "endless", "endless", blocks=4).end()   # there are up to 512 launches to wait for
         urgent.end()
 
 

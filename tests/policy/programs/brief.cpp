@@ -1,6 +1,6 @@
-// brief LAUNCHES: so many short kernels on a stream; answers "launched". For a line it waits for the stream, and answers "ended".
+// brief LAUNCHES BLOCKS: so many short kernels of so many blocks on a stream; answers "launched". For a line it waits for the stream, and answers "ended".
 //
-// brief endless: one thread launches them for as long as another one waits for the stream. Natively that one waits for what was launched before
+// brief endless BLOCKS: one thread launches them for as long as another one waits for the stream. Natively that one waits for what was launched before
 // it began to, and so it must here, or neither ever ends.
 #include <algorithm>
 #include <atomic>
@@ -26,13 +26,12 @@ constexpr char kShort[] = R"(
 }
 )";
 
-constexpr unsigned kBlocks = 64;
-
 }  // namespace
 
 int main(int count, char** arguments) {
-    REQUIRE(count == 2);
+    REQUIRE(count == 3);
     const std::string word = arguments[1];
+    const auto blocks = static_cast<unsigned>(std::atoi(arguments[2]));
     const int wanted = word == "endless" ? 0 : std::atoi(word.c_str());   // 0: no end
     preload::start();
     CUmodule module = nullptr;
@@ -48,7 +47,7 @@ int main(int count, char** arguments) {
     std::thread launches([&] {
         CHECK(cuCtxSetCurrent(context));
         while (wanted ? launched.load() < wanted : !waited.load()) {
-            CHECK(cuLaunchKernel(brief, kBlocks, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr));
+            CHECK(cuLaunchKernel(brief, blocks, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr));
             launched.fetch_add(1);
         }
     });
