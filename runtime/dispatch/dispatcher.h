@@ -64,7 +64,7 @@ public:
     const char* policy() const { return policy_name_.load(); }   // takes no lock: also of a dispatcher that hangs
     void record(std::unique_ptr<schedule::Recorder> recorder);   // every decision from now on
 
-    // A session, from its first launch on; and at its end.
+    // A session, when its client is there; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
     uint64_t begin_standstill(const Tenant& tenant, bool unloads);   // standstill.h; 0: none
