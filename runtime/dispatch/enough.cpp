@@ -10,6 +10,7 @@ void Enough::begin(uint32_t fits) {
     too_few_ = 0;
     best_ = 0;
     blocks_ = time_ns_ = last_ = 0;
+    short_ = 0;
 }
 
 void Enough::forget() {
@@ -32,7 +33,9 @@ uint32_t Enough::found(uint32_t fits) {
 bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done) {
     std::lock_guard lock(mutex_);
     if (fits != fits_ || known() || ctas != tried()) return false;   // of before something was decided
-    if (done.stopped && done.blocks < kBlocksStopped * done.workers) return false;
+    const bool few = done.stopped && done.blocks < kBlocksStopped * done.workers;
+    short_ = few ? short_ + 1 : 0;
+    if (few && short_ <= kMostShort) return false;
     blocks_ += done.blocks;
     time_ns_ += done.time_ns;
     last_ += done.stopped ? done.workers : 0;

@@ -18,7 +18,8 @@ class Enough {
 public:
     static constexpr double kAsMuch = 0.985;
     static constexpr uint64_t kBlocksEach = 4;     // of each CTA's place, before a number is judged;
-    static constexpr uint64_t kBlocksStopped = 8;  // of each worker, where they were stopped
+    static constexpr uint64_t kBlocksStopped = 8;  // of each worker, where they were stopped; but if that were too few so
+    static constexpr int kMostShort = 32;          // often, one time after the other, blocks are long, and any will do
     static constexpr double kMostForLast = 0.015;  // so much less is as much besides, for blocks that were a worker's last
 
     struct Try {
@@ -49,6 +50,7 @@ private:
     uint32_t fits_ = 0, too_few_ = 0, enough_ = 0;
     double best_ = 0;                        // blocks in a time, of a multiprocessor with all that fit; 0: not known
     uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;   // of what is tried; blocks that were a worker's last before a stop
+    int short_ = 0;                          // times, one after the other, that they were too few
 };
 
 }  // namespace smt::runtime::dispatch

@@ -142,6 +142,7 @@ void ManagedStream::forget_code() {
     const Lock lock = lock_soon(mutex_);
     if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // the last that is learnt of them
     for (Launched& each : launched_) each.function = nullptr;
+    told_.clear();
     learning_ = false;
 }
 

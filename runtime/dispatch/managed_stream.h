@@ -26,6 +26,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -170,6 +171,7 @@ private:
     struct Launched;
     Launched* launched_as(uint32_t launch);   // its id, or what that is made of
     void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
+    void ask_enough(const Launched& launched, const std::vector<smt::Mapping>& workers);
 
     Dispatcher& dispatcher_;
     const std::shared_ptr<Tenant> tenant_;
@@ -205,6 +207,7 @@ private:
         uint64_t began = ~0ull, ended = 0;
     };
     std::array<Launched, 1024> launched_;   // the last ones, for their mapping
+    std::map<uint32_t, std::vector<smt::Mapping>> told_;   // by id: workers of launches that Enough asks about, while some are missing
     struct Opaque {
         uint64_t marker = 0;           // when the stream's word says so much, it is over
         uint32_t name = 0;

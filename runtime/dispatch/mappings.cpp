@@ -12,6 +12,8 @@ namespace {
 
 // Workers that do not tell, after so many reads with others that do, were overwritten in the ring.
 constexpr uint32_t kMostPartialReads = 64;
+// Launches that Enough asks about and that have told in part.
+constexpr size_t kMostTold = 8;
 
 // In which multiprocessors had any of the workers, summed over these.
 uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers) {
@@ -83,6 +85,21 @@ void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint6
     }
 }
 
+// When all workers of the launch have told, which may be in several reads.
+void ManagedStream::ask_enough(const Launched& launched, const std::vector<smt::Mapping>& workers) {
+    std::vector<smt::Mapping>& told = told_[launched.id];
+    told.insert(told.end(), workers.begin(), workers.end());
+    if (launched.seen < launched.blocks) {
+        if (told_.size() > kMostTold) told_.erase(told_.begin());   // some of its workers never will
+        return;
+    }
+    ManagedFunction& function = *launched.function;
+    const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
+    if (function.enough.learn(launched.fits, ctas, multiprocessors(), {told.size(), launched.seen, time_of_multiprocessors(told), launched.stopped}))
+        dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
+    told_.erase(launched.id);
+}
+
 // How many blocks a ticket should stand for; and, when all its workers have told, how long the launch took, if it was alone.
 void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& workers) {
     ManagedFunction& function = *launched.function;
@@ -96,12 +113,10 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     if (blocks == 0) return;
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
-    const bool all = blocks == launched.blocks;
-    if (launched.fits && all && function.enough.learn(launched.fits, ctas, multiprocessors(), {workers.size(), blocks, time_of_multiprocessors(workers), launched.stopped}))
-        dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
+    launched.seen += blocks;
+    if (launched.fits) ask_enough(launched, workers);
     if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)   // with fewer CTAs blocks take less time
         function.block_ns.store(block_time);
-    launched.seen += blocks;
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
     if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress || tenant_->halves || tenant_->timed) return;
     function.known->ran(launched.shape, launched.placement, launched.blocks, launched.ended - launched.began);

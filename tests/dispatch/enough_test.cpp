@@ -71,6 +71,16 @@ TEST_CASE("pieces of a few blocks that a stop left decide nothing, however many"
     CHECK(enough.next(8).ctas == 4);
 }
 
+TEST_CASE("where all pieces are short they decide after all", "[dispatch]") {
+    Enough enough;
+    constexpr uint64_t kWorkers = kMultiprocessors * 8;
+    REQUIRE(enough.next(8).asks);
+    for (int i = 0; i < Enough::kMostShort; ++i) enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
+    REQUIRE(enough.next(8).ctas == 8);
+    enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
+    CHECK(enough.next(8).ctas == 4);
+}
+
 TEST_CASE("the last block before a stop is run beside fewer, which excuses a little", "[dispatch]") {
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
     struct Row {
