@@ -212,6 +212,7 @@ void Dispatcher::read_mappings() {
 bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::Stops::kAnybody; }
 
 bool Dispatcher::look() {
+    const schedule::TimePoint begin = schedule::Clock::now();
     bool changed = false;
     bool left = false;   // workers have
     size_t busy = 0;     // opaque work ends without a word to anybody but its marker
@@ -232,6 +233,7 @@ bool Dispatcher::look() {
     }
     if (left)
         for (Member& member : members_) member.refill = true;
+    note_if_long({}, "to look how far streams are", begin);
     refill(now());
     return changed || left || busy < snapshot_.kernels.size();
 }

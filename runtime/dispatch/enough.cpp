@@ -1,6 +1,7 @@
 #include "runtime/dispatch/enough.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace smt::runtime::dispatch {
@@ -43,10 +44,30 @@ bool Enough::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const
     const auto blocks = static_cast<double>(std::exchange(blocks_, 0));
     const double last = static_cast<double>(std::exchange(last_, 0)) / blocks;
     const double rate = blocks / static_cast<double>(std::max<uint64_t>(1, std::exchange(time_ns_, 0)));
-    if (best_ == 0) best_ = rate;
-    else if (rate >= (kAsMuch - std::min(last / 2, kMostForLast)) * best_) enough_ = ctas;
+    if (best_ == 0) {
+        best_ = rate;
+        return known();
+    }
+    if (rate >= (kAsMuch - std::min(last / 2, kMostForLast)) * best_) enough_ = ctas;
     else too_few_ = ctas;
+    best_ = std::max(best_, rate);
     return known();
+}
+
+uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers, uint32_t multiprocessors) {
+    std::map<uint32_t, std::pair<uint64_t, uint64_t>> spans;
+    std::pair<uint64_t, uint64_t> whole{~0ull, 0};
+    const auto widen = [](std::pair<uint64_t, uint64_t>& span, const smt::Mapping& by) {
+        span = {std::min<uint64_t>(span.first, by.began), std::max<uint64_t>(span.second, by.ended)};
+    };
+    for (const smt::Mapping& each : workers) {
+        widen(spans.try_emplace(each.sm, each.began, each.ended).first->second, each);
+        widen(whole, each);
+    }
+    uint64_t sum = 0;
+    for (const auto& [sm, span] : spans) sum += span.second - span.first;
+    if (spans.empty() || spans.size() >= multiprocessors) return sum;
+    return sum + (multiprocessors - spans.size()) * (whole.second - whole.first);
 }
 
 }  // namespace smt::runtime::dispatch

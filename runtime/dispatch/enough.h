@@ -4,13 +4,16 @@
 //
 // What is done is told by the workers: blocks in the time that a multiprocessor had any of them. First with all that fit, then in halves
 // between the most that are too few and the fewest that are enough: a kernel that needs all its CTAs is slow for a
-// launch or two for each of them, once.
+// launch or two for each of them, once. Who does more with fewer than with all was not alone when that was tried: it is compared with the most it did.
 //
 // Any thread.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <vector>
+
+#include "rewriter/device/smt_worker.h"
 
 namespace smt::runtime::dispatch {
 
@@ -48,9 +51,13 @@ private:
 
     std::mutex mutex_;
     uint32_t fits_ = 0, too_few_ = 0, enough_ = 0;
-    double best_ = 0;                        // blocks in a time, of a multiprocessor with all that fit; 0: not known
+    double best_ = 0;                        // blocks in a time, of a multiprocessor, with all that fit or as many as did more; 0: not known
     uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;   // of what is tried; blocks that were a worker's last before a stop
     int short_ = 0;                          // times, one after the other, that they were too few
 };
+
+// For how long multiprocessors had any of a launch's workers, summed over them. One without any counts as long as the launch did, if the launch may use
+// it: where others were at work as it began its workers went elsewhere, more on each than they should be.
+uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers, uint32_t multiprocessors);
 
 }  // namespace smt::runtime::dispatch

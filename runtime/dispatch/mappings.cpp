@@ -15,18 +15,6 @@ constexpr uint32_t kMostPartialReads = 64;
 // Launches that Enough asks about and that have told in part.
 constexpr size_t kMostTold = 8;
 
-// In which multiprocessors had any of the workers, summed over these.
-uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers) {
-    std::map<uint32_t, std::pair<uint64_t, uint64_t>> spans;
-    for (const smt::Mapping& each : workers) {
-        const auto [span, first] = spans.try_emplace(each.sm, each.began, each.ended);
-        span->second = {std::min<uint64_t>(span->second.first, each.began), std::max<uint64_t>(span->second.second, each.ended)};
-    }
-    uint64_t sum = 0;
-    for (const auto& [sm, span] : spans) sum += span.second - span.first;
-    return sum;
-}
-
 }  // namespace
 
 bool ManagedStream::learning() {
@@ -95,7 +83,7 @@ void ManagedStream::ask_enough(const Launched& launched, const std::vector<smt::
     }
     ManagedFunction& function = *launched.function;
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
-    if (function.enough.learn(launched.fits, ctas, multiprocessors(), {told.size(), launched.seen, time_of_multiprocessors(told), launched.stopped}))
+    if (function.enough.learn(launched.fits, ctas, multiprocessors(), {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors()), launched.stopped}))
         dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);
 }

@@ -9,6 +9,12 @@ namespace smt::runtime::dispatch {
 using schedule::Kernel;
 using Action = schedule::Assignment::Action;
 
+namespace {
+
+constexpr auto kLong = std::chrono::milliseconds(4);   // a hundred times what a run with quotas costs more than one that flows
+
+}  // namespace
+
 bool Orders::give(const schedule::Assignment& assignment) {
     const bool other = action_ != assignment.action || quota_ != assignment.quota || slice_ != assignment.slice;
     given_ = true;
@@ -40,6 +46,11 @@ bool Orders::restricted(const Kernel& kernel) {
     if (slice_ != 0) return true;
     const int takes = kernel.usual_ctas ? std::min(kernel.usual_ctas, kernel.ctas_per_sm) : kernel.ctas_per_sm;
     return std::any_of(places_.begin(), places_.end(), [&](uint32_t sm) { return place(sm) < takes; });
+}
+
+bool Orders::stays_held(const Kernel& kernel) const {
+    if (!restricted_ || !kernel.managed || slice_ != 0 || !quota_.empty() || kernel.usual_ctas == 0) return false;
+    return kernel.launch - *restricted_ <= 1 && kernel.remaining && *kernel.remaining >= kLong;
 }
 
 // What is left of it has begun, or has a place at once: there is nothing to take back, and a stop would only delay it.
@@ -77,7 +88,8 @@ Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
     const bool runs = kernel.state == Kernel::State::kRunning;
     const bool quotas = restricted(kernel);
     if (flowing && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
-    if (!runs && !quotas) return Step::kFlow;
+    if (quotas && slice_ == 0) restricted_ = kernel.launch;
+    if (!runs && !quotas && !stays_held(kernel)) return Step::kFlow;
     if (runs && table_ == followed_) return Step::kNone;
     quotas_ = levelled(kernel);
     growth_ = 0;

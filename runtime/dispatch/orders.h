@@ -10,11 +10,13 @@
 //                        runs with quotas    change them
 //
 // A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that it takes by itself have a place are none. Where they are
-// lifted, a kernel goes on with the CTAs that it has when it flows. A
+// lifted, a kernel goes on with the CTAs that it has when it flows. And a long launch behind one whose quotas left it less than it takes begins with a table of
+// all that it takes, for it will be given less, too, and would be stopped as a whole for that. A
 // launch that waits does so until its stream is named: policies name what they see in another state than they asked for.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,7 @@ public:
 
 private:
     bool restricted(const schedule::Kernel& kernel);
+    bool stays_held(const schedule::Kernel& kernel) const;
     bool all_placed(const schedule::Kernel& kernel) const;
     void tabulate(const schedule::Kernel& kernel);
     uint64_t places(const QuotaTable& table) const;   // where the stream may run
@@ -60,6 +63,7 @@ private:
     QuotaTable quotas_;        // of the next step
     QuotaTable in_force_;      // with which it runs
     uint32_t growth_ = 0;
+    std::optional<uint64_t> restricted_;   // the last launch that had a table with less than it takes by itself
 };
 
 }  // namespace smt::runtime::dispatch

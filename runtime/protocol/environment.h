@@ -91,7 +91,7 @@ inline constexpr unsigned kMultiprocessorsMax = 4096;
 inline constexpr const char* kStress = "SMT_STRESS";
 
 // How tenants share the GPU, until `smt policy set` says otherwise: priority (default; between tenants of one priority as
-// the hardware does), priority-whole, fifo, greedy, hpf, hpf-whole, fair, compact or slice: docs/policies.md. Server; `smt run` and `smt server start` refuse, too.
+// the hardware does), priority-whole, fifo, greedy, hpf, hpf-whole, fair, compact, slice or slice-paper: docs/policies.md. Server; `smt run` and `smt server start` refuse, too.
 inline constexpr const char* kPolicy = "SMT_POLICY";
 inline constexpr const char* kPolicyDefault = "priority";
 

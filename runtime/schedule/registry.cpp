@@ -20,6 +20,7 @@ constexpr Entry kPolicies[] = {
     {"fair", [] { return make_fair(); }},
     {"compact", [] { return make_compact(); }},
     {"slice", [] { return make_slice(); }},
+    {"slice-paper", [] { return make_slice({.slices = true}); }},
 };
 
 }  // namespace

@@ -108,3 +108,31 @@ TEST_CASE("another shape is another kernel", "[dispatch]") {
     enough.forget();
     CHECK(enough.next(4).asks);
 }
+
+TEST_CASE("multiprocessors that a launch may use and has no worker on count as idle", "[dispatch]") {
+    const auto worker = [](uint32_t sm, uint64_t began, uint64_t ended) {
+        smt::Mapping made{};
+        made.sm = sm, made.blocks = 1, made.began = began, made.ended = ended;
+        return made;
+    };
+    const std::vector<smt::Mapping> spread{worker(0, 100, 200), worker(1, 100, 180), worker(2, 110, 200), worker(0, 120, 210)};
+    CHECK(smt::runtime::dispatch::time_of_multiprocessors(spread, 3) == 110 + 80 + 90);
+    const std::vector<smt::Mapping> packed{worker(0, 100, 200), worker(0, 100, 180), worker(0, 110, 200), worker(0, 120, 210)};
+    CHECK(smt::runtime::dispatch::time_of_multiprocessors(packed, 3) == 3 * 110);
+    CHECK(smt::runtime::dispatch::time_of_multiprocessors({}, 3) == 0);
+}
+
+TEST_CASE("whose first launch was held up by others is judged by the most that it did", "[dispatch]") {
+    constexpr uint64_t kWorkers = kMultiprocessors * 8;
+    const auto done = [&](uint32_t ctas, uint64_t time_ns) { return Enough::Done{kMultiprocessors * ctas, 10 * kWorkers, time_ns}; };
+    Enough enough;
+    REQUIRE(enough.next(8).ctas == 8);
+    enough.learn(8, 8, kMultiprocessors, done(8, 4'000'000));
+    REQUIRE(enough.next(8).ctas == 4);
+    enough.learn(8, 4, kMultiprocessors, done(4, 1'000'000));
+    REQUIRE(enough.next(8).ctas == 2);
+    enough.learn(8, 2, kMultiprocessors, done(2, 2'000'000));
+    REQUIRE(enough.next(8).ctas == 3);
+    CHECK(enough.learn(8, 3, kMultiprocessors, done(3, 1'300'000)));
+    CHECK(enough.found(8) == 4);
+}

@@ -87,6 +87,29 @@ TEST_CASE("orders: quotas in which everything fits are none", "[orders]") {
     CHECK(orders.next(kernel(State::kRunning, 5), true) == Step::kStop);   // of this kernel five fit
 }
 
+TEST_CASE("orders: a long launch behind one that had less than it takes begins with a table, and can be given less without a stop", "[orders]") {
+    using namespace std::chrono_literals;
+    const auto after = [](uint64_t launch, std::chrono::milliseconds remaining, int usual = 2) {
+        Orders orders = of_four();
+        Kernel first = kernel(State::kWaiting);
+        first.launch = 1, first.usual_ctas = 2;
+        orders.give(run({0, 2, 2, 2}));
+        REQUIRE(orders.next(first, false) == Step::kRun);
+        orders.done(Step::kRun);
+        orders.give(run());
+        Kernel next = kernel(State::kWaiting);
+        next.launch = launch, next.usual_ctas = usual, next.remaining = remaining;
+        const Step step = orders.next(next, false);
+        if (step == Step::kRun) CHECK(orders.quotas() == QuotaTable{2, 2, 2, 2});
+        return step;
+    };
+    CHECK(after(2, 10ms) == Step::kRun);
+    CHECK(after(1, 10ms) == Step::kRun);    // the rest of it, stopped as a whole meanwhile
+    CHECK(after(2, 1ms) == Step::kFlow);    // short: a table would cost more than it saves
+    CHECK(after(3, 10ms) == Step::kFlow);   // nobody wanted anything of the one before
+    CHECK(after(2, 10ms, 0) == Step::kFlow);   // how many CTAs are enough is found out by launches that flow
+}
+
 TEST_CASE("orders: what has begun with no more blocks than places is left to end", "[orders]") {
     Orders orders = of_four();
     orders.give(run({2, 2, 0, 0}));

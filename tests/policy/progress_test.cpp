@@ -70,7 +70,7 @@ uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
 }  // namespace
 
 TEST_CASE("nobody starves under greedy, hpf, fair, slice and compact", "[policy]") {
-    for (const char* name : {"greedy", "hpf", "fair", "slice", "compact"}) {
+    for (const char* name : {"greedy", "hpf", "fair", "slice", "slice-paper", "compact"}) {
         for (const bool profiles : {true, false}) {
             INFO(name << (profiles ? " with profiles" : " without profiles"));
             CHECK(least_progress(*make_policy(name), crowd(profiles)) > 0);
@@ -186,8 +186,8 @@ TEST_CASE("no kernels, no decision", "[policy]") {
 }
 
 TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
-    for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole", "fair", "compact", "slice"}) CHECK(policy_problem(carried_out).empty());
-    const std::string choices = "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, compact, slice can be chosen";
+    for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole", "fair", "compact", "slice", "slice-paper"}) CHECK(policy_problem(carried_out).empty());
+    const std::string choices = "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, compact, slice, slice-paper can be chosen";
     CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; " + choices);
 }
 

@@ -14,7 +14,8 @@ using namespace runtime::schedule;
 
 int list() {
     for (const std::string& name : policy_names()) {
-        const char* what = name == environment::kPolicyDefault ? "the default" : name == "slice" ? "for kernels that smt profile has counted" : "";
+        const bool counted = name == "slice" || name == "slice-paper";
+        const char* what = name == environment::kPolicyDefault ? "the default" : counted ? "for kernels that smt profile has counted" : "";
         fmt::print("{:<16} {}\n", name, what);
     }
     return 0;

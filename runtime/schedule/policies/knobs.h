@@ -37,15 +37,15 @@ struct SliceKnobs {
     double overhead = 0.02;                    // p % of Kernelet 4.1
     profiler::models::Likeness likeness = {};  // alpha_p, alpha_m
     // The paper's: of the blocks that fit, those whose slices end together, a slice being so many. False: those with the
-    // largest profit, and slices of another ratio, that end together. Never less, and in a model GPU 1.63 to 1.72
+    // largest profit, and no slices. Never less, and in a model GPU 1.63 to 1.72
     // of one kernel's throughput for 1.28 (tests/policy/virtual_time_test.cpp).
-    bool balanced_blocks = false;
-    // Who would gain less is no pair. On an H200 the model is off by 0.11 on average (docs/results/2026-11-23-models), and pairs of
-    // which it expected 0.02 to 0.04 lost by it. With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
+    bool slices = false;
+    // Who would gain less is no pair. On an H200 the model is off by 0.11 on average (docs/results/2026-11-23-models), and four programs took longer when pairs
+    // of which it expected less were tried, too (docs/results/2026-11-23-unsliced). With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
     double least_profit = 0.05;
     // One of a pair that has nothing to do keeps its place for so long, while the other works.
-    Duration gap = std::chrono::microseconds(200);
-    Patience patience = {};
+    Duration gap = std::chrono::microseconds(500);
+    Patience patience = {.longest_wait = std::chrono::milliseconds(250)};   // a turn is a worse pair's
 };
 
 struct CompactKnobs {

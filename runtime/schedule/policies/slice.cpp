@@ -1,5 +1,5 @@
-// Slice: two kernels that go well together run side by side, slice by slice. Kernelet (Zhong and He), 4.1 to
-// 4.4, Algorithm 1, with the model of profiler/models/co_schedule.h.
+// Slice: two kernels that go well together run side by side. Kernelet (Zhong and He), 4.1 to 4.4, Algorithm 1, with the model of
+// profiler/models/co_schedule.h.
 //
 // Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
 // the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
@@ -9,15 +9,15 @@
 // beyond (gaps.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
 // the next best at each launch, and stay with that.
 //
-// A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
-// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A kernel that is alone is not sliced: it can be
-// stopped at any block, which is what the paper slices it for. A pair's slices are the blocks on each
-// SM times whole numbers, such that both are large enough and, by the model, end together (equation 8).
+// The paper cuts kernels into slices because what is launched cannot be stopped, and two kernels run at once only in the places that their
+// launches leave. Here both have quotas and can be stopped at any block, so neither need be sliced, and on an H200 a pair that is gets a fifth less
+// done (docs/results/2026-11-23-unsliced): at the end of a slice its multiprocessors run empty, and the next one is the younger of the two, whom the hardware serves last.
 //
-//     132 SMs, blocks {3, 5}, smallest slices 396 and 900; 3 take twice as long as 5:   slices of 396 and 1320
+// knobs.slices has the paper's. A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
+// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the balanced blocks on each
+// SM times the same whole number, such that both are large enough; they end together (equation 8).
 //
-// In the paper a slice is a launch, so that what is resident and what is in a slice are one number, for which it takes
-// the balanced one; a slice here is so many blocks with a quota. knobs.balanced_blocks has the paper's.
+//     132 SMs, blocks {3, 5}, smallest slices 396 and 1200: two rounds, slices of 792 and 1320
 //
 // CP of a pair with the same profiles is computed once, mostly ahead of the decision (pairs.h).
 //
@@ -49,8 +49,8 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.balanced_blocks, knobs.least_profit) {}
-    std::string_view name() const override { return "slice"; }
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.slices, knobs.least_profit) {}
+    std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAnybody; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
@@ -119,7 +119,8 @@ private:
         const Kernel* impatient = turns_.whose(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
-        const bool pair_goes_on = chosen_.two() && members[0].stays && members[1].stays && (members[0].at_work || members[1].at_work);
+        const bool turn_is_over = chosen_.for_turn && !impatient;
+        const bool pair_goes_on = chosen_.two() && members[0].stays && members[1].stays && (members[0].at_work || members[1].at_work) && !turn_is_over;
         const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known);
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_ = names_of(known);
@@ -127,63 +128,18 @@ private:
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
-            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, useful_blocks(*best, device), best->together.profit};
-            chosen_.rounds = slice_rounds(*best, chosen_.blocks, device);
+            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit};
+            if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
         } else {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
         }
+        chosen_.for_turn = impatient != nullptr;
     }
 
-    // No more than a kernel is faster with, by the measured curve, and what that leaves to the other. The model knows no caches: stencil3d on an
-    // H200 is fastest with seven of the sixteen that fit, and it gave it thirteen beside md5_hash.
-    models::Blocks useful_blocks(const Pairs::Found& pair, const Device& device) const {
-        models::Blocks blocks = pair.together.blocks;
-        if (knobs_.balanced_blocks) return blocks;
-        const Resources limits = limits_of(device);
-        const std::array<const Kernel*, 2> kernels{pair.first, pair.second};
-        const auto useful = [&](size_t i) { return useful_ctas(*kernels[i], most_ctas(*kernels[i], limits)); };
-        for (size_t i = 0; i < 2; ++i) {
-            if (blocks[i] <= useful(i)) continue;
-            blocks[i] = useful(i);
-            Resources free = limits;
-            take(free, cta_of(*kernels[i], limits), blocks[i]);
-            blocks[1 - i] = std::max(blocks[1 - i], std::min(useful(1 - i), fitting(free, cta_of(*kernels[1 - i], limits))));
-        }
-        return blocks;
-    }
-    static int useful_ctas(const Kernel& kernel, int most) {
-        constexpr double kAsFast = 1.02;
-        const std::vector<models::Configuration>& curve = kernel.profile->configurations;   // ever faster
-        if (curve.size() < 2) return most;
-        const auto enough = std::find_if(curve.begin(), curve.end(), [&](const auto& each) { return each.nanoseconds <= kAsFast * curve.back().nanoseconds; });
-        return std::clamp(enough->ctas_per_sm, 1, most);
-    }
-
-    // Large enough for both, and such that their slices end together (equation 8). Where a kernel has other numbers of blocks on an SM than the
-    // model had in mind, its slice has as many blocks in all: it is as fast with them.
-    models::Blocks slice_rounds(const Pairs::Found& pair, const models::Blocks& blocks, const Device& device) const {
-        models::Blocks found = slice_rounds(pair, device);
-        const std::array<const Kernel*, 2> kernels{pair.first, pair.second};
-        for (size_t i = 0; i < 2; ++i) {
-            const int planned = pair.together.blocks[i];
-            if (blocks[i] == planned) continue;
-            const double same = std::round(static_cast<double>(found[i]) * planned / blocks[i]);
-            found[i] = static_cast<int>(std::clamp(same, rounds(*kernels[i], device, blocks[i]), kMostRounds));
-        }
-        return found;
-    }
-    models::Blocks slice_rounds(const Pairs::Found& pair, const Device& device) const {
-        const models::CoSchedule& together = pair.together;
-        const std::array<double, 2> least{rounds(*pair.first, device, together.blocks[0]),
-                                          rounds(*pair.second, device, together.blocks[1])};
-        if (knobs_.balanced_blocks) {
-            const int both = static_cast<int>(std::max(least[0], least[1]));
-            return {both, both};
-        }
-        const double cycles = std::max(least[0] * together.cycles[0], least[1] * together.cycles[1]);
-        models::Blocks found{};
-        for (size_t i = 0; i < 2; ++i) found[i] = static_cast<int>(std::clamp(std::round(cycles / together.cycles[i]), least[i], kMostRounds));
-        return found;
+    // Of the balanced blocks, large enough for both: their slices end together (equation 8).
+    int slice_rounds(const Pairs::Found& pair, const Device& device) const {
+        const models::Blocks& blocks = pair.together.blocks;
+        return static_cast<int>(std::max(rounds(*pair.first, device, blocks[0]), rounds(*pair.second, device, blocks[1])));
     }
 
     // In which they came; those of one moment as the snapshot has them.
@@ -198,11 +154,10 @@ private:
     }
 
     void say(const Kernel& kernel, const Device& device, Decision& decision) {
-        const auto sms = static_cast<uint64_t>(std::max(1, device.multiprocessors));
         if (chosen_.two() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
-            const auto rounds = static_cast<uint64_t>(chosen_.rounds[is(kernel, 1)]);
-            ledger_.run(decision, kernel, even_quota(blocks), static_cast<uint64_t>(blocks) * sms * rounds, [&] {
+            const uint64_t slice = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
+            ledger_.run(decision, kernel, even_quota(blocks), slice, [&] {
                             return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", blocks,
                                                chosen_.profit * 100);
                         });
@@ -254,7 +209,8 @@ private:
         std::vector<Member> members;  // none, one alone, or a pair
         models::Blocks blocks{};  // of each, on an SM
         double profit = 0;
-        models::Blocks rounds{1, 1};  // of these blocks in a slice of each
+        int rounds = 0;           // of these blocks in a slice of each; 0: no slices
+        bool for_turn = false;    // of somebody who had waited too long
     };
 
     SliceKnobs knobs_;
