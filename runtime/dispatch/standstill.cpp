@@ -16,14 +16,14 @@ constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to t
 
 }  // namespace
 
-uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool unloads) {
+uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
     if (!device_.properties().loads_wait) return 0;
     std::unique_lock<std::mutex> lock;
     {
         const Wanted wanted(wanted_);
         lock = lock_soon(mutex_);
     }
-    if (unloads && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
+    if (frees && !samples() && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
     if (now() >= still_.not_before) still_.told = still_.over = false, allow_standstill();
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});
@@ -31,7 +31,7 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool unloads) {
         schedule::Kernel kernel;
         if (!stands_still(member)) continue;
         if (member.stream->describe(&kernel) && kernel.state == schedule::Kernel::State::kRunning)
-            say(member.stream->tenant(), fmt::format("stands still: the driver loads or unloads code of {}", tenant.name));
+            say(member.stream->tenant(), fmt::format("stands still: the driver loads or frees something for {}", tenant.name));
         follow(member);
     }
     look_at_standstill();

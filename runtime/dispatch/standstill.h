@@ -1,10 +1,11 @@
 // For calls of a tenant that the driver makes wait until everything enqueued on the device is over, and keeps all other calls out meanwhile: to load
-// code and to unload it (device/cuda/context_wide.h).
+// code, to unload it, and to give back memory of the host (device/cuda/context_wide.h).
 //
 // While one of these lives, whoever may be stopped stands still, as if told to wait: launches stop between two blocks, and what comes is held
 // back. So the call waits for a block and not for the end of launches, and for kLingers no launch gets in before the next such call, of which a program's start
 // has several, or its first launch. Then everybody goes on as the policy says. This holds whosever call it is: a load of the least urgent tenant, too, would
-// keep out the launches of the most urgent one. For an unload, which nobody waits for, it holds only where somebody more urgent is there. What is in flight and cannot be stopped is waited for, as without, and so is whoever keeps the driver's gate shut.
+// keep out the launches of the most urgent one. To free something, which nobody waits for, is reason enough where the
+// policy may stop anybody: quotas, and workers that are to follow, would wait for the driver, and launches for these. Under priority it is where somebody more urgent is there. What is in flight and cannot be stopped is waited for, as without, and so is whoever keeps the driver's gate shut.
 //
 // Standstills of several threads and tenants are one. There is one, or several one after the other, for kLongest, from when everybody has been told, whatever the calls do (some
 // compile); then for as long there is none. Streams that are tried out (trial.h) do not take part.
@@ -16,10 +17,10 @@ namespace smt::runtime::dispatch {
 
 class Standstill {
 public:
-    enum class For { kLoad, kUnload };
+    enum class For { kLoad, kFree };
     // Returns when everybody has been told, or too long has passed. Called with no lock of this folder.
     Standstill(Dispatcher& dispatcher, const Tenant& tenant, For what = For::kLoad)
-        : dispatcher_(dispatcher), number_(dispatcher.begin_standstill(tenant, what == For::kUnload)) {}
+        : dispatcher_(dispatcher), number_(dispatcher.begin_standstill(tenant, what == For::kFree)) {}
     ~Standstill() { dispatcher_.end_standstill(number_); }
     Standstill(const Standstill&) = delete;
     Standstill& operator=(const Standstill&) = delete;

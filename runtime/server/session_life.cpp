@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "opcodes.gen.h"
+#include "runtime/dispatch/standstill.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
@@ -178,8 +179,11 @@ void Session::leave_place() {
     if (device_base_) device_.forgotten(device_base_, protocol::kDeviceRangeBytes);
     if (device_base_) driver().cuMemAddressFree(device_base_, protocol::kDeviceRangeBytes);
     device_base_ = 0;
-    if (arena_.base()) device_.forgotten(arena_.base(), protocol::kArenaBytes);
-    arena_.unmap();
+    if (arena_.base()) {
+        device_.forgotten(arena_.base(), protocol::kArenaBytes);
+        const dispatch::Standstill others(server_.dispatcher(), *dispatched_, dispatch::Standstill::For::kFree);
+        arena_.unmap();
+    }
     if (slot_ >= 0) server_.addresses().give(region_, slot_);
     slot_ = -1;
 }

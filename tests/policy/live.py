@@ -105,9 +105,9 @@ class Stage(Place):
         while not holds():
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s\n{self.journal_now()}"
 
-    def launched(self, tenant):
+    def launches(self, tenant):
         status = subprocess.run([self.smt, "status"], env=self.environment, capture_output=True, text=True, timeout=PATIENCE).stdout
-        return any(line.split()[:1] == [tenant] for line in status.splitlines())
+        return sum(int(line.split()[8]) for line in status.splitlines() if line.split()[:1] == [tenant])
 
     def until_decided(self, tenant, text, times=1):
         self.until(f"{tenant}: {text}", lambda: sum(text in each for each in self.decisions(tenant)) >= times)
@@ -160,7 +160,7 @@ def figure_2_temporal(smt, programs):
     """FLEP, figure 2 (a): the urgent kernel needs the whole GPU, which the other gives up and gets back."""
     with Stage(smt, programs, "hpf", 2) as place:
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
-        place.until("the long kernel is known to the policy", lambda: place.launched("long"))
+        place.until("the long kernel is known to the policy", lambda: place.launches("long"))
         urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high").launch()
         place.until_decided("long", "stopped for urgent (priority 1 over 0)")
         long.open(4)
@@ -176,7 +176,7 @@ def figure_2_spatial(smt, programs):
     """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second."""
     with Stage(smt, programs, "hpf", 2) as place:
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
-        place.until("the long kernel is known to the policy", lambda: place.launched("long"))
+        place.until("the long kernel is known to the policy", lambda: place.launches("long"))
         urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high").launch()
         place.until_decided("long", "has SMs 1 to 1 (priority 0)")
         long.open(4)
@@ -212,6 +212,23 @@ def first_stop(smt, programs):
         place.until("the long one has stopped", stopped)
         urgent.end()
         long.end()
+
+
+def somebody_leaves(smt, programs):
+    """What a program had is freed while the others stand still, where the policy may stop anybody: the driver would keep the dispatcher out until their launches are over."""
+    with Stage(smt, programs, "greedy", 2, SMT_SIM_LOADS_WAIT="1", SMT_SIM_DISPATCH_CLOCK="1") as place:
+        stays, leaves, idle = (Gated(place, tenant, 2, WARP, part_of_sm(1 / 2)) for tenant in ("stays", "leaves", "idle"))   # two that are left: who is alone is not stopped
+        for each in (stays, leaves, idle):   # what is loaded later would wait for gates
+            each.launch().open().say("wait", "ended")
+        stays.launch()   # its blocks have begun, and have room
+        place.until("it has launched", lambda: place.launches("stays") == 2)
+        leaves.launch().end()
+        place.until("it has left", lambda: place.entries("leaves", "closed"))
+        ran = place.entries("leaves", "launch")[-1]
+        stood = lambda each: each["text"] == "stands still: the driver loads or frees something for leaves" and each["sequence"] > ran["sequence"]
+        place.until("the other one has stood still", lambda: any(map(stood, place.entries("stays", "decision"))))
+        stays.end()
+        idle.leave()
 
 
 class Brief:
@@ -294,7 +311,7 @@ def table_3(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:]
-    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
+    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, somebody_leaves, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ std::vector<Kernel> crowd(bool profiles) {
     return kernels;
 }
 
-constexpr double kQuarter = 500e6;   // ns
+constexpr double kQuarter = 1e9;   // ns
 
 VirtualGpu gpu_with(const std::vector<Kernel>& kernels) {
     VirtualGpu gpu(modelled(4));
@@ -55,7 +55,7 @@ VirtualGpu gpu_with(const std::vector<Kernel>& kernels) {
     return gpu;
 }
 
-// The fewest blocks that a program got done in any half second of two.
+// The fewest blocks that a program got done in any second of four.
 uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
     VirtualGpu gpu = gpu_with(kernels);
     uint64_t least = UINT64_MAX;

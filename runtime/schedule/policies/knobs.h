@@ -45,7 +45,7 @@ struct SliceKnobs {
     double least_profit = 0.05;
     // One of a pair that has nothing to do keeps its place for so long, while the other works.
     Duration gap = std::chrono::microseconds(500);
-    Patience patience = {.longest_wait = std::chrono::milliseconds(250)};   // a turn is a worse pair's
+    Patience patience = {.longest_wait = std::chrono::milliseconds(500)};   // a turn is a worse pair's
 };
 
 struct CompactKnobs {

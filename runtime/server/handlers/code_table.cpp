@@ -100,7 +100,7 @@ CUresult CodeTable::unload(Image& image) {
         free_kernels_.push_back(kernel->id);
     }
     image.kernels.clear();
-    const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kUnload);
+    const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }
 
@@ -250,7 +250,7 @@ void CodeTable::clear() {
         images.swap(images_);
     }
     if (!images.empty()) {
-        const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kUnload);
+        const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
         for (auto& [id, image] : images) unload(*image);
     }
     graphs_print_.store(false);
