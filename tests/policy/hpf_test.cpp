@@ -93,6 +93,7 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
         {"nobody knows how many", [](Kernel&, Kernel& small) { small.blocks = 0; }, {{1, "wait"}, {2, "run"}}},
         {"all that fit are at work", [](Kernel& large, Kernel&) { large.usual_ctas = 5; }, all},
         {"or nobody knows how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, all},
+        {"multiprocessors of its own", [](Kernel&, Kernel& small) { small.own_sms = true; }, {{1, "wait"}, {2, "run"}}},
         {"shared memory that no multiprocessor has set aside", [](Kernel&, Kernel& small) { small.cta = {1, 1, kSm.shared_bytes / 5 + 1, 1, 1}; },
          {{1, "run 0 0 0 2"}, {2, "run 4 4 4 0"}}},
     };

@@ -201,6 +201,25 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});   // nobody waits for two
 }
 
+TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair goes on, whatever they have left", "[policy]") {
+    const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const Device sms = modelled(132);
+    Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes), between = waiting(profiled(2, kBetween), kBegin);
+    const auto at = [&](Duration time) { return said(policy->decide({sms, {loads, between, computes}}, kBegin + time)); };
+    CHECK(at(0ms).count(2) == 0);
+    CHECK(at(99ms).empty());
+    const Said turn = at(100ms);
+    CHECK(turn.at(2).starts_with("run"));
+    Kernel& left = turn.at(1) == "wait" ? loads : computes;
+    REQUIRE(turn.at(left.id) == "wait");
+    left = waiting(left, kBegin + 100ms);
+    between.state = State::kRunning, between.since = kBegin + 100ms;
+    CHECK(at(109ms).empty());
+    const Said after = at(110ms);
+    CHECK(after.at(2) == "wait");
+    CHECK(after.at(left.id).starts_with("run"));
+}
+
 TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
     const auto policy = make_slice({.gap = 200us});
     const Device sms = modelled(132);

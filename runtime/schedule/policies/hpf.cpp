@@ -125,7 +125,6 @@ private:
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         equals_of(urgent).runs = name_of(urgent);
         equals_of(other).runs = name_of(other);
-        widths_.clear();
         ledger_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
         ledger_.run(decision, other, {}, 0, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
         for (size_t i = 2; i < queue.size(); ++i) ledger_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
