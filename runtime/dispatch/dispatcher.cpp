@@ -53,6 +53,7 @@ void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
     study_ = nullptr;
     studying_ = false;   // what is being studied is nobody's any more
     stops_.store(policy_->stops());
+    short_stops_.store(policy_->short_stops());
     policy_name_.store(policy_->name().data());
 }
 

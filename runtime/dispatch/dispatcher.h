@@ -61,6 +61,7 @@ public:
 
     // From now on; everybody goes on, and is told afresh.
     void set_policy(std::unique_ptr<schedule::Policy> policy);
+    bool short_stops() const { return short_stops_.load(std::memory_order_relaxed); }   // the policy wants them; takes no lock
     const char* policy() const { return policy_name_.load(); }   // takes no lock: also of a dispatcher that hangs
     void record(std::unique_ptr<schedule::Recorder> recorder);   // every decision from now on
 
@@ -161,6 +162,7 @@ private:
     std::mutex mutex_;          // the rest
     std::unique_ptr<schedule::Policy> policy_;
     std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNobody};   // what it says; asked without the mutex
+    std::atomic<bool> short_stops_{false};
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
     std::unique_ptr<schedule::Study> study_;    // for which a decision is put off, until it
     bool studying_ = false;                     // has been run and learnt

@@ -1,5 +1,5 @@
 // The fewest CTAs on a multiprocessor with which a kernel gets as much done as with all that fit; found by trying, while
-// somebody may want the kernel stopped. With fewer each block takes less time, and that is what a stop waits for; and a
+// somebody may want the kernel stopped, under a policy that says so. With fewer each block takes less time, and that is what a stop waits for; and a
 // newcomer finds room at once. (smcompactor.txt 3.4 looks for the same number, to give the rest to others.)
 //
 // What is done is told by the workers: blocks in the time that a multiprocessor had any of them. First with all that fit, then in halves

@@ -133,7 +133,8 @@ uint32_t ManagedStream::ticket_blocks(const ManagedFunction& function, uint64_t 
 // Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
 Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
     const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
-    if (!flows || tenant_->sweeps || tenant_->halves || !tenant_->stoppable.load(std::memory_order_relaxed)) return {fits, false};
+    const bool quick = tenant_->stoppable.load(std::memory_order_relaxed) && dispatcher_.short_stops();
+    if (!flows || !quick || tenant_->sweeps || tenant_->halves) return {fits, false};
     return work.function->enough.next(fits);
 }
 

@@ -62,6 +62,9 @@ public:
     // Whom it may ever stop or give a quota: launches of all others need no bookkeeping.
     enum class Stops { kNobody, kLessUrgent, kAnybody };
     virtual Stops stops() const = 0;
+    // Whether launches should be quick to stop, and leave room for newcomers: with the fewest CTAs that get as much done. To find out
+    // how many those are costs each program some slow launches (dispatch/enough.h).
+    virtual bool short_stops() const { return true; }
     // How many multiprocessors its confinements are to; 0: there are none. So that the set can be made before anybody works.
     virtual int part(const Device&) const { return 0; }
     virtual Decision decide(const Snapshot& snapshot, TimePoint now) = 0;

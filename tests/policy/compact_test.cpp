@@ -136,13 +136,16 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
         Said expected;
     };
     const Kernel a = sized(1, 16384, {}), b = sized(2, 16384, {}), c = sized(3, 16384, {});
-    const Kernel known = sized(4, 32768, {{6, 2, 1}}), small = sized(5, 32768, {{10, 1, 1}});
+    const Kernel known = sized(4, 32768, {{6, 2, 1}}), small = sized(5, 32768, {{10, 1, 1}}), nine = sized(6, 32768, {{9, 2, 1}}), all = sized(7, 32768, {{10, 2, 1}});
     const Row rows[] = {
         {{a}, {{1, "4x10"}}},
         {{a, b, c}, {{1, "4x10"}, {2, "4x10"}, {3, "4x10"}}},
         {{a, b, known}, {{1, "0x6 4x4"}, {2, "0x6 4x4"}, {4, "2x6 0x4"}}},
         {{a, small}, {{1, "2x10"}, {5, "1x10"}}},  // no whole SM is free
         {{a, b, small}, {{1, "2x10"}, {2, "2x10"}, {5, "1x10"}}},
+        {{a, nine}, {{1, "0x5 4x5"}, {6, "2x5 0x5"}}},   // one SM is no part of ten for one of two
+        {{a, all}, {{1, "0x5 4x5"}, {7, "2x5 0x5"}}},
+        {{a, b, nine}, {{1, "0x6 4x4"}, {2, "0x6 4x4"}, {6, "2x6 0x4"}}},
     };
     for (const Row& row : rows) {
         Tables tables;

@@ -201,6 +201,22 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});   // nobody waits for two
 }
 
+TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[policy]") {
+    const auto policy = make_slice({.gap = 200us});
+    const Device sms = modelled(132);
+    Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
+    const Kernel between = profiled(2, kBetween), other = profiled(4, kBetween);
+    CHECK(chosen(*policy, sms, {loads, between, computes, other}) == Ids{1, 3});
+    CHECK(chosen(*policy, sms, {between, other}, kBegin + 1ms) == Ids{2});
+    loads.launch = computes.launch = 1;
+    CHECK(chosen(*policy, sms, {loads, between, other}, kBegin + 1100us) == Ids{1, 2});
+    CHECK(chosen(*policy, sms, {loads, between, computes, other}, kBegin + 1150us) == Ids{1, 3});
+    CHECK(chosen(*policy, sms, {between, other}, kBegin + 2ms) == Ids{2});
+    loads.launch = computes.launch = 2;
+    CHECK(chosen(*policy, sms, {loads, between, other}, kBegin + 2100us) == Ids{1, 2});
+    CHECK(chosen(*policy, sms, {loads, between, computes, other}, kBegin + 2300us) == Ids{1, 2});   // too late
+}
+
 TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair goes on, whatever they have left", "[policy]") {
     const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
     const Device sms = modelled(132);

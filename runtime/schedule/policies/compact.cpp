@@ -21,7 +21,7 @@
 // fulfilled (3.5).
 //
 // Kernels without a footprint have the SMs that those with one leave free, all of them together, and share them as the hardware
-// does; if there is none, the room left on the others. So with no profiles at all this is fifo: nobody knows what could be saved, and equal
+// does; if there is none, the room left on the others. Where that is less than one equal part of the device, so many SMs are kept for them. So with no profiles at all this is fifo: nobody knows what could be saved, and equal
 // parts of the SMs let eight tenants on an H200 get 45 jobs done where fifo had 109. Opaque work runs as it is, on SMs that are not counted.
 //
 // Nobody starves: who has found no room and waited too long (knobs.h) is placed first when all are placed
@@ -42,6 +42,7 @@ public:
     explicit Compact(const CompactKnobs& knobs) : turns_(knobs.patience), placement_(knobs.gap) {}
     std::string_view name() const override { return "compact"; }
     Stops stops() const override { return Stops::kAnybody; }
+    bool short_stops() const override { return false; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);

@@ -75,7 +75,23 @@ void Placement::replace(const Device& device, uint64_t first) {
 
 void Placement::place(const Device& device, uint64_t first) {
     limits_ = limits_of(device);
-    begin_zones(static_cast<size_t>(std::max(1, device.multiprocessors)));
+    reserved_ = 0;
+    place_all(static_cast<size_t>(std::max(1, device.multiprocessors)), first);
+    if (leaves_too_little()) {
+        reserved_ = (static_cast<int>(sms_ + rows_.size()) - 1) / static_cast<int>(rows_.size());
+        for (Placed& row : rows_) row.asked.clear();
+        place_all(sms_, first);
+    }
+    share_rest(first);
+    for (Placed& row : rows_) row.asked = row.has;
+    grow(device);
+    for (Placed& row : rows_) tabulate(row);
+}
+
+// Those with a footprint, and whose turn it is.
+void Placement::place_all(size_t sms, uint64_t first) {
+    begin_zones(sms);
+    opened_ = 0;
     for (Placed& row : rows_) {
         row.has.assign(zones_.size(), 0);
         row.total = 0;
@@ -95,10 +111,18 @@ void Placement::place(const Device& device, uint64_t first) {
     for (Placed& row : rows_) {
         if (row.id != first && is_known(row)) place_known(row);
     }
-    share_rest(first);
-    for (Placed& row : rows_) row.asked = row.has;
-    grow(device);
-    for (Placed& row : rows_) tabulate(row);
+}
+
+// All without a footprint together would have less than one of them with an equal part of the device.
+bool Placement::leaves_too_little() const {
+    const auto unknown = std::find_if(rows_.begin(), rows_.end(), [](const Placed& row) { return row.kernel && !is_known(row); });
+    if (unknown == rows_.end()) return false;
+    const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
+    uint64_t ctas = 0;
+    for (const Zone& zone : zones_) {
+        if (!whole || !zone.used) ctas += static_cast<uint64_t>(std::min(fitting(zone.free, unknown->each), unknown->most)) * static_cast<uint64_t>(zone.sms);
+    }
+    return ctas * rows_.size() < static_cast<uint64_t>(unknown->most) * sms_;
 }
 
 // ---- Zones
@@ -173,17 +197,21 @@ void Placement::place_known(Placed& row) {
             if (zones_[zone].used != used) continue;
             const int room = std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]);
             if (room <= 0) continue;
-            const int full = std::min(zones_[zone].sms, want / room);   // SMs that are filled
+            const int free = used ? zones_[zone].sms : static_cast<int>(sms_) - reserved_ - opened_;
+            if (free <= 0) continue;
+            const int full = std::min({zones_[zone].sms, want / room, free});   // SMs that are filled
             if (full > 0) {
                 split(zone, full);
                 put(row, zone, room);
                 want -= full * room;
+                if (!used) opened_ += full;
                 continue;   // what has been split off comes next
             }
             const bool rest = want < row.most && row.total > 0;
             if (!used && rest) continue;
             split(zone, 1);
             put(row, zone, want);
+            if (!used) ++opened_;
             want = 0;
         }
     }

@@ -54,6 +54,8 @@ private:
         Resources free;
         bool used = false;
     };
+    void place_all(size_t sms, uint64_t first);
+    bool leaves_too_little() const;
     void begin_zones(size_t sms);
     void merge_zones();
     void split(size_t zone, int first);   // the first so many SMs of it, and the others
@@ -70,6 +72,8 @@ private:
     Resources limits_;
     size_t sms_ = 0;            // that the zones are of
     std::vector<Zone> zones_;
+    int reserved_ = 0;          // SMs that are left to those without a footprint
+    int opened_ = 0;            // that were free, and are used
     std::vector<std::pair<double, size_t>> order_;   // of growing
 };
 

@@ -7,7 +7,7 @@
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
 // and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
 // beyond (gaps.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
-// the next best at each launch, and stay with that.
+// the next best at each launch, and stay with that. Nobody waits for two; who runs until they are back is not a pair that stays.
 //
 // The paper cuts kernels into slices because what is launched cannot be stopped, and two kernels run at once only in the places that their
 // launches leave. Here both have quotas and can be stopped at any block, so neither need be sliced, and on an H200 a pair that is gets a fifth less
@@ -52,6 +52,7 @@ public:
     explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.slices, knobs.least_profit) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAnybody; }
+    bool short_stops() const override { return false; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
@@ -119,8 +120,10 @@ private:
         const Kernel* impatient = turns_.whose(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
-        const bool turn_is_over = chosen_.for_turn && !impatient;
-        const bool pair_goes_on = chosen_.two() && members[0].stays && members[1].stays && (members[0].at_work || members[1].at_work) && !turn_is_over;
+        const bool both = chosen_.two() && members[0].stays && members[1].stays, works = both && (members[0].at_work || members[1].at_work);
+        const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && seen_ != names_of(known);
+        const bool pair_goes_on = works && !turn_is_over && !back;
+        if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
         const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known);
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_ = names_of(known);
@@ -220,6 +223,7 @@ private:
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
+    TimePoint back_until_{};   // both of a pair had ended a launch at once: who runs meanwhile makes way for whoever is back by then
     std::vector<Name> order_;  // of arrival
     Ledger ledger_;
 };
