@@ -58,7 +58,12 @@ def draw(spans, decisions, begin, end):
 def main():
     if len(sys.argv) not in (2, 4):
         sys.exit(__doc__)
-    spans, decisions = read(sys.argv[1])
+    try:
+        spans, decisions = read(sys.argv[1])
+    except OSError as problem:
+        sys.exit(f"trace_svg.py: {sys.argv[1]}: {problem.strerror}")
+    except (ValueError, KeyError, TypeError):
+        sys.exit(f"trace_svg.py: {sys.argv[1]} is not what `smt trace -o` writes")
     if not spans:
         sys.exit("no kernel has a place in it: was the server started with SMT_MAPPING=1?")
     first, last = min(span[0] for span in spans), max(span[0] + span[1] for span in spans)
