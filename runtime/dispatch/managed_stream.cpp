@@ -113,7 +113,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     work.launch = launches_++;
     launch->id = work.launch % kLaunchIds;
     launched_[launch->id % launched_.size()] = {launch->id, work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), ctas.ctas},
-                                                 ctas.asks ? fits : 0, work.covered, dispatcher_.alone()};
+                                                 ctas.asks && !single ? fits : 0, work.covered, dispatcher_.alone()};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;

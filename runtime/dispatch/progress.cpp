@@ -47,7 +47,7 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 // What it was launched with, or will be. With quotas: what it has when they are lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
     if (work.tickets && state_ != State::kRunning) return work.ctas;
-    const bool all = work.function->reuse == Reuse::kNever || work.left() <= uint64_t{work.fits} * multiprocessors();
+    const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever || work.left() <= uint64_t{work.fits} * multiprocessors();
     return all ? work.fits : work.function->enough.found(work.fits);
 }
 

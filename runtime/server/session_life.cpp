@@ -6,6 +6,7 @@
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "opcodes.gen.h"
@@ -181,7 +182,8 @@ void Session::leave_place() {
     device_base_ = 0;
     if (arena_.base()) {
         device_.forgotten(arena_.base(), protocol::kArenaBytes);
-        const dispatch::Standstill others(server_.dispatcher(), *dispatched_, dispatch::Standstill::For::kFree);
+        std::optional<dispatch::Standstill> others;
+        if (code_) others.emplace(server_.dispatcher(), *dispatched_, dispatch::Standstill::For::kFree);   // something is pinned
         arena_.unmap();
     }
     if (slot_ >= 0) server_.addresses().give(region_, slot_);

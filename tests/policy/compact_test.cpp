@@ -160,6 +160,18 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
     CHECK(tables.take(policy->decide({device(10, kTitan), {a, b}}, kBegin + 1ms))[2] == "4x10");
 }
 
+TEST_CASE("compact: what is kept for who has no footprint is kept while it is away for a gap, and nobody moves for it again", "[policy]") {
+    const Kernel unknown = sized(1, 16384, {}), all = sized(2, 32768, {{10, 2, 1}}), one = sized(3, 32768, {{1, 1, 1}});
+    Kernel other = sized(2, 32768, {{9, 2, 1}});   // the next one in its stream
+    const auto policy = make_compact({.gap = 200us});
+    Tables tables;
+    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, all}}, kBegin)) == Said{{1, "0x5 4x5"}, {2, "2x5 0x5"}});
+    tables.take(policy->decide({device(10, kTitan), {other}}, kBegin + 100us));
+    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, other}}, kBegin + 150us))[2] == "2x5 0x5");
+    tables.take(policy->decide({device(10, kTitan), {unknown, other, one}}, kBegin + 160us));
+    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, other, one}}, kBegin + 170us))[1] == "0x6 4x4");
+}
+
 TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
     const Kernel first = sized(1, 65536, {{8, 1, 1}}), second = sized(2, 65536, {{5, 1, 1}}),
                  third = sized(3, 65536, {{5, 1, 1}});

@@ -236,6 +236,18 @@ TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair
     CHECK(after.at(left.id).starts_with("run"));
 }
 
+TEST_CASE("slice: a turn alone ends, too", "[policy]") {
+    const auto policy = make_slice({.least_profit = 0.9, .patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const Device sms = modelled(132);
+    Kernel first = profiled(1, kLoads), second = waiting(profiled(2, kComputes), kBegin);
+    const auto at = [&](Duration time) { return said(policy->decide({sms, {first, second}}, kBegin + time)); };
+    CHECK(at(0ms) == Said{{1, "run"}});
+    CHECK(at(100ms) == Said{{1, "wait"}, {2, "run"}});
+    first = waiting(first, kBegin + 100ms), second = profiled(2, kComputes);
+    CHECK(at(109ms).empty());
+    CHECK(at(110ms) == Said{{1, "run"}, {2, "wait"}});
+}
+
 TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
     const auto policy = make_slice({.gap = 200us});
     const Device sms = modelled(132);

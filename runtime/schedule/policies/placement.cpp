@@ -75,12 +75,13 @@ void Placement::replace(const Device& device, uint64_t first) {
 
 void Placement::place(const Device& device, uint64_t first) {
     limits_ = limits_of(device);
-    reserved_ = 0;
-    place_all(static_cast<size_t>(std::max(1, device.multiprocessors)), first);
-    if (leaves_too_little()) {
-        reserved_ = (static_cast<int>(sms_ + rows_.size()) - 1) / static_cast<int>(rows_.size());
-        for (Placed& row : rows_) row.asked.clear();
-        place_all(sms_, first);
+    const int sms = std::max(1, device.multiprocessors), rows = static_cast<int>(std::max<size_t>(1, rows_.size())), part = (sms + rows - 1) / rows;
+    const bool unknown = std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return !is_known(row); });
+    if (reserved_ != 0 && (!unknown || reserved_ != part)) reserve(unknown ? part : 0);
+    place_all(static_cast<size_t>(sms), first);
+    if (reserved_ != part && leaves_too_little()) {
+        reserve(part);
+        place_all(static_cast<size_t>(sms), first);
     }
     share_rest(first);
     for (Placed& row : rows_) row.asked = row.has;
@@ -88,10 +89,15 @@ void Placement::place(const Device& device, uint64_t first) {
     for (Placed& row : rows_) tabulate(row);
 }
 
+// From now on; where that is more than before, some have to move.
+void Placement::reserve(int sms) {
+    if (std::exchange(reserved_, sms) >= sms) return;
+    for (Placed& row : rows_) row.asked.clear();
+}
+
 // Those with a footprint, and whose turn it is.
 void Placement::place_all(size_t sms, uint64_t first) {
     begin_zones(sms);
-    opened_ = 0;
     for (Placed& row : rows_) {
         row.has.assign(zones_.size(), 0);
         row.total = 0;
@@ -103,6 +109,8 @@ void Placement::place_all(size_t sms, uint64_t first) {
             if (row.asked[zone]) put(row, zone, std::min<int>(row.asked[zone], fitting(zones_[zone].free, row.each)));
         }
     }
+    opened_ = 0;
+    for (const Zone& zone : zones_) opened_ += zone.used ? zone.sms : 0;
     for (Placed& row : rows_) {
         if (row.id != first) continue;
         if (is_known(row)) place_known(row);
@@ -113,16 +121,17 @@ void Placement::place_all(size_t sms, uint64_t first) {
     }
 }
 
-// All without a footprint together would have less than one of them with an equal part of the device.
+// One without a footprint would have less, with all that is left, than with an equal part of the device. Who is away for a gap counts.
 bool Placement::leaves_too_little() const {
-    const auto unknown = std::find_if(rows_.begin(), rows_.end(), [](const Placed& row) { return row.kernel && !is_known(row); });
-    if (unknown == rows_.end()) return false;
     const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
-    uint64_t ctas = 0;
-    for (const Zone& zone : zones_) {
-        if (!whole || !zone.used) ctas += static_cast<uint64_t>(std::min(fitting(zone.free, unknown->each), unknown->most)) * static_cast<uint64_t>(zone.sms);
-    }
-    return ctas * rows_.size() < static_cast<uint64_t>(unknown->most) * sms_;
+    return std::any_of(rows_.begin(), rows_.end(), [&](const Placed& row) {
+        if (is_known(row)) return false;
+        uint64_t ctas = 0;
+        for (const Zone& zone : zones_) {
+            if (!whole || !zone.used) ctas += static_cast<uint64_t>(std::min(fitting(zone.free, row.each), row.most)) * static_cast<uint64_t>(zone.sms);
+        }
+        return ctas * rows_.size() < static_cast<uint64_t>(row.most) * sms_;
+    });
 }
 
 // ---- Zones

@@ -54,6 +54,7 @@ private:
         Resources free;
         bool used = false;
     };
+    void reserve(int sms);
     void place_all(size_t sms, uint64_t first);
     bool leaves_too_little() const;
     void begin_zones(size_t sms);

@@ -124,7 +124,7 @@ private:
         const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && seen_ != names_of(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
         if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
-        const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known);
+        const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known) && !turn_is_over;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_ = names_of(known);
         chosen_ = {};
