@@ -199,6 +199,7 @@ def first_stop(smt, programs):
         urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high")
         place.until("somebody more urgent is there", lambda: place.entries("urgent", "opened"))
         long.launch()
+        place.until("it has launched again", lambda: place.launches("long") == 2)
         urgent.launch()
         place.until_decided("long", "stopped for urgent (priority 1 over 0)")
         opened = 0
