@@ -49,8 +49,8 @@ bool Orders::restricted(const Kernel& kernel) {
 }
 
 bool Orders::stays_held(const Kernel& kernel) const {
-    if (!restricted_ || !kernel.managed || slice_ != 0 || !quota_.empty() || kernel.usual_ctas == 0) return false;
-    return kernel.launch - *restricted_ <= 1 && kernel.remaining && *kernel.remaining >= kLong;
+    if (!last_restricted_ || !kernel.managed || slice_ != 0 || !quota_.empty() || kernel.usual_ctas == 0) return false;
+    return kernel.launch - *last_restricted_ <= 1 && kernel.remaining && *kernel.remaining >= kLong;
 }
 
 // What is left of it has begun, or has a place at once: there is nothing to take back, and a stop would only delay it.
@@ -88,7 +88,7 @@ Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
     const bool runs = kernel.state == Kernel::State::kRunning;
     const bool quotas = restricted(kernel);
     if (flowing && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
-    if (quotas && slice_ == 0) restricted_ = kernel.launch;
+    if (quotas && slice_ == 0) last_restricted_ = kernel.launch;
     if (!runs && !quotas && !stays_held(kernel)) return Step::kFlow;
     if (runs && table_ == followed_) return Step::kNone;
     quotas_ = levelled(kernel);

@@ -63,7 +63,7 @@ private:
     QuotaTable quotas_;        // of the next step
     QuotaTable in_force_;      // with which it runs
     uint32_t growth_ = 0;
-    std::optional<uint64_t> restricted_;   // the last launch that had a table with less than it takes by itself
+    std::optional<uint64_t> last_restricted_;   // the last launch that had a table with less than it takes by itself
 };
 
 }  // namespace smt::runtime::dispatch

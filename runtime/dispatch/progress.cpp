@@ -28,15 +28,15 @@ schedule::Resources resources_of(const Work& work) {
 
 }  // namespace
 
-// From the time that a block took when the kernel had the device for itself, in this session or in one before it.
+// From what launches took that were alone; else from the time of a block in the first large launch, which may have had company and was off by a fifth then.
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
     const uint64_t block = work.function->block_ns.load(std::memory_order_relaxed);
     const uint64_t together = uint64_t{work.fits} * multiprocessors();
-    if (block != 0 && together != 0) {
+    if (const auto known = work.function->known ? work.function->known->predict(work.shape()) : std::nullopt) {
+        kernel->predicted = schedule::Duration(std::chrono::nanoseconds(static_cast<int64_t>(*known)));
+    } else if (block != 0 && together != 0) {
         const uint64_t rounds = (kernel->blocks + together - 1) / together;
         kernel->predicted = std::chrono::nanoseconds(rounds * block);
-    } else if (const auto known = work.function->known ? work.function->known->predict(work.shape()) : std::nullopt) {
-        kernel->predicted = schedule::Duration(std::chrono::nanoseconds(static_cast<int64_t>(*known)));
     } else {
         return;
     }

@@ -18,10 +18,16 @@ struct Resources {
     bool operator==(const Resources&) const = default;
 };
 
-// How many more of `cta` fit into what is free.
+// Whether so many of `cta` fit into what is free.
+inline bool holds(const Resources& free, const Resources& cta, int count) {
+    const auto n = static_cast<uint64_t>(count);
+    return n * cta.ctas <= free.ctas && n * cta.threads <= free.threads && n * cta.registers <= free.registers && n * cta.shared_bytes <= free.shared_bytes &&
+           n * cta.warps <= free.warps;
+}
+
+// How many more of `cta` fit into what is free. Divisions are slow, so who knows a number asks holds().
 inline int fitting(const Resources& free, const Resources& cta) {
-    // Most SMs are full while kernels are placed; divisions are slow.
-    if (free.ctas < cta.ctas || free.threads < cta.threads || free.registers < cta.registers) return 0;
+    if (!holds(free, cta, 1)) return 0;   // most SMs are full while kernels are placed
     uint32_t most = UINT16_MAX;
     const auto bound = [&](uint32_t room, uint32_t each) {
         if (each) most = std::min(most, room / each);

@@ -114,8 +114,9 @@ class Priority:
         return mine, [ms for meets, ms in theirs if meets], [ms for meets, ms in theirs if not meets]
 
     def show(self):
-        """lost: what the large one's launches took longer for each of the small one's; beyond: that, less what the small one's take alone, of its time"""
-        print(f"{'small':<18} {'behind':<14} {'mode':<12} {'p50 ms':>8} {'of rounds':>16} {'p99 ms':>8} {'to MPS':>7} {'ANTT':>6} {'lost ms':>8} {'beyond %':>8} {'n':>5} {'rounds':>6}")
+        """lost: what the large one's launches took longer for each of the small one's; mostly: by the median of its launches, which leaves out the first ones;
+        beyond: what was lost, less what the small one's take alone, of the large one's time"""
+        print(f"{'small':<18} {'behind':<14} {'mode':<12} {'p50 ms':>8} {'of rounds':>16} {'p99 ms':>8} {'to MPS':>7} {'ANTT':>6} {'lost ms':>8} {'mostly':>8} {'beyond %':>8} {'n':>5} {'rounds':>6}")
         for small, large in self.pairs:
             of_mode = {}
             for row in self.rows:
@@ -132,10 +133,11 @@ class Priority:
                     continue
                 rounds = [median(mine) for mine, _, _ in rows if mine]
                 lost = sum(ms - usual for ms in beside) / len(times)
+                mostly = (median(beside) - usual) * len(beside) / len(times)
                 beyond = 100 * (lost - self.small_ms[small]) * len(times) / sum(beside)
                 antt = (median(times) / self.small_ms[small] + statistics.mean(beside) / usual) / 2
                 print(f"{small:<18} {large:<14} {mode:<12} {median(times):>8.4f} {min(rounds):>7.4f}..{max(rounds):<7.4f} {quantile(times, .99):>8.4f} "
-                      f"{baseline / median(times):>7.2f} {antt:>6.2f} {lost:>8.3f} {beyond:>8.1f} {len(times):>5} {len(rows):>6}")
+                      f"{baseline / median(times):>7.2f} {antt:>6.2f} {lost:>8.3f} {mostly:>8.3f} {beyond:>8.1f} {len(times):>5} {len(rows):>6}")
 
 
 class Shares:

@@ -151,6 +151,9 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
         Tables tables;
         CHECK(tables.take(make_compact()->decide({device(10, kTitan), row.kernels}, kBegin)) == row.expected);
     }
+    // Where there is one SM, what is kept for others is never all of it.
+    Tables on_one;
+    CHECK(on_one.take(make_compact()->decide({device(1, kTitan), {a, sized(8, 32768, {{1, 1, 1}})}}, kBegin)) == Said{{1, "2x1"}, {8, "1x1"}});
     // Who has no footprint moves over when somebody with one comes.
     const auto policy = make_compact();
     Tables tables;

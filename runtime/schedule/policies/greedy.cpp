@@ -58,12 +58,13 @@ struct Row {
     size_t at = 0;
     int ctas = 1;
     double left_ns = 0;
+    int rank = 0;   // where not all fit
 };
 
 bool fits(const std::vector<Row>& rows, const Resources& limits) {
     Resources free = limits;
     for (const Row& row : rows) {
-        if (fitting(free, row.cta) < row.ctas) return false;
+        if (!holds(free, row.cta, row.ctas)) return false;
         take(free, row.cta, row.ctas);
     }
     return true;
@@ -160,16 +161,16 @@ private:
 
     // To the end, those that do not fit beside those before them: who has CTAs, who waits already, who comes. What is taken up by a CTA of which nothing is known is anybody's guess, and where a tenant with multiprocessors of its own is, so those stay.
     std::vector<Row>::iterator leave_out(std::vector<Row>& rows, const Resources& limits, const Kernel* turn) const {
-        const auto rank = [&](const Row& row) {
+        for (Row& row : rows) {
             const Given* const before = given(*row.kernel);
-            return row.kernel == turn ? 0 : !before ? 3 : before->ctas > 0 ? 1 : 2;
-        };
-        std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return rank(a) < rank(b); });
+            row.rank = row.kernel == turn ? 0 : !before ? 3 : before->ctas > 0 ? 1 : 2;
+        }
+        std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank < b.rank; });
         Resources free = limits;
         std::vector<Row> fit, out;
         for (const Row& row : rows) {
             const bool counts = row.kernel->cta != Resources{} && !row.kernel->own_sms;
-            const bool has_room = counts && fitting(free, row.cta) >= 1;
+            const bool has_room = counts && holds(free, row.cta, 1);
             if (has_room) take(free, row.cta, 1);
             (!counts || has_room || fit.empty() ? fit : out).push_back(row);
         }

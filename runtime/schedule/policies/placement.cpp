@@ -18,12 +18,13 @@ int per_sm(const Placed& row, const Resources& limits) {
 
 void Placement::begin() {
     changed_ = false;
+    next_ = 0;
     for (Placed& row : rows_) row.was_here = std::exchange(row.kernel, nullptr) != nullptr;
 }
 
 const Placed& Placement::note(const Kernel& kernel) {
-    auto row =
-        std::find_if(rows_.begin(), rows_.end(), [&](const Placed& each) { return each.id == kernel.id; });
+    auto row = rows_.begin() + static_cast<ptrdiff_t>(std::min(next_, rows_.size()));   // mostly they come in the same order
+    if (row == rows_.end() || row->id != kernel.id) row = std::find_if(rows_.begin(), rows_.end(), [&](const Placed& each) { return each.id == kernel.id; });
     // Another kernel in the same stream comes last; the next launch of the same one stays where it is.
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
         std::rotate(row, std::next(row), rows_.end());
@@ -33,6 +34,7 @@ const Placed& Placement::note(const Kernel& kernel) {
         row->profile = kernel.profile;
         row->cta = kernel.cta;
         row->total = row->sms = 0;
+        row->fits = Placed::kNotMeasured;
         changed_ = true;
     }
     if (row == rows_.end()) {
@@ -43,6 +45,7 @@ const Placed& Placement::note(const Kernel& kernel) {
         changed_ = true;
     }
     row->kernel = &kernel;
+    next_ = static_cast<size_t>(row - rows_.begin()) + 1;
     return *row;
 }
 
@@ -74,8 +77,8 @@ void Placement::replace(const Device& device, uint64_t first) {
 }
 
 void Placement::place(const Device& device, uint64_t first) {
-    limits_ = limits_of(device);
-    const int sms = std::max(1, device.multiprocessors), rows = static_cast<int>(std::max<size_t>(1, rows_.size())), part = (sms + rows - 1) / rows;
+    measure(limits_of(device));
+    const int sms = std::max(1, device.multiprocessors), rows = static_cast<int>(std::max<size_t>(1, rows_.size())), part = std::min((sms + rows - 1) / rows, sms - 1);
     const bool unknown = std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return !is_known(row); });
     if (reserved_ != 0 && (!unknown || reserved_ != part)) reserve(unknown ? part : 0);
     place_all(static_cast<size_t>(sms), first);
@@ -87,6 +90,21 @@ void Placement::place(const Device& device, uint64_t first) {
     for (Placed& row : rows_) row.asked = row.has;
     grow(device);
     for (Placed& row : rows_) tabulate(row);
+}
+
+// What a CTA of each takes.
+void Placement::measure(const Resources& limits) {
+    const bool others = std::exchange(limits_, limits) != limits;
+    smallest_ = limits;
+    for (Placed& row : rows_) {
+        if (row.kernel && (others || row.fits != row.kernel->ctas_per_sm)) {
+            row.fits = row.kernel->ctas_per_sm;
+            row.each = cta_of(*row.kernel, limits_);
+            row.most = per_sm(row, limits_);
+        }
+        smallest_ = {std::min(smallest_.threads, row.each.threads), std::min(smallest_.registers, row.each.registers), std::min(smallest_.shared_bytes, row.each.shared_bytes),
+                     std::min(smallest_.warps, row.each.warps), std::min(smallest_.ctas, row.each.ctas)};
+    }
 }
 
 // From now on; where that is more than before, some have to move.
@@ -101,12 +119,9 @@ void Placement::place_all(size_t sms, uint64_t first) {
     for (Placed& row : rows_) {
         row.has.assign(zones_.size(), 0);
         row.total = 0;
-        if (row.kernel) {
-            row.each = cta_of(*row.kernel, limits_);
-            row.most = per_sm(row, limits_);
-        }
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
-            if (row.asked[zone]) put(row, zone, std::min<int>(row.asked[zone], fitting(zones_[zone].free, row.each)));
+            const int asked = row.asked[zone];
+            if (asked) put(row, zone, holds(zones_[zone].free, row.each, asked) ? asked : fitting(zones_[zone].free, row.each));
         }
     }
     opened_ = 0;
@@ -140,13 +155,13 @@ bool Placement::leaves_too_little() const {
 // footprint moves.
 void Placement::begin_zones(size_t sms) {
     const bool others = sms != sms_;   // another device
-    if (others) zones_.assign(1, {static_cast<int>(sms), {}, false});
+    if (others) zones_.assign(1, {static_cast<int>(sms), {}});
     sms_ = sms;
     for (Placed& row : rows_) {
         if (others || !is_known(row) || row.asked.size() != zones_.size()) row.asked.assign(zones_.size(), 0);
     }
     merge_zones();
-    for (Zone& zone : zones_) zone = {zone.sms, limits_, false};
+    for (Zone& zone : zones_) zone = {zone.sms, limits_};
 }
 
 void Placement::merge_zones() {
@@ -166,7 +181,8 @@ void Placement::merge_zones() {
 // While rows' `has` are made.
 void Placement::split(size_t zone, int first) {
     if (first >= zones_[zone].sms) return;
-    const Zone rest{zones_[zone].sms - first, zones_[zone].free, zones_[zone].used};
+    Zone rest = zones_[zone];
+    rest.sms -= first;
     zones_[zone].sms = first;
     const auto behind = static_cast<ptrdiff_t>(zone) + 1;
     zones_.insert(zones_.begin() + behind, rest);
@@ -181,6 +197,7 @@ void Placement::put(Placed& row, size_t zone, int ctas) {
     if (ctas <= 0) return;
     take(zones_[zone].free, row.each, ctas);
     zones_[zone].used = true;
+    zones_[zone].full = !holds(zones_[zone].free, smallest_, 1);
     row.total += ctas * zones_[zone].sms;
     row.has[zone] = static_cast<uint8_t>(row.has[zone] + ctas);
 }
@@ -189,10 +206,12 @@ void Placement::tabulate(Placed& row) const {
     row.table.resize(sms_);
     row.sms = 0;
     size_t at = 0;
-    for (size_t zone = 0; zone < zones_.size(); ++zone) {
-        const auto sms = static_cast<size_t>(zones_[zone].sms);
-        std::memset(&row.table[at], row.has[zone], sms);
-        if (row.has[zone]) row.sms += zones_[zone].sms;
+    for (size_t zone = 0; zone < zones_.size();) {
+        const uint8_t ctas = row.has[zone];
+        size_t sms = 0;
+        for (; zone < zones_.size() && row.has[zone] == ctas; ++zone) sms += static_cast<size_t>(zones_[zone].sms);
+        std::memset(&row.table[at], ctas, sms);
+        if (ctas) row.sms += static_cast<int>(sms);
         at += sms;
     }
 }
@@ -203,7 +222,7 @@ void Placement::place_known(Placed& row) {
     int want = std::max(1, row.profile->footprint->sms * row.profile->footprint->ctas_per_sm) - row.total;
     for (const bool used : {true, false}) {
         for (size_t zone = 0; zone < zones_.size() && want > 0; ++zone) {
-            if (zones_[zone].used != used) continue;
+            if (zones_[zone].used != used || zones_[zone].full) continue;
             const int room = std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]);
             if (room <= 0) continue;
             const int free = used ? zones_[zone].sms : static_cast<int>(sms_) - reserved_ - opened_;
@@ -265,7 +284,7 @@ void Placement::grow(const Device& device) {
     for (const auto& [left_ns, i] : order_) {
         Placed& row = rows_[i];
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
-            if (!zones_[zone].used || row.has[zone] >= row.most) continue;
+            if (!zones_[zone].used || zones_[zone].full || row.has[zone] >= row.most) continue;
             put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]));
         }
     }

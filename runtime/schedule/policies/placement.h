@@ -22,8 +22,10 @@ struct Placed {
     Quota table;     // by SM; what it has
     int sms = 0;     // on which it has any
     int total = 0;   // of `table`
-    Resources each;  // of a CTA, as it is reckoned with
-    int most = 1;    // CTAs on an SM
+    static constexpr int kNotMeasured = -1;
+    int fits = kNotMeasured;   // on an SM, as the kernel says it when these were reckoned:
+    Resources each;            // of a CTA
+    int most = 1;              // CTAs on an SM
     // By zone:
     Quota has;
     Quota asked;     // of that, without the room that nobody else wanted
@@ -53,7 +55,9 @@ private:
         int sms;
         Resources free;
         bool used = false;
+        bool full = false;   // for everybody
     };
+    void measure(const Resources& limits);
     void reserve(int sms);
     void place_all(size_t sms, uint64_t first);
     bool leaves_too_little() const;
@@ -70,7 +74,9 @@ private:
     std::vector<Placed> rows_;
     Gaps<uint64_t> gaps_;       // by stream
     bool changed_ = false;
+    size_t next_ = 0;           // behind the row that was noted last
     Resources limits_;
+    Resources smallest_;        // of each kind, that any CTA takes
     size_t sms_ = 0;            // that the zones are of
     std::vector<Zone> zones_;
     int reserved_ = 0;          // SMs that are left to those without a footprint
