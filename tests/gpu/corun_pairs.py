@@ -102,7 +102,7 @@ class Priority:
 
     @staticmethod
     def beside(row):
-        """Launches of the small one while the large one worked, and of the large one while the small one did, and by itself."""
+        """Launches of the small one while the large one worked; of the large one while the small one did, each with how many of those it met; and by itself."""
         front, behind = row["front"], row["behind"]
         if not front["ends_s"] or not behind["ends_s"]:
             return [], [], []
@@ -110,8 +110,22 @@ class Priority:
         first, last = begins(behind)[0], behind["ends_s"][-1]
         mine = [ms for begin, end, ms in zip(begins(front), front["ends_s"], front["times_ms"]) if begin > first and end < last]
         first, last = begins(front)[0], front["ends_s"][-1]
-        theirs = [(begin < last and end > first, ms) for begin, end, ms in zip(begins(behind), behind["ends_s"], behind["times_ms"])]
-        return mine, [ms for meets, ms in theirs if meets], [ms for meets, ms in theirs if not meets]
+        requests = list(zip(begins(front), front["ends_s"]))
+        beside, alone = [], []
+        for begin, end, ms in zip(begins(behind), behind["ends_s"], behind["times_ms"]):
+            if begin < last and end > first:
+                beside.append((sum(start < end and stop > begin for start, stop in requests), ms))
+            else:
+                alone.append(ms)
+        return mine, beside, alone
+
+    @staticmethod
+    def by_met(beside):
+        """What a request costs a launch, apart from what it costs to be one that can be stopped: that, those that met none have, too."""
+        times = {}
+        for met, ms in beside:
+            times.setdefault(met, []).append(ms)
+        return ", ".join(f"{met}: {median(ms):.3f} ({len(ms)})" for met, ms in sorted(times.items()) if len(ms) > 9)
 
     def show(self):
         """lost: what the large one's launches took longer for each of the small one's; mostly: by the median of its launches, which leaves out the first ones;
@@ -125,9 +139,11 @@ class Priority:
             baseline = median([ms for mine, _, _ in of_mode["mps"] for ms in mine] or [float("nan")]) if "mps" in of_mode else float("nan")
             usual = median([ms for rows in of_mode.values() for _, _, alone in rows for ms in alone] or [float("nan")])
             print(f"{small:<18} {'alone':<14} {'':<12} {self.small_ms.get(small, float('nan')):>8.4f}   and {large} {usual:.3f} ms")
+            met = {}
             for mode, rows in of_mode.items():
                 times = [ms for mine, _, _ in rows for ms in mine]
-                beside = [ms for _, together, _ in rows for ms in together]
+                met[mode] = [launch for _, together, _ in rows for launch in together]
+                beside = [ms for _, ms in met[mode]]
                 if not times or not beside:
                     print(f"{small:<18} {large:<14} {mode:<12} nothing")
                     continue
@@ -138,6 +154,8 @@ class Priority:
                 antt = (median(times) / self.small_ms[small] + statistics.mean(beside) / usual) / 2
                 print(f"{small:<18} {large:<14} {mode:<12} {median(times):>8.4f} {min(rounds):>7.4f}..{max(rounds):<7.4f} {quantile(times, .99):>8.4f} "
                       f"{baseline / median(times):>7.2f} {antt:>6.2f} {lost:>8.3f} {mostly:>8.3f} {beyond:>8.1f} {len(times):>5} {len(rows):>6}")
+            for mode, launches in met.items():
+                print(f"   {mode:<12} median ms of {large}'s launches, by how many they met (so many launches): {self.by_met(launches) or 'too few'}")
 
 
 class Shares:

@@ -41,7 +41,7 @@ struct SliceKnobs {
     // of one kernel's throughput for 1.28 (tests/policy/virtual_time_test.cpp).
     bool slices = false;
     // Who would gain less is no pair. On an H200 the model is off by 0.11 on average (docs/results/2026-11-23-models), and four programs took longer when pairs
-    // of which it expected less were tried, too (docs/results/2026-11-23-unsliced). With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
+    // of which it expected less were tried, too (docs/results/2026-11-23-unsliced), also where they were given up when they got little done (2026-11-23-all-figures). With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
     double least_profit = 0.05;
     // One of a pair that has nothing to do keeps its place for so long, while the other works.
     Duration gap = std::chrono::microseconds(500);
