@@ -28,18 +28,9 @@ schedule::Resources resources_of(const Work& work) {
 
 }  // namespace
 
-// From what launches took that were alone; else from the time of a block in the first large launch, which may have had company and was off by a fifth then.
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
-    const uint64_t block = work.function->block_ns.load(std::memory_order_relaxed);
-    const uint64_t together = uint64_t{work.fits} * multiprocessors();
-    if (const auto known = work.function->known ? work.function->known->predict(work.shape()) : std::nullopt) {
-        kernel->predicted = schedule::Duration(std::chrono::nanoseconds(static_cast<int64_t>(*known)));
-    } else if (block != 0 && together != 0) {
-        const uint64_t rounds = (kernel->blocks + together - 1) / together;
-        kernel->predicted = std::chrono::nanoseconds(rounds * block);
-    } else {
-        return;
-    }
+    kernel->predicted = work.function->time_alone(work.shape(), uint64_t{work.fits} * multiprocessors());
+    if (!kernel->predicted) return;
     const double left = kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks) : 0;
     kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
 }

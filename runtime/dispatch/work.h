@@ -38,6 +38,15 @@ struct ManagedFunction {
         fitting_.store(shape(threads, shared_bytes) << 16 | ctas, std::memory_order_relaxed);
     }
 
+    // Of a whole launch: by what launches took that were alone; else by the time of a block in the first large one, which may have had company and was off by
+    // a fifth then. `together`: blocks that the device runs at once.
+    std::optional<std::chrono::nanoseconds> time_alone(const profiles::Shape& shape, uint64_t together) const {
+        if (const auto ns = known ? known->predict(shape) : std::nullopt) return std::chrono::nanoseconds(static_cast<int64_t>(*ns));
+        const uint64_t block = block_ns.load(std::memory_order_relaxed);
+        if (block == 0 || together == 0) return std::nullopt;
+        return std::chrono::nanoseconds(block * ((shape.blocks + together - 1) / together));
+    }
+
     void forget() { fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
 
     // How long a block took, when its kernel had the device for itself: says how many a ticket stands for. 0: not known.

@@ -2,7 +2,9 @@
 
 #include "runtime/dispatch/work.h"
 
+using smt::runtime::dispatch::ManagedFunction;
 using smt::runtime::dispatch::Work;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -73,4 +75,21 @@ TEST_CASE("a grid of more blocks than a launch can count is cut into works", "[d
     work.settle(~0u);
     CHECK(work.left() == 0);
     CHECK_FALSE(issued(100, 0, 100, 1, 100).cut());
+}
+
+TEST_CASE("a launch's time alone is by launches that were alone, else by the first one's blocks", "[dispatch]") {
+    namespace profiles = smt::runtime::profiles;
+    ManagedFunction function;
+    const profiles::Shape shape{{256, 1, 1}, 1024};
+    CHECK_FALSE(function.time_alone(shape, 100));
+    function.block_ns = 50;
+    CHECK(*function.time_alone(shape, 100) == 550ns);   // eleven rounds
+    CHECK_FALSE(function.time_alone(shape, 0));
+    function.known = std::make_shared<profiles::KnownKernel>("kernel", "image", profiles::DeviceFacts{"a device", 10, {1e9, 40, 20}, {}});
+    CHECK(*function.time_alone(shape, 100) == 550ns);   // nothing is known of it yet
+    smt::profiler::Profile stored;
+    stored.key = {"kernel", "image", {256, 1, 1}, 10, "a device"};
+    stored.times[{10, 4}] = {1, 100, 0, 700};
+    function.known->know({stored});
+    CHECK(*function.time_alone(shape, 100) == 7168ns);
 }
