@@ -59,6 +59,12 @@ def main():
     if len(sys.argv) not in (2, 4):
         sys.exit(__doc__)
     try:
+        window = [float(each) for each in sys.argv[2:]]
+    except ValueError:
+        sys.exit(f"trace_svg.py: FROM_MS and TO_MS are numbers, not {' '.join(sys.argv[2:])}")
+    if window and not window[0] < window[1]:
+        sys.exit(f"trace_svg.py: nothing is between {window[0]:g} and {window[1]:g} ms")
+    try:
         spans, decisions = read(sys.argv[1])
     except OSError as problem:
         sys.exit(f"trace_svg.py: {sys.argv[1]}: {problem.strerror}")
@@ -67,7 +73,7 @@ def main():
     if not spans:
         sys.exit("no kernel has a place in it: was the server started with SMT_MAPPING=1?")
     first, last = min(span[0] for span in spans), max(span[0] + span[1] for span in spans)
-    draw(spans, decisions, *(map(float, sys.argv[2:]) if len(sys.argv) == 4 else (first, last)))
+    draw(spans, decisions, *(window or (first, last)))
 
 
 if __name__ == "__main__":
