@@ -41,8 +41,9 @@ Resources cta_of(const Kernel& kernel, const Resources& limits) {
 }
 
 int most_ctas(const Kernel& kernel, const Resources& limits) {
-    const int fit = fitting(limits, cta_of(kernel, limits));
-    return std::clamp(kernel.ctas_per_sm > 0 ? std::min(fit, kernel.ctas_per_sm) : fit, 1, 254);
+    const Resources cta = cta_of(kernel, limits);
+    const int said = kernel.ctas_per_sm;
+    return std::clamp(said > 0 && holds(limits, cta, said) ? said : fitting(limits, cta), 1, 254);
 }
 
 double configured_ns(const Kernel& kernel, const models::Configuration& configuration) {

@@ -39,15 +39,19 @@ struct Row {
         if (of.profile) known = &of.profile->configurations;
         if (known && (known->empty() || known->front().ctas_per_sm != 1)) known = nullptr;
         alone_ns = remaining_ns(of, device, most);
-        set(0);
+        left_ns = left_at(0);
     }
-    bool has_next() const {
-        return known ? at + 1 < known->size() && (*known)[at + 1].ctas_per_sm <= most : ctas < most;
+    // Of the next configuration; 0: there is none.
+    int next_ctas() const {
+        const int next = !known ? ctas + 1 : at + 1 < known->size() ? (*known)[at + 1].ctas_per_sm : 0;
+        return next <= most ? next : 0;
     }
-    void set(size_t configuration) {
-        at = configuration;
-        ctas = known ? (*known)[at].ctas_per_sm : static_cast<int>(at) + 1;
-        left_ns = known ? configured_ns(*kernel, (*known)[at]) : alone_ns * most / ctas;
+    void grow() {
+        ctas = next_ctas();
+        left_ns = left_at(++at);
+    }
+    double left_at(size_t configuration) const {
+        return known ? configured_ns(*kernel, (*known)[configuration]) : alone_ns * most / static_cast<double>(configuration + 1);
     }
 
     const Kernel* kernel;
@@ -61,37 +65,35 @@ struct Row {
     int rank = 0;   // where not all fit
 };
 
-bool fits(const std::vector<Row>& rows, const Resources& limits) {
+using Rows = std::vector<Row*>;
+
+// Of an SM, beside all of them; nothing: they do not fit.
+std::optional<Resources> free_beside(const Rows& rows, const Resources& limits) {
     Resources free = limits;
-    for (const Row& row : rows) {
-        if (!holds(free, row.cta, row.ctas)) return false;
-        take(free, row.cta, row.ctas);
+    for (const Row* row : rows) {
+        if (!holds(free, row->cta, row->ctas)) return std::nullopt;
+        take(free, row->cta, row->ctas);
     }
-    return true;
+    return free;
 }
 
 // By name among equals, so that the same snapshot gives the same quotas.
-void sort_by_time(std::vector<Row>& rows, size_t from) {
-    std::sort(rows.begin() + static_cast<ptrdiff_t>(from), rows.end(), [](const Row& a, const Row& b) {
-        return a.left_ns != b.left_ns ? a.left_ns > b.left_ns : a.kernel->id < b.kernel->id;
-    });
-}
+bool takes_longer(const Row* a, const Row* b) { return a->left_ns != b->left_ns ? a->left_ns > b->left_ns : a->kernel->id < b->kernel->id; }
 
-void allocate(std::vector<Row>& rows, const Resources& limits) {
-    sort_by_time(rows, 0);
+void allocate(Rows& rows, const Resources& limits) {
+    std::optional<Resources> free = free_beside(rows, limits);
+    if (!free) return;
+    std::sort(rows.begin(), rows.end(), takes_longer);
     for (size_t marked = 0; marked < rows.size();) {
-        Row& row = rows[marked];
-        if (!row.has_next()) {
+        Row& row = *rows[marked];
+        const int more = row.next_ctas() - row.ctas;
+        if (more <= 0 || !holds(*free, row.cta, more)) {
             ++marked;
             continue;
         }
-        row.set(row.at + 1);
-        if (fits(rows, limits)) {
-            sort_by_time(rows, marked);
-        } else {
-            row.set(row.at - 1);
-            ++marked;
-        }
+        take(*free, row.cta, more);
+        row.grow();
+        for (size_t at = marked + 1; at < rows.size() && takes_longer(rows[at], rows[at - 1]); ++at) std::swap(rows[at], rows[at - 1]);   // only this one has changed
     }
 }
 
@@ -104,17 +106,20 @@ public:
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
         Decision decision;
-        const Kernel* turn = somebody_waits() ? turns_.whose(counted(snapshot), now) : nullptr;
-        if (arrived_or_last_taken(snapshot) || (turn && given(*turn)->ctas == 0)) give_out(snapshot, turn);
+        const bool waited = somebody_waits();
+        const Kernel* turn = waited ? turns_.whose(counted(snapshot), now) : nullptr;
+        if (arrived_or_last_taken(snapshot) || (turn && waits(*turn))) give_out(snapshot, turn);
         if (somebody_waits()) {
-            turns_.whose(counted(snapshot), now);
+            if (!waited) turns_.whose(counted(snapshot), now);
             turns_.ask_again(decision, counted_, now);
         }
         const auto others = std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
+        size_t next = 0;
         for (const Kernel& kernel : snapshot.kernels) {
-            const Given* const found = given(kernel);
+            const Given* const found = given(kernel, next);
             if (found && found->ctas > 0) {
-                ledger_.run(decision, kernel, even_quota(found->ctas), 0, [&] { return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others); });
+                const auto on_each = static_cast<uint8_t>(found->ctas);
+                ledger_.run(decision, kernel, {&on_each, 1}, 0, [&] { return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others); });
             } else if (found) {
                 ledger_.wait(decision, kernel, [] { return std::string("no CTA of it fits beside the others: it will have its turn"); });
             } else if (kernel.state == Kernel::State::kWaiting) {
@@ -133,10 +138,10 @@ private:
     static bool counts(const Kernel& kernel) { return kernel.managed && !kernel.last_taken; }
 
     bool arrived_or_last_taken(const Snapshot& snapshot) const {
-        size_t same = 0;
+        size_t same = 0, next = 0;
         for (const Kernel& kernel : snapshot.kernels) {
             if (!counts(kernel)) continue;
-            if (!given(kernel)) return true;
+            if (!given(kernel, next)) return true;
             ++same;
         }
         return same != given_.size();
@@ -145,40 +150,44 @@ private:
     // `turn`: who goes first where not all fit; null: nobody has waited for long.
     void give_out(const Snapshot& snapshot, const Kernel* turn) {
         const Resources limits = limits_of(snapshot.device);
-        std::vector<Row> rows;
-        rows.reserve(snapshot.kernels.size());
+        all_.clear();
         for (const Kernel& kernel : snapshot.kernels) {
-            if (counts(kernel)) rows.emplace_back(kernel, snapshot.device, limits);
+            if (counts(kernel)) all_.emplace_back(kernel, snapshot.device, limits);
         }
-        const auto first_out = fits(rows, limits) ? rows.end() : leave_out(rows, limits, turn);
-        std::vector<Given> given;
-        for (auto row = first_out; row != rows.end(); ++row) given.push_back({row->kernel->id, row->kernel->launch, 0});
-        rows.erase(first_out, rows.end());
-        allocate(rows, limits);
-        for (const Row& row : rows) given.push_back({row.kernel->id, row.kernel->launch, row.ctas});
-        given_ = std::move(given);
+        rows_.clear();
+        for (Row& row : all_) rows_.push_back(&row);
+        if (!free_beside(rows_, limits)) leave_out(limits, turn);
+        allocate(rows_, limits);
+        given_.clear();
+        for (const Row& row : all_) given_.push_back({row.kernel->id, row.kernel->launch, row.ctas});
     }
 
-    // To the end, those that do not fit beside those before them: who has CTAs, who waits already, who comes. What is taken up by a CTA of which nothing is known is anybody's guess, and where a tenant with multiprocessors of its own is, so those stay.
-    std::vector<Row>::iterator leave_out(std::vector<Row>& rows, const Resources& limits, const Kernel* turn) const {
-        for (Row& row : rows) {
-            const Given* const before = given(*row.kernel);
+    // Who does not fit beside those before them: who has CTAs, who waits already, who comes. What is taken up by a CTA of which nothing is known is anybody's guess, and where a tenant with multiprocessors of its own is, so those stay.
+    void leave_out(const Resources& limits, const Kernel* turn) {
+        size_t next = 0;
+        for (Row& row : all_) {
+            const Given* const before = given(*row.kernel, next);
             row.rank = row.kernel == turn ? 0 : !before ? 3 : before->ctas > 0 ? 1 : 2;
         }
-        std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.rank < b.rank; });
         Resources free = limits;
-        std::vector<Row> fit, out;
-        for (const Row& row : rows) {
-            const bool counts = row.kernel->cta != Resources{} && !row.kernel->own_sms;
-            const bool has_room = counts && holds(free, row.cta, 1);
-            if (has_room) take(free, row.cta, 1);
-            (!counts || has_room || fit.empty() ? fit : out).push_back(row);
+        rows_.clear();
+        for (int rank = 0; rank <= 3; ++rank) {
+            for (Row& row : all_) {
+                if (row.rank != rank) continue;
+                const bool counts = row.kernel->cta != Resources{} && !row.kernel->own_sms;
+                const bool has_room = counts && holds(free, row.cta, 1);
+                if (has_room) take(free, row.cta, 1);
+                if (!counts || has_room || rows_.empty()) rows_.push_back(&row);
+                else row.ctas = 0;
+            }
         }
-        rows = fit;
-        rows.insert(rows.end(), out.begin(), out.end());
-        return rows.begin() + static_cast<ptrdiff_t>(fit.size());
     }
 
+    bool waits(const Kernel& kernel) const {
+        size_t next = 0;
+        const Given* const found = given(kernel, next);
+        return found && found->ctas == 0;
+    }
     bool somebody_waits() const {
         return std::any_of(given_.begin(), given_.end(), [](const Given& each) { return each.ctas == 0; });
     }
@@ -191,16 +200,18 @@ private:
         return counted_;
     }
 
-    // Null: nothing yet.
-    const Given* given(const Kernel& kernel) const {
+    // Null: nothing yet. `next`: of a walk through a snapshot (lookup.h).
+    const Given* given(const Kernel& kernel, size_t& next) const {
         if (!counts(kernel)) return nullptr;
-        const auto found = std::find_if(given_.begin(), given_.end(), [&](const Given& each) { return each.id == kernel.id && each.launch == kernel.launch; });
-        return found == given_.end() ? nullptr : &*found;
+        const size_t place = find_from(given_, next, [&](const Given& each) { return each.id == kernel.id && each.launch == kernel.launch; });
+        return place == given_.size() ? nullptr : &given_[place];
     }
 
     Turns turns_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
+    std::vector<Row> all_;   // of a decision; kept for their memory
+    Rows rows_;              // those that go on
     Ledger ledger_;
 };
 

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "runtime/schedule/policies/lookup.h"
 #include "runtime/schedule/policy.h"
 
 namespace smt::runtime::schedule {
@@ -16,45 +18,50 @@ public:
     // `reason` is a function: most of what is decided is what was said before.
     template <class Reason>
     void wait(Decision& decision, const Kernel& kernel, const Reason& reason) {
-        forget(kernel.id);
-        if (kernel.state == Kernel::State::kRunning)
-            decision.assignments.push_back({kernel.id, Assignment::Action::kWait, reason(), {}, 0});
+        said_of(kernel).runs = false;
+        if (kernel.state == Kernel::State::kRunning) add(decision, {kernel.id, Assignment::Action::kWait, reason(), {}, 0});
     }
 
     template <class Reason>
-    void run(Decision& decision, const Kernel& kernel, const Quota& quota, uint64_t slice,
+    void run(Decision& decision, const Kernel& kernel, std::span<const uint8_t> quota, uint64_t slice,
              const Reason& reason) {
         if (kernel.state == Kernel::State::kStopping) return;
-        auto found =
-            std::find_if(runs_.begin(), runs_.end(), [&](const Run& each) { return each.id == kernel.id; });
-        if (found == runs_.end()) {
-            runs_.push_back({kernel.id, quota, slice});
-        } else {
-            const bool same = found->quota == quota && found->slice == slice;
-            if (same && kernel.state == Kernel::State::kRunning) return;
-            *found = {kernel.id, quota, slice};
-        }
-        decision.assignments.push_back({kernel.id, Assignment::Action::kRun, reason(), quota, slice});
+        Said& said = said_of(kernel);
+        const bool same = said.runs && said.slice == slice && std::ranges::equal(said.quota, quota);
+        if (same && kernel.state == Kernel::State::kRunning) return;
+        said.runs = true;
+        said.slice = slice;
+        said.quota.assign(quota.begin(), quota.end());
+        add(decision, {kernel.id, Assignment::Action::kRun, reason(), said.quota, slice});
     }
 
-    // Kernels that are gone: what comes back is told afresh.
+    // Before the first of a decision. Of kernels that are gone: what comes back is told afresh.
     void keep_only(const Snapshot& snapshot) {
-        std::erase_if(runs_, [&](const Run& run) {
-            return std::none_of(snapshot.kernels.begin(), snapshot.kernels.end(),
-                                [&](const Kernel& kernel) { return kernel.id == run.id; });
+        next_ = 0;
+        size_t next = 0;
+        std::erase_if(said_, [&](const Said& said) {
+            return find_from(snapshot.kernels, next, [&](const Kernel& kernel) { return kernel.id == said.id; }) == snapshot.kernels.size();
         });
     }
 
 private:
-    struct Run {
+    struct Said {
         uint64_t id;
-        Quota quota;
-        uint64_t slice;
+        bool runs = false;   // else it waits, or nothing was said
+        Quota quota = {};
+        uint64_t slice = 0;
     };
-    void forget(uint64_t id) {
-        std::erase_if(runs_, [&](const Run& run) { return run.id == id; });
+    Said& said_of(const Kernel& kernel) {
+        const size_t place = find_from(said_, next_, [&](const Said& each) { return each.id == kernel.id; });
+        return place < said_.size() ? said_[place] : said_.emplace_back(kernel.id);
     }
-    std::vector<Run> runs_;
+    static void add(Decision& decision, Assignment&& assignment) {
+        if (decision.assignments.empty()) decision.assignments.reserve(8);   // mostly a few, and not one by one
+        decision.assignments.push_back(std::move(assignment));
+    }
+
+    std::vector<Said> said_;
+    size_t next_ = 0;   // behind the one that was found last
 };
 
 }  // namespace smt::runtime::schedule

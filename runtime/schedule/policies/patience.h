@@ -11,6 +11,7 @@
 
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/knobs.h"
+#include "runtime/schedule/policies/lookup.h"
 
 namespace smt::runtime::schedule {
 
@@ -64,12 +65,13 @@ private:
     void note(const Kernels& kernels, TimePoint now) {
         std::swap(seen_, before_);
         seen_.clear();
+        size_t next = 0;
         for (const Kernel* each : kernels) {
             const bool waits = each->state == Kernel::State::kWaiting;
-            const auto known = std::find_if(before_.begin(), before_.end(), [&](const Seen& one) { return one.id == each->id && one.launch == each->launch; });
+            const size_t place = find_from(before_, next, [&](const Seen& one) { return one.id == each->id && one.launch == each->launch; });
             const bool ran = !waits && now - each->since >= kRan;
-            const bool nothing = known != before_.end() && known->blocks_done == each->blocks_done && !ran;
-            seen_.push_back({each->id, each->launch, each->blocks_done, nothing ? known->got_done : waits ? std::min(each->since, now) : now});
+            const bool nothing = place < before_.size() && before_[place].blocks_done == each->blocks_done && !ran;
+            seen_.push_back({each->id, each->launch, each->blocks_done, nothing ? before_[place].got_done : waits ? std::min(each->since, now) : now});
         }
     }
 
