@@ -23,16 +23,15 @@ void Placement::begin() {
 }
 
 const Placed& Placement::note(const Kernel& kernel) {
-    auto row = rows_.begin() + static_cast<ptrdiff_t>(std::min(next_, rows_.size()));   // mostly they come in the same order
-    if (row == rows_.end() || row->id != kernel.id) row = std::find_if(rows_.begin(), rows_.end(), [&](const Placed& each) { return each.id == kernel.id; });
+    auto row = rows_.begin() + static_cast<ptrdiff_t>(find_from(rows_, next_, [&](const Placed& each) { return each.id == kernel.id; }));
     // Another kernel in the same stream comes last; the next launch of the same one stays where it is.
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
         std::rotate(row, std::next(row), rows_.end());
         row = std::prev(rows_.end());
-        row->asked.clear();
-        row->has.clear();
+        row->keeps = Placed::kNew;
         row->profile = kernel.profile;
         row->cta = kernel.cta;
+        row->placed = false;
         row->total = row->sms = 0;
         row->fits = Placed::kNotMeasured;
         changed_ = true;
@@ -43,19 +42,21 @@ const Placed& Placement::note(const Kernel& kernel) {
         row->profile = kernel.profile;
         row->cta = kernel.cta;
         changed_ = true;
+        next_ = rows_.size();
     }
     row->kernel = &kernel;
-    next_ = static_cast<size_t>(row - rows_.begin()) + 1;
     return *row;
 }
 
 bool Placement::end(TimePoint now) {
     bool short_of_room = false;
     for (Placed& row : rows_) {
-        if (row.kernel) gaps_.works(row.id, now);
-        else gaps_.gone(row.id, now);
-        if (!row.kernel && row.was_here) row.gone = now;
-        short_of_room |= row.kernel && row.total == 0 && !row.has.empty();   // it was looked for
+        if (row.kernel && !row.was_here) gaps_.works(row.id, now);
+        if (!row.kernel && row.was_here) {
+            gaps_.gone(row.id, now);
+            row.gone = now;
+        }
+        short_of_room |= row.kernel && row.total == 0 && row.placed;   // it was looked for
     }
     changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= gaps_.of(row.id)); }) > 0;
     return changed_;
@@ -72,8 +73,12 @@ std::optional<Duration> Placement::forgets_after(TimePoint now) const {
 }
 
 void Placement::replace(const Device& device, uint64_t first) {
-    for (Placed& row : rows_) row.asked.clear();
+    forget_places();
     place(device, first);
+}
+
+void Placement::forget_places() {
+    for (Placed& row : rows_) row.keeps = Placed::kNew;
 }
 
 void Placement::place(const Device& device, uint64_t first) {
@@ -87,9 +92,9 @@ void Placement::place(const Device& device, uint64_t first) {
         place_all(static_cast<size_t>(sms), first);
     }
     share_rest(first);
-    for (Placed& row : rows_) row.asked = row.has;
+    keep();
     grow(device);
-    for (Placed& row : rows_) tabulate(row);
+    for (size_t row = 0; row < rows_.size(); ++row) tabulate(row);
 }
 
 // What a CTA of each takes.
@@ -109,30 +114,21 @@ void Placement::measure(const Resources& limits) {
 
 // From now on; where that is more than before, some have to move.
 void Placement::reserve(int sms) {
-    if (std::exchange(reserved_, sms) >= sms) return;
-    for (Placed& row : rows_) row.asked.clear();
+    if (std::exchange(reserved_, sms) < sms) forget_places();
 }
 
 // Those with a footprint, and whose turn it is.
 void Placement::place_all(size_t sms, uint64_t first) {
     begin_zones(sms);
-    for (Placed& row : rows_) {
-        row.has.assign(zones_.size(), 0);
-        row.total = 0;
-        for (size_t zone = 0; zone < zones_.size(); ++zone) {
-            const int asked = row.asked[zone];
-            if (asked) put(row, zone, holds(zones_[zone].free, row.each, asked) ? asked : fitting(zones_[zone].free, row.each));
-        }
-    }
     opened_ = 0;
     for (const Zone& zone : zones_) opened_ += zone.used ? zone.sms : 0;
-    for (Placed& row : rows_) {
-        if (row.id != first) continue;
-        if (is_known(row)) place_known(row);
-        else place_part(row, static_cast<int>(rows_.size()));
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        if (rows_[row].id != first) continue;
+        if (is_known(rows_[row])) place_known(row);
+        else place_part(row);
     }
-    for (Placed& row : rows_) {
-        if (row.id != first && is_known(row)) place_known(row);
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        if (rows_[row].id != first && is_known(rows_[row])) place_known(row);
     }
 }
 
@@ -154,79 +150,107 @@ bool Placement::leaves_too_little() const {
 // As they were, with what everybody keeps of them: what was room that nobody wanted is free again, and what has no
 // footprint moves.
 void Placement::begin_zones(size_t sms) {
-    const bool others = sms != sms_;   // another device
-    if (others) zones_.assign(1, {static_cast<int>(sms), {}});
-    sms_ = sms;
-    for (Placed& row : rows_) {
-        if (others || !is_known(row) || row.asked.size() != zones_.size()) row.asked.assign(zones_.size(), 0);
-    }
-    merge_zones();
-    for (Zone& zone : zones_) zone = {zone.sms, limits_};
-}
-
-void Placement::merge_zones() {
-    size_t last = 0;
-    for (size_t zone = 1; zone < zones_.size(); ++zone) {
-        if (std::all_of(rows_.begin(), rows_.end(), [&](const Placed& row) { return row.asked[last] == row.asked[zone]; })) {
-            zones_[last].sms += zones_[zone].sms;
-            continue;
+    if (std::exchange(sms_, sms) != sms) forget_places();   // another device
+    const size_t rows = rows_.size();
+    const bool any = std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return row.keeps != Placed::kNew; });
+    if (!any) kept_.sms.assign(1, static_cast<int>(sms));
+    has_.resize(kept_.sms.size() * rows);
+    zones_.clear();
+    for (size_t zone = 0; zone < kept_.sms.size(); ++zone) {
+        const size_t last = zones_.size();
+        for (size_t row = 0; row < rows; ++row) {
+            const Placed& placed = rows_[row];
+            has(last, row) = placed.keeps == Placed::kNew || !is_known(placed) ? 0 : kept_.has[zone * kept_.rows + placed.keeps];
         }
-        zones_[++last] = zones_[zone];
-        for (Placed& row : rows_) row.asked[last] = row.asked[zone];
+        if (last > 0 && std::equal(&has(last, 0), &has(last, 0) + rows, &has(last - 1, 0))) zones_.back().sms += kept_.sms[zone];
+        else zones_.push_back({kept_.sms[zone], limits_});
     }
-    zones_.resize(last + 1);
-    for (Placed& row : rows_) row.asked.resize(last + 1);
+    has_.resize(zones_.size() * rows);
+    open_ = zones_.size();
+    for (Placed& row : rows_) row.total = 0;
+    for (size_t zone = 0; zone < zones_.size(); ++zone) take_kept(zone);
 }
 
-// While rows' `has` are made.
+// What everybody keeps is taken from what is free; of who does not fit any more, having become another, as much as fits.
+void Placement::take_kept(size_t zone) {
+    Resources& free = zones_[zone].free;
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        uint8_t& ctas = has(zone, row);
+        if (ctas == 0) continue;
+        Placed& placed = rows_[row];
+        if (!holds(free, placed.each, ctas)) ctas = static_cast<uint8_t>(fitting(free, placed.each));
+        take(free, placed.each, ctas);
+        placed.total += ctas * zones_[zone].sms;
+        zones_[zone].used |= ctas > 0;
+    }
+    zones_[zone].full = !holds(free, smallest_, 1);
+    open_ -= zones_[zone].full;
+}
+
+void Placement::keep() {
+    kept_.rows = rows_.size();
+    kept_.has = has_;
+    kept_.sms.clear();
+    for (const Zone& zone : zones_) kept_.sms.push_back(zone.sms);
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        rows_[row].keeps = row;
+        rows_[row].placed = true;
+    }
+}
+
 void Placement::split(size_t zone, int first) {
     if (first >= zones_[zone].sms) return;
     Zone rest = zones_[zone];
     rest.sms -= first;
     zones_[zone].sms = first;
-    const auto behind = static_cast<ptrdiff_t>(zone) + 1;
-    zones_.insert(zones_.begin() + behind, rest);
-    for (Placed& row : rows_) {
-        const uint8_t ctas = row.has[zone];
-        row.has.insert(row.has.begin() + behind, ctas);
-    }
+    zones_.insert(zones_.begin() + static_cast<ptrdiff_t>(zone) + 1, rest);
+    open_ += !rest.full;
+    has_.resize(zones_.size() * rows_.size());
+    const auto rows = static_cast<ptrdiff_t>(rows_.size());
+    std::move_backward(has_.begin() + static_cast<ptrdiff_t>(zone) * rows, has_.end() - rows, has_.end());
 }
 
 // On each SM of it.
-void Placement::put(Placed& row, size_t zone, int ctas) {
+void Placement::put(size_t row, size_t zone, int ctas) {
     if (ctas <= 0) return;
-    take(zones_[zone].free, row.each, ctas);
-    zones_[zone].used = true;
-    zones_[zone].full = !holds(zones_[zone].free, smallest_, 1);
-    row.total += ctas * zones_[zone].sms;
-    row.has[zone] = static_cast<uint8_t>(row.has[zone] + ctas);
+    Zone& at = zones_[zone];
+    take(at.free, rows_[row].each, ctas);
+    at.used = true;
+    if (!at.full && !holds(at.free, smallest_, 1)) {
+        at.full = true;
+        --open_;
+    }
+    rows_[row].total += ctas * at.sms;
+    has(zone, row) = static_cast<uint8_t>(has(zone, row) + ctas);
 }
 
-void Placement::tabulate(Placed& row) const {
-    row.table.resize(sms_);
-    row.sms = 0;
+void Placement::tabulate(size_t row) {
+    Placed& placed = rows_[row];
+    placed.table.resize(sms_);
+    placed.sms = 0;
     size_t at = 0;
     for (size_t zone = 0; zone < zones_.size();) {
-        const uint8_t ctas = row.has[zone];
+        const uint8_t ctas = has(zone, row);
         size_t sms = 0;
-        for (; zone < zones_.size() && row.has[zone] == ctas; ++zone) sms += static_cast<size_t>(zones_[zone].sms);
-        std::memset(&row.table[at], ctas, sms);
-        if (ctas) row.sms += static_cast<int>(sms);
+        for (; zone < zones_.size() && has(zone, row) == ctas; ++zone) sms += static_cast<size_t>(zones_[zone].sms);
+        std::memset(&placed.table[at], ctas, sms);
+        if (ctas) placed.sms += static_cast<int>(sms);
         at += sms;
     }
 }
 
 // ---- The rules
 
-void Placement::place_known(Placed& row) {
-    int want = std::max(1, row.profile->footprint->sms * row.profile->footprint->ctas_per_sm) - row.total;
+void Placement::place_known(size_t row) {
+    const Placed& placed = rows_[row];
+    int want = std::max(1, placed.profile->footprint->sms * placed.profile->footprint->ctas_per_sm) - placed.total;
     for (const bool used : {true, false}) {
-        for (size_t zone = 0; zone < zones_.size() && want > 0; ++zone) {
+        for (size_t zone = 0; zone < zones_.size() && want > 0 && open_ > 0; ++zone) {
             if (zones_[zone].used != used || zones_[zone].full) continue;
-            const int room = std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]);
+            const int room = std::min(fitting(zones_[zone].free, placed.each), placed.most - has(zone, row));
             if (room <= 0) continue;
             const int free = used ? zones_[zone].sms : static_cast<int>(sms_) - reserved_ - opened_;
-            if (free <= 0) continue;
+            if (free <= 0) break;
             const int full = std::min({zones_[zone].sms, want / room, free});   // SMs that are filled
             if (full > 0) {
                 split(zone, full);
@@ -235,7 +259,7 @@ void Placement::place_known(Placed& row) {
                 if (!used) opened_ += full;
                 continue;   // what has been split off comes next
             }
-            const bool rest = want < row.most && row.total > 0;
+            const bool rest = want < placed.most && placed.total > 0;
             if (!used && rest) continue;
             split(zone, 1);
             put(row, zone, want);
@@ -245,30 +269,33 @@ void Placement::place_known(Placed& row) {
     }
 }
 
-// One of so many parts of the SMs.
-void Placement::place_part(Placed& row, int parts) {
+// An equal part of the SMs.
+void Placement::place_part(size_t row) {
+    const int parts = static_cast<int>(rows_.size());
     int left = (static_cast<int>(sms_) + parts - 1) / parts;
     for (size_t zone = 0; zone < zones_.size() && left > 0; ++zone) {
         split(zone, left);
         left -= zones_[zone].sms;
-        put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most));
+        put(row, zone, std::min(fitting(zones_[zone].free, rows_[row].each), rows_[row].most));
     }
 }
 
 // Those of which nothing is known have the SMs that nobody else uses, all of them together, or what is left on the others.
 void Placement::share_rest(uint64_t first) {
+    if (std::all_of(rows_.begin(), rows_.end(), is_known)) return;
     const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
     const std::vector<Zone> before = zones_;
-    for (Placed& row : rows_) {
-        if (is_known(row) || row.id == first) continue;
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        Placed& placed = rows_[row];
+        if (is_known(placed) || placed.id == first) continue;
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
             if (whole && before[zone].used) continue;
-            const int ctas = std::min(fitting(before[zone].free, row.each), row.most);
-            if (!whole && fitting(zones_[zone].free, row.each) >= ctas) {
+            const int ctas = std::min(fitting(before[zone].free, placed.each), placed.most);
+            if (!whole && fitting(zones_[zone].free, placed.each) >= ctas) {
                 put(row, zone, ctas);   // so that nobody grows into it
             } else {   // how they share it is the hardware's affair
-                row.has[zone] = static_cast<uint8_t>(ctas);
-                row.total += ctas * zones_[zone].sms;
+                has(zone, row) = static_cast<uint8_t>(ctas);
+                placed.total += ctas * zones_[zone].sms;
             }
         }
     }
@@ -276,16 +303,19 @@ void Placement::share_rest(uint64_t first) {
 
 // Whoever has the longest way to go takes first.
 void Placement::grow(const Device& device) {
+    const auto has_room = [](const Zone& zone) { return zone.used && !zone.full; };
+    if (std::none_of(zones_.begin(), zones_.end(), has_room)) return;
     order_.clear();
-    for (size_t i = 0; i < rows_.size(); ++i) {
-        if (rows_[i].kernel && is_known(rows_[i])) order_.emplace_back(-remaining_ns(*rows_[i].kernel, device, rows_[i].most), i);
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        if (rows_[row].kernel && is_known(rows_[row])) order_.emplace_back(-remaining_ns(*rows_[row].kernel, device, rows_[row].most), row);
     }
     std::sort(order_.begin(), order_.end());   // by arrival among equals
-    for (const auto& [left_ns, i] : order_) {
-        Placed& row = rows_[i];
-        for (size_t zone = 0; zone < zones_.size(); ++zone) {
-            if (!zones_[zone].used || zones_[zone].full || row.has[zone] >= row.most) continue;
-            put(row, zone, std::min(fitting(zones_[zone].free, row.each), row.most - row.has[zone]));
+    for (size_t zone = 0; zone < zones_.size(); ++zone) {
+        if (!has_room(zones_[zone])) continue;
+        for (const auto& [left_ns, row] : order_) {
+            const int more = rows_[row].most - has(zone, row);
+            if (more > 0) put(row, zone, std::min(fitting(zones_[zone].free, rows_[row].each), more));
+            if (zones_[zone].full) break;
         }
     }
 }

@@ -9,26 +9,27 @@
 
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/gaps.h"
+#include "runtime/schedule/policies/lookup.h"
 
 namespace smt::runtime::schedule {
 
 struct Placed {
     const Kernel* kernel = nullptr;  // of this snapshot; null: it has nothing to do just now
     uint64_t id = 0;
-    bool was_here = true;
+    bool was_here = false;
     TimePoint gone{};                // since then
     std::shared_ptr<const Profile> profile;
     Resources cta;   // as the kernel says it
     Quota table;     // by SM; what it has
     int sms = 0;     // on which it has any
     int total = 0;   // of `table`
+    bool placed = false;   // it has been looked for room
     static constexpr int kNotMeasured = -1;
     int fits = kNotMeasured;   // on an SM, as the kernel says it when these were reckoned:
     Resources each;            // of a CTA
     int most = 1;              // CTAs on an SM
-    // By zone:
-    Quota has;
-    Quota asked;     // of that, without the room that nobody else wanted
+    static constexpr size_t kNew = SIZE_MAX;
+    size_t keeps = kNew;       // which of those that were placed last it is, whose place it keeps
 };
 
 class Placement {
@@ -59,17 +60,20 @@ private:
     };
     void measure(const Resources& limits);
     void reserve(int sms);
+    void forget_places();
     void place_all(size_t sms, uint64_t first);
     bool leaves_too_little() const;
     void begin_zones(size_t sms);
-    void merge_zones();
+    void take_kept(size_t zone);
+    void keep();
     void split(size_t zone, int first);   // the first so many SMs of it, and the others
-    void put(Placed& row, size_t zone, int ctas);
-    void place_known(Placed& row);
-    void place_part(Placed& row, int parts);
+    void put(size_t row, size_t zone, int ctas);
+    void place_known(size_t row);
+    void place_part(size_t row);
     void share_rest(uint64_t first);
     void grow(const Device& device);
-    void tabulate(Placed& row) const;
+    void tabulate(size_t row);
+    uint8_t& has(size_t zone, size_t row) { return has_[zone * rows_.size() + row]; }
 
     std::vector<Placed> rows_;
     Gaps<uint64_t> gaps_;       // by stream
@@ -79,6 +83,14 @@ private:
     Resources smallest_;        // of each kind, that any CTA takes
     size_t sms_ = 0;            // that the zones are of
     std::vector<Zone> zones_;
+    std::vector<uint8_t> has_;  // CTAs on each SM, by zone, and in it by row
+    size_t open_ = 0;           // zones that are not full
+    // What everybody keeps, the next time: as it was before the room was given out that nobody wanted.
+    struct Kept {
+        size_t rows = 0;
+        std::vector<int> sms;       // by zone
+        std::vector<uint8_t> has;
+    } kept_;
     int reserved_ = 0;          // SMs that are left to those without a footprint
     int opened_ = 0;            // that were free, and are used
     std::vector<std::pair<double, size_t>> order_;   // of growing
