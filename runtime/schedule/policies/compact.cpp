@@ -47,10 +47,9 @@ public:
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
         ledger_.keep_only(snapshot);
         Decision decision;
-        std::vector<const Kernel*> waiting;
-        const bool changed = note_kernels(snapshot, now, decision, waiting);
-        const Kernel* impatient = turns_.whose(waiting, now);
-        turns_.ask_again(decision, waiting, now);
+        const bool changed = note_kernels(snapshot, now, decision);
+        const Kernel* impatient = turns_.whose(waiting_, now);
+        turns_.ask_again(decision, waiting_, now);
         const uint64_t first = impatient ? impatient->id : 0;
         if (impatient && first != first_) {
             placement_.replace(snapshot.device, first);
@@ -63,13 +62,14 @@ public:
     }
 
 private:
-    // Whether somebody has come or gone. Waiting: who has nothing, or has its turn.
-    bool note_kernels(const Snapshot& snapshot, TimePoint now, Decision& decision, std::vector<const Kernel*>& waiting) {
+    // Whether somebody has come or gone.
+    bool note_kernels(const Snapshot& snapshot, TimePoint now, Decision& decision) {
+        waiting_.clear();
         placement_.begin();
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.managed && !kernel.last_taken) {
                 const Placed& placed = placement_.note(kernel);
-                if (placed.total == 0 || kernel.id == first_) waiting.push_back(&kernel);
+                if (placed.total == 0 || kernel.id == first_) waiting_.push_back(&kernel);
             } else if (kernel.state == Kernel::State::kWaiting) {
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
@@ -92,6 +92,7 @@ private:
 
     Turns turns_;
     uint64_t first_ = 0;  // whose turn it was; 0: nobody's
+    std::vector<const Kernel*> waiting_;   // of this snapshot, who has nothing or has its turn; kept for its memory
     Placement placement_;
     Ledger ledger_;
 };

@@ -1,6 +1,7 @@
 #include "runtime/schedule/policies/placement.h"
 
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace smt::runtime::schedule {
@@ -100,11 +101,13 @@ void Placement::place(const Device& device, uint64_t first) {
 // What a CTA of each takes.
 void Placement::measure(const Resources& limits) {
     const bool others = std::exchange(limits_, limits) != limits;
+    resized_ = others;
     smallest_ = limits;
     for (Placed& row : rows_) {
         if (row.kernel && (others || row.fits != row.kernel->ctas_per_sm)) {
             row.fits = row.kernel->ctas_per_sm;
-            row.each = cta_of(*row.kernel, limits_);
+            const Resources before = std::exchange(row.each, cta_of(*row.kernel, limits_));
+            resized_ |= row.keeps != Placed::kNew && before != row.each;
             row.most = per_sm(row, limits_);
         }
         smallest_ = {std::min(smallest_.threads, row.each.threads), std::min(smallest_.registers, row.each.registers), std::min(smallest_.shared_bytes, row.each.shared_bytes),
@@ -152,46 +155,60 @@ bool Placement::leaves_too_little() const {
 void Placement::begin_zones(size_t sms) {
     if (std::exchange(sms_, sms) != sms) forget_places();   // another device
     const size_t rows = rows_.size();
-    const bool any = std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return row.keeps != Placed::kNew; });
-    if (!any) kept_.sms.assign(1, static_cast<int>(sms));
-    has_.resize(kept_.sms.size() * rows);
+    bool any = false;
+    came_from_.clear();
+    for (Placed& row : rows_) {
+        if (!is_known(row)) row.keeps = Placed::kNew;
+        any |= row.keeps != Placed::kNew;
+        came_from_.push_back(row.keeps);
+        row.total = 0;
+    }
+    if (!any) kept_ = {0, {{static_cast<int>(sms), limits_}}, {}};
+    has_.resize(kept_.zones.size() * rows);
     zones_.clear();
-    for (size_t zone = 0; zone < kept_.sms.size(); ++zone) {
-        const size_t last = zones_.size();
+    open_ = 0;
+    uint8_t* line = has_.data();
+    const uint8_t* kept = kept_.has.data();
+    for (size_t zone = 0; zone < kept_.zones.size(); ++zone, kept += kept_.rows) {
+        const Zone& before = kept_.zones[zone];
+        int stays = 0;
         for (size_t row = 0; row < rows; ++row) {
-            const Placed& placed = rows_[row];
-            has(last, row) = placed.keeps == Placed::kNew || !is_known(placed) ? 0 : kept_.has[zone * kept_.rows + placed.keeps];
+            const uint8_t ctas = came_from_[row] == Placed::kNew ? 0 : kept[came_from_[row]];
+            line[row] = ctas;
+            stays += ctas;
+            if (ctas) rows_[row].total += ctas * before.sms;
         }
-        if (last > 0 && std::equal(&has(last, 0), &has(last, 0) + rows, &has(last - 1, 0))) zones_.back().sms += kept_.sms[zone];
-        else zones_.push_back({kept_.sms[zone], limits_});
+        if (zone > 0 && std::equal(line, line + rows, line - rows)) {
+            zones_.back().sms += before.sms;
+            continue;
+        }
+        zones_.push_back({before.sms, before.free});
+        zones_.back().used = stays > 0;
+        if (resized_ || stays != std::accumulate(kept, kept + kept_.rows, 0)) take_kept(zones_.back(), line);
+        zones_.back().full = !holds(zones_.back().free, smallest_, 1);
+        open_ += !zones_.back().full;
+        line += rows;
     }
     has_.resize(zones_.size() * rows);
-    open_ = zones_.size();
-    for (Placed& row : rows_) row.total = 0;
-    for (size_t zone = 0; zone < zones_.size(); ++zone) take_kept(zone);
 }
 
-// What everybody keeps is taken from what is free; of who does not fit any more, having become another, as much as fits.
-void Placement::take_kept(size_t zone) {
-    Resources& free = zones_[zone].free;
+// Of those who do not fit any more, having become others, as much as fits.
+void Placement::take_kept(Zone& zone, uint8_t* line) {
+    zone.free = limits_;
     for (size_t row = 0; row < rows_.size(); ++row) {
-        uint8_t& ctas = has(zone, row);
-        if (ctas == 0) continue;
+        if (line[row] == 0) continue;
         Placed& placed = rows_[row];
-        if (!holds(free, placed.each, ctas)) ctas = static_cast<uint8_t>(fitting(free, placed.each));
-        take(free, placed.each, ctas);
-        placed.total += ctas * zones_[zone].sms;
-        zones_[zone].used |= ctas > 0;
+        const int ctas = holds(zone.free, placed.each, line[row]) ? line[row] : fitting(zone.free, placed.each);
+        placed.total -= (line[row] - ctas) * zone.sms;
+        take(zone.free, placed.each, ctas);
+        line[row] = static_cast<uint8_t>(ctas);
     }
-    zones_[zone].full = !holds(free, smallest_, 1);
-    open_ -= zones_[zone].full;
 }
 
 void Placement::keep() {
     kept_.rows = rows_.size();
     kept_.has = has_;
-    kept_.sms.clear();
-    for (const Zone& zone : zones_) kept_.sms.push_back(zone.sms);
+    kept_.zones = zones_;
     for (size_t row = 0; row < rows_.size(); ++row) {
         rows_[row].keeps = row;
         rows_[row].placed = true;

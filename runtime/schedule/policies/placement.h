@@ -64,7 +64,7 @@ private:
     void place_all(size_t sms, uint64_t first);
     bool leaves_too_little() const;
     void begin_zones(size_t sms);
-    void take_kept(size_t zone);
+    void take_kept(Zone& zone, uint8_t* line);
     void keep();
     void split(size_t zone, int first);   // the first so many SMs of it, and the others
     void put(size_t row, size_t zone, int ctas);
@@ -81,6 +81,7 @@ private:
     size_t next_ = 0;           // behind the row that was noted last
     Resources limits_;
     Resources smallest_;        // of each kind, that any CTA takes
+    bool resized_ = false;      // a multiprocessor, or somebody's CTA, is not what it was
     size_t sms_ = 0;            // that the zones are of
     std::vector<Zone> zones_;
     std::vector<uint8_t> has_;  // CTAs on each SM, by zone, and in it by row
@@ -88,12 +89,13 @@ private:
     // What everybody keeps, the next time: as it was before the room was given out that nobody wanted.
     struct Kept {
         size_t rows = 0;
-        std::vector<int> sms;       // by zone
+        std::vector<Zone> zones;
         std::vector<uint8_t> has;
     } kept_;
     int reserved_ = 0;          // SMs that are left to those without a footprint
     int opened_ = 0;            // that were free, and are used
     std::vector<std::pair<double, size_t>> order_;   // of growing
+    std::vector<size_t> came_from_;                  // `keeps` of each row
 };
 
 }  // namespace smt::runtime::schedule
