@@ -28,7 +28,8 @@
 //   held   One launch at a time, with kHeld, and more workers of the same launch later (growth). Workers
 //          count themselves per SM and keep to `quota[sm]`. When the host changes the table and then the
 //          high half (to a value never used before), each worker looks at its next ticket: one whose rank
-//          is no longer below the quota runs the block that it holds, and leaves.
+//          is no longer below the quota runs the block that it holds, and leaves. With kLooks it looks before
+//          it takes the ticket, too, and leaves at once: what that costs is little where blocks are long.
 //
 // A launch of which all blocks fit the GPU at once may be `placed`: worker i runs block i, as the hardware
 // would. Tickets are drawn in the order in which workers happen to begin, so neighbours would come to any
@@ -64,6 +65,7 @@ enum LaunchFlags : unsigned {
     kSingle = 2,   // a worker takes one ticket
     kMapped = 4,   // each worker writes down where it ran
     kPlaced = 8,   // with kSingle, not with kHeld: a worker for each block, and runs that of its own index
+    kLooks = 16,   // with kHeld: a worker looks whether it has lost its place before it takes a ticket
 };
 
 // What one worker did, written as it leaves.
@@ -173,16 +175,30 @@ __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     return false;
 }
 
+// The table has changed under this worker.
+__device__ __forceinline__ void read_quota(Account& mine, const Control& control, unsigned number) {
+    __threadfence();   // the table was written before the number
+    mine.seen = number;
+    mine.last = mine.rank >= fresh(control.quota[mine.sm]);
+}
+
 // The word has changed under this worker. May it run the ticket that it took?
 __device__ __forceinline__ bool obey(Account& mine, Control& control, unsigned number) {
     if (number & kStopBit) {
         atomicAdd(&control.refused, 1u);
         return false;
     }
-    __threadfence();   // the table was written before the number
-    mine.seen = number;
-    mine.last = mine.rank >= fresh(control.quota[mine.sm]);
+    read_quota(mine, control, number);
     return true;
+}
+
+// May a worker that has run a ticket take another one? A stop is for the next ticket to find.
+__device__ __forceinline__ bool stays(Account& mine, const Launch& launch) {
+    if (launch.flags & kLooks) {
+        const unsigned number = high(fresh(launch.control->word));
+        if (number != mine.seen && !(number & kStopBit)) read_quota(mine, *launch.control, number);
+    }
+    return !mine.last;
 }
 
 // A placed launch that a stop finds: has it begun? Whoever draws its first ticket says so, and is running.
@@ -248,7 +264,7 @@ __device__ __forceinline__ unsigned long long draw(Control& control) {
 // The leader takes a ticket. Returns its blocks, and which is the first.
 template <bool kDrawn = true>
 __device__ __forceinline__ unsigned take(Account& mine, const Launch& launch, uint3& block, bool first_time) {
-    if (accounts(launch) && (first_time ? !join(mine, launch) : mine.last)) return 0;
+    if (accounts(launch) && !(first_time ? join(mine, launch) : stays(mine, launch))) return 0;
     const unsigned long long old = draw(*launch.control);
     const unsigned ticket = static_cast<unsigned>(old) - launch.start;
     unsigned from = ticket * launch.chunk;

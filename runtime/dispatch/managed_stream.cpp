@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint64_t kLongTicketsEach = 64;
 constexpr uint32_t kWaves = 4;
+constexpr uint64_t kWorthALook = 50'000;   // ns that a ticket takes, a hundred times what a look takes
 // Runs with quotas in which no worker found a place, and then quotas do not count.
 constexpr uint32_t kMostFruitless = 2;
 constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
@@ -308,6 +309,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
     // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
+    if (work.function->block_ns.load() * work.chunk >= kWorthALook) launch.flags |= smt::kLooks;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
     // than a few waves would only be thrown away. What is left over runs next time. Fewer than fill the device might
     // all arrive where there is no place, and again the next time.

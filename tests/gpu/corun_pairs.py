@@ -53,9 +53,11 @@ class Pairs:
 
 
 class Priority:
-    PAIRS = [("vector_add", "black_scholes"), ("arrivals", "md5_hash"), ("nearest_neighbour", "nbody"), ("few blocks", "md5_hash"), ("few blocks", "stencil3d")]
+    PAIRS = [("vector_add", "black_scholes"), ("arrivals", "md5_hash"), ("nearest_neighbour", "nbody"), ("few blocks", "md5_hash"), ("seldom", "md5_hash"), ("few blocks", "stencil3d")]
     # Of arrivals: requests, us between, rounds of each, blocks.
-    REQUESTS = {"arrivals": ["100", "3000", "20000", "times", "264"], "few blocks": ["100", "3000", "20000", "times", "16"]}
+    REQUESTS = {"arrivals": ["100", "3000", "20000", "times", "264"], "few blocks": ["100", "3000", "20000", "times", "16"],
+                "seldom": ["12", "110000", "20000", "times", "16"]}
+    LONGER = {"seldom": 4}   # the large one is at work for so many times as long
     MODES = ["time-sliced", "mps", "mps-priority", "mps-percent", "one-context", "priority", "hpf", "hpf-whole", "hpf="]   # =: as equals
     HEAD_START = 0.4
 
@@ -94,7 +96,7 @@ class Priority:
     def pair(self, small, large, mode, turn):
         stage, plain = self.stage, mode.rstrip("=")
         stage.choose(plain)
-        back = stage.start(large, max(40, int(0.95 * stage.alone[large])) if not stage.simulated else 10, plain, percent=75)
+        back = stage.start(large, self.LONGER.get(small, 1) * max(40, int(0.95 * stage.alone[large])) if not stage.simulated else 10, plain, percent=75)
         time.sleep(self.HEAD_START)   # until it computes, mostly; what it does before and after is not counted
         front = self.finish_small(small, self.start_small(small, plain, plain == mode))
         behind = stage.finish(large, back)

@@ -122,6 +122,52 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     CHECK(said(policy->decide({device(4), {small}}, kBegin)).empty());
 }
 
+TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "[policy]") {
+    Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1);
+    small.predicted = 40us;
+    small.blocks = 2;
+    const Said whole{{1, "wait"}, {2, "run"}}, spatial{{1, "run 0 2"}, {2, "run 2 0"}};
+    const auto policy = make_hpf();
+    const auto after = [&](uint64_t large_launch) {   // the small one's next launch, when the other is there
+        large.launch = large_launch;
+        ++small.launch;
+        policy->decide({device(2), {large}}, kBegin);
+        return said(policy->decide({device(2), {large, small}}, kBegin));
+    };
+    CHECK(after(0) == whole);
+    Kernel works = small;
+    works.remaining = 20us;
+    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 299us)).empty());   // it stays so
+    CHECK(after(0) == spatial);   // again in the same launch
+    CHECK(after(1) == spatial);   // or in the next
+    CHECK(after(3) == whole);
+    // It takes longer than was thought: a stop, and twice what pays.
+    works = small;
+    CHECK(policy->decide({device(2), {waiting(large), works}}, kBegin + 100us).again == 200us);
+    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 300us)) == spatial);
+    struct Row {
+        const char* what;
+        void (*change)(Kernel& small);
+        Said expected;
+    };
+    const Row rows[] = {
+        {"long enough for a table to pay", [](Kernel& small) { small.remaining = small.predicted = 101us; }, spatial},
+        {"nobody knows how long it takes", [](Kernel& small) { small.predicted.reset(); }, spatial},
+        {"all SMs anyway", [](Kernel& small) { small.blocks = 4; }, whole},
+    };
+    for (const Row& row : rows) {
+        INFO(row.what);
+        Kernel other = small;
+        row.change(other);
+        CHECK(said(make_hpf()->decide({device(2), {large, other}}, kBegin)) == row.expected);
+    }
+    // What took all SMs anyway is no reason to begin with a table.
+    small.blocks = 4;
+    CHECK(after(7) == whole);
+    small.blocks = 2;
+    CHECK(after(7) == whole);
+}
+
 TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us);

@@ -18,6 +18,11 @@
 // the other one is stopped after all, and those two are never tried again. Of whom nothing is known much is expected, and it is soon held against the two: on an H200
 // a small kernel beside md5_hash else waited for up to 10 ms, for one request in ten. That is ours; with all CTAs at work, as in the paper, there is no room.
 //
+// A kernel that flows (runtime/dispatch/orders.h) is stopped as a whole before it is given a table, and with one it takes longer. So who is to go on beside an
+// urgent kernel that is over sooner than that pays waits instead, and the urgent one has the whole GPU; but only once: if it is to make way again in this launch or
+// the next it is given the table, and keeps one. Of urgent kernels of which nobody knows how long they take nothing is expected. That is ours, too: on an H200 a
+// request that came seldom cost md5_hash twice as much as when all of it was stopped (docs/results/2026-11-23-all-figures).
+//
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
 // block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
 // A launch that has taken its last block needs nothing more, and counts as finished.
@@ -76,7 +81,7 @@ public:
             share(queue, decision);
             return decision;
         }
-        place(queue, snapshot.device, decision);
+        place(queue, snapshot.device, !knobs_.spatial || soon_over(queue, snapshot.device, now, decision), decision);
         return decision;
     }
 
@@ -144,7 +149,7 @@ private:
             decision.ask_again(guest_until_ - now);
             return true;
         }
-        if (crowded_.size() == kMostCrowded) crowded_.erase(crowded_.begin());
+        if (crowded_.size() == kMostKept) crowded_.erase(crowded_.begin());
         crowded_.push_back(both);
         return false;
     }
@@ -168,7 +173,28 @@ private:
         std::rotate(begin, first, first + 1);
     }
 
-    void place(const std::vector<Candidate>& queue, const Device& device, Decision& decision) {
+    // Whether the second one is better off if it waits for the first.
+    bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Decision& decision) {
+        if (queue.size() < 2) return false;
+        const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
+        if (!urgent.predicted || needed(queue[0], std::max(1, device.multiprocessors), widths_, false) == device.multiprocessors) return false;
+        if (const std::pair both(name_of(urgent), other.id); waits_for_ != both) {
+            const auto before = std::find_if(made_way_.begin(), made_way_.end(), [&](const Name& each) { return each.first == other.id; });
+            const bool again = before != made_way_.end() && other.launch - before->second <= 1;
+            if (before != made_way_.end()) made_way_.erase(before);
+            else if (made_way_.size() == kMostKept) made_way_.erase(made_way_.begin());
+            made_way_.push_back(name_of(other));
+            if (again || queue[0].left_ns > kSoonNs) return false;
+            waits_for_ = both;
+            waits_until_ = now + nanoseconds(preemption_ns(other) + 2 * kSoonNs);
+        }
+        if (now >= waits_until_) return false;   // it takes longer than was thought
+        decision.ask_again(waits_until_ - now);
+        return true;
+    }
+
+    // `whole`: nobody goes on beside the first.
+    void place(const std::vector<Candidate>& queue, const Device& device, bool whole, Decision& decision) {
         const int sms = std::max(1, device.multiprocessors);
         const std::vector<Width> before = std::exchange(widths_, {});
         const Kernel* last = nullptr;
@@ -181,9 +207,9 @@ private:
                 ledger_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
-            const int need = needed(each, sms, before, queue.size() == 1);
+            const int need = whole ? sms : needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
-            if (queue.size() > 1) widths_.push_back({kernel.id, kernel.launch, need});
+            if (queue.size() > 1 && !whole) widths_.push_back({kernel.id, kernel.launch, need});
             Quota table;
             if (count < sms) {
                 table.assign(static_cast<size_t>(sms), 0);
@@ -204,7 +230,7 @@ private:
         for (const Width& width : before) {
             if (width.id == kernel.id && width.launch == kernel.launch) return width.sms;
         }
-        if (!knobs_.spatial || alone || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
+        if (alone || !kernel.blocks || kernel.last_taken || kernel.own_sms) return sms;
         const auto each = static_cast<uint64_t>(candidate.most);
         const uint64_t just = (blocks_left(kernel) + each - 1) / each;
         return static_cast<int>(std::clamp<uint64_t>(just + static_cast<uint64_t>(knobs_.extra_sms), 1,
@@ -218,7 +244,8 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
-    static constexpr size_t kMostCrowded = 64;
+    static constexpr size_t kMostKept = 64;
+    static constexpr double kSoonNs = 2 * kSliceNs;   // the rest of its launch and the next one begin with a table
 
     // Those of one priority.
     struct Equals {
@@ -234,6 +261,9 @@ private:
     uint64_t host_ = 0;                      // beside whom
     TimePoint guest_until_{};
     std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
+    std::pair<Name, uint64_t> waits_for_{};  // who is soon over, and the stream that waits for it
+    TimePoint waits_until_{};                // at the latest
+    std::vector<Name> made_way_;             // launches that others were to make way for, the last ones of each stream
     std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;
 };
