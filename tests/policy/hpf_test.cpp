@@ -6,6 +6,7 @@ using namespace smt::tests;
 namespace {
 
 const Resources kHalf = nth_of(kSm, 2);
+const HpfKnobs kPaper{.soon = 0us};   // nobody waits where spatial preemption is possible
 
 Kernel urgent(Kernel kernel, int priority) {
     kernel.priority = priority;
@@ -24,7 +25,7 @@ Kernel timed(uint64_t id, std::chrono::microseconds remaining, std::chrono::micr
 }  // namespace
 
 TEST_CASE("hpf: figure 2 (a), temporal preemption", "[policy]") {
-    const auto policy = make_hpf();
+    const auto policy = make_hpf(kPaper);
     const Device two = device(2);
     const Kernel k1 = kernel(1, 1000, kHalf), k2 = urgent(kernel(2, 4, kHalf), 1);
     CHECK(said(policy->decide({two, {k1}}, kBegin)) == Said{{1, "run"}});
@@ -36,8 +37,8 @@ TEST_CASE("hpf: figure 2 (a), temporal preemption", "[policy]") {
 TEST_CASE("hpf: figure 2 (b), one SM is enough for two CTAs", "[policy]") {
     const Device two = device(2);
     const Kernel k1 = kernel(1, 1000, kHalf), k2 = urgent(kernel(2, 2, kHalf), 1);
-    const auto spatial = make_hpf(), temporal = make_hpf({.spatial = false}),
-               more = make_hpf({.extra_sms = 1});
+    const auto spatial = make_hpf(kPaper), temporal = make_hpf({.spatial = false}),
+               more = make_hpf({.extra_sms = 1, .soon = 0us});
     for (const auto& policy : {spatial.get(), temporal.get(), more.get()})
         CHECK(said(policy->decide({two, {k1}}, kBegin)) == Said{{1, "run"}});
     CHECK(said(spatial->decide({two, {k1, k2}}, kBegin)) == Said{{1, "run 0 2"}, {2, "run 2 0"}});
@@ -66,7 +67,7 @@ TEST_CASE("hpf: just enough SMs, and some more", "[policy]") {
         {0, 0, {{1, "wait"}, {2, "run"}}},  // nobody knows how many
     };
     for (const Row& row : rows) {
-        const auto policy = make_hpf({.extra_sms = row.extra});
+        const auto policy = make_hpf({.extra_sms = row.extra, .soon = 0us});
         CHECK(said(policy->decide(
                   {device(4), {kernel(1, 1000, kHalf), urgent(kernel(2, row.blocks, kHalf), 1)}}, kBegin)) ==
               row.expected);
@@ -99,7 +100,7 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     };
     for (const Row& row : rows) {
         INFO(row.what);
-        const auto policy = make_hpf();
+        const auto policy = make_hpf(kPaper);
         Kernel first = large, second = small;
         row.change(first, second);
         CHECK(said(policy->decide({device(4), {first, second}}, kBegin)) == row.expected);
@@ -107,14 +108,14 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     // Only among priorities, and only beside one.
     Kernel equal = small;
     equal.priority = 0;
-    CHECK(said(make_hpf()->decide({device(4), {large, equal}}, kBegin)) == spatial);   // the shorter one first
+    CHECK(said(make_hpf(kPaper)->decide({device(4), {large, equal}}, kBegin)) == spatial);   // the shorter one first
     CHECK(said(make_hpf({.spatial = false})->decide({device(4), {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
     Kernel third = large;
     third.id = 3;
-    CHECK(said(make_hpf()->decide({device(4), {large, small, third}}, kBegin))[1] == "run 0 0 0 2");
-    CHECK(said(make_hpf()->decide({device(4), {large, small, waiting(third)}}, kBegin)) == beside);
+    CHECK(said(make_hpf(kPaper)->decide({device(4), {large, small, third}}, kBegin))[1] == "run 0 0 0 2");
+    CHECK(said(make_hpf(kPaper)->decide({device(4), {large, small, waiting(third)}}, kBegin)) == beside);
     // It stays so until it is over.
-    const auto policy = make_hpf();
+    const auto policy = make_hpf(kPaper);
     policy->decide({device(4), {large}}, kBegin);
     policy->decide({device(4), {large, small}}, kBegin);
     large.remaining = 30us;
@@ -124,10 +125,9 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
 
 TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "[policy]") {
     Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1);
-    small.predicted = 40us;
     small.blocks = 2;
     const Said whole{{1, "wait"}, {2, "run"}}, spatial{{1, "run 0 2"}, {2, "run 2 0"}};
-    const auto policy = make_hpf();
+    auto policy = make_hpf();
     const auto after = [&](uint64_t large_launch) {   // the small one's next launch, when the other is there
         large.launch = large_launch;
         ++small.launch;
@@ -145,14 +145,15 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     works = small;
     CHECK(policy->decide({device(2), {waiting(large), works}}, kBegin + 100us).again == 200us);
     CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 300us)) == spatial);
+    CHECK(after(5) == spatial);   // not another time
     struct Row {
         const char* what;
         void (*change)(Kernel& small);
         Said expected;
     };
     const Row rows[] = {
-        {"long enough for a table to pay", [](Kernel& small) { small.remaining = small.predicted = 101us; }, spatial},
-        {"nobody knows how long it takes", [](Kernel& small) { small.predicted.reset(); }, spatial},
+        {"long enough for a table to pay", [](Kernel& small) { small.remaining = 101us; }, spatial},
+        {"nobody knows how long it takes, but few blocks", [](Kernel& small) { small.remaining.reset(); }, whole},
         {"all SMs anyway", [](Kernel& small) { small.blocks = 4; }, whole},
     };
     for (const Row& row : rows) {
@@ -162,6 +163,7 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
         CHECK(said(make_hpf()->decide({device(2), {large, other}}, kBegin)) == row.expected);
     }
     // What took all SMs anyway is no reason to begin with a table.
+    policy = make_hpf();
     small.blocks = 4;
     CHECK(after(7) == whole);
     small.blocks = 2;
@@ -175,7 +177,7 @@ TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles",
     large.usual_ctas = 2;
     Kernel small = urgent(kernel(2, 12, fifth), 1);
     small.remaining = 40us;
-    const auto policy = make_hpf();
+    const auto policy = make_hpf(kPaper);
     policy->decide({device(4), {large}}, kBegin);
     const Decision first = policy->decide({device(4), {large, small}}, kBegin);
     CHECK(said(first) == Said{{2, "run"}});
@@ -203,7 +205,7 @@ TEST_CASE("hpf: a guest whose blocks have all begun takes nothing from others", 
     large.usual_ctas = 2;
     Kernel small = urgent(kernel(2, 12, fifth), 1), other = urgent(kernel(3, 8, fifth), 1);
     small.remaining = other.remaining = 2ms;
-    const auto policy = make_hpf();
+    const auto policy = make_hpf(kPaper);
     policy->decide({device(4), {large}}, kBegin);
     policy->decide({device(4), {large, small}}, kBegin);
     small.last_taken = true;
@@ -217,7 +219,7 @@ TEST_CASE("hpf: a guest all of whose blocks have begun is looked after, and what
     large.usual_ctas = 2;
     Kernel small = urgent(waiting(kernel(2, 12, fifth)), 1);
     small.remaining = 40us;
-    const auto policy = make_hpf();
+    const auto policy = make_hpf(kPaper);
     policy->decide({device(4), {large}}, kBegin);
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin)) == Said{{2, "run"}});
     // Waiting it cannot be over: it is not held against the two.
@@ -248,7 +250,7 @@ TEST_CASE("hpf: equals have their turns also beside a more urgent kernel that le
     Kernel small = urgent(kernel(2, 12, fifth), 1), other = waiting(timed(3, 50'000us));
     other.cta = fifth;
     other.usual_ctas = 2;
-    const auto policy = make_hpf({.patience = {.longest_wait = 10ms, .turn = 5ms}});
+    const auto policy = make_hpf({.soon = 0us, .patience = {.longest_wait = 10ms, .turn = 5ms}});
     policy->decide({device(4), {large, other}}, kBegin);
     CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin)).count(3) == 0);
     CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 10ms)).count(3) == 1);
@@ -308,7 +310,7 @@ TEST_CASE("hpf: the next launch of a stream is not the one that ran", "[policy]"
 }
 
 TEST_CASE("hpf: without profiles the number of blocks decides", "[policy]") {
-    const auto policy = make_hpf();
+    const auto policy = make_hpf(kPaper);
     Kernel many = kernel(1, 100000, kHalf), few = kernel(2, 9000, kHalf);
     CHECK(said(policy->decide({device(4), {many, few}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
     many.blocks_done = 99999;

@@ -99,7 +99,7 @@ TEST_CASE("equals that share what a more urgent kernel leaves do not starve unde
     std::vector<Kernel> kernels{kernel(1, 4, nth_of(kSm, 4)), kernel(2, 12, nth_of(kSm, 4)), kernel(3, 4000, nth_of(kSm, 4))};
     kernels[0].priority = 1;   // one SM of four; the second kernel needs the others, is short, and comes again and again
     CHECK(least_progress(*make_hpf(), kernels) > 0);
-    CHECK(least_progress(*make_hpf({.patience = {.longest_wait = std::chrono::hours(10)}}), kernels) == 0);
+    CHECK(least_progress(*make_hpf({.soon = {}, .patience = {.longest_wait = std::chrono::hours(10)}}), kernels) == 0);
 }
 
 TEST_CASE("every policy gives the same decisions for the same snapshots", "[policy]") {

@@ -20,8 +20,8 @@
 //
 // A kernel that flows (runtime/dispatch/orders.h) is stopped as a whole before it is given a table, and with one it takes longer. So who is to go on beside an
 // urgent kernel that is over sooner than that pays waits instead, and the urgent one has the whole GPU; but only once: if it is to make way again in this launch or
-// the next it is given the table, and keeps one. Of urgent kernels of which nobody knows how long they take nothing is expected. That is ours, too: on an H200 a
-// request that came seldom cost md5_hash twice as much as when all of it was stopped (docs/results/2026-11-23-all-figures).
+// the next it is given the table, and keeps one. Who takes longer than was thought is not waited for any more, nor are the stream's later kernels. That is ours, too: on an
+// H200 a request that came seldom cost md5_hash twice as much as when all of it was stopped (docs/results/2026-11-23-all-figures).
 //
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
 // block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
@@ -138,7 +138,7 @@ private:
     bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
-        if (std::find(crowded_.begin(), crowded_.end(), both) != crowded_.end()) return false;
+        if (contains(crowded_, both)) return false;
         if (guest_ != name_of(urgent) || urgent.state != Kernel::State::kRunning) {   // it does not count while it stands still
             guest_ = name_of(urgent);
             host_ = other.id;
@@ -149,8 +149,7 @@ private:
             decision.ask_again(guest_until_ - now);
             return true;
         }
-        if (crowded_.size() == kMostKept) crowded_.erase(crowded_.begin());
-        crowded_.push_back(both);
+        keep(crowded_, both);
         return false;
     }
 
@@ -177,18 +176,20 @@ private:
     bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Decision& decision) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        if (!urgent.predicted || needed(queue[0], std::max(1, device.multiprocessors), widths_, false) == device.multiprocessors) return false;
+        if (knobs_.soon == Duration::zero() || contains(slow_, urgent.id) || needed(queue[0], std::max(1, device.multiprocessors), widths_, false) == device.multiprocessors) return false;
         if (const std::pair both(name_of(urgent), other.id); waits_for_ != both) {
             const auto before = std::find_if(made_way_.begin(), made_way_.end(), [&](const Name& each) { return each.first == other.id; });
             const bool again = before != made_way_.end() && other.launch - before->second <= 1;
             if (before != made_way_.end()) made_way_.erase(before);
-            else if (made_way_.size() == kMostKept) made_way_.erase(made_way_.begin());
-            made_way_.push_back(name_of(other));
-            if (again || queue[0].left_ns > kSoonNs) return false;
+            keep(made_way_, name_of(other));
+            if (again || nanoseconds(queue[0].left_ns) > knobs_.soon) return false;
             waits_for_ = both;
-            waits_until_ = now + nanoseconds(preemption_ns(other) + 2 * kSoonNs);
+            waits_until_ = now + nanoseconds(preemption_ns(other)) + 2 * knobs_.soon;
         }
-        if (now >= waits_until_) return false;   // it takes longer than was thought
+        if (now >= waits_until_) {
+            keep(slow_, urgent.id);
+            return false;
+        }
         decision.ask_again(waits_until_ - now);
         return true;
     }
@@ -244,8 +245,17 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
+    template <class Entry>
+    static bool contains(const std::vector<Entry>& entries, const Entry& entry) {
+        return std::find(entries.begin(), entries.end(), entry) != entries.end();
+    }
+    // The last ones.
+    template <class Entry>
+    static void keep(std::vector<Entry>& entries, const Entry& entry) {
+        if (entries.size() == kMostKept) entries.erase(entries.begin());
+        entries.push_back(entry);
+    }
     static constexpr size_t kMostKept = 64;
-    static constexpr double kSoonNs = 2 * kSliceNs;   // the rest of its launch and the next one begin with a table
 
     // Those of one priority.
     struct Equals {
@@ -263,6 +273,7 @@ private:
     std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
     std::pair<Name, uint64_t> waits_for_{};  // who is soon over, and the stream that waits for it
     TimePoint waits_until_{};                // at the latest
+    std::vector<uint64_t> slow_;             // streams that were waited for in vain
     std::vector<Name> made_way_;             // launches that others were to make way for, the last ones of each stream
     std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;

@@ -17,6 +17,8 @@ struct Patience {
 struct HpfKnobs {
     bool spatial = true;     // stop just enough SMs; false: all of them
     int extra_sms = 0;       // beyond just enough, as in FLEP 6.4
+    // Who would be given the rest of the SMs waits rather for a kernel that is over as soon: what the table costs the rest of its launch and the next one. 0: as in the paper.
+    Duration soon = std::chrono::microseconds(100);
     Patience patience = {};  // among kernels of one priority
 };
 
