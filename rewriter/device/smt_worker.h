@@ -175,30 +175,21 @@ __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     return false;
 }
 
-// The table has changed under this worker.
-__device__ __forceinline__ void read_quota(Account& mine, const Control& control, unsigned number) {
-    __threadfence();   // the table was written before the number
-    mine.seen = number;
-    mine.last = mine.rank >= fresh(control.quota[mine.sm]);
-}
-
 // The word has changed under this worker. May it run the ticket that it took?
 __device__ __forceinline__ bool obey(Account& mine, Control& control, unsigned number) {
     if (number & kStopBit) {
         atomicAdd(&control.refused, 1u);
         return false;
     }
-    read_quota(mine, control, number);
+    __threadfence();   // the table was written before the number
+    mine.seen = number;
+    mine.last = mine.rank >= fresh(control.quota[mine.sm]);
     return true;
 }
 
-// May a worker that has run a ticket take another one? A stop is for the next ticket to find.
-__device__ __forceinline__ bool stays(Account& mine, const Launch& launch) {
-    if (launch.flags & kLooks) {
-        const unsigned number = high(fresh(launch.control->word));
-        if (number != mine.seen && !(number & kStopBit)) read_quota(mine, *launch.control, number);
-    }
-    return !mine.last;
+// May a worker that has run a ticket take another one? It may see a new table before the number that goes with it: then it leaves a moment earlier.
+__device__ __forceinline__ bool stays(const Account& mine, const Launch& launch) {
+    return !mine.last && !((launch.flags & kLooks) && mine.rank >= fresh(launch.control->quota[mine.sm]));
 }
 
 // A placed launch that a stop finds: has it begun? Whoever draws its first ticket says so, and is running.

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "runtime/schedule/estimate.h"
+#include "runtime/schedule/policies/lookup.h"
 
 namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kHalvings = 8;   // then only kernels of one mix are left out
+constexpr int kOneMix = 10;   // after eight halvings only kernels of one mix are left out
 
 constexpr size_t kMostCandidates = 8;  // ratios an eighth apart are close enough
 
@@ -49,7 +50,7 @@ public:
     }
 
     uint64_t generation = 0;
-    uint16_t* place = nullptr;     // while the generation is the same
+    Known* known = nullptr;        // while the generation is the same
     bool balanced = false;
     models::Multiprocessor model;
     models::Kernel first, second;
@@ -61,7 +62,7 @@ public:
 
 // Of more kinds of kernels than there is room for, those that come last are not paired. Numbers begin again where that makes room: of kernels that are gone.
 void Pairs::number(const Kernels& kernels, const Device& device) {
-    if (places_.empty()) places_.assign(kMostSides * kMostSides, 0);
+    known_.resize(kMostSides * kMostSides);
     if (number_each(kernels, device)) return;
     std::vector<bool> used(kMostSides);
     for (const size_t each : numbers_)
@@ -71,46 +72,56 @@ void Pairs::number(const Kernels& kernels, const Device& device) {
     sides_.clear();
     answers_.clear();
     studied_.clear();
-    std::fill(places_.begin(), places_.end(), 0);
+    std::fill(known_.begin(), known_.end(), Known{});
     number_each(kernels, device);
 }
 
 bool Pairs::number_each(const Kernels& kernels, const Device& device) {
     numbers_.clear();
     const Resources limits = limits_of(device);
+    size_t next = 0;
     for (const Kernel* kernel : kernels) {
         const Resources cta = cta_of(*kernel, limits);
-        const auto found = std::find_if(sides_.begin(), sides_.end(),
-                                        [&](const Side& side) { return side.profile == kernel->profile && side.cta == cta; });
-        numbers_.push_back(static_cast<size_t>(found - sides_.begin()));
-        if (found == sides_.end() && sides_.size() < kMostSides) sides_.push_back({kernel->profile, cta});
+        numbers_.push_back(find_from(sides_, next, [&](const Side& side) { return side.profile == kernel->profile && side.cta == cta; }));
+        if (numbers_.back() == sides_.size() && sides_.size() < kMostSides) sides_.push_back({kernel->profile, cta});
     }
     return std::all_of(numbers_.begin(), numbers_.end(), [](size_t each) { return each < kMostSides; });
 }
 
-void Pairs::list(const Kernels& kernels, const Kernel* one) {
-    pairs_.clear();
-    for (size_t i = 0; i < kernels.size(); ++i) {
-        for (size_t j = i + 1; j < kernels.size(); ++j) {
-            if (!one || kernels[i] == one || kernels[j] == one) pairs_.push_back({i, j});
+template <class Each>
+void Pairs::all_pairs(const Each& each) {
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+        if (numbers_[i] == kMostSides) continue;
+        Known* const line = &known_[numbers_[i] * kMostSides];
+        for (size_t j = i + 1; j < numbers_.size(); ++j) {
+            if (numbers_[j] < kMostSides) each(Pair{i, j}, line[numbers_[j]]);
         }
     }
-    prune(kernels);
 }
 
-// Those that are not too much alike. All are left out if they are of one mix.
-void Pairs::prune(const Kernels& kernels) {
-    models::Likeness likeness = likeness_;
+// The pairs, of this one if it is not null, that are least alike: those that are not too much alike, or would not be if as much again and again were allowed.
+// All are left out if they are of one mix.
+void Pairs::list(const Kernels& kernels, const Kernel* one) {
     kept_.clear();
-    for (int i = 0; i <= kHalvings && kept_.empty(); ++i) {
-        for (const Pair& pair : pairs_) {
-            if (!models::too_alike(kernels[pair.first]->profile->mix->utilization, kernels[pair.second]->profile->mix->utilization,
-                                   likeness))
-                kept_.push_back(pair);
-        }
-        likeness.pur /= 2;
-        likeness.mur /= 2;
+    int least = kOneMix;
+    all_pairs([&](const Pair& pair, Known& known) {
+        if (one && kernels[pair.first] != one && kernels[pair.second] != one) return;
+        const int alike = likeness(kernels, pair, known);
+        if (alike < least) kept_.clear(), least = alike;
+        if (alike == least && alike < kOneMix) kept_.push_back(pair);
+    });
+}
+
+// How often alpha_p and alpha_m have to be halved until the two are not too much alike, from 1 on; kOneMix: that is never enough.
+int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known) const {
+    models::Likeness allowed = likeness_;
+    known.likeness = 1;
+    while (known.likeness < kOneMix && models::too_alike(kernels[pair.first]->profile->mix->utilization, kernels[pair.second]->profile->mix->utilization, allowed)) {
+        allowed.pur /= 2;
+        allowed.mur /= 2;
+        ++known.likeness;
     }
+    return known.likeness;
 }
 
 // ---- What the model says
@@ -122,7 +133,7 @@ std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const 
     const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
     auto study = std::make_unique<PairStudy>();
     study->generation = generation_;
-    study->place = &place_of(pair);
+    study->known = &known(pair);
     study->balanced = balanced_;
     study->model = *device.model;
     study->first = model_of(first, a, most_a);
@@ -134,11 +145,17 @@ std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const 
 std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device) {
     number(kernels, device);
     if (numbers_ == studied_) return nullptr;
-    for (size_t one = 0; one <= kernels.size(); ++one) {
-        list(kernels, one < kernels.size() ? kernels[one] : nullptr);
-        for (const Pair& pair : kept_) {
-            if (numbered(pair) && place_of(pair) == 0) return study_of(kernels, pair, device);
-        }
+    // What list() would keep of all pairs, or of those of one kernel.
+    least_.assign(kernels.size() + 1, kOneMix);
+    kept_.clear();
+    all_pairs([&](const Pair& pair, Known& known) {
+        const int alike = likeness(kernels, pair, known);
+        for (const size_t of : {pair.first, pair.second, kernels.size()}) least_[of] = std::min(least_[of], alike);
+        if (known.answer == 0 && alike < kOneMix) kept_.push_back(pair);
+    });
+    for (const Pair& pair : kept_) {
+        const int alike = known(pair).likeness;
+        if (alike == least_[pair.first] || alike == least_[pair.second] || alike == least_.back()) return study_of(kernels, pair, device);
     }
     studied_ = numbers_;
     return nullptr;
@@ -146,23 +163,22 @@ std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device
 
 void Pairs::learn(std::unique_ptr<Study> study) {
     auto& made = static_cast<PairStudy&>(*study);
-    if (made.generation != generation_ || *made.place != 0) return;
+    if (made.generation != generation_ || made.known->answer != 0) return;
     answers_.push_back(made.answer);
-    *made.place = static_cast<uint16_t>(answers_.size());
+    made.known->answer = static_cast<uint16_t>(answers_.size());
 }
 
 const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, const Device& device) {
     static const Answer kNone;
-    if (!numbered(pair)) return kNone;
-    uint16_t& place = place_of(pair);
-    if (place == 0) {
+    const Known& found = known(pair);
+    if (found.answer == 0) {
         fresh_ = std::min(fresh_ + 1, kMostFresh + 1);
         if (!complete()) return kNone;
         std::unique_ptr<PairStudy> study = study_of(kernels, pair, device);
         study->run();
         learn(std::move(study));
     }
-    return answers_[place - 1u];
+    return answers_[found.answer - 1u];
 }
 
 std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* one, const Device& device) {

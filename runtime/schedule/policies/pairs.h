@@ -60,9 +60,16 @@ private:
     void number(const Kernels& kernels, const Device& device);
     bool number_each(const Kernels& kernels, const Device& device);
     void list(const Kernels& kernels, const Kernel* one);
-    void prune(const Kernels& kernels);
-    uint16_t& place_of(const Pair& pair) { return places_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
-    bool numbered(const Pair& pair) const { return numbers_[pair.first] < kMostSides && numbers_[pair.second] < kMostSides; }
+    // Of two sides.
+    struct Known {
+        uint16_t answer = 0;   // its place, from 1 on; 0: not computed
+        uint8_t likeness = 0;  // from 1 on; 0: not computed
+    };
+    Known& known(const Pair& pair) { return known_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
+    int likeness(const Kernels& kernels, const Pair& pair, Known& known) const { return known.likeness ? known.likeness : compare(kernels, pair, known); }
+    int compare(const Kernels& kernels, const Pair& pair, Known& known) const;
+    template <class Each>
+    void all_pairs(const Each& each);
     const Answer& together(const Kernels& kernels, const Pair& pair, const Device& device);
     std::unique_ptr<PairStudy> study_of(const Kernels& kernels, const Pair& pair, const Device& device);
 
@@ -72,11 +79,12 @@ private:
     int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
     uint64_t generation_ = 0;                           // of numbers
     std::vector<Side> sides_;                           // by number
-    std::vector<uint16_t> places_;                      // by two numbers: of the answer, from 1 on; 0: not computed
+    std::vector<Known> known_;                          // by two numbers
     std::vector<Answer> answers_;
     std::vector<size_t> numbers_;                       // of a call's kernels
     std::vector<size_t> studied_;                       // of those of which nothing was left to study
-    std::vector<Pair> pairs_, kept_;                    // of a call, and those that are not too much alike
+    std::vector<Pair> kept_;                            // pairs of a call that are not too much alike, or of which nothing is known
+    std::vector<int> least_;                            // by kernel: of its pairs' likenesses
 };
 
 }  // namespace smt::runtime::schedule

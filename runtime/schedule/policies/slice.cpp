@@ -121,12 +121,13 @@ private:
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
         const bool both = chosen_.two() && members[0].stays && members[1].stays, works = both && (members[0].at_work || members[1].at_work);
-        const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && seen_ != names_of(known);
+        const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && !saw(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
         if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
-        const bool alone_goes_on = !chosen_.two() && pairs_.complete() && seen_ == names_of(known) && !turn_is_over;
+        const bool alone_goes_on = !chosen_.two() && pairs_.complete() && saw(known) && !turn_is_over;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
-        seen_ = names_of(known);
+        seen_.clear();
+        for (const Kernel* each : known) seen_.push_back(name_of(*each));
         chosen_ = {};
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
@@ -192,10 +193,8 @@ private:
 
     using Name = std::pair<uint64_t, uint64_t>;  // stream and launch
     static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
-    static std::vector<Name> names_of(const Kernels& kernels) {
-        std::vector<Name> names;
-        for (const Kernel* each : kernels) names.push_back(name_of(*each));
-        return names;
+    bool saw(const Kernels& kernels) const {   // exactly these
+        return std::equal(seen_.begin(), seen_.end(), kernels.begin(), kernels.end(), [](const Name& name, const Kernel* each) { return name == name_of(*each); });
     }
     bool is(const Kernel& kernel, size_t which) const {
         return which < chosen_.members.size() && chosen_.members[which].name == name_of(kernel);
