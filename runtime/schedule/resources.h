@@ -40,6 +40,13 @@ inline int fitting(const Resources& free, const Resources& cta) {
     return static_cast<int>(most);
 }
 
+// No more than `most`; none or one, or all of them, without a division.
+inline int fitting(const Resources& free, const Resources& cta, int most) {
+    if (most <= 0 || !holds(free, cta, 1)) return 0;
+    if (holds(free, cta, most)) return most;
+    return holds(free, cta, 2) ? std::min(fitting(free, cta), most) : 1;
+}
+
 // Nothing is taken that does not fit.
 inline void take(Resources& free, const Resources& cta, int count) {
     const auto n = static_cast<uint32_t>(count);

@@ -57,7 +57,7 @@ public:
             placement_.place(snapshot.device, first);
         }
         first_ = first;
-        for (const Placed& placed : placement_.rows()) say(placed, decision);
+        for (Placed& placed : placement_.rows()) say(placed, decision);
         return decision;
     }
 
@@ -79,15 +79,15 @@ private:
         return changed;
     }
 
-    void say(const Placed& placed, Decision& decision) {
-        if (!placed.kernel) return;
+    void say(Placed& placed, Decision& decision) {
+        if (!placed.kernel || (placed.said && placed.total > 0 && ledger_.goes_on(*placed.kernel))) return;
         if (placed.total == 0) {
             ledger_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
             return;
         }
-        ledger_.run(decision, *placed.kernel, placed.table, 0, [&] {
-            return fmt::format("{} CTAs on {} of {} SMs", placed.total, placed.sms, placed.table.size());
-        });
+        const Quota& table = placement_.table(placed);
+        ledger_.run(decision, *placed.kernel, table, 0, [&] { return fmt::format("{} CTAs on {} of {} SMs", placed.total, placed.sms, table.size()); });
+        placed.said = placed.kernel->state != Kernel::State::kStopping;   // else it is named again
     }
 
     Turns turns_;

@@ -35,6 +35,9 @@ public:
         add(decision, {kernel.id, Assignment::Action::kRun, reason(), said.quota, slice});
     }
 
+    // It runs as was said last.
+    bool goes_on(const Kernel& kernel) { return kernel.state == Kernel::State::kRunning && said_of(kernel).runs; }
+
     // Before the first of a decision. Of kernels that are gone: what comes back is told afresh.
     void keep_only(const Snapshot& snapshot) {
         next_ = 0;

@@ -1,6 +1,5 @@
 #include "runtime/schedule/policies/placement.h"
 
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -95,7 +94,9 @@ void Placement::place(const Device& device, uint64_t first) {
     share_rest(first);
     keep();
     grow(device);
-    for (size_t row = 0; row < rows_.size(); ++row) tabulate(row);
+    for (size_t row = 0; row < rows_.size(); ++row) {
+        if (rows_[row].moved) note_runs(row);
+    }
 }
 
 // What a CTA of each takes.
@@ -142,7 +143,7 @@ bool Placement::leaves_too_little() const {
         if (is_known(row)) return false;
         uint64_t ctas = 0;
         for (const Zone& zone : zones_) {
-            if (!whole || !zone.used) ctas += static_cast<uint64_t>(std::min(fitting(zone.free, row.each), row.most)) * static_cast<uint64_t>(zone.sms);
+            if (!whole || !zone.used) ctas += static_cast<uint64_t>(fitting(zone.free, row.each, row.most)) * static_cast<uint64_t>(zone.sms);
         }
         return ctas * rows_.size() < static_cast<uint64_t>(row.most) * sms_;
     });
@@ -155,41 +156,58 @@ bool Placement::leaves_too_little() const {
 void Placement::begin_zones(size_t sms) {
     if (std::exchange(sms_, sms) != sms) forget_places();   // another device
     const size_t rows = rows_.size();
-    bool any = false;
-    came_from_.clear();
-    for (Placed& row : rows_) {
-        if (!is_known(row)) row.keeps = Placed::kNew;
-        any |= row.keeps != Placed::kNew;
-        came_from_.push_back(row.keeps);
-        row.total = 0;
+    stays_.assign(kept_.rows, false);
+    moves_.clear();
+    for (size_t row = 0; row < rows; ++row) {
+        Placed& placed = rows_[row];
+        if (!is_known(placed)) placed.keeps = Placed::kNew;
+        const bool keeps = placed.keeps != Placed::kNew;
+        if (keeps) stays_[placed.keeps] = true;
+        placed.moved = !keeps;
+        placed.total = keeps ? placed.kept : 0;
+        const bool next = !moves_.empty() && (keeps ? moves_.back().from != Placed::kNew && moves_.back().from + moves_.back().rows == placed.keeps : moves_.back().from == Placed::kNew);
+        if (next) ++moves_.back().rows;
+        else moves_.push_back({placed.keeps, 1});
     }
+    const bool any = std::any_of(moves_.begin(), moves_.end(), [](const Move& each) { return each.from != Placed::kNew; });
     if (!any) kept_ = {0, {{static_cast<int>(sms), limits_}}, {}};
     has_.resize(kept_.zones.size() * rows);
     zones_.clear();
     open_ = 0;
     uint8_t* line = has_.data();
-    const uint8_t* kept = kept_.has.data();
-    for (size_t zone = 0; zone < kept_.zones.size(); ++zone, kept += kept_.rows) {
+    for (size_t zone = 0; zone < kept_.zones.size(); ++zone) {
         const Zone& before = kept_.zones[zone];
-        int stays = 0;
-        for (size_t row = 0; row < rows; ++row) {
-            const uint8_t ctas = came_from_[row] == Placed::kNew ? 0 : kept[came_from_[row]];
-            line[row] = ctas;
-            stays += ctas;
-            if (ctas) rows_[row].total += ctas * before.sms;
-        }
+        gather(zone, line);
         if (zone > 0 && std::equal(line, line + rows, line - rows)) {
             zones_.back().sms += before.sms;
             continue;
         }
         zones_.push_back({before.sms, before.free});
-        zones_.back().used = stays > 0;
-        if (resized_ || stays != std::accumulate(kept, kept + kept_.rows, 0)) take_kept(zones_.back(), line);
+        zones_.back().used = std::any_of(line, line + rows, [](uint8_t ctas) { return ctas > 0; });
+        if (resized_ || lost_any(zone)) take_kept(zones_.back(), line);
         zones_.back().full = !holds(zones_.back().free, smallest_, 1);
         open_ += !zones_.back().full;
         line += rows;
     }
     has_.resize(zones_.size() * rows);
+}
+
+// What everybody keeps of it.
+void Placement::gather(size_t zone, uint8_t* line) const {
+    const uint8_t* const kept = kept_.has.data() + zone * kept_.rows;
+    for (const Move& each : moves_) {
+        if (each.from == Placed::kNew) std::fill_n(line, each.rows, uint8_t{0});
+        else std::copy_n(kept + each.from, each.rows, line);
+        line += each.rows;
+    }
+}
+
+bool Placement::lost_any(size_t zone) const {
+    const uint8_t* const kept = kept_.has.data() + zone * kept_.rows;
+    for (size_t row = 0; row < kept_.rows; ++row) {
+        if (!stays_[row] && kept[row]) return true;
+    }
+    return false;
 }
 
 // Of those who do not fit any more, having become others, as much as fits.
@@ -198,20 +216,25 @@ void Placement::take_kept(Zone& zone, uint8_t* line) {
     for (size_t row = 0; row < rows_.size(); ++row) {
         if (line[row] == 0) continue;
         Placed& placed = rows_[row];
-        const int ctas = holds(zone.free, placed.each, line[row]) ? line[row] : fitting(zone.free, placed.each);
+        const int ctas = fitting(zone.free, placed.each, line[row]);
+        placed.moved |= ctas < line[row];
         placed.total -= (line[row] - ctas) * zone.sms;
         take(zone.free, placed.each, ctas);
         line[row] = static_cast<uint8_t>(ctas);
     }
 }
 
+// For the next time; what is put from now on is room that nobody wanted.
 void Placement::keep() {
     kept_.rows = rows_.size();
-    kept_.has = has_;
     kept_.zones = zones_;
+    kept_.has = has_;
     for (size_t row = 0; row < rows_.size(); ++row) {
-        rows_[row].keeps = row;
-        rows_[row].placed = true;
+        Placed& placed = rows_[row];
+        placed.keeps = row;
+        placed.kept = placed.total;
+        placed.placed = true;
+        placed.moved |= std::exchange(placed.grown, false);
     }
 }
 
@@ -238,22 +261,37 @@ void Placement::put(size_t row, size_t zone, int ctas) {
         --open_;
     }
     rows_[row].total += ctas * at.sms;
+    rows_[row].moved = true;
     has(zone, row) = static_cast<uint8_t>(has(zone, row) + ctas);
 }
 
-void Placement::tabulate(size_t row) {
+// Without a branch for each zone: where runs end cannot be foreseen.
+void Placement::note_runs(size_t row) {
     Placed& placed = rows_[row];
-    placed.table.resize(sms_);
-    placed.sms = 0;
-    size_t at = 0;
-    for (size_t zone = 0; zone < zones_.size();) {
-        const uint8_t ctas = has(zone, row);
-        size_t sms = 0;
-        for (; zone < zones_.size() && has(zone, row) == ctas; ++zone) sms += static_cast<size_t>(zones_[zone].sms);
-        std::memset(&placed.table[at], ctas, sms);
-        if (ctas) placed.sms += static_cast<int>(sms);
-        at += sms;
+    runs_.resize(zones_.size());
+    const uint8_t* cell = &has_[row];
+    uint32_t* last = runs_.data();
+    uint32_t run_ctas = *cell, run_sms = 0, sms = 0;
+    for (const Zone& zone : zones_) {
+        const bool goes_on = *cell == run_ctas;
+        run_ctas = *cell;
+        last += !goes_on;
+        run_sms = (goes_on ? run_sms : 0u) + static_cast<uint32_t>(zone.sms);
+        *last = Placed::run_of(run_ctas, run_sms);
+        sms += run_ctas ? static_cast<uint32_t>(zone.sms) : 0u;
+        cell += rows_.size();
     }
+    placed.sms = static_cast<int>(sms);
+    const auto count = static_cast<size_t>(last + 1 - runs_.data());
+    if (placed.runs.size() == count && std::equal(placed.runs.begin(), placed.runs.end(), runs_.begin())) return;
+    placed.runs.assign(runs_.data(), last + 1);
+    placed.said = false;
+}
+
+const Quota& Placement::table(const Placed& row) {
+    table_.clear();
+    for (const uint32_t run : row.runs) table_.insert(table_.end(), Placed::sms_of(run), static_cast<uint8_t>(Placed::ctas_of(run)));
+    return table_;
 }
 
 // ---- The rules
@@ -264,7 +302,7 @@ void Placement::place_known(size_t row) {
     for (const bool used : {true, false}) {
         for (size_t zone = 0; zone < zones_.size() && want > 0 && open_ > 0; ++zone) {
             if (zones_[zone].used != used || zones_[zone].full) continue;
-            const int room = std::min(fitting(zones_[zone].free, placed.each), placed.most - has(zone, row));
+            const int room = fitting(zones_[zone].free, placed.each, placed.most - has(zone, row));
             if (room <= 0) continue;
             const int free = used ? zones_[zone].sms : static_cast<int>(sms_) - reserved_ - opened_;
             if (free <= 0) break;
@@ -293,7 +331,7 @@ void Placement::place_part(size_t row) {
     for (size_t zone = 0; zone < zones_.size() && left > 0; ++zone) {
         split(zone, left);
         left -= zones_[zone].sms;
-        put(row, zone, std::min(fitting(zones_[zone].free, rows_[row].each), rows_[row].most));
+        put(row, zone, fitting(zones_[zone].free, rows_[row].each, rows_[row].most));
     }
 }
 
@@ -307,8 +345,8 @@ void Placement::share_rest(uint64_t first) {
         if (is_known(placed) || placed.id == first) continue;
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
             if (whole && before[zone].used) continue;
-            const int ctas = std::min(fitting(before[zone].free, placed.each), placed.most);
-            if (!whole && fitting(zones_[zone].free, placed.each) >= ctas) {
+            const int ctas = fitting(before[zone].free, placed.each, placed.most);
+            if (!whole && holds(zones_[zone].free, placed.each, ctas)) {
                 put(row, zone, ctas);   // so that nobody grows into it
             } else {   // how they share it is the hardware's affair
                 has(zone, row) = static_cast<uint8_t>(ctas);
@@ -331,7 +369,10 @@ void Placement::grow(const Device& device) {
         if (!has_room(zones_[zone])) continue;
         for (const auto& [left_ns, row] : order_) {
             const int more = rows_[row].most - has(zone, row);
-            if (more > 0) put(row, zone, std::min(fitting(zones_[zone].free, rows_[row].each), more));
+            if (const int ctas = fitting(zones_[zone].free, rows_[row].each, more)) {
+                put(row, zone, ctas);
+                rows_[row].grown = true;
+            }
             if (zones_[zone].full) break;
         }
     }

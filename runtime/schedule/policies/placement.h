@@ -20,16 +20,23 @@ struct Placed {
     TimePoint gone{};                // since then
     std::shared_ptr<const Profile> profile;
     Resources cta;   // as the kernel says it
-    Quota table;     // by SM; what it has
+    std::vector<uint32_t> runs;   // what it has: so many CTAs on each of so many SMs, one run behind the other
+    static constexpr uint32_t run_of(uint32_t ctas, uint32_t sms) { return ctas << 24 | sms; }
+    static constexpr uint32_t ctas_of(uint32_t run) { return run >> 24; }
+    static constexpr uint32_t sms_of(uint32_t run) { return run & 0xffffff; }
+    bool said = false;      // to be set by who says what it has; false again when that is something else
     int sms = 0;     // on which it has any
-    int total = 0;   // of `table`
+    int total = 0;   // CTAs
     bool placed = false;   // it has been looked for room
     static constexpr int kNotMeasured = -1;
     int fits = kNotMeasured;   // on an SM, as the kernel says it when these were reckoned:
     Resources each;            // of a CTA
     int most = 1;              // CTAs on an SM
     static constexpr size_t kNew = SIZE_MAX;
-    size_t keeps = kNew;       // which of those that were placed last it is, whose place it keeps
+    size_t keeps = kNew;       // which of those that were placed last it is, whose place it keeps:
+    int kept = 0;              // so many CTAs
+    bool moved = false;        // it has something else than that
+    bool grown = false;        // and room that nobody wanted
 };
 
 class Placement {
@@ -49,7 +56,9 @@ public:
     // Who has a place keeps it, but for the room that nobody wanted.
     void place(const Device& device, uint64_t first);
 
-    const std::vector<Placed>& rows() const { return rows_; }  // by arrival
+    std::vector<Placed>& rows() { return rows_; }  // by arrival
+    // By SM; good until the next call.
+    const Quota& table(const Placed& row);
 
 private:
     struct Zone {
@@ -64,6 +73,8 @@ private:
     void place_all(size_t sms, uint64_t first);
     bool leaves_too_little() const;
     void begin_zones(size_t sms);
+    void gather(size_t zone, uint8_t* line) const;
+    bool lost_any(size_t zone) const;
     void take_kept(Zone& zone, uint8_t* line);
     void keep();
     void split(size_t zone, int first);   // the first so many SMs of it, and the others
@@ -72,7 +83,7 @@ private:
     void place_part(size_t row);
     void share_rest(uint64_t first);
     void grow(const Device& device);
-    void tabulate(size_t row);
+    void note_runs(size_t row);
     uint8_t& has(size_t zone, size_t row) { return has_[zone * rows_.size() + row]; }
 
     std::vector<Placed> rows_;
@@ -95,7 +106,13 @@ private:
     int reserved_ = 0;          // SMs that are left to those without a footprint
     int opened_ = 0;            // that were free, and are used
     std::vector<std::pair<double, size_t>> order_;   // of growing
-    std::vector<size_t> came_from_;                  // `keeps` of each row
+    std::vector<uint8_t> stays_;                     // by row of what is kept: it is still one
+    struct Move {
+        size_t from, rows;   // so many rows are those from there on in what is kept; kNew: they have nothing
+    };
+    std::vector<Move> moves_;
+    std::vector<uint32_t> runs_;
+    Quota table_;
 };
 
 }  // namespace smt::runtime::schedule
