@@ -28,7 +28,7 @@ const Placed& Placement::note(const Kernel& kernel) {
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
         std::rotate(row, std::next(row), rows_.end());
         row = std::prev(rows_.end());
-        row->keeps = Placed::kNew;
+        row->column = Placed::kNone;
         row->profile = kernel.profile;
         row->cta = kernel.cta;
         row->placed = false;
@@ -78,7 +78,7 @@ void Placement::replace(const Device& device, uint64_t first) {
 }
 
 void Placement::forget_places() {
-    for (Placed& row : rows_) row.keeps = Placed::kNew;
+    for (Placed& row : rows_) row.column = Placed::kNone;
 }
 
 void Placement::place(const Device& device, uint64_t first) {
@@ -94,8 +94,8 @@ void Placement::place(const Device& device, uint64_t first) {
     share_rest(first);
     keep();
     grow(device);
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        if (rows_[row].moved) note_runs(row);
+    for (Placed& row : rows_) {
+        if (row.moved) note_runs(row);
     }
 }
 
@@ -108,7 +108,7 @@ void Placement::measure(const Resources& limits) {
         if (row.kernel && (others || row.fits != row.kernel->ctas_per_sm)) {
             row.fits = row.kernel->ctas_per_sm;
             const Resources before = std::exchange(row.each, cta_of(*row.kernel, limits_));
-            resized_ |= row.keeps != Placed::kNew && before != row.each;
+            resized_ |= row.column != Placed::kNone && before != row.each;
             row.most = per_sm(row, limits_);
         }
         smallest_ = {std::min(smallest_.threads, row.each.threads), std::min(smallest_.registers, row.each.registers), std::min(smallest_.shared_bytes, row.each.shared_bytes),
@@ -126,13 +126,13 @@ void Placement::place_all(size_t sms, uint64_t first) {
     begin_zones(sms);
     opened_ = 0;
     for (const Zone& zone : zones_) opened_ += zone.used ? zone.sms : 0;
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        if (rows_[row].id != first) continue;
-        if (is_known(rows_[row])) place_known(row);
+    for (Placed& row : rows_) {
+        if (row.id != first) continue;
+        if (is_known(row)) place_known(row);
         else place_part(row);
     }
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        if (rows_[row].id != first && is_known(rows_[row])) place_known(row);
+    for (Placed& row : rows_) {
+        if (row.id != first && is_known(row)) place_known(row);
     }
 }
 
@@ -155,86 +155,92 @@ bool Placement::leaves_too_little() const {
 // footprint moves.
 void Placement::begin_zones(size_t sms) {
     if (std::exchange(sms_, sms) != sms) forget_places();   // another device
-    const size_t rows = rows_.size();
-    stays_.assign(kept_.rows, false);
-    moves_.clear();
-    for (size_t row = 0; row < rows; ++row) {
-        Placed& placed = rows_[row];
-        if (!is_known(placed)) placed.keeps = Placed::kNew;
-        const bool keeps = placed.keeps != Placed::kNew;
-        if (keeps) stays_[placed.keeps] = true;
-        placed.moved = !keeps;
-        placed.total = keeps ? placed.kept : 0;
-        const bool next = !moves_.empty() && (keeps ? moves_.back().from != Placed::kNew && moves_.back().from + moves_.back().rows == placed.keeps : moves_.back().from == Placed::kNew);
-        if (next) ++moves_.back().rows;
-        else moves_.push_back({placed.keeps, 1});
-    }
-    const bool any = std::any_of(moves_.begin(), moves_.end(), [](const Move& each) { return each.from != Placed::kNew; });
-    if (!any) kept_ = {0, {{static_cast<int>(sms), limits_}}, {}};
-    has_.resize(kept_.zones.size() * rows);
-    zones_.clear();
+    assign_columns();
+    zones_ = kept_.zones;
+    has_ = kept_.has;
     open_ = 0;
-    uint8_t* line = has_.data();
-    for (size_t zone = 0; zone < kept_.zones.size(); ++zone) {
-        const Zone& before = kept_.zones[zone];
-        gather(zone, line);
-        if (zone > 0 && std::equal(line, line + rows, line - rows)) {
-            zones_.back().sms += before.sms;
+    size_t last = 0;
+    bool lost_last = false;
+    for (size_t zone = 0; zone < zones_.size(); ++zone) {
+        uint8_t* const line = &has_[zone * columns_];
+        bool lost = resized_;
+        for (const size_t column : left_) lost |= std::exchange(line[column], uint8_t{0}) > 0;
+        const bool alike = zone > 0 && (lost || lost_last) && std::equal(line, line + columns_, &has_[(last - 1) * columns_]);
+        if (alike) {
+            zones_[last - 1].sms += zones_[zone].sms;
             continue;
         }
-        zones_.push_back({before.sms, before.free});
-        zones_.back().used = std::any_of(line, line + rows, [](uint8_t ctas) { return ctas > 0; });
-        if (resized_ || lost_any(zone)) take_kept(zones_.back(), line);
-        zones_.back().full = !holds(zones_.back().free, smallest_, 1);
-        open_ += !zones_.back().full;
-        line += rows;
+        if (last != zone) {
+            zones_[last] = zones_[zone];
+            std::copy_n(line, columns_, &has_[last * columns_]);
+        }
+        if (lost) take_kept(last);
+        zones_[last].full = !holds(zones_[last].free, smallest_, 1);
+        open_ += !zones_[last].full;
+        lost_last = lost;
+        ++last;
     }
-    has_.resize(zones_.size() * rows);
+    zones_.resize(last);
+    has_.resize(last * columns_);
 }
 
-// What everybody keeps of it.
-void Placement::gather(size_t zone, uint8_t* line) const {
-    const uint8_t* const kept = kept_.has.data() + zone * kept_.rows;
-    for (const Move& each : moves_) {
-        if (each.from == Placed::kNew) std::fill_n(line, each.rows, uint8_t{0});
-        else std::copy_n(kept + each.from, each.rows, line);
-        line += each.rows;
+// Who keeps a place keeps its column, and others have those that are free.
+void Placement::assign_columns() {
+    const auto keeps = [](const Placed& row) { return row.column != Placed::kNone; };
+    for (Placed& row : rows_) {
+        if (!is_known(row)) row.column = Placed::kNone;
+        row.moved = !keeps(row);
+        if (row.moved) row.kept = 0;
+        row.total = row.kept;
+    }
+    if (columns_ < rows_.size()) widen();
+    if (std::none_of(rows_.begin(), rows_.end(), keeps)) kept_ = {{{static_cast<int>(sms_), limits_}}, std::vector<uint8_t>(columns_)};
+    stays_.assign(columns_, false);
+    for (const Placed& row : rows_) {
+        if (keeps(row)) stays_[row.column] = true;
+    }
+    left_.clear();
+    for (size_t column = 0; column < columns_; ++column) {
+        if (!stays_[column]) left_.push_back(column);
+    }
+    size_t next = 0;
+    for (Placed& row : rows_) {
+        if (!keeps(row)) row.column = left_[next++];
     }
 }
 
-bool Placement::lost_any(size_t zone) const {
-    const uint8_t* const kept = kept_.has.data() + zone * kept_.rows;
-    for (size_t row = 0; row < kept_.rows; ++row) {
-        if (!stays_[row] && kept[row]) return true;
-    }
-    return false;
+void Placement::widen() {
+    const size_t before = std::exchange(columns_, (rows_.size() + 7) / 8 * 8);
+    std::vector<uint8_t> wider(kept_.zones.size() * columns_);
+    for (size_t zone = 0; zone < kept_.zones.size(); ++zone) std::copy_n(&kept_.has[zone * before], before, &wider[zone * columns_]);
+    kept_.has = std::move(wider);
 }
 
 // Of those who do not fit any more, having become others, as much as fits.
-void Placement::take_kept(Zone& zone, uint8_t* line) {
-    zone.free = limits_;
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        if (line[row] == 0) continue;
-        Placed& placed = rows_[row];
-        const int ctas = fitting(zone.free, placed.each, line[row]);
-        placed.moved |= ctas < line[row];
-        placed.total -= (line[row] - ctas) * zone.sms;
-        take(zone.free, placed.each, ctas);
-        line[row] = static_cast<uint8_t>(ctas);
+void Placement::take_kept(size_t zone) {
+    Zone& at = zones_[zone];
+    at.free = limits_;
+    at.used = false;
+    for (Placed& row : rows_) {
+        uint8_t& kept = has(zone, row);
+        if (kept == 0) continue;
+        const int ctas = fitting(at.free, row.each, kept);
+        row.moved |= ctas < kept;
+        row.total -= (kept - ctas) * at.sms;
+        take(at.free, row.each, ctas);
+        at.used |= ctas > 0;
+        kept = static_cast<uint8_t>(ctas);
     }
 }
 
 // For the next time; what is put from now on is room that nobody wanted.
 void Placement::keep() {
-    kept_.rows = rows_.size();
     kept_.zones = zones_;
     kept_.has = has_;
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        Placed& placed = rows_[row];
-        placed.keeps = row;
-        placed.kept = placed.total;
-        placed.placed = true;
-        placed.moved |= std::exchange(placed.grown, false);
+    for (Placed& row : rows_) {
+        row.kept = row.total;
+        row.placed = true;
+        row.moved |= std::exchange(row.grown, false);
     }
 }
 
@@ -245,31 +251,31 @@ void Placement::split(size_t zone, int first) {
     zones_[zone].sms = first;
     zones_.insert(zones_.begin() + static_cast<ptrdiff_t>(zone) + 1, rest);
     open_ += !rest.full;
-    has_.resize(zones_.size() * rows_.size());
-    const auto rows = static_cast<ptrdiff_t>(rows_.size());
-    std::move_backward(has_.begin() + static_cast<ptrdiff_t>(zone) * rows, has_.end() - rows, has_.end());
+    has_.resize(zones_.size() * columns_);
+    const auto columns = static_cast<ptrdiff_t>(columns_);
+    std::move_backward(has_.begin() + static_cast<ptrdiff_t>(zone) * columns, has_.end() - columns, has_.end());
 }
 
 // On each SM of it.
-void Placement::put(size_t row, size_t zone, int ctas) {
+void Placement::put(Placed& row, size_t zone, int ctas) {
     if (ctas <= 0) return;
     Zone& at = zones_[zone];
-    take(at.free, rows_[row].each, ctas);
+    take(at.free, row.each, ctas);
     at.used = true;
     if (!at.full && !holds(at.free, smallest_, 1)) {
         at.full = true;
         --open_;
     }
-    rows_[row].total += ctas * at.sms;
-    rows_[row].moved = true;
-    has(zone, row) = static_cast<uint8_t>(has(zone, row) + ctas);
+    row.total += ctas * at.sms;
+    row.moved = true;
+    uint8_t& has_now = has(zone, row);
+    has_now = static_cast<uint8_t>(has_now + ctas);
 }
 
 // Without a branch for each zone: where runs end cannot be foreseen.
-void Placement::note_runs(size_t row) {
-    Placed& placed = rows_[row];
+void Placement::note_runs(Placed& row) {
     runs_.resize(zones_.size());
-    const uint8_t* cell = &has_[row];
+    const uint8_t* cell = &has_[row.column];
     uint32_t* last = runs_.data();
     uint32_t run_ctas = *cell, run_sms = 0, sms = 0;
     for (const Zone& zone : zones_) {
@@ -279,13 +285,13 @@ void Placement::note_runs(size_t row) {
         run_sms = (goes_on ? run_sms : 0u) + static_cast<uint32_t>(zone.sms);
         *last = Placed::run_of(run_ctas, run_sms);
         sms += run_ctas ? static_cast<uint32_t>(zone.sms) : 0u;
-        cell += rows_.size();
+        cell += columns_;
     }
-    placed.sms = static_cast<int>(sms);
+    row.sms = static_cast<int>(sms);
     const auto count = static_cast<size_t>(last + 1 - runs_.data());
-    if (placed.runs.size() == count && std::equal(placed.runs.begin(), placed.runs.end(), runs_.begin())) return;
-    placed.runs.assign(runs_.data(), last + 1);
-    placed.said = false;
+    if (row.runs.size() == count && std::equal(row.runs.begin(), row.runs.end(), runs_.begin())) return;
+    row.runs.assign(runs_.data(), last + 1);
+    row.said = false;
 }
 
 const Quota& Placement::table(const Placed& row) {
@@ -296,13 +302,12 @@ const Quota& Placement::table(const Placed& row) {
 
 // ---- The rules
 
-void Placement::place_known(size_t row) {
-    const Placed& placed = rows_[row];
-    int want = std::max(1, placed.profile->footprint->sms * placed.profile->footprint->ctas_per_sm) - placed.total;
+void Placement::place_known(Placed& row) {
+    int want = std::max(1, row.profile->footprint->sms * row.profile->footprint->ctas_per_sm) - row.total;
     for (const bool used : {true, false}) {
         for (size_t zone = 0; zone < zones_.size() && want > 0 && open_ > 0; ++zone) {
             if (zones_[zone].used != used || zones_[zone].full) continue;
-            const int room = fitting(zones_[zone].free, placed.each, placed.most - has(zone, row));
+            const int room = fitting(zones_[zone].free, row.each, row.most - has(zone, row));
             if (room <= 0) continue;
             const int free = used ? zones_[zone].sms : static_cast<int>(sms_) - reserved_ - opened_;
             if (free <= 0) break;
@@ -314,7 +319,7 @@ void Placement::place_known(size_t row) {
                 if (!used) opened_ += full;
                 continue;   // what has been split off comes next
             }
-            const bool rest = want < placed.most && placed.total > 0;
+            const bool rest = want < row.most && row.total > 0;
             if (!used && rest) continue;
             split(zone, 1);
             put(row, zone, want);
@@ -325,13 +330,13 @@ void Placement::place_known(size_t row) {
 }
 
 // An equal part of the SMs.
-void Placement::place_part(size_t row) {
+void Placement::place_part(Placed& row) {
     const int parts = static_cast<int>(rows_.size());
     int left = (static_cast<int>(sms_) + parts - 1) / parts;
     for (size_t zone = 0; zone < zones_.size() && left > 0; ++zone) {
         split(zone, left);
         left -= zones_[zone].sms;
-        put(row, zone, fitting(zones_[zone].free, rows_[row].each, rows_[row].most));
+        put(row, zone, fitting(zones_[zone].free, row.each, row.most));
     }
 }
 
@@ -340,17 +345,16 @@ void Placement::share_rest(uint64_t first) {
     if (std::all_of(rows_.begin(), rows_.end(), is_known)) return;
     const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
     const std::vector<Zone> before = zones_;
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        Placed& placed = rows_[row];
-        if (is_known(placed) || placed.id == first) continue;
+    for (Placed& row : rows_) {
+        if (is_known(row) || row.id == first) continue;
         for (size_t zone = 0; zone < zones_.size(); ++zone) {
             if (whole && before[zone].used) continue;
-            const int ctas = fitting(before[zone].free, placed.each, placed.most);
-            if (!whole && holds(zones_[zone].free, placed.each, ctas)) {
+            const int ctas = fitting(before[zone].free, row.each, row.most);
+            if (!whole && holds(zones_[zone].free, row.each, ctas)) {
                 put(row, zone, ctas);   // so that nobody grows into it
             } else {   // how they share it is the hardware's affair
                 has(zone, row) = static_cast<uint8_t>(ctas);
-                placed.total += ctas * zones_[zone].sms;
+                row.total += ctas * zones_[zone].sms;
             }
         }
     }
@@ -361,17 +365,16 @@ void Placement::grow(const Device& device) {
     const auto has_room = [](const Zone& zone) { return zone.used && !zone.full; };
     if (std::none_of(zones_.begin(), zones_.end(), has_room)) return;
     order_.clear();
-    for (size_t row = 0; row < rows_.size(); ++row) {
-        if (rows_[row].kernel && is_known(rows_[row])) order_.emplace_back(-remaining_ns(*rows_[row].kernel, device, rows_[row].most), row);
+    for (Placed& row : rows_) {
+        if (row.kernel && is_known(row)) order_.emplace_back(-remaining_ns(*row.kernel, device, row.most), &row);
     }
     std::sort(order_.begin(), order_.end());   // by arrival among equals
     for (size_t zone = 0; zone < zones_.size(); ++zone) {
         if (!has_room(zones_[zone])) continue;
         for (const auto& [left_ns, row] : order_) {
-            const int more = rows_[row].most - has(zone, row);
-            if (const int ctas = fitting(zones_[zone].free, rows_[row].each, more)) {
-                put(row, zone, ctas);
-                rows_[row].grown = true;
+            if (const int ctas = fitting(zones_[zone].free, row->each, row->most - has(zone, *row))) {
+                put(*row, zone, ctas);
+                row->grown = true;
             }
             if (zones_[zone].full) break;
         }

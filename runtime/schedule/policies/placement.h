@@ -32,9 +32,9 @@ struct Placed {
     int fits = kNotMeasured;   // on an SM, as the kernel says it when these were reckoned:
     Resources each;            // of a CTA
     int most = 1;              // CTAs on an SM
-    static constexpr size_t kNew = SIZE_MAX;
-    size_t keeps = kNew;       // which of those that were placed last it is, whose place it keeps:
-    int kept = 0;              // so many CTAs
+    static constexpr size_t kNone = SIZE_MAX;
+    size_t column = kNone;     // in which it stands; kNone: it keeps no place
+    int kept = 0;              // CTAs of the place that it keeps
     bool moved = false;        // it has something else than that
     bool grown = false;        // and room that nobody wanted
 };
@@ -73,18 +73,18 @@ private:
     void place_all(size_t sms, uint64_t first);
     bool leaves_too_little() const;
     void begin_zones(size_t sms);
-    void gather(size_t zone, uint8_t* line) const;
-    bool lost_any(size_t zone) const;
-    void take_kept(Zone& zone, uint8_t* line);
+    void assign_columns();
+    void widen();
+    void take_kept(size_t zone);
     void keep();
     void split(size_t zone, int first);   // the first so many SMs of it, and the others
-    void put(size_t row, size_t zone, int ctas);
-    void place_known(size_t row);
-    void place_part(size_t row);
+    void put(Placed& row, size_t zone, int ctas);
+    void place_known(Placed& row);
+    void place_part(Placed& row);
     void share_rest(uint64_t first);
     void grow(const Device& device);
-    void note_runs(size_t row);
-    uint8_t& has(size_t zone, size_t row) { return has_[zone * rows_.size() + row]; }
+    void note_runs(Placed& row);
+    uint8_t& has(size_t zone, const Placed& row) { return has_[zone * columns_ + row.column]; }
 
     std::vector<Placed> rows_;
     Gaps<uint64_t> gaps_;       // by stream
@@ -95,22 +95,19 @@ private:
     bool resized_ = false;      // a multiprocessor, or somebody's CTA, is not what it was
     size_t sms_ = 0;            // that the zones are of
     std::vector<Zone> zones_;
-    std::vector<uint8_t> has_;  // CTAs on each SM, by zone, and in it by row
+    size_t columns_ = 0;
+    std::vector<uint8_t> has_;  // CTAs on each SM, by zone, and in it by column
     size_t open_ = 0;           // zones that are not full
     // What everybody keeps, the next time: as it was before the room was given out that nobody wanted.
     struct Kept {
-        size_t rows = 0;
         std::vector<Zone> zones;
         std::vector<uint8_t> has;
     } kept_;
     int reserved_ = 0;          // SMs that are left to those without a footprint
     int opened_ = 0;            // that were free, and are used
-    std::vector<std::pair<double, size_t>> order_;   // of growing
-    std::vector<uint8_t> stays_;                     // by row of what is kept: it is still one
-    struct Move {
-        size_t from, rows;   // so many rows are those from there on in what is kept; kNew: they have nothing
-    };
-    std::vector<Move> moves_;
+    std::vector<std::pair<double, Placed*>> order_;  // of growing
+    std::vector<uint8_t> stays_;                     // by column: somebody keeps a place in it
+    std::vector<size_t> left_;                       // columns in which nobody does
     std::vector<uint32_t> runs_;
     Quota table_;
 };
