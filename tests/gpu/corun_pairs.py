@@ -62,7 +62,7 @@ class Priority:
     HEAD_START = 0.4
 
     def __init__(self, stage):
-        self.stage, self.rows, self.small_ms, self.pairs = stage, [], {}, []
+        self.stage, self.rows, self.small_ms, self.needs_ms, self.pairs = stage, [], {}, {}, []
 
     def start_small(self, name, mode, urgent):
         if name in self.REQUESTS:
@@ -86,6 +86,9 @@ class Priority:
             self.finish_small(small, self.start_small(small, "fifo", False))
             row = self.finish_small(small, self.start_small(small, "alone", False))
             self.small_ms[small] = median(row["times_ms"][2:])
+            ends = row["ends_s"][2:]
+            # A request has its pauses; who launches again at once needs the GPU from one launch's end to the next one's.
+            self.needs_ms[small] = self.small_ms[small] if small in self.REQUESTS or len(ends) < 2 else 1e3 * (ends[-1] - ends[0]) / (len(ends) - 1)
             stage.lines.add(part="priority-alone", **row)
         for turn in range(stage.options.rounds):
             for mode in modes if turn % 2 == 0 else modes[::-1]:
@@ -131,8 +134,8 @@ class Priority:
 
     def show(self):
         """lost: what the large one's launches took longer for each of the small one's; mostly: by the median of its launches, which leaves out the first ones;
-        beyond: what was lost, less what the small one's take alone, of the large one's time"""
-        print(f"{'small':<18} {'behind':<14} {'mode':<12} {'p50 ms':>8} {'of rounds':>16} {'p99 ms':>8} {'to MPS':>7} {'ANTT':>6} {'lost ms':>8} {'mostly':>8} {'beyond %':>8} {'n':>5} {'rounds':>6}")
+        beyond: what was lost, less what the small one's take alone, of the large one's time; wall: less what they take alone with the pauses between them"""
+        print(f"{'small':<18} {'behind':<14} {'mode':<12} {'p50 ms':>8} {'of rounds':>16} {'p99 ms':>8} {'to MPS':>7} {'ANTT':>6} {'lost ms':>8} {'mostly':>8} {'beyond %':>8} {'wall %':>7} {'n':>5} {'rounds':>6}")
         for small, large in self.pairs:
             of_mode = {}
             for row in self.rows:
@@ -152,10 +155,10 @@ class Priority:
                 rounds = [median(mine) for mine, _, _ in rows if mine]
                 lost = sum(ms - usual for ms in beside) / len(times)
                 mostly = (median(beside) - usual) * len(beside) / len(times)
-                beyond = 100 * (lost - self.small_ms[small]) * len(times) / sum(beside)
+                beyond, wall = (100 * (lost - own[small]) * len(times) / sum(beside) for own in (self.small_ms, self.needs_ms))
                 antt = (median(times) / self.small_ms[small] + statistics.mean(beside) / usual) / 2
                 print(f"{small:<18} {large:<14} {mode:<12} {median(times):>8.4f} {min(rounds):>7.4f}..{max(rounds):<7.4f} {quantile(times, .99):>8.4f} "
-                      f"{baseline / median(times):>7.2f} {antt:>6.2f} {lost:>8.3f} {mostly:>8.3f} {beyond:>8.1f} {len(times):>5} {len(rows):>6}")
+                      f"{baseline / median(times):>7.2f} {antt:>6.2f} {lost:>8.3f} {mostly:>8.3f} {beyond:>8.1f} {wall:>7.1f} {len(times):>5} {len(rows):>6}")
             for mode, launches in met.items():
                 print(f"   {mode:<12} median ms of {large}'s launches, by how many they met (so many launches): {self.by_met(launches) or 'too few'}")
 

@@ -26,6 +26,7 @@
 //
 // Nobody starves: who has found no room and waited too long (knobs.h) is placed first when all are placed
 // anew; those that have no room then wait their time in turn.
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include "runtime/schedule/policies/ledger.h"
@@ -86,7 +87,7 @@ private:
             return;
         }
         const Quota& table = placement_.table(placed);
-        ledger_.run(decision, *placed.kernel, table, 0, [&] { return fmt::format("{} CTAs on {} of {} SMs", placed.total, placed.sms, table.size()); });
+        ledger_.run(decision, *placed.kernel, table, 0, [&] { return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms, table.size()); });
         placed.said = placed.kernel->state != Kernel::State::kStopping;   // else it is named again
     }
 
