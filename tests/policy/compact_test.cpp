@@ -190,3 +190,13 @@ TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
     CHECK(tables.take(turn) == Said{{3, "1x5 0x5"}, {1, "0x5 1x5"}});
     CHECK(*turn.again == 2ms);
 }
+
+TEST_CASE("compact: opaque work between two launches takes no quota away", "[policy]") {
+    Kernel a = sized(1, 65536 / 4, {{2, 1, 1}}), b = sized(2, 65536 / 4, {{2, 1, 1}}), opaque = waiting(kernel(1, 0));
+    opaque.managed = false;
+    const auto policy = make_compact();
+    CHECK(said(policy->decide({device(4, kTitan), {a, b}}, kBegin))[1] == "run 1 1 0 0");
+    CHECK(said(policy->decide({device(4, kTitan), {opaque, b}}, kBegin + 50us))[1] == "run");
+    a.launch = 2;
+    CHECK(said(policy->decide({device(4, kTitan), {a, b}}, kBegin + 100us))[1] == "run 1 1 0 0");
+}

@@ -137,15 +137,10 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     CHECK(after(0) == whole);
     Kernel works = small;
     works.remaining = 20us;
-    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 299us)).empty());   // it stays so
+    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 199us)).empty());   // it stays so
     CHECK(after(0) == spatial);   // again in the same launch
     CHECK(after(1) == spatial);   // or in the next
     CHECK(after(3) == whole);
-    // It takes longer than was thought: a stop, and twice what pays.
-    works = small;
-    CHECK(policy->decide({device(2), {waiting(large), works}}, kBegin + 100us).again == 200us);
-    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 300us)) == spatial);
-    CHECK(after(5) == spatial);   // not another time
     struct Row {
         const char* what;
         void (*change)(Kernel& small);
@@ -155,6 +150,7 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
         {"long enough for a table to pay", [](Kernel& small) { small.remaining = 101us; }, spatial},
         {"nobody knows how long it takes, but few blocks", [](Kernel& small) { small.remaining.reset(); }, whole},
         {"all SMs anyway", [](Kernel& small) { small.blocks = 4; }, whole},
+        {"equals", [](Kernel& small) { small.priority = 0; }, spatial},
     };
     for (const Row& row : rows) {
         INFO(row.what);
@@ -162,12 +158,57 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
         row.change(other);
         CHECK(said(make_hpf()->decide({device(2), {large, other}}, kBegin)) == row.expected);
     }
+    // Who has nothing to stop has no reason to wait, now or later.
+    policy = make_hpf();
+    CHECK(said(policy->decide({device(2), {waiting(large), small}}, kBegin)) == spatial);
+    CHECK(said(policy->decide({device(2), {large, small}}, kBegin)).empty());
     // What took all SMs anyway is no reason to begin with a table.
     policy = make_hpf();
     small.blocks = 4;
     CHECK(after(7) == whole);
     small.blocks = 2;
     CHECK(after(7) == whole);
+}
+
+TEST_CASE("hpf: who takes longer than was thought is not waited for any more, nor the next time", "[policy]") {
+    Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1);
+    small.blocks = 2;
+    const Said whole{{1, "wait"}, {2, "run"}}, spatial{{1, "run 0 2"}, {2, "run 2 0"}};
+    const auto policy = make_hpf();
+    const auto again = [&](const Kernel& large, const Kernel& small, Duration at) { return policy->decide({device(2), {large, small}}, kBegin + at).again; };
+    CHECK(said(policy->decide({device(2), {large, small}}, kBegin)) == whole);
+    // It counts while it runs, and the other has stopped.
+    Kernel stops = large;
+    stops.state = State::kStopping;
+    CHECK_FALSE(again(stops, small, 500us));
+    CHECK(again(waiting(large), small, 900us) == 200us);   // twice what pays
+    CHECK(again(waiting(large), waiting(small), 950us) > 10ms);   // for its turn only
+    CHECK(again(waiting(large), small, 1000us) == 200us);
+    CHECK(again(waiting(large), small, 1199us) == 1us);
+    CHECK(said(policy->decide({device(2), {waiting(large), small}}, kBegin + 1200us)) == spatial);
+    large.launch = 5;
+    small.launch = 1;
+    policy->decide({device(2), {large}}, kBegin + 4ms);
+    CHECK(said(policy->decide({device(2), {large, small}}, kBegin + 5ms)) == spatial);
+    small.id = 3;
+    large.launch = 9;
+    policy->decide({device(2), {large}}, kBegin + 6ms);
+    CHECK(said(policy->decide({device(2), {large, small}}, kBegin + 6ms)) == Said{{1, "wait"}, {3, "run"}});
+}
+
+TEST_CASE("hpf: who comes between is not held against whoever is waited for", "[policy]") {
+    Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1), first = urgent(timed(3, 500us), 2);
+    small.blocks = 2;
+    first.blocks = 4;
+    const auto policy = make_hpf();
+    CHECK(said(policy->decide({device(2), {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    CHECK(said(policy->decide({device(2), {waiting(large), small, first}}, kBegin + 20us)) == Said{{2, "wait"}, {3, "run"}});
+    CHECK(said(policy->decide({device(2), {waiting(large), waiting(small)}}, kBegin + 600us)) == Said{{2, "run"}});
+    CHECK(said(policy->decide({device(2), {waiting(large), small}}, kBegin + 640us)).empty());
+    large.launch = 5;
+    small.launch = 1;
+    policy->decide({device(2), {large}}, kBegin + 4ms);
+    CHECK(said(policy->decide({device(2), {large, small}}, kBegin + 5ms)) == Said{{1, "wait"}, {2, "run"}});
 }
 
 TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles", "[policy]") {

@@ -81,7 +81,7 @@ private:
     }
 
     void say(Placed& placed, Decision& decision) {
-        if (!placed.kernel || (placed.said && placed.total > 0 && ledger_.goes_on(*placed.kernel))) return;
+        if (!placed.kernel || (placed.said && placed.total > 0 && ledger_.keeps_quota(*placed.kernel))) return;
         if (placed.total == 0) {
             ledger_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
             return;

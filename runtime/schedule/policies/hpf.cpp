@@ -19,8 +19,7 @@
 // a small kernel beside md5_hash else waited for up to 10 ms, for one request in ten. That is ours; with all CTAs at work, as in the paper, there is no room.
 //
 // A kernel that flows (runtime/dispatch/orders.h) is stopped as a whole before it is given a table, and with one it takes longer. So who is to go on beside an
-// urgent kernel that is over sooner than that pays waits instead, and the urgent one has the whole GPU; but only once: if it is to make way again in this launch or
-// the next it is given the table, and keeps one. Who takes longer than was thought is not waited for any more, nor are the stream's later kernels. That is ours, too: on an
+// urgent kernel that is over sooner than that pays waits instead, with all others, and the urgent one has the whole GPU; but only once (brief.h). That is ours, too: on an
 // H200 a request that came seldom cost md5_hash twice as much as when all of it was stopped (docs/results/2026-11-23-all-figures).
 //
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
@@ -39,6 +38,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/schedule/policies/brief.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/patience.h"
 #include "runtime/schedule/policies/policies.h"
@@ -61,7 +61,7 @@ struct Width {
 
 class Hpf final : public Policy {
 public:
-    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs) {}
+    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), brief_(knobs.soon) {}
     std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
     Stops stops() const override { return Stops::kAnybody; }
 
@@ -138,7 +138,7 @@ private:
     bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
-        if (contains(crowded_, both)) return false;
+        if (crowded_.contains(both)) return false;
         if (guest_ != name_of(urgent) || urgent.state != Kernel::State::kRunning) {   // it does not count while it stands still
             guest_ = name_of(urgent);
             host_ = other.id;
@@ -149,7 +149,7 @@ private:
             decision.ask_again(guest_until_ - now);
             return true;
         }
-        keep(crowded_, both);
+        crowded_.note(both);
         return false;
     }
 
@@ -172,26 +172,13 @@ private:
         std::rotate(begin, first, first + 1);
     }
 
-    // Whether the second one is better off if it waits for the first.
+    // The second one rather waits for the first than that it goes on where that leaves SMs.
     bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Decision& decision) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        if (knobs_.soon == Duration::zero() || contains(slow_, urgent.id) || needed(queue[0], std::max(1, device.multiprocessors), widths_, false) == device.multiprocessors) return false;
-        if (const std::pair both(name_of(urgent), other.id); waits_for_ != both) {
-            const auto before = std::find_if(made_way_.begin(), made_way_.end(), [&](const Name& each) { return each.first == other.id; });
-            const bool again = before != made_way_.end() && other.launch - before->second <= 1;
-            if (before != made_way_.end()) made_way_.erase(before);
-            keep(made_way_, name_of(other));
-            if (again || nanoseconds(queue[0].left_ns) > knobs_.soon) return false;
-            waits_for_ = both;
-            waits_until_ = now + nanoseconds(preemption_ns(other)) + 2 * knobs_.soon;
-        }
-        if (now >= waits_until_) {
-            keep(slow_, urgent.id);
-            return false;
-        }
-        decision.ask_again(waits_until_ - now);
-        return true;
+        const int sms = std::max(1, device.multiprocessors);
+        if (urgent.priority == other.priority || needed(queue[0], sms, widths_, false) == sms) return false;
+        return brief_.is_waited_for(urgent, queue[0].left_ns, other, now, decision);
     }
 
     // `whole`: nobody goes on beside the first.
@@ -245,18 +232,6 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
-    template <class Entry>
-    static bool contains(const std::vector<Entry>& entries, const Entry& entry) {
-        return std::find(entries.begin(), entries.end(), entry) != entries.end();
-    }
-    // The last ones.
-    template <class Entry>
-    static void keep(std::vector<Entry>& entries, const Entry& entry) {
-        if (entries.size() == kMostKept) entries.erase(entries.begin());
-        entries.push_back(entry);
-    }
-    static constexpr size_t kMostKept = 64;
-
     // Those of one priority.
     struct Equals {
         explicit Equals(const Patience& patience) : turns(patience) {}
@@ -270,11 +245,8 @@ private:
     Name guest_{};                           // who found room
     uint64_t host_ = 0;                      // beside whom
     TimePoint guest_until_{};
-    std::vector<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
-    std::pair<Name, uint64_t> waits_for_{};  // who is soon over, and the stream that waits for it
-    TimePoint waits_until_{};                // at the latest
-    std::vector<uint64_t> slow_;             // streams that were waited for in vain
-    std::vector<Name> made_way_;             // launches that others were to make way for, the last ones of each stream
+    Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
+    Brief brief_;
     std::vector<Width> widths_;              // of those that have SMs
     Ledger ledger_;
 };

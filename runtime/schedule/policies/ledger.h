@@ -35,8 +35,12 @@ public:
         add(decision, {kernel.id, Assignment::Action::kRun, reason(), said.quota, slice});
     }
 
-    // It runs as was said last.
-    bool goes_on(const Kernel& kernel) { return kernel.state == Kernel::State::kRunning && said_of(kernel).runs; }
+    // It runs, and what was said last is a quota.
+    bool keeps_quota(const Kernel& kernel) {
+        if (kernel.state != Kernel::State::kRunning) return false;
+        const Said& said = said_of(kernel);
+        return said.runs && !said.quota.empty();
+    }
 
     // Before the first of a decision. Of kernels that are gone: what comes back is told afresh.
     void keep_only(const Snapshot& snapshot) {

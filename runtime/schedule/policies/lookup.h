@@ -18,4 +18,19 @@ size_t find_from(const std::vector<Entry>& entries, size_t& next, const IsIt& is
     return place;
 }
 
+// The entries that were noted last.
+template <class Entry>
+class Recent {
+public:
+    bool contains(const Entry& entry) const { return std::find(entries_.begin(), entries_.end(), entry) != entries_.end(); }
+    void note(const Entry& entry) {
+        if (entries_.size() == kMost) entries_.erase(entries_.begin());
+        entries_.push_back(entry);
+    }
+
+private:
+    static constexpr size_t kMost = 64;
+    std::vector<Entry> entries_;
+};
+
 }  // namespace smt::runtime::schedule

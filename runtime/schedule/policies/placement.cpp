@@ -275,12 +275,12 @@ void Placement::put(Placed& row, size_t zone, int ctas) {
 // Without a branch for each zone: where runs end cannot be foreseen.
 void Placement::note_runs(Placed& row) {
     runs_.resize(zones_.size());
-    const uint8_t* cell = &has_[row.column];
+    size_t cell = row.column;
     uint32_t* last = runs_.data();
-    uint32_t run_ctas = *cell, run_sms = 0, sms = 0;
+    uint32_t run_ctas = has_[cell], run_sms = 0, sms = 0;
     for (const Zone& zone : zones_) {
-        const bool goes_on = *cell == run_ctas;
-        run_ctas = *cell;
+        const bool goes_on = has_[cell] == run_ctas;
+        run_ctas = has_[cell];
         last += !goes_on;
         run_sms = (goes_on ? run_sms : 0u) + static_cast<uint32_t>(zone.sms);
         *last = Placed::run_of(run_ctas, run_sms);

@@ -1,8 +1,8 @@
 // Which kernel has how many CTAs on which SM: the bin packing of compact.cpp, which says by what rules.
 //
 // SMs next to each other on which everybody has the same are one zone, and what is decided is decided for a zone: sixteen
-// kernels on 132 SMs have some twenty of them. A zone is split where a kernel's CTAs end in its middle, and zones that have become
-// alike are one again. Nothing is allocated once there have been as many kernels.
+// kernels on 132 SMs have some twenty of them. A zone is split where a kernel's CTAs end in its middle; zones that have become
+// alike because somebody left are one again.
 #pragma once
 
 #include <vector>

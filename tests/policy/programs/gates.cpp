@@ -3,6 +3,7 @@
 //     launch      of so many blocks, with all gates shut; answers "launched"
 //     record      an event, behind what was launched; answers "recorded"
 //     open N      block i may end if i < N
+//     begun N     until N blocks have begun; answers "begun"
 //     wait        until the launch has ended; answers "ended". Each block ran once
 //
 // So what stands where at which moment is decided by who writes these lines, and by no clock.
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <thread>
 
 #include "tests/preload/program.h"
 
@@ -27,6 +29,10 @@ constexpr char kGate[] = R"(
     .reg .b64 %rd<4>;
     mov.u32 %r0, %ctaid.x;
     ld.param.u64 %rd0, [open];
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p, %r2, 0;
+    @%p bra again;
+    red.global.add.u32 [%rd0+4], 1;
 again:
     ld.volatile.global.u32 %r1, [%rd0];
     setp.lt.u32 %p, %r0, %r1;
@@ -34,7 +40,6 @@ again:
     nanosleep.u32 5000;
     bra again;
 through:
-    mov.u32 %r2, %tid.x;
     setp.ne.u32 %p, %r2, 0;
     @%p bra done;
     ld.param.u64 %rd1, [counts];
@@ -56,20 +61,22 @@ int main(int count, char** arguments) {
     CUmodule module = nullptr;
     CUfunction gate = nullptr;
     CUdeviceptr open_there = 0;
-    void* words = nullptr;   // the gates, and how often each block ran
+    void* words = nullptr;   // the gates, how many blocks have begun, and how often each ran
     CHECK(cuModuleLoadData(&module, kGate));
     CHECK(cuModuleGetFunction(&gate, module, "gate"));
     CHECK(cuFuncSetAttribute(gate, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
-    CHECK(cuMemHostAlloc(&words, 4 * (size_t{blocks} + 1), CU_MEMHOSTALLOC_DEVICEMAP));
+    CHECK(cuMemHostAlloc(&words, 4 * (size_t{blocks} + 2), CU_MEMHOSTALLOC_DEVICEMAP));
     CHECK(cuMemHostGetDevicePointer(&open_there, words, 0));
     volatile uint32_t* const open = static_cast<uint32_t*>(words);
-    uint32_t* const counts = static_cast<uint32_t*>(words) + 1;
-    CUdeviceptr counts_there = open_there + 4;
+    volatile uint32_t* const begun = open + 1;
+    uint32_t* const counts = static_cast<uint32_t*>(words) + 2;
+    CUdeviceptr counts_there = open_there + 8;
     CUevent event = nullptr;
     CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     for (std::string line; std::getline(std::cin, line);) {
         if (line == "launch") {
             *open = 0;
+            *begun = 0;
             for (unsigned i = 0; i < blocks; ++i) counts[i] = 0;
             void* parameters[] = {&open_there, &counts_there};
             CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, nullptr, parameters, nullptr));
@@ -77,6 +84,9 @@ int main(int count, char** arguments) {
         } else if (line == "record") {
             CHECK(cuEventRecord(event, nullptr));
             std::printf("recorded\n");
+        } else if (line.rfind("begun ", 0) == 0) {
+            while (*begun < static_cast<uint32_t>(std::atoi(line.c_str() + 6))) std::this_thread::yield();
+            std::printf("begun\n");
         } else if (line == "wait") {
             CHECK(cuCtxSynchronize());
             for (unsigned i = 0; i < blocks; ++i) REQUIRE(counts[i] == 1);
