@@ -5,6 +5,8 @@ using namespace smt::tests;
 
 namespace {
 
+const FairKnobs kStopsOnly{.resume = 0us};
+
 Kernel weighted(uint64_t id, double weight, std::chrono::microseconds preemption) {
     Kernel made = kernel(id, 100000);
     made.weight = weight;
@@ -20,16 +22,17 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
     struct Row {
         double max_overhead, w1, w2;
         std::chrono::microseconds o1, o2;
-        Duration first, second;
+        Duration first, second, resume = 0us;
     };
     const Row rows[] = {
         {0.1, 1, 1, 100us, 100us, 1ms, 1ms},  // T = 200 us / (0.1 * 2)
         {0.1, 2, 1, 150us, 150us, 2ms, 1ms},  // T = 300 us / (0.1 * 3)
         {0.05, 2, 1, 150us, 150us, 4ms, 2ms}, {0.1, 1, 3, 300us, 100us, 1ms, 3ms},
         {0.1, 1, 1, 0us, 0us, 100us, 100us},  // no shorter than that
+        {0.1, 1, 1, 90us, 90us, 1ms, 1ms, 10us},
     };
     for (const Row& row : rows) {
-        const auto policy = make_fair({.max_overhead = row.max_overhead});
+        const auto policy = make_fair({.max_overhead = row.max_overhead, .resume = row.resume});
         const Kernel a = weighted(1, row.w1, row.o1), b = weighted(2, row.w2, row.o2);
         const Decision first = policy->decide({device(4), {a, b}}, kBegin);
         CHECK(said(first) == Said{{1, "run"}, {2, "wait"}});
@@ -49,7 +52,7 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
 }
 
 TEST_CASE("fair: a tenant alone just runs", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us);
     for (const Duration at : {Duration(0ms), Duration(1ms), Duration(50ms)}) {
         const Decision decision = policy->decide({device(4), {a}}, kBegin + at);
@@ -59,7 +62,7 @@ TEST_CASE("fair: a tenant alone just runs", "[policy]") {
 }
 
 TEST_CASE("fair: a turn is the tenant's, however many streams it has", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 60us), c = weighted(3, 1, 100us);
     b.tenant = a.tenant;
     const Decision decision = policy->decide({device(4), {a, b, c}}, kBegin);
@@ -68,7 +71,7 @@ TEST_CASE("fair: a turn is the tenant's, however many streams it has", "[policy]
 }
 
 TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us), b = waiting(weighted(2, 1, 100us));
     policy->decide({device(4), {a, b}}, kBegin);
     const Decision gap = policy->decide({device(4), {b}}, kBegin + 100us);
@@ -83,7 +86,7 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
 }
 
 TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]") {
-    const auto policy = make_fair({.gap = Duration::zero()});
+    const auto policy = make_fair({.resume = 0us, .gap = Duration::zero()});
     const Kernel one = kernel(1, 1000), two = kernel(2, 1000);
     CHECK(said(policy->decide({device(4), {one, two}}, kBegin)) == Said{{1, "run"}, {2, "wait"}});
     CHECK(said(policy->decide({device(4), {one, waiting(two)}}, kBegin + 1us)).empty());
@@ -91,7 +94,7 @@ TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]
 }
 
 TEST_CASE("fair: who runs on into another's turn pays with its next one, and that one is longer", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
     Kernel stopping = a;
     stopping.state = Kernel::State::kStopping;
@@ -106,7 +109,7 @@ TEST_CASE("fair: who runs on into another's turn pays with its next one, and tha
 }
 
 TEST_CASE("fair: a small share is long enough for the others to leave", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     const Kernel large = weighted(1, 1, 100us), small = weighted(2, 0.01, 50us);
     const Decision first = policy->decide({device(4), {large, waiting(small)}}, kBegin);
     CHECK(*first.again == 20ms);
@@ -114,7 +117,7 @@ TEST_CASE("fair: a small share is long enough for the others to leave", "[policy
 }
 
 TEST_CASE("fair: who runs on through another's whole turn pays for all of it", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
     Kernel stopping = a;
     stopping.state = Kernel::State::kStopping;
@@ -124,7 +127,7 @@ TEST_CASE("fair: who runs on through another's whole turn pays for all of it", "
 }
 
 TEST_CASE("fair: rounds go on where they were when tenants come and go", "[policy]") {
-    const auto policy = make_fair();
+    const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us), c = weighted(3, 1, 100us);
     const auto turn = [&](std::vector<Kernel> kernels, Duration at) {
         for (Kernel& each : kernels) each = waiting(each);
@@ -143,8 +146,8 @@ TEST_CASE("fair: rounds go on where they were when tenants come and go", "[polic
 TEST_CASE("fair: opaque work runs in others' turns, too", "[policy]") {
     Kernel opaque = kernel(2, 0);
     opaque.managed = false;
-    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), opaque}}, kBegin)) ==
+    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), opaque}}, kBegin)) ==
           Said{{1, "run"}});
-    CHECK(said(make_fair()->decide({device(4), {weighted(1, 1, 100us), waiting(opaque)}}, kBegin)) ==
+    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), waiting(opaque)}}, kBegin)) ==
           Said{{1, "run"}, {2, "run"}});
 }

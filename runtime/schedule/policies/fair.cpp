@@ -3,7 +3,7 @@
 //
 //     sum(O_i) / (T * sum(W_i)) <= max_overhead        so        T = sum(O_i) / (max_overhead * sum(W_i))
 //
-// where O_i is what it costs to stop i. The sums are over those that have work. T is one number for a round, or
+// where O_i is what it costs to stop i, and to have the next one's blocks run (knobs.h). The sums are over those that have work. T is one number for a round, or
 // for as long as as many have work: what stops cost changes, and each of two would always see it at the same time.
 //
 //     O: 100 us each, W: 2 and 1, max_overhead 10 %:   T = 667 us; turns of 1333 and 667 us
@@ -86,7 +86,7 @@ private:
             share->has_work = true;
             share->runs |= kernel.state != Kernel::State::kWaiting;
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
-            share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
+            share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel) + static_cast<double>(knobs_.resume.count()));
         }
         for (Share& share : ring_) {
             if (share.has_work) share.idle.reset(), gaps_.works(share.tenant, now);
