@@ -105,9 +105,30 @@ TEST_CASE("slice: alone, none", "[policy]") {
 TEST_CASE("slice: no pair for a profit that the model may only imagine", "[policy]") {
     const double profit = expected(*kComputes, *kLoads).profit;
     REQUIRE(profit > 0.1);
-    const std::vector<Kernel> kernels{profiled(1, kComputes), profiled(2, kLoads)};
+    const std::vector<Kernel> kernels{profiled(1, kComputes), profiled(2, kLoads), profiled(3, kLoads)};
     CHECK(chosen(*make_slice(), modelled(132), kernels) == Ids{1, 2});
     CHECK(chosen(*make_slice({.least_profit = 0.9}), modelled(132), kernels) == Ids{1});
+}
+
+TEST_CASE("slice: two that are no pair, and all there are, have what greedy gives them", "[policy]") {
+    const SliceKnobs no_pairs{.least_profit = 0.9};
+    const auto policy = make_slice(no_pairs);
+    const Device sms = modelled(132);
+    Kernel computes = profiled(1, kComputes), loads = profiled(2, kLoads);
+    const Kernel third = profiled(3, kBetween);
+    loads.predicted = *computes.predicted / 3;
+    const Said expected = said(make_greedy()->decide({sms, {computes, loads}}, kBegin));
+    REQUIRE(expected.at(1) != expected.at(2));
+    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin)) == expected);
+    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 1ms)).empty());
+    // Somebody comes.
+    CHECK(said(policy->decide({sms, {computes, loads, third}}, kBegin + 2ms)) == Said{{1, "run"}, {2, "wait"}, {3, "wait"}});
+    CHECK(said(policy->decide({sms, {computes, waiting(loads)}}, kBegin + 3ms)) == expected);
+    loads.last_taken = true;
+    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 4ms)) == Said{{1, "run"}});
+    // Not in the paper, and not of one kind.
+    CHECK(chosen(*make_slice({.slices = true, .least_profit = 0.9}), sms, {computes, profiled(2, kLoads)}) == Ids{1});
+    CHECK(chosen(*make_slice(no_pairs), sms, {computes, profiled(2, kComputes)}) == Ids{1});
 }
 
 TEST_CASE("slice: the pair with the largest profit", "[policy]") {
@@ -205,7 +226,7 @@ TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[
     const auto policy = make_slice({.gap = 200us});
     const Device sms = modelled(132);
     Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
-    const Kernel between = profiled(2, kBetween), other = profiled(4, kBetween);
+    const Kernel between = profiled(2, kBetween), other = profiled(4, mix(0.015, 0.5, 0.5));   // no pair, nor side by side while the others may be back
     CHECK(chosen(*policy, sms, {loads, between, computes, other}) == Ids{1, 3});
     CHECK(chosen(*policy, sms, {between, other}, kBegin + 1ms) == Ids{2});
     loads.launch = computes.launch = 1;
@@ -237,13 +258,13 @@ TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair
 }
 
 TEST_CASE("slice: a turn alone ends, too", "[policy]") {
-    const auto policy = make_slice({.least_profit = 0.9, .patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
     const Device sms = modelled(132);
-    Kernel first = profiled(1, kLoads), second = waiting(profiled(2, kComputes), kBegin);
+    Kernel first = profiled(1, kLoads), second = waiting(profiled(2, kLoads), kBegin);
     const auto at = [&](Duration time) { return said(policy->decide({sms, {first, second}}, kBegin + time)); };
     CHECK(at(0ms) == Said{{1, "run"}});
     CHECK(at(100ms) == Said{{1, "wait"}, {2, "run"}});
-    first = waiting(first, kBegin + 100ms), second = profiled(2, kComputes);
+    first = waiting(first, kBegin + 100ms), second = profiled(2, kLoads);
     CHECK(at(109ms).empty());
     CHECK(at(110ms) == Said{{1, "run"}, {2, "wait"}});
 }

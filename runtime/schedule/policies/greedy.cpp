@@ -1,11 +1,5 @@
 // Greedy: CTAs go, one configuration at a time, to the kernel that would take longest. Adaptive Simultaneous
-// Multi-tenancy for GPUs (Bashizade, Li and Lebeck): Algorithm 1 in 3.6, on profiles pruned as in 3.5, with
-// the time that is left from equation 1, which counts blocks and not time.
-//
-// All kernels start at their smallest configuration, one CTA on each SM (line 2). The one with the most time
-// left gets its next configuration (lines 6, 7); if all still fit on an SM they are sorted again (9), else it
-// goes back and is done with (11, 12), as it is when it has no further one (15). Line 5 has `marked <= size`,
-// one too many.
+// Multi-tenancy for GPUs (Bashizade, Li and Lebeck): Algorithm 1 (allocation.h).
 //
 // If not even the start fits, the paper launches everyone with it, and who finds no room waits in the hardware's queue. Workers leave when their launch
 // ends, though, and not with each block, so that could be for long. So those go on that have CTAs, others join as far as they
@@ -17,13 +11,12 @@
 //
 //     A alone: 5.   B arrives: A 3, B 3.   B has taken its last block: A 5      (figure 6)
 //
-// Without a profile, or with one that does not begin with one CTA: every number of CTAs that fits is a configuration, twice as many are twice as fast, and
-// estimate.h says how long that is. Opaque work runs as it is, and takes room that is not counted.
+// Opaque work runs as it is, and takes room that is not counted.
 //
 // Nobody starves: who is stopped as a whole has its turn.
 #include <fmt/format.h>
 
-#include "runtime/schedule/estimate.h"
+#include "runtime/schedule/policies/allocation.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/patience.h"
 #include "runtime/schedule/policies/policies.h"
@@ -31,71 +24,6 @@
 namespace smt::runtime::schedule {
 
 namespace {
-
-// A kernel and the configuration it is at.
-struct Row {
-    Row(const Kernel& of, const Device& device, const Resources& limits)
-        : kernel(&of), cta(cta_of(of, limits)), most(most_ctas(of, limits)) {
-        if (of.profile) known = &of.profile->configurations;
-        if (known && (known->empty() || known->front().ctas_per_sm != 1)) known = nullptr;
-        alone_ns = remaining_ns(of, device, most);
-        left_ns = left_at(0);
-    }
-    // Of the next configuration; 0: there is none.
-    int next_ctas() const {
-        const int next = !known ? ctas + 1 : at + 1 < known->size() ? (*known)[at + 1].ctas_per_sm : 0;
-        return next <= most ? next : 0;
-    }
-    void grow() {
-        ctas = next_ctas();
-        left_ns = left_at(++at);
-    }
-    double left_at(size_t configuration) const {
-        return known ? configured_ns(*kernel, (*known)[configuration]) : alone_ns * most / static_cast<double>(configuration + 1);
-    }
-
-    const Kernel* kernel;
-    const std::vector<models::Configuration>* known = nullptr;
-    Resources cta;
-    int most = 1;
-    double alone_ns = 0;
-    size_t at = 0;
-    int ctas = 1;
-    double left_ns = 0;
-    int rank = 0;   // where not all fit
-};
-
-using Rows = std::vector<Row*>;
-
-// Of an SM, beside all of them; nothing: they do not fit.
-std::optional<Resources> free_beside(const Rows& rows, const Resources& limits) {
-    Resources free = limits;
-    for (const Row* row : rows) {
-        if (!holds(free, row->cta, row->ctas)) return std::nullopt;
-        take(free, row->cta, row->ctas);
-    }
-    return free;
-}
-
-// By name among equals, so that the same snapshot gives the same quotas.
-bool takes_longer(const Row* a, const Row* b) { return a->left_ns != b->left_ns ? a->left_ns > b->left_ns : a->kernel->id < b->kernel->id; }
-
-void allocate(Rows& rows, const Resources& limits) {
-    std::optional<Resources> free = free_beside(rows, limits);
-    if (!free) return;
-    std::sort(rows.begin(), rows.end(), takes_longer);
-    for (size_t marked = 0; marked < rows.size();) {
-        Row& row = *rows[marked];
-        const int more = row.next_ctas() - row.ctas;
-        if (more <= 0 || !holds(*free, row.cta, more)) {
-            ++marked;
-            continue;
-        }
-        take(*free, row.cta, more);
-        row.grow();
-        for (size_t at = marked + 1; at < rows.size() && takes_longer(rows[at], rows[at - 1]); ++at) std::swap(rows[at], rows[at - 1]);   // only this one has changed
-    }
-}
 
 class Greedy final : public Policy {
 public:
@@ -155,24 +83,24 @@ private:
             if (counts(kernel)) all_.emplace_back(kernel, snapshot.device, limits);
         }
         rows_.clear();
-        for (Row& row : all_) rows_.push_back(&row);
+        for (Allocated& row : all_) rows_.push_back(&row);
         if (!free_beside(rows_, limits)) leave_out(limits, turn);
         allocate(rows_, limits);
         given_.clear();
-        for (const Row& row : all_) given_.push_back({row.kernel->id, row.kernel->launch, row.ctas});
+        for (const Allocated& row : all_) given_.push_back({row.kernel->id, row.kernel->launch, row.ctas});
     }
 
     // Who does not fit beside those before them: who has CTAs, who waits already, who comes. What is taken up by a CTA of which nothing is known is anybody's guess, and where a tenant with multiprocessors of its own is, so those stay.
     void leave_out(const Resources& limits, const Kernel* turn) {
         size_t next = 0;
-        for (Row& row : all_) {
+        for (Allocated& row : all_) {
             const Given* const before = given(*row.kernel, next);
             row.rank = row.kernel == turn ? 0 : !before ? 3 : before->ctas > 0 ? 1 : 2;
         }
         Resources free = limits;
         rows_.clear();
         for (int rank = 0; rank <= 3; ++rank) {
-            for (Row& row : all_) {
+            for (Allocated& row : all_) {
                 if (row.rank != rank) continue;
                 const bool counts = row.kernel->cta != Resources{} && !row.kernel->own_sms;
                 const bool has_room = counts && holds(free, row.cta, 1);
@@ -210,8 +138,8 @@ private:
     Turns turns_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
-    std::vector<Row> all_;   // of a decision; kept for their memory
-    Rows rows_;              // those that go on
+    std::vector<Allocated> all_;   // of a decision; kept for their memory
+    Allocation rows_;        // those that go on
     Ledger ledger_;
 };
 
