@@ -16,7 +16,7 @@ constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to t
 
 }  // namespace
 
-uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
+uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees, bool leaves) {
     if (!device_.properties().loads_wait) return 0;
     std::unique_lock<std::mutex> lock;
     {
@@ -24,6 +24,7 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
         lock = lock_soon(mutex_);
     }
     if (frees && !samples() && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
+    while (leaves && !device_.properties().keeps_clock && now() < still_.not_before && now() + kLongest / 2 > still_.until) told_.wait_for(lock, still_.not_before - now());
     if (now() >= still_.not_before) still_.told = still_.over = false, allow_standstill();
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -69,6 +70,11 @@ void Arena::unmap() {
     words_registered_ = false;
     munmap(reinterpret_cast<void*>(base_), protocol::kArenaBytes);
     base_ = 0;
+}
+
+bool Arena::pinned() const {
+    const auto is_pinned = [](const auto& each) { return each.second.pinned; };
+    return words_registered_ || std::any_of(blocks_.begin(), blocks_.end(), is_pinned) || std::any_of(dying_.begin(), dying_.end(), is_pinned);
 }
 
 CUresult Arena::register_words() {

@@ -121,11 +121,14 @@ TEST_CASE("slice: two that are no pair, and all there are, have what greedy give
     REQUIRE(expected.at(1) != expected.at(2));
     CHECK(said(policy->decide({sms, {computes, loads}}, kBegin)) == expected);
     CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 1ms)).empty());
-    // Somebody comes.
+    // Somebody comes, and is not gone at once when it has nothing to do.
     CHECK(said(policy->decide({sms, {computes, loads, third}}, kBegin + 2ms)) == Said{{1, "run"}, {2, "wait"}, {3, "wait"}});
-    CHECK(said(policy->decide({sms, {computes, waiting(loads)}}, kBegin + 3ms)) == expected);
+    const Decision gone = policy->decide({sms, {computes, waiting(loads)}}, kBegin + 3ms);
+    CHECK(said(gone).empty());
+    CHECK(gone.again == 9ms);
+    CHECK(said(policy->decide({sms, {computes, waiting(loads)}}, kBegin + 12ms)) == expected);
     loads.last_taken = true;
-    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 4ms)) == Said{{1, "run"}});
+    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 13ms)) == Said{{1, "run"}});
     // Not in the paper, and not of one kind.
     CHECK(chosen(*make_slice({.slices = true, .least_profit = 0.9}), sms, {computes, profiled(2, kLoads)}) == Ids{1});
     CHECK(chosen(*make_slice(no_pairs), sms, {computes, profiled(2, kComputes)}) == Ids{1});

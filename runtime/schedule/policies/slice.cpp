@@ -66,8 +66,10 @@ public:
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
         }
         note_order(known);
+        note_there(known, now);
         note_members(snapshot, now);
         choose(known, snapshot.device, now);
+        if (const auto rest = until_left(known, now)) decision.ask_again(*rest);
         if (const auto rest = gap_left(now)) decision.ask_again(*rest);
         // Alone only until the models have been through all pairs.
         if (!pairs_.complete() && !chosen_.pair()) decision.ask_again(kNextModels);
@@ -87,6 +89,23 @@ private:
             if (kernel.managed && !kernel.last_taken && Pairs::knows(kernel, snapshot.device)) known_.push_back(&kernel);
         }
         return known_;
+    }
+
+    // Who is there, and who has been until a moment ago.
+    void note_there(const Kernels& known, TimePoint now) {
+        for (const Kernel* each : known) {
+            const auto found = std::find_if(there_.begin(), there_.end(), [&](const There& there) { return there.id == each->id; });
+            if (found == there_.end()) there_.push_back({each->id, now});
+            else found->last = now;
+        }
+        std::erase_if(there_, [&](const There& there) { return now - there.last >= knobs_.left; });
+    }
+    // Two work, and others may still come back.
+    std::optional<Duration> until_left(const Kernels& known, TimePoint now) const {
+        if (known.size() != 2 || there_.size() == 2) return std::nullopt;
+        TimePoint first = now;
+        for (const There& there : there_) first = std::min(first, there.last);
+        return knobs_.left - (now - first);
     }
 
     // What has become of the pair.
@@ -126,7 +145,8 @@ private:
         const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && !saw(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
         if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
-        const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over;
+        const bool all = all_there_are(known, now);
+        const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over && all == chosen_.all_there_are;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_.clear();
         for (const Kernel* each : known) seen_.push_back(name_of(*each));
@@ -136,15 +156,18 @@ private:
         if (best) {
             chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit};
             if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
-        } else if (knobs_.slices || known.size() != 2 || now < back_until_ || !allocate_two(known, device)) {
+        } else if (!all || !allocate_two(known, device)) {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
         }
         chosen_.for_turn = impatient != nullptr;
     }
 
-    // No pair, but all there are. False: they are the same, or one CTA of each does not fit.
+    // Two, and not of one kind.
+    bool all_there_are(const Kernels& known, TimePoint now) const {
+        return !knobs_.slices && known.size() == 2 && there_.size() == 2 && now >= back_until_ && known[0]->profile != known[1]->profile;
+    }
+    // No pair, but all there are. False: one CTA of each does not fit.
     bool allocate_two(const Kernels& two, const Device& device) {
-        if (two[0]->profile == two[1]->profile) return false;
         const Resources limits = limits_of(device);
         std::array<Allocated, 2> rows{Allocated(*two[0], device, limits), Allocated(*two[1], device, limits)};
         Allocation order{&rows[0], &rows[1]};
@@ -234,6 +257,11 @@ private:
         bool all_there_are = false;   // two, and no pair
     };
 
+    struct There {
+        uint64_t id;       // of a stream
+        TimePoint last;    // when it had something to do
+    };
+
     SliceKnobs knobs_;
     Kernels known_;            // of the snapshot; kept for its memory
     Turns turns_;
@@ -241,6 +269,7 @@ private:
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
+    std::vector<There> there_;
     TimePoint back_until_{};   // both of a pair had ended a launch at once: who runs meanwhile makes way for whoever is back by then
     std::vector<Name> order_;  // of arrival
     Ledger ledger_;
