@@ -68,7 +68,8 @@ public:
     // A session, when its client is there; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
-    uint64_t begin_standstill(const Tenant& tenant, bool frees, bool leaves);   // standstill.h; 0: none
+    void await_standstill();   // standstill.h, as the next two
+    uint64_t begin_standstill(const Tenant& tenant, bool frees);   // 0: none
     void end_standstill(uint64_t number);
 
     // For streams.

@@ -16,7 +16,17 @@ constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to t
 
 }  // namespace
 
-uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees, bool leaves) {
+// For who keeps nobody waiting: no standstill of which little is left, or none.
+void Dispatcher::await_standstill() {
+    for (schedule::Duration rest{};; std::this_thread::sleep_for(rest)) {
+        const Wanted wanted(wanted_);
+        const auto lock = lock_soon(mutex_);
+        if (device_.properties().keeps_clock || tenants_.empty() || now() >= still_.not_before || now() + kLongest / 2 <= still_.until) return;
+        rest = still_.not_before - now();
+    }
+}
+
+uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
     if (!device_.properties().loads_wait) return 0;
     std::unique_lock<std::mutex> lock;
     {
@@ -24,7 +34,6 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees, bool lea
         lock = lock_soon(mutex_);
     }
     if (frees && !samples() && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
-    while (leaves && !device_.properties().keeps_clock && now() < still_.not_before && now() + kLongest / 2 > still_.until) told_.wait_for(lock, still_.not_before - now());
     if (now() >= still_.not_before) still_.told = still_.over = false, allow_standstill();
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});

@@ -8,7 +8,7 @@
 // policy may stop anybody: quotas, and workers that are to follow, would wait for the driver, and launches for these. Under priority it is where somebody more urgent is there. What is in flight and cannot be stopped is waited for, as without, and so is whoever keeps the driver's gate shut.
 //
 // Standstills of several threads and tenants are one. There is one, or several one after the other, for kLongest, from when everybody has been told, whatever the calls do (some
-// compile); then for as long there is none. Who has left, and keeps nobody waiting, waits for the next one: what little is left of one, or none, would not do. Streams that are tried out (trial.h) do not take part.
+// compile); then for as long there is none. Who has left, and keeps nobody waiting, waits for the next one: what little is left of one, or none, would not do (not where the device keeps a clock). Streams that are tried out (trial.h) do not take part.
 #pragma once
 
 #include "runtime/dispatch/dispatcher.h"
@@ -20,14 +20,17 @@ public:
     enum class For { kLoad, kFree, kLeave };
     // Returns when everybody has been told, or too long has passed. Called with no lock of this folder.
     Standstill(Dispatcher& dispatcher, const Tenant& tenant, For what = For::kLoad)
-        : dispatcher_(dispatcher), number_(dispatcher.begin_standstill(tenant, what != For::kLoad, what == For::kLeave)) {}
+        : dispatcher_(dispatcher) {
+        if (what == For::kLeave) dispatcher_.await_standstill();
+        number_ = dispatcher_.begin_standstill(tenant, what != For::kLoad);
+    }
     ~Standstill() { dispatcher_.end_standstill(number_); }
     Standstill(const Standstill&) = delete;
     Standstill& operator=(const Standstill&) = delete;
 
 private:
     Dispatcher& dispatcher_;
-    const uint64_t number_;
+    uint64_t number_ = 0;
 };
 
 }  // namespace smt::runtime::dispatch

@@ -27,7 +27,7 @@ public:
 
     bool create(std::string& error);         // the file, with its seals
     bool map(uint64_t base);                 // false: not free there. Moves an arena without allocations
-    bool pinned() const;                     // the driver knows of it
+    bool pinned() const;                     // the driver knows of it; nobody else calls, as with unmap()
     CUresult register_words();               // after the client accepted the base
     void unmap();                            // unregisters everything, which may take a while; no GPU
                                              // work uses it any more

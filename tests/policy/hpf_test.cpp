@@ -196,6 +196,22 @@ TEST_CASE("hpf: who takes longer than was thought is not waited for any more, no
     CHECK(said(policy->decide({device(2), {large, small}}, kBegin + 6ms)) == Said{{1, "wait"}, {3, "run"}});
 }
 
+TEST_CASE("hpf: who was given a table meanwhile is not stopped as a whole again", "[policy]") {
+    Kernel large = timed(1, 5000us);
+    const Kernel small = [] {
+        Kernel made = urgent(timed(2, 40us), 1);
+        made.blocks = 2;
+        return made;
+    }();
+    Kernel equal = small;
+    equal.id = 3;
+    const Device four = device(4);
+    const auto policy = make_hpf();
+    CHECK(said(policy->decide({four, {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    CHECK(said(policy->decide({four, {waiting(large), small, equal}}, kBegin + 50us)) == Said{{1, "run 0 0 2 2"}, {2, "run 2 0 0 0"}, {3, "run 0 2 0 0"}});
+    CHECK(said(policy->decide({four, {large, small}}, kBegin + 100us))[1] == "run 0 2 2 2");
+}
+
 TEST_CASE("hpf: who comes between is not held against whoever is waited for", "[policy]") {
     Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1), first = urgent(timed(3, 500us), 2);
     small.blocks = 2;

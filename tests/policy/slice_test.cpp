@@ -134,6 +134,21 @@ TEST_CASE("slice: two that are no pair, and all there are, have what greedy give
     CHECK(chosen(*make_slice(no_pairs), sms, {computes, profiled(2, kComputes)}) == Ids{1});
 }
 
+TEST_CASE("slice: two that were a pair, and are none any more, need not wait for long", "[policy]") {
+    const auto policy = make_slice({.least_profit = 0.1, .gap = 200us});
+    const Device sms = modelled(132);
+    Kernel computes = profiled(1, kComputes), loads = profiled(2, kLoads);
+    CHECK(chosen(*policy, sms, {computes, loads}) == Ids{1, 2});
+    policy->decide({sms, {}}, kBegin + 1ms);
+    const auto alike = mix(0.015, 0.5, 0.5);
+    computes = profiled(1, kBetween), loads = profiled(2, alike);
+    computes.launch = loads.launch = 1;
+    const Decision one = policy->decide({sms, {computes, waiting(loads)}}, kBegin + 1100us);
+    CHECK(said(one) == Said{{1, "run"}});
+    CHECK(one.again == 100us);
+    CHECK(said(policy->decide({sms, {computes, waiting(loads)}}, kBegin + 1200us)).size() == 2);
+}
+
 TEST_CASE("slice: the pair with the largest profit", "[policy]") {
     const double far = expected(*kComputes, *kLoads).profit, near = expected(*kBetween, *kLoads).profit,
                  other = expected(*kComputes, *kBetween).profit;

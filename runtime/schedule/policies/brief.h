@@ -42,6 +42,9 @@ public:
         return true;
     }
 
+    // The others were given places beside the urgent one, whoever that was.
+    void gave_places() { waits_ = false; }
+
 private:
     using Launch = std::pair<uint64_t, uint64_t>;   // of a stream
     Duration soon_;

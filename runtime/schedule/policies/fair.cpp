@@ -86,7 +86,7 @@ private:
             share->has_work = true;
             share->runs |= kernel.state != Kernel::State::kWaiting;
             share->weight = kernel.weight > 0 ? kernel.weight : 1;
-            share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel) + static_cast<double>(knobs_.resume.count()));
+            share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
         for (Share& share : ring_) {
             if (share.has_work) share.idle.reset(), gaps_.works(share.tenant, now);
@@ -153,14 +153,15 @@ private:
     }
 
     double epoch_ns() const {  // T
+        const auto count = [](Duration of) { return std::chrono::duration<double, std::nano>(of).count(); };
+        const double shortest = count(knobs_.shortest), resume = count(knobs_.resume);
         double overhead = 0, weights = 0, longest = 0, least = ring_.front().weight;
         for (const Share& share : ring_) {
-            overhead += share.preemption_ns;
+            overhead += share.preemption_ns + resume;
             weights += share.weight;
             longest = std::max(longest, share.preemption_ns);
             least = std::min(least, share.weight);
         }
-        const double shortest = std::chrono::duration<double, std::nano>(knobs_.shortest).count();
         return std::max({shortest, overhead / (knobs_.max_overhead * weights), (longest + shortest) / least});
     }
 

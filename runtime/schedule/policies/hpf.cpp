@@ -198,6 +198,7 @@ private:
             const int need = whole ? sms : needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
             if (queue.size() > 1 && !whole) widths_.push_back({kernel.id, kernel.launch, need});
+            if (next > 0) brief_.gave_places();
             Quota table;
             if (count < sms) {
                 table.assign(static_cast<size_t>(sms), 0);

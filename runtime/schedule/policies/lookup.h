@@ -24,6 +24,7 @@ class Recent {
 public:
     bool contains(const Entry& entry) const { return std::find(entries_.begin(), entries_.end(), entry) != entries_.end(); }
     void note(const Entry& entry) {
+        if (contains(entry)) return;
         if (entries_.size() == kMost) entries_.erase(entries_.begin());
         entries_.push_back(entry);
     }

@@ -98,11 +98,12 @@ private:
             if (found == there_.end()) there_.push_back({each->id, now});
             else found->last = now;
         }
-        std::erase_if(there_, [&](const There& there) { return now - there.last >= knobs_.left; });
+        std::erase_if(there_, [&](const There& there) { return there.last != now && now - there.last >= knobs_.left; });
     }
     // Two work, and others may still come back.
     std::optional<Duration> until_left(const Kernels& known, TimePoint now) const {
-        if (known.size() != 2 || there_.size() == 2) return std::nullopt;
+        if (known.size() != 2) return std::nullopt;
+        if (there_.size() == 2) return now < back_until_ ? std::optional(back_until_ - now) : std::nullopt;
         TimePoint first = now;
         for (const There& there : there_) first = std::min(first, there.last);
         return knobs_.left - (now - first);
