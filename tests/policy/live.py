@@ -49,7 +49,7 @@ class Gated:
         return self
 
     def open(self, blocks=None):
-        self.say(f"open {self.blocks if blocks is None else blocks}")
+        self.say(f"open {self.blocks if blocks is None else blocks}", "opened")
         return self
 
     def end(self):
@@ -174,7 +174,7 @@ def figure_2_temporal(smt, programs):
 
 def figure_2_spatial(smt, programs):
     """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second. But the first time who may be over in a moment is waited for."""
-    with Stage(smt, programs, "hpf", 2) as place:
+    with Stage(smt, programs, "hpf", 2, SMT_SIM_DISPATCH_CLOCK="1") as place:   # or a thread that has to wait for a core would make it long
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
         place.until("the long kernel is known to the policy", lambda: place.launches("long"))
         urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high").launch()

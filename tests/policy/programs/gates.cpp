@@ -4,7 +4,7 @@
 //
 //     launch      of so many blocks, with all gates shut; answers "launched"
 //     record      an event, behind what was launched; answers "recorded"
-//     open N      block i may end if i < N
+//     open N      block i may end if i < N; answers "opened"
 //     begun N     until N blocks have begun; answers "begun"
 //     wait        until the launch has ended; answers "ended". Each block ran once
 //
@@ -103,6 +103,7 @@ int main(int count, char** arguments) {
         } else {
             REQUIRE(line.rfind("open ", 0) == 0);
             *open = static_cast<uint32_t>(std::atoi(line.c_str() + 5));
+            std::printf("opened\n");
         }
         std::fflush(stdout);
     }
