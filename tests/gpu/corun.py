@@ -40,16 +40,19 @@ def main():
     parser.add_argument("--length", type=float, default=0.3, help="seconds that a program takes alone")
     parser.add_argument("--launches", type=int, default=40, help="of the small program, in part priority")
     parser.add_argument("--select", default="", help="pairs, by a regular expression")
+    parser.add_argument("--known", action="store_true", help="parts that begin with smt profile do without: it was done before")
     parser.add_argument("--sweep", action="store_true", help="their programs are measured by smt profile --sweep first")
     parser.add_argument("--modes", help="of every part that has some")
     parser.add_argument("--parts", default="pairs,priority,shares,queue,sms,compact,headroom")
     parser.add_argument("--seconds", default="120,110,25,40,25,30,30", help="for each part")
+    parser.add_argument("--computing", type=int, default=0, help="so many other processes compute on the host's cores meanwhile")
     parser.add_argument("--log", action="store_true", help="keep the server's journal behind each part")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     if options.device == "sim":
         options.size, options.length = "trivial", 0.05
     with Stage(options, "corun.jsonl") as stage:
+        stage.compute(options.computing)
         for name, seconds in zip(options.parts.split(","), options.seconds.split(",")):
             begin = time.monotonic()
             print(f"== {name}", flush=True)

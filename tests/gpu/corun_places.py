@@ -1,6 +1,7 @@
 """Parts of corun.py: queues of programs, and programs on parts of the GPU."""
 import itertools
 import json
+import re
 import statistics
 import time
 
@@ -27,7 +28,8 @@ class Queue:
     def measure(self, end):
         stage = self.stage
         for name in self.PROGRAMS:
-            stage.profile(name, "--sweep", "--runs", "1")   # before it comes to the server, which looks up what is known when it does
+            if not stage.options.known:
+                stage.profile(name, "--sweep", "--runs", "1")   # before it comes to the server, which looks up what is known when it does
             stage.measure_alone(name)
         halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
         for turn in range(stage.options.rounds):
@@ -40,8 +42,11 @@ class Queue:
             for pairs in halves if turn < 2 else []:   # every way to pair them, under the quotas that make the most of a pair
                 if time.monotonic() > end:
                     return
+                name = "pairs " + ", ".join("+".join(pair) for pair in pairs)
+                if not re.search(stage.options.select, name):
+                    continue
                 rows = [stage.together(pair, "greedy", times=1.0) for pair in pairs]
-                self.add(turn, "pairs " + ", ".join("+".join(pair) for pair in pairs), sum(rows, []), sum(whole(each) for each in rows))
+                self.add(turn, name, sum(rows, []), sum(whole(each) for each in rows))
 
     def add(self, turn, mode, rows, seconds):
         self.stage.lines.add(part="queue", mode=mode, round=turn, seconds=seconds, programs=rows)
@@ -93,7 +98,8 @@ class Compact:
     def measure(self, end):
         outer = self.stage
         for name in dict.fromkeys(sum(self.GROUPS, ())):
-            outer.profile(name, "--sweep", "--runs", "1")
+            if not outer.options.known:
+                outer.profile(name, "--sweep", "--runs", "1")
             outer.measure_alone(name)
         for turn in range(outer.options.rounds):
             for names in self.GROUPS:
@@ -141,15 +147,16 @@ class Compact:
 
 
 class Headroom:
-    """The service keeps its whole GPU but for what the neighbour has: fifo, the neighbour on a part."""
-    NEIGHBOURS, FREE = ("md5_hash", "stencil3d", "pointer_chase"), (0, 8, 16, 32, 48, 64)
+    """The service may run anywhere, the neighbour on what is not kept free: fifo, the neighbour on a part."""
+    NEIGHBOURS = ("md5_hash", "stencil3d", "pointer_chase")   # bound by computing, by bandwidth, by latency
+    FREE = {264: (0, 16, 32, 64, 80, 96, 112, 124), 16: (0, 8, 16, 32, 64)}   # by blocks of a request: two to each multiprocessor, or a few
     REQUESTS = ["120", "2000", "20000", "times"]
 
     def __init__(self, stage):
-        self.stage, self.found, self.alone = stage, {}, []
+        self.stage, self.found, self.alone = stage, {}, {}
 
-    def service(self, mode):
-        requests = ["8", "100", "20", "times"] if self.stage.simulated else self.REQUESTS
+    def service(self, mode, blocks):
+        requests = ["8", "100", "20", "times"] if self.stage.simulated else [*self.REQUESTS, str(blocks)]
         child = self.stage.child([self.stage.options.arrivals, *requests], mode, tenant="service", urgent=True)
         done = child.finish()
         self.stage.wrong += done["rc"] != 0
@@ -160,41 +167,43 @@ class Headroom:
         for name in self.NEIGHBOURS:
             stage.measure_alone(name)
         stage.choose("fifo")
-        self.service("fifo")
-        self.alone = self.service("fifo")["times_ms"][5:]
+        for blocks in self.FREE:
+            self.service("fifo", blocks)
+            self.alone[blocks] = self.service("fifo", blocks)["times_ms"][5:]
         for turn in range(min(3, stage.options.rounds)):
-            for name in self.NEIGHBOURS:
-                for free in (0, 4) if stage.simulated else (*self.FREE, "priority"):
-                    if time.monotonic() > end:
-                        return
-                    self.one(name, free, turn)
+            for blocks, numbers_free in self.FREE.items():
+                for name in self.NEIGHBOURS:
+                    for free in (0, 4) if stage.simulated else (*numbers_free, "priority"):
+                        if time.monotonic() > end:
+                            return
+                        self.one(blocks, name, free, turn)
 
-    def one(self, name, free, turn):
+    def one(self, blocks, name, free, turn):
         stage = self.stage
         mode = "priority" if free == "priority" else "one-context"
         stage.choose(mode)
         count = 132 - free if free and free != "priority" and not stage.simulated else 0
         back = stage.start(name, max(30, int(0.9 * stage.alone[name])) if not stage.simulated else 6, mode, sms=count)
         time.sleep(0.35)   # until it computes; what it does before and after is not counted
-        front = self.service(mode)
+        front = self.service(mode, blocks)
         behind = stage.finish(name, back)
-        stage.lines.add(part="headroom", neighbour=name, free=free, round=turn, front=front, behind=behind)
+        stage.lines.add(part="headroom", blocks=blocks, neighbour=name, free=free, round=turn, front=front, behind=behind)
         if not behind["ends_s"] or not front["ends_s"]:
             return
         last = behind["ends_s"][-1]
         first = behind["ends_s"][0]
         times = [ms for ms, at in zip(front["times_ms"], front["ends_s"]) if first < at < last]
         beside = [ms for ms, at in zip(behind["times_ms"], behind["ends_s"]) if front["ends_s"][0] < at < front["ends_s"][-1]]
-        self.found.setdefault((name, free), []).append((times, beside))
+        self.found.setdefault((blocks, name, free), []).append((times, beside))
 
     def show(self):
-        limit = 1.5 * quantile(self.alone, .99)
-        print(f"service alone: p50 {median(self.alone):.4f} ms, p99 {quantile(self.alone, .99):.4f} of {len(self.alone)}; wanted: p99 below {limit:.4f}")
-        print(f"{'neighbour':<16} {'left free':>9} {'p50 ms':>8} {'p99 ms':>8} {'p99 to alone':>12} {'enough':>6} {'neighbour ms':>12} {'of alone':>8} {'n':>4} {'runs':>4}")
-        for (name, free), rows in self.found.items():
+        for blocks, times in self.alone.items():
+            print(f"service of {blocks} blocks alone: p50 {median(times):.4f} ms, p99 {quantile(times, .99):.4f} of {len(times)}; wanted: p99 below {1.5 * quantile(times, .99):.4f}")
+        print(f"{'blocks':>6} {'neighbour':<16} {'left free':>9} {'p50 ms':>8} {'p99 ms':>8} {'p99 to alone':>12} {'enough':>6} {'neighbour ms':>12} {'of alone':>8} {'n':>4} {'runs':>4}")
+        for (blocks, name, free), rows in self.found.items():
             times, beside = [t for row, _ in rows for t in row], [t for _, row in rows for t in row]
             if not times or not beside:
                 continue
-            p99, own = quantile(times, .99), 1e3 / self.stage.alone[name]
-            print(f"{name:<16} {free:>9} {median(times):>8.4f} {p99:>8.4f} {p99 / quantile(self.alone, .99):>12.2f} {'yes' if p99 <= limit else 'no':>6} "
+            p99, alone, own = quantile(times, .99), quantile(self.alone[blocks], .99), 1e3 / self.stage.alone[name]
+            print(f"{blocks:>6} {name:<16} {free:>9} {median(times):>8.4f} {p99:>8.4f} {p99 / alone:>12.2f} {'yes' if p99 <= 1.5 * alone else 'no':>6} "
                   f"{median(beside):>12.3f} {median(beside) / own:>8.3f} {len(times):>4} {len(rows):>4}")

@@ -51,6 +51,7 @@ class Stage:
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
         self.policy = None
+        self.computing = []   # processes that keep cores busy
         self.wrong = 0
         self.alone = {}   # name: iterations a second, natively and alone
 
@@ -61,7 +62,14 @@ class Stage:
             self.smt("server", "start")
         return self
 
+    def compute(self, processes):
+        """From now on so many processes compute, natively and all the time."""
+        self.computing += [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True) for _ in range(processes)]
+
     def __exit__(self, *_):
+        for each in self.computing:
+            each.kill()
+            each.wait()
         self.runtime.__exit__()
         self.plain.__exit__()
         if self.mps_runs:

@@ -1,5 +1,5 @@
-// What a decision for 16 kernels takes, for people: decision_benchmark [FOLDER]. With a folder, the situations it was measured
-// in are recorded there, one file a policy, for `smt replay`.
+// What a decision for 16 kernels takes, for people: decision_benchmark [FOLDER [POLICY...]]. With a folder that is not "", the situations it was
+// measured in are recorded there, one file a policy, for `smt replay`.
 //
 // Sixteen tenants of all kinds launch, pause and launch again on a GPU of 132 multiprocessors in virtual time, as the policy
 // decides. The situations are kept and decided on again by a new policy, several times over; a decision's time is the least of
@@ -121,5 +121,6 @@ void measure(const std::string& name, const char* folder) {
 
 int main(int argc, char** argv) {
     std::printf("%-15s %6s %8s %8s %8s %8s   us\n", "policy", "n", "kernels", "p50", "p99", "most");
-    for (const std::string& name : policy_names()) measure(name, argc > 1 ? argv[1] : nullptr);
+    const std::vector<std::string> names = argc > 2 ? std::vector<std::string>(argv + 2, argv + argc) : policy_names();
+    for (const std::string& name : names) measure(name, argc > 1 && *argv[1] ? argv[1] : nullptr);
 }
