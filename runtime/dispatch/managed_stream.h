@@ -115,7 +115,7 @@ private:
 
     CUresult issue(Work&& work);
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
-    uint32_t ticket_blocks(const ManagedFunction& function, uint64_t each) const;
+    uint32_t ticket_blocks(uint64_t block_ns, uint64_t each) const;
     Enough::Try ctas_for(const Work& work, uint32_t fits);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);

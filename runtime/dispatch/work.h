@@ -47,6 +47,13 @@ struct ManagedFunction {
         return std::chrono::nanoseconds(block * ((shape.blocks + together - 1) / together));
     }
 
+    // ns of a block beside as many as run at once; while none of this program's has told, by what launches took that were alone, of whichever program. 0: not known.
+    uint64_t expected_block_ns(const profiles::Shape& shape, uint64_t together) const {
+        if (const uint64_t told = block_ns.load(std::memory_order_relaxed)) return told;
+        const auto ns = known && together ? known->predict(shape) : std::nullopt;
+        return ns ? std::max<uint64_t>(1, static_cast<uint64_t>(*ns) / ((shape.blocks + together - 1) / together)) : 0;
+    }
+
     void forget() { fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
 
     // How long a block took, when its kernel had the device for itself: says how many a ticket stands for. 0: not known.

@@ -93,3 +93,20 @@ TEST_CASE("a launch's time alone is by launches that were alone, else by the fir
     function.known->know({stored});
     CHECK(*function.time_alone(shape, 100) == 7168ns);
 }
+
+TEST_CASE("before a program's own launches have told, a block takes what other programs' launches say", "[dispatch]") {
+    namespace profiles = smt::runtime::profiles;
+    ManagedFunction function;
+    const profiles::Shape shape{{256, 1, 1}, 1024};
+    CHECK(function.expected_block_ns(shape, 100) == 0);
+    function.known = std::make_shared<profiles::KnownKernel>("kernel", "image", profiles::DeviceFacts{"a device", 10, {1e9, 40, 20}, {}});
+    CHECK(function.expected_block_ns(shape, 100) == 0);
+    smt::profiler::Profile stored;
+    stored.key = {"kernel", "image", {256, 1, 1}, 10, "a device"};
+    stored.times[{10, 4}] = {1, 100, 0, 700};
+    function.known->know({stored});
+    CHECK(function.expected_block_ns(shape, 100) == 651);   // 7168 for eleven rounds
+    CHECK(function.expected_block_ns(shape, 0) == 0);
+    function.block_ns = 50;
+    CHECK(function.expected_block_ns(shape, 100) == 50);    // its input may be another
+}
