@@ -109,6 +109,28 @@ TEST_CASE("priority: nobody waits for a service whose last requests were far apa
     CHECK_FALSE(goes_on_after_request());
 }
 
+TEST_CASE("priority: how long ago another program ended says nothing of how a new one comes back", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const Kernel stopped = kernel(1, "low", -1, State::kWaiting);
+    Kernel first = kernel(3, "first", 5, State::kRunning), next = kernel(4, "next", 5, State::kRunning);
+    first.session = 1;
+    next.session = 2;
+    TimePoint now = TimePoint{} + 1h;
+    const auto goes_on_after = [&](const Kernel& urgent) {
+        policy->decide({{132}, {stopped, urgent}}, now);
+        now += 50us;
+        return !policy->decide({{132}, {stopped}}, now).assignments.empty();
+    };
+    CHECK_FALSE(goes_on_after(first));
+    now += 500ms;
+    CHECK_FALSE(goes_on_after(next));   // what it begins with
+    now += 3ms;
+    CHECK_FALSE(goes_on_after(next));   // it came late once, and its first launches may follow at once
+    now += 20us;
+    CHECK_FALSE(goes_on_after(next));
+}
+
 TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
     const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);

@@ -3,6 +3,8 @@
 were right, every tenant finished some of its jobs under every policy, and the server kept nothing of them.
 
     tenants.py --seconds 600                   each policy so long, then --switching seconds of another policy every --every seconds
+    tenants.py --at-once --seconds 600 --sizes small    all of that at the same time: a server for each policy, and one whose policy changes. They share
+                                               the GPU as any two contexts do, in turns
     tenants.py --device sim --jobs 1           by jobs instead of time: so many a tenant and policy; the policy changes with each job
 
 A tenant runs one program after the other, each with a random number of iterations and of a random size, and a random pause before it
@@ -15,11 +17,12 @@ import os
 import random
 import re
 import statistics
+import subprocess
 import sys
 import threading
 import time
 
-from harness import gpu_memory_used
+from harness import compute_apps, gpu_memory_used
 from stage import Stage, quantile
 
 PROGRAMS = ["nbody", "vector_add", "md5_hash", "stencil3d", "black_scholes", "matrix_multiply", "pathfinder", "spmv"]
@@ -37,7 +40,7 @@ class Tenants:
 
     def job(self, index, which, chance, part):
         name = PROGRAMS[index]
-        size = "trivial" if self.stage.simulated else chance.choice(["small", "small", "large"])
+        size = "trivial" if self.stage.simulated else chance.choice(self.options.sizes.split(","))
         iterations = chance.randint(2, 6) if self.stage.simulated else chance.randint(5, 30)
         begin = time.monotonic()
         child = self.stage.start(name, iterations, which, tenant=f"t{index}", size=size, urgent=index == 0, weight=1 + index % 3)
@@ -99,7 +102,13 @@ class Tenants:
             text = file.read()
         number = lambda name: int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
         return {"sessions": status["sessions"], "device_bytes": status["device_bytes"], "host_bytes": status["host_bytes"], "fds": len(os.listdir(f"/proc/{pid}/fd")),
-                "threads": number("Threads"), "own_kb": number("RssAnon"), "gpu_mib": None if self.stage.simulated else gpu_memory_used()}
+                "threads": number("Threads"), "own_kb": number("RssAnon"), "gpu_mib": None if self.stage.simulated else self.gpu_mib(pid)}
+
+    @staticmethod
+    def gpu_mib(pid):
+        """Of the server, or of everybody where the driver does not tell processes apart."""
+        mine = [mib for each, _, mib in compute_apps() or [] if each == pid and mib >= 0]
+        return sum(mine) if mine else gpu_memory_used()
 
     @staticmethod
     def grown(before, after):
@@ -130,6 +139,25 @@ class Tenants:
                 self.stage.lines.add(part="decisions", policy=found[1], count=int(found[2]), text=found[3])
 
 
+def at_once(options, policies):
+    """A process and a server for each policy, and for all in turns. What each says comes when it is over."""
+    arguments = [each for each in sys.argv[1:] if each != "--at-once"]
+    parts = [(policy, ["--policies", policy, "--switching", "0"]) for policy in policies] + [("switching", ["--seconds", "0", "--switching", str(options.seconds)])]
+    running = []
+    for name, more in parts:
+        folder = os.path.join(options.out, name)
+        os.makedirs(folder, exist_ok=True)
+        command = [sys.executable, "-B", os.path.abspath(__file__), *arguments, *more, "--out", folder]
+        running.append((name, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
+    wrong = 0
+    for name, process in running:
+        said, _ = process.communicate()
+        print(f"== {name}\n{said}", flush=True)
+        wrong += process.returncode != 0
+    print(f"{wrong} of {len(running)} went wrong")
+    return 1 if wrong else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
@@ -146,22 +174,28 @@ def main():
     parser.add_argument("--pause", type=float, default=0.15)
     parser.add_argument("--longest", type=float, default=0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sizes", default="small,small,large", help="one of which each job has")
+    parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--log", action="store_true", help="keep the server's journal")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     policies = options.policies.split(",")
+    if options.at_once:
+        return at_once(options, policies)
     with Stage(options, "tenants.jsonl") as stage:
         tenants = Tenants(stage)
         seconds = 0 if options.jobs else options.seconds
         # All of it once before, by all of them: what is kept of kernels and learnt of them is no leak.
         stage.choose("fifo")
-        tenants.all("fifo", min(seconds, 10), "before")
+        tenants.all("fifo", 0 if options.jobs else min(seconds or options.switching, 10), "before")
         before = tenants.kept()
-        for policy in policies:
+        for policy in policies if options.jobs or seconds else []:
             stage.choose(policy)
             tenants.all(policy, seconds, policy)
         chance = random.Random(options.seed)
-        tenants.all("switching", 0 if options.jobs else options.switching, "switching", lambda: stage.choose(chance.choice([p for p in policies if p != stage.policy])))
+        if options.jobs or options.switching:
+            tenants.all("switching", 0 if options.jobs else options.switching, "switching",
+                        lambda: stage.choose(chance.choice([p for p in policies if p != stage.policy])))
         stage.choose("fifo" if stage.policy != "fifo" else "priority")   # so that the last one is summed up, too
         tenants.leaks(before)
         tenants.decisions()

@@ -3,8 +3,9 @@
 // priority the hardware decides.
 //
 // "Done" means that nothing has come for a while (kPatience): programs launch, wait, and launch again, and a
-// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A service whose last requests
-// (kLate) all came later than that is not waited for: the others would lose kPatience at each.
+// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A program whose last requests
+// (kLate) all came later than that is not waited for, for it is a service: the others would lose kPatience at each. Each program is judged by itself: the
+// time since another one ended says nothing of how a new one comes back.
 //
 // A tenant of low priority may starve; that is what the name promises.
 //
@@ -13,6 +14,7 @@
 // keep to three quarters of the device, and the urgent tenant's next kernel begins in the rest. `priority-whole` leaves
 // that out.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
@@ -94,27 +96,29 @@ private:
                     : "all multiprocessors are for everybody: nobody more urgent worked lately"});
     }
 
-    // A priority whose work is gone was busy until now.
+    // Whose work is gone was busy until now.
     void note_work(const Snapshot& snapshot, TimePoint now) {
-        for (auto& [priority, work] : work_) {
+        for (auto& [who, work] : work_) {
             if (work.present) work.until = now;
             work.was_present = std::exchange(work.present, false);
         }
         for (const Kernel& kernel : snapshot.kernels) {
-            Work& work = work_[kernel.priority];
-            if (work.until != TimePoint{} && now - work.until > kPatience) work.late = std::min(work.late + 1, kLate);
+            const auto [found, fresh] = work_.try_emplace({kernel.priority, kernel.session});
+            Work& work = found->second;
+            if (!fresh && now - work.until > kPatience) work.late = std::min(work.late + 1, kLate);
             else if (now > work.until && !work.was_present) work.late = 0;
             work.present = work.was_present = true;
             work.until = now;
         }
-        for (const auto& [priority, work] : work_) worked_[priority] = std::max(worked_[priority], work.until);
+        for (const auto& [who, work] : work_) worked_[who.first] = std::max(worked_[who.first], work.until);
         for (const Urgent& each : snapshot.urgent) worked_[each.priority] = std::max(worked_[each.priority], each.since);
+        std::erase_if(work_, [&](const auto& each) { return !each.second.present && now - each.second.until > kLately; });
     }
 
     Duration rest_for(int priority, TimePoint now) const {
         Duration rest{};
-        for (auto each = work_.upper_bound(priority); each != work_.end(); ++each)
-            if (each->second.late < kLate) rest = std::max<Duration>(rest, kPatience - (now - each->second.until));
+        for (auto each = work_.upper_bound({priority, UINT32_MAX}); each != work_.end(); ++each)
+            if (const Work& work = each->second; work.late < kLate) rest = std::max<Duration>(rest, kPatience - (now - work.until));
         return rest;
     }
 
@@ -125,8 +129,8 @@ private:
     };
     const bool whole_;
     std::set<uint64_t> waits_;           // who was told to wait
-    std::map<int, Work> work_;           // by priority
-    std::map<int, TimePoint> worked_;    // likewise, as far as is known: who has just come may be about to
+    std::map<std::pair<int, uint32_t>, Work> work_;   // by priority and session; who has done nothing for kLately is forgotten
+    std::map<int, TimePoint> worked_;    // by priority, as far as is known: who has just come may be about to
 };
 
 }  // namespace
