@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ namespace {
 // server from the very core it needs.
 constexpr uint64_t kLongSpin = 40'000;
 constexpr uint64_t kShortSpin = 2'000;
-constexpr uint64_t kYield = 2'000'000;
+constexpr uint64_t kLookOn = 2'000'000;
 
 constinit std::atomic<uint64_t> chosen_spin{0};
 
@@ -34,9 +35,27 @@ uint64_t spin_nanoseconds() {
     return spin;
 }
 
-uint64_t yield_nanoseconds() { return spin_nanoseconds() == kShortSpin ? 0 : kYield; }
+uint64_t look_on_nanoseconds() { return spin_nanoseconds() == kShortSpin ? 0 : kLookOn; }
+
+bool cores_scarce() {
+    const protocol::SessionHeader* const header = session();
+    return header && header->cores_scarce.load(std::memory_order_relaxed) != 0;
+}
 
 void yield_cpu() { sched_yield(); }
+
+void Naps::nap() {
+    if (slack_ == 0) {
+        slack_ = prctl(PR_GET_TIMERSLACK);
+        prctl(PR_SET_TIMERSLACK, 1ul);
+    }
+    const timespec moment{0, 1000};
+    nanosleep(&moment, nullptr);
+}
+
+Naps::~Naps() {
+    if (slack_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_));
+}
 
 uint64_t now_nanoseconds() {
     timespec now;

@@ -1,7 +1,9 @@
-// Waiting: first a short spin, because most answers come within microseconds; then looks between
-// which other threads may run, because waking a sleeper costs tens of microseconds and most copies
-// and kernels are over within a millisecond or two; then sleep in slices of kLivenessMs, looking at
-// each whether the server still lives.
+// Waiting: first a short spin, because most answers come within microseconds; then further looks,
+// because waking a sleeper costs tens of microseconds and most copies and kernels are over within a
+// millisecond or two; then sleep in slices of kLivenessMs, looking at each whether the server still lives.
+//
+// Where the server says that cores are scarce (runtime/device/cores.h) the further looks are a nap apart: who yields is put
+// behind everybody who computes, and so is, sooner or later, who looks without end.
 #pragma once
 
 #include <cuda.h>
@@ -11,16 +13,30 @@
 
 namespace smt::interpose {
 
-// How long to spin, and then to yield, before sleeping: longer when there is a core to spare for the
+// How long to spin, and then to look on, before sleeping: longer when there is a core to spare for the
 // server.
 uint64_t spin_nanoseconds();
-uint64_t yield_nanoseconds();
+uint64_t look_on_nanoseconds();
+bool cores_scarce();
 uint64_t now_nanoseconds();
 
 void yield_cpu();
 inline void pause_cpu() { __builtin_ia32_pause(); }
 
-// Spins, then yields, until `done` says so or the time for both is over; whether it was done.
+// Naps of some microseconds; what the thread's own naps are like afterwards is as it was.
+class Naps {
+public:
+    Naps() = default;
+    ~Naps();
+    Naps(const Naps&) = delete;
+    Naps& operator=(const Naps&) = delete;
+    void nap();
+
+private:
+    long slack_ = 0;   // of the thread's sleeps, ns, before the first nap; 0: there was none
+};
+
+// Looks until `done` says so or the time for that is over; whether it was done.
 template <typename Done>
 bool look_until(Done done) {
     constexpr int kPausesPerLook = 32;
@@ -32,8 +48,10 @@ bool look_until(Done done) {
             if (done()) return true;
         }
     } while (now_nanoseconds() - start < spin_nanoseconds());
-    while (now_nanoseconds() - start < yield_nanoseconds()) {
-        yield_cpu();
+    Naps naps;
+    while (now_nanoseconds() - start < look_on_nanoseconds()) {
+        if (cores_scarce()) naps.nap();
+        else pause_cpu();
         if (done()) return true;
     }
     return done();

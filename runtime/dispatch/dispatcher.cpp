@@ -1,7 +1,5 @@
 #include "runtime/dispatch/dispatcher.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -180,10 +178,12 @@ void Dispatcher::run() {
 void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
     const bool news = pending();
     if (news && !device_.properties().keeps_clock) {
+        const schedule::TimePoint begin = schedule::Clock::now();
         lock.unlock();
-        do sched_yield();
+        do device::nap();
         while (wanted_.load(std::memory_order_relaxed) > 0);
         lock.lock();
+        note_if_long({}, "without a core, or others had its lock", begin);
         return;
     }
     const schedule::TimePoint next = now() + (news ? kLook : patience());
@@ -234,7 +234,7 @@ bool Dispatcher::look() {
     }
     if (left)
         for (Member& member : members_) member.refill = true;
-    note_if_long({}, "to look how far streams are", begin);
+    note_if_long({}, "looking how far streams are", begin);
     refill(now());
     return changed || left || busy < snapshot_.kernels.size();
 }
@@ -250,7 +250,7 @@ void Dispatcher::refill(schedule::TimePoint now) {
         member.refill_again = now + kBetweenRefills;
         const schedule::TimePoint begin = schedule::Clock::now();
         member.stream->fill_up();
-        note_if_long(member.stream->tenant(), "to send more workers", begin);
+        note_if_long(member.stream->tenant(), "sending more workers", begin);
     }
 }
 
@@ -320,7 +320,7 @@ void Dispatcher::follow(Member& member) {
     schedule::Kernel kernel;
     const schedule::TimePoint begin = schedule::Clock::now();
     member.behind = member.stream->describe(&kernel) && !follow(member, kernel);
-    note_if_long(member.stream->tenant(), "to stop, launch or place", begin);
+    note_if_long(member.stream->tenant(), "stopping, launching or placing", begin);
 }
 
 // False: not now. It is tried again.

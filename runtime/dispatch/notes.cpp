@@ -29,9 +29,9 @@ void Dispatcher::note(const Tenant& tenant, const std::string& line) {
 
 // The driver lets calls wait for each other, for memory that is mapped or code that is loaded. Whoever waits for the dispatcher waits with it.
 void Dispatcher::note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since) {
-    constexpr auto kLong = std::chrono::milliseconds(20);
+    constexpr auto kLong = std::chrono::milliseconds(10);
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(schedule::Clock::now() - since);
-    if (took >= kLong && !device_.properties().keeps_clock) note(tenant, fmt::format("the driver held up the dispatcher for {} ms: {}", took.count(), what));
+    if (took >= kLong && !device_.properties().keeps_clock) note(tenant, fmt::format("the dispatcher was held up for {} ms: {}", took.count(), what));
 }
 
 void Dispatcher::report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns,

@@ -245,7 +245,7 @@ CUresult ManagedStream::await_change(Lock& lock) {
 }
 
 // A device with a clock of its own waits for nobody who only looks.
-bool ManagedStream::looks_on() const { return cores_to_spare() && !dispatcher_.device().properties().keeps_clock; }
+bool ManagedStream::looks_on() const { return device::cores_to_spare() && !device::cores_scarce() && !dispatcher_.device().properties().keeps_clock; }
 
 OpaqueWindow::Number ManagedStream::take_number(uint64_t key) {
     const OthersTurn others(dispatcher_.device());

@@ -1,13 +1,13 @@
 #include "runtime/dispatch/sm_sets.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "runtime/device/cores.h"
 
 namespace smt::runtime::dispatch {
 
@@ -203,7 +203,7 @@ void SmSets::calibrate(SmSet& set) {
 CUresult SmSets::await(CUstream stream, std::chrono::steady_clock::time_point end) const {
     while (std::chrono::steady_clock::now() < end) {
         if (CUresult status = driver_.cuStreamQuery(stream); status != CUDA_ERROR_NOT_READY) return status;
-        sched_yield();
+        device::nap();
     }
     return CUDA_ERROR_NOT_READY;
 }

@@ -1,12 +1,12 @@
-// For threads that a program waits for. To wake a sleeper takes tens of microseconds, so they look; and where another thread takes the
+// For threads that a program waits for. To wake a sleeper takes tens of microseconds, so they look (device/cores.h); and where another thread takes the
 // same mutex again and again for short times it is not handed over, so whoever slept on it wakes up to find it taken again.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
+
+#include "runtime/device/cores.h"
 
 namespace smt::runtime::dispatch {
 
@@ -20,23 +20,13 @@ inline std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
     return std::unique_lock(mutex);
 }
 
-// With one or two processors who looks on would keep the others from the very core that they need.
-inline bool cores_to_spare() {
-    static const bool spare = [] {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 2;
-    }();
-    return spare;
-}
-
-// Lets others run between two looks. Whether `done` said so within that time.
+// Naps between two looks. Whether `done` said so within that time.
 template <typename Done>
 bool look_on(Done done, std::chrono::nanoseconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!done()) {
         if (std::chrono::steady_clock::now() >= end) return false;
-        sched_yield();
+        device::nap();
     }
     return true;
 }

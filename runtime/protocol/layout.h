@@ -61,6 +61,7 @@ struct SessionHeader {
     alignas(64) std::atomic<int32_t> fatal;            // CUresult; non-zero: every call returns it
     std::atomic<uint32_t> printf_pending;              // device output waits to be fetched
     std::atomic<uint32_t> printing;                    // a kernel that prints was launched: ask, do not only look at words
+    std::atomic<uint32_t> cores_scarce;                // as of a moment ago: who waits naps instead of looking on
     alignas(64) std::atomic<uint32_t> callback_tail;   // written by the server; futex word
     alignas(64) std::atomic<uint32_t> callback_head;   // written by the client
     std::atomic<uint32_t> callback_thread;             // 1 once the client's callback thread runs

@@ -1,13 +1,11 @@
 #include "runtime/server/lane.h"
 
-#include <sched.h>
-
 #include <exception>
 
 #include <fmt/format.h>
 
 #include "opcodes.gen.h"
-#include "runtime/dispatch/soon.h"
+#include "runtime/device/cores.h"
 #include "runtime/server/call.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/futex.h"
@@ -29,12 +27,12 @@ namespace {
 // processors the spinner would hold the very core the client needs.
 constexpr uint64_t kLongSpin = 50'000;   // ns
 constexpr uint64_t kShortSpin = 2'000;
-// Then how long to look on while letting others run: waking a sleeper takes tens of microseconds,
+// Then how long to look on while there are cores that nobody else wants: waking a sleeper takes tens of microseconds,
 // which a client that computes a little between its calls would feel at each of them.
-constexpr uint64_t kYield = 1'000'000;
+constexpr uint64_t kLookOn = 1'000'000;
 // A tenant that was said to be urgent is usually a service: its requests are milliseconds apart and each of them would
 // wait for the wake. It costs a processor that nobody else wants.
-constexpr uint64_t kUrgentYield = 10'000'000;
+constexpr uint64_t kUrgentLookOn = 10'000'000;
 constexpr int kPausesPerLook = 16;
 
 // No sleep is longer: a client that dies or lies never wakes us.
@@ -42,24 +40,21 @@ constexpr uint32_t kSleepMs = 1000;
 constexpr uint32_t kLaneSleepMs = 20;
 
 uint64_t spin_nanoseconds() {
-    return dispatch::cores_to_spare() ? kLongSpin : kShortSpin;
+    return device::cores_to_spare() ? kLongSpin : kShortSpin;
 }
 
 // Looks until `done` says so or that time is over; whether it was done.
 template <typename Done>
-bool spin_until(Done done, uint64_t yield = kYield) {
+bool spin_until(Done done, uint64_t look_on = kLookOn) {
     if (done()) return true;
-    uint64_t start = journal::now_ns();
+    const uint64_t start = journal::now_ns();
+    const auto goes_on = [&](uint64_t lasted) { return lasted < spin_nanoseconds() || (lasted < look_on && device::cores_to_spare() && !device::cores_scarce()); };
     do {
         for (int i = 0; i < kPausesPerLook; ++i) {
             __builtin_ia32_pause();
             if (done()) return true;
         }
-    } while (journal::now_ns() - start < spin_nanoseconds());
-    while (spin_nanoseconds() == kLongSpin && journal::now_ns() - start < yield) {
-        sched_yield();
-        if (done()) return true;
-    }
+    } while (goes_on(journal::now_ns() - start));
     return done();
 }
 
@@ -127,8 +122,10 @@ void Lane::run() {
 
 void Lane::wait_for_records() {
     LaneHeader& shared = header();
+    std::atomic<uint32_t>& told = session_.arena().header().cores_scarce;
+    if (const uint32_t scarce = device::cores_scarce(); told.load(std::memory_order_relaxed) != scarce) told.store(scarce, std::memory_order_relaxed);
     auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
-    if (spin_until(more, session_.dispatched().priority > 0 ? kUrgentYield : kYield)) return;
+    if (spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn)) return;
     // Either we see the new tail now, or the client sees that we sleep.
     shared.server_asleep.exchange(1);
     if (shared.tail.load() == head_ && !stopping_.load()) futex_wait(shared.server_asleep, 1, kSleepMs);

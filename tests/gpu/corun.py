@@ -40,6 +40,7 @@ def main():
     parser.add_argument("--length", type=float, default=0.3, help="seconds that a program takes alone")
     parser.add_argument("--launches", type=int, default=40, help="of the small program, in part priority")
     parser.add_argument("--select", default="", help="pairs, by a regular expression")
+    parser.add_argument("--pairs", choices=sorted(corun_pairs.Pairs.PAIRS), default="four", help="which, in part pairs")
     parser.add_argument("--known", action="store_true", help="parts that begin with smt profile do without: it was done before")
     parser.add_argument("--sweep", action="store_true", help="their programs are measured by smt profile --sweep first")
     parser.add_argument("--modes", help="of every part that has some")

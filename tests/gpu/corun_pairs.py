@@ -1,4 +1,5 @@
 """Parts of corun.py: two programs at once."""
+import itertools
 import re
 import statistics
 import time
@@ -14,7 +15,10 @@ def spread(values):
 
 class Pairs:
     """In every round each pair under each mode; in every other one the second program comes first."""
-    PAIRS = [("nbody", "vector_add"), ("md5_hash", "stencil3d"), ("pointer_chase", "black_scholes"), ("matrix_multiply", "spmv")]
+    FOUR = [("nbody", "vector_add"), ("md5_hash", "stencil3d"), ("pointer_chase", "black_scholes"), ("matrix_multiply", "spmv")]
+    # Of the seven kernels of Adaptive Simultaneous Multi-tenancy (its table 3) the pairs of its figure 10: of those with low issue slot utilization, and of one such with another.
+    LOW, HIGH = ("fdtd3d", "particle_filter", "tpacf"), ("binomial_options", "lavamd", "md5_hash", "nbody")
+    PAIRS = {"four": FOUR, "paper": [*itertools.combinations(LOW, 2), *itertools.product(HIGH, LOW)]}
     MODES = ["time-sliced", "mps", "mps-percent", "one-context", "fifo", "greedy", "compact"]
 
     def __init__(self, stage):
@@ -23,7 +27,7 @@ class Pairs:
     def measure(self, end):
         stage = self.stage
         modes = stage.options.modes.split(",") if stage.options.modes else self.MODES
-        pairs = [pair for pair in self.PAIRS if re.search(stage.options.select, " ".join(pair))]
+        pairs = [pair for pair in self.PAIRS[stage.options.pairs] if re.search(stage.options.select, " ".join(pair))]
         for name in dict.fromkeys(sum(pairs, ())) if stage.options.sweep else []:
             stage.profile(name, "--sweep", "--runs", "1")
         for turn in range(stage.options.rounds):

@@ -1,4 +1,6 @@
 // The client's end of a lane against a consumer that plays the server by the rules of layout.h.
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -155,6 +157,22 @@ TEST_CASE("publishing wakes a server that sleeps, once", "[ring]") {
     server.join();
     test.send(2, 32);
     CHECK(header.tail.load() == 64);
+}
+
+TEST_CASE("a program's thread sleeps as exactly after a wait as before", "[ring]") {
+    std::thread thread([] {
+        prctl(PR_SET_TIMERSLACK, 70'000ul);
+        {
+            Naps naps;
+            naps.nap();
+            CHECK(prctl(PR_GET_TIMERSLACK) == 1);
+            naps.nap();
+        }
+        CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
+        { const Naps none; }
+        CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
+    });
+    thread.join();
 }
 
 }  // namespace

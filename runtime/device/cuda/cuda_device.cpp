@@ -6,7 +6,9 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/device/cores.h"
 #include "runtime/device/cuda/context_wide.h"
+#include "runtime/device/cuda/waits.h"
 #include "runtime/device/device.h"
 #include "runtime/protocol/environment.h"
 
@@ -25,8 +27,8 @@ constexpr const char* kUsualPlaces[] = {
 };
 
 // A twin thread blocks in the driver in its client's stead. Yielding answers as fast as spinning
-// while there are processors to spare, and leaves them to the clients when there are not; a blocking
-// wait would add an interrupt's tens of microseconds to every synchronisation.
+// while there are processors to spare (waits.h: when there are not); a blocking wait would add an
+// interrupt's tens of microseconds to every synchronisation.
 constexpr unsigned kContextFlags = CU_CTX_SCHED_YIELD;
 
 std::string describe(const DriverApi& driver, const char* call, CUresult status) {
@@ -49,6 +51,7 @@ public:
         key_ = key;
         if (!load(error) || !complete(error)) return false;
         guard_context_wide_calls(driver_);
+        guard_waits(driver_, [] { return cores_to_spare() && cores_scarce(); });
         auto check = [&](const char* call, CUresult status) {
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
             return status == CUDA_SUCCESS;

@@ -1,0 +1,24 @@
+// The host's cores, for threads that wait for the device or for a program.
+//
+// To wake a sleeper takes tens of microseconds, so who waits looks again and again instead. Where others want the cores that is wrong: who
+// yields again and again, or looks without end, is put behind everybody who computes, for milliseconds each time, and programs do compute on all
+// cores (to check something, or to prepare the next batch). Who sleeps meanwhile has a core when it wakes up. On an H200's host with a process that computes on each
+// of its 16 cores a request of 0.05 ms took 4 ms so, where everybody yielded (docs/results/2026-11-24-cores).
+#pragma once
+
+namespace smt::runtime::device {
+
+// More than two. With fewer whoever looks on would keep the others from the very core that they need.
+bool cores_to_spare();
+
+// As of a moment ago more threads of this machine wanted to run than it has cores. Takes tens of nanoseconds, and some microseconds every
+// ten milliseconds.
+bool cores_scarce();
+
+// A moment in which others run: some microseconds, or where cores are few or scarce 50.
+void nap();
+
+// From what /proc/loadavg says.
+bool cores_scarce(const char* load, int cores);
+
+}  // namespace smt::runtime::device

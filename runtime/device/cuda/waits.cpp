@@ -1,0 +1,32 @@
+#include "runtime/device/cuda/waits.h"
+
+#include "runtime/device/cores.h"
+
+namespace smt::runtime::device {
+
+namespace {
+
+// Never destroyed: sessions' threads may outlive main().
+DriverApi& real = *new DriverApi;
+bool (*cores_are_scarce)() = nullptr;
+
+// A wait that began while cores were to spare stays the driver's to its end.
+template <class Handle>
+CUresult await(Handle handle, CUresult (*query)(Handle), CUresult (*synchronize)(Handle)) {
+    while (query && cores_are_scarce()) {
+        if (const CUresult status = query(handle); status != CUDA_ERROR_NOT_READY) return status;
+        nap();
+    }
+    return synchronize(handle);
+}
+
+}  // namespace
+
+void guard_waits(DriverApi& driver, bool (*scarce)()) {
+    real = driver;
+    cores_are_scarce = scarce;
+    driver.cuStreamSynchronize = [](CUstream stream) { return await(stream, real.cuStreamQuery, real.cuStreamSynchronize); };
+    driver.cuEventSynchronize = [](CUevent event) { return await(event, real.cuEventQuery, real.cuEventSynchronize); };
+}
+
+}  // namespace smt::runtime::device
