@@ -6,7 +6,7 @@ import statistics
 import time
 
 from corun_pairs import spread
-from stage import ENDS, TIMES, Stage, numbers, quantile
+from stage import ENDS, MEASURED, TIMES, Stage, numbers, quantile
 
 median = statistics.median
 
@@ -18,7 +18,8 @@ def whole(rows):
 
 
 class Queue:
-    """Four programs, each some hundred milliseconds long alone. `smt profile --sweep` counts their instructions first and times them by CTAs, which slice goes by."""
+    """Four programs, each some hundred milliseconds long alone. `smt profile --sweep` counts their instructions first and times them by CTAs, which slice goes by;
+    slice-measured (not among the modes unless it is named) goes by what `smt profile --pair` says of every two."""
     PROGRAMS = ("md5_hash", "stencil3d", "black_scholes", "matrix_multiply")
     MODES = ["mps", "fifo", "greedy", "slice"]
 
@@ -31,10 +32,13 @@ class Queue:
             if not stage.options.known:
                 stage.profile(name, "--sweep", "--runs", "1")   # before it comes to the server, which looks up what is known when it does
             stage.measure_alone(name)
+        modes = stage.options.modes.split(",") if stage.options.modes else self.MODES
+        if MEASURED in modes and not stage.options.known:
+            stage.measure_pairs(self.PROGRAMS, 3.0)
         halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
         for turn in range(stage.options.rounds):
             names = self.PROGRAMS if turn % 2 == 0 else self.PROGRAMS[::-1]
-            for mode in stage.options.modes.split(",") if stage.options.modes else self.MODES:
+            for mode in modes:
                 if time.monotonic() > end:
                     return
                 rows = stage.together(names, mode, times=1.0)

@@ -1,6 +1,8 @@
 """Where co-runs happen: one server whose policy is changed, and one MPS daemon, for a whole run of corun.py or tenants.py."""
+import itertools
 import os
 import re
+import sqlite3
 import subprocess
 import tempfile
 
@@ -14,6 +16,7 @@ CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
 # server's, where kernels are as the programs have them and tenants' priorities are those of their streams.
 NATIVE = ("alone", "time-sliced", "mps", "mps-priority", "mps-percent")
 PLAIN = "one-context"
+MEASURED = "slice-measured"   # slice, in a server that also knows what smt profile --pair said of every two: Kernelet's OPT
 
 
 def numbers(pattern, text):
@@ -45,8 +48,11 @@ class Stage:
         self.simulated = options.device == "sim"   # to try a script: everything runs under smt
         if self.simulated:
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
-        self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", **settings)
+        store = os.path.join(tempfile.gettempdir(), "smt-corun-profiles")   # stays: --known
+        self.stores = {"alone": store + ".db", "pairs": store + "-pairs.db"}
+        self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PROFILES=self.stores["alone"], **settings)
         self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PTX="0")
+        self.measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice", SMT_PROFILES=self.stores["pairs"])
         self.mps_folder = tempfile.mkdtemp(prefix="smt-mps-")
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
@@ -72,11 +78,12 @@ class Stage:
             each.wait()
         self.runtime.__exit__()
         self.plain.__exit__()
+        self.measured.__exit__()
         if self.mps_runs:
             subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps}, timeout=30, check=False)
 
-    def smt(self, *words, timeout=60):
-        done = run([self.places.smt, *words], {**self.environment, **self.runtime.variables()}, None, timeout)
+    def smt(self, *words, timeout=60, **variables):
+        done = run([self.places.smt, *words], {**self.environment, **self.runtime.variables(**variables)}, None, timeout)
         if done["rc"] != 0:
             print(f"smt {' '.join(words)}: {done['rc']} {done['out']}{done['err']}", flush=True)
         return done["out"]
@@ -86,7 +93,7 @@ class Stage:
         if mode.startswith("mps") and not self.mps_runs and not self.simulated:
             subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.mps}, timeout=20, check=False)
             self.mps_runs = True
-        if mode not in NATIVE and mode not in (PLAIN, self.policy):
+        if mode not in NATIVE and mode not in (PLAIN, MEASURED, self.policy):
             self.smt("policy", "set", mode)
             self.policy = mode
 
@@ -99,7 +106,7 @@ class Stage:
             if mode == "mps-percent":
                 variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(settings.get("percent", 50))
             return Child(command, {**self.environment, **variables}, None, 60)
-        runtime = self.plain if mode == PLAIN else self.runtime
+        runtime = {PLAIN: self.plain, MEASURED: self.measured}.get(mode, self.runtime)
         variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal", SMT_WEIGHT=str(settings.get("weight", 1)),
                                            SMT_SMS=str(settings.get("sms", 0)))
         return Child(command, {**self.environment, **variables}, self.places.preload, 120 if self.simulated else 60)
@@ -135,6 +142,20 @@ class Stage:
         iterations = "30" if "--sweep" in options and not self.simulated else "6"   # a sweep has a launch for each of its points
         found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name), "--size", self.size, "--iterations", iterations, timeout=120)
         self.lines.add(part="profile", program=name, options=options, found=tail(found, 4000))
+
+    def measure_pairs(self, names, seconds):
+        """Every two side by side, in a copy of the store; each program for so long, alone."""
+        if os.path.exists(self.stores["pairs"]):
+            os.unlink(self.stores["pairs"])
+        with sqlite3.connect(self.stores["alone"]) as store:
+            store.execute("VACUUM INTO ?", (self.stores["pairs"],))
+        device = ["--device", "sim"] if self.simulated else []
+        command = lambda name: [os.path.join(self.options.programs, name), "--size", self.size, "--iterations",
+                                str(max(10, int(seconds * self.alone[name]))) if not self.simulated else "6"]
+        for first, second in itertools.combinations(names, 2):
+            found = self.smt("profile", "--pair", *device, "--", *command(first), "--", *command(second), timeout=120, SMT_PROFILES=self.stores["pairs"])
+            self.lines.add(part="pair", programs=(first, second), found=tail(found, 6000))
+            print(found, flush=True)
 
     def iterations(self, name, times=1.0):
         """As many as take so many times options.length, alone."""
