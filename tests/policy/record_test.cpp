@@ -98,6 +98,19 @@ TEST_CASE("a line comes back as it was", "[record]") {
     CHECK(back.decision.again == record.decision.again);
 }
 
+TEST_CASE("what was measured of a pair is decided on alike when it is read back", "[record]") {
+    Snapshot snapshot{device(132), {kernel(1, 100'000, nth_of(kSm, 8)), kernel(2, 100'000, nth_of(kSm, 8))}};
+    Profile first, second;
+    first.identity = 7, first.beside = {{9, 3, 5, 0.7}};
+    second.identity = 9, second.beside = {{7, 5, 3, 0.8}};
+    snapshot.kernels[0].profile = std::make_shared<Profile>(first), snapshot.kernels[1].profile = std::make_shared<Profile>(second);
+    const Decision decision = make_slice()->decide(snapshot, kBegin);
+    REQUIRE(said(decision) == Said{{1, "run 3"}, {2, "run 5"}});
+    Record back;
+    REQUIRE(read_line(record_line(snapshot, kBegin, decision), back));
+    CHECK(said(make_slice()->decide(back.snapshot, back.now)) == said(back.decision));
+}
+
 TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
     const std::string line = record_line({}, {}, {});
     CHECK(line == R"({"now":0,"snapshot":{"device":{}},"decision":{}})");
