@@ -61,7 +61,7 @@ bool Pairing::choose(uint64_t first, uint64_t second) {
     if (key(second) < key(first)) std::swap(first, second);
     const Seat &one = seats_[first], &two = seats_[second];
     Pair& pair = pairs_[{key(first), key(second)}];
-    pair.sides = {Side{one.known, one.shape, one.kernel}, {two.known, two.shape, two.kernel}};
+    pair.sides = {Side{one.known, one.shape}, {two.known, two.shape}};
     pair.combinations = schedule::combinations(one.kernel, two.kernel, device_);
     if (!next_window(pair)) return false;
     const int64_t before = windows(pair, *pair.ctas) + pair.failed[*pair.ctas];

@@ -75,7 +75,6 @@ private:
     struct Side {
         std::shared_ptr<profiles::KnownKernel> known;
         profiles::Shape shape;
-        schedule::Kernel kernel;
     };
     struct Pair {
         std::array<Side, 2> sides;

@@ -1,7 +1,5 @@
 #include "runtime/dispatch/side_by_side.h"
 
-#include <algorithm>
-
 namespace smt::runtime::dispatch {
 
 using What = Pairing::Want::What;
@@ -21,10 +19,8 @@ void SideBySide::idle(ManagedStream& stream) { pairing_->see(stream_, {}, stream
 void SideBySide::begin(ManagedStream& stream, const schedule::Kernel& kernel, const Pairing::Want& want) {
     if (kernel.managed && want.what == What::kRest) return;
     if (kernel.managed && want.what == What::kHold) {
-        QuotaTable table(static_cast<size_t>(multiprocessors_), 0);
-        ctas_ = std::min(want.ctas, static_cast<int>(smt::kNoQuota) - 1);
-        for (const uint32_t each : places_) table[each] = static_cast<uint8_t>(ctas_);
-        if (stream.run(table, 0) == CUDA_SUCCESS) return;
+        ctas_ = want.ctas;
+        if (stream.run(even_table(multiprocessors_, places_, ctas_), 0) == CUDA_SUCCESS) return;
     }
     stream.flow();
 }

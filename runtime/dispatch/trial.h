@@ -1,13 +1,24 @@
 // What is done to a stream's launches in place of a policy: stress, or measurements.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "runtime/dispatch/control_block.h"
 #include "runtime/schedule/snapshot.h"
 
 namespace smt::runtime::dispatch {
 
 class ManagedStream;
+
+// So many CTAs on each of these multiprocessors, and none elsewhere.
+inline QuotaTable even_table(int multiprocessors, const std::vector<uint32_t>& places, int ctas) {
+    QuotaTable table(static_cast<size_t>(multiprocessors), 0);
+    for (const uint32_t each : places) table[each] = static_cast<uint8_t>(std::min(ctas, static_cast<int>(smt::kNoQuota) - 1));
+    return table;
+}
 
 class Trial {
 public:

@@ -25,6 +25,24 @@ std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& seco
     return spread;
 }
 
+std::vector<models::CoSchedule> measured_together(const Profile& first, const Profile& second) {
+    std::vector<models::CoSchedule> found;
+    for (const Beside& mine : first.beside) {
+        if (mine.other != second.identity || second.identity == 0) continue;
+        const auto theirs = std::find_if(second.beside.begin(), second.beside.end(), [&](const Beside& each) {
+            return each.other == first.identity && each.ctas_per_sm == mine.other_ctas_per_sm && each.other_ctas_per_sm == mine.ctas_per_sm;
+        });
+        if (theirs == second.beside.end()) continue;
+        models::CoSchedule made;
+        made.blocks = {mine.ctas_per_sm, mine.other_ctas_per_sm};
+        made.alone = {1, 1};
+        made.together = {mine.rate, theirs->rate};
+        made.profit = models::profit(made.alone, made.together);
+        found.push_back(made);
+    }
+    return found;
+}
+
 bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second, const Device& device) {
     Resources free = limits_of(device);
     const Resources each_first = cta_of(first, free), each_second = cta_of(second, free);

@@ -13,6 +13,10 @@ namespace smt::runtime::schedule {
 inline constexpr size_t kMostCombinations = 8;   // ratios an eighth apart are close enough
 std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& second, const Device& device);
 
+// What was measured of two kernels side by side, by what their profiles say of each other: in each combination for which both have a rate. `alone` is 1, `together`
+// the rates; `cycles` and `imbalance` are not told.
+std::vector<models::CoSchedule> measured_together(const Profile& first, const Profile& second);
+
 // Whether so many of each fit, one at least.
 bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second, const Device& device);
 

@@ -15,20 +15,9 @@ constexpr int kMeasured = 11;   // not a likeness: the answer is what was measur
 
 // Of the combinations that both were measured in, and that fit, the one with the largest profit; nothing: there is none.
 std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second, const Device& device) {
-    const Profile &one = *first.profile, &two = *second.profile;
     std::optional<models::CoSchedule> best;
-    for (const Beside& mine : one.beside) {
-        if (mine.other != two.identity || two.identity == 0) continue;
-        const auto theirs = std::find_if(two.beside.begin(), two.beside.end(), [&](const Beside& each) {
-            return each.other == one.identity && each.ctas_per_sm == mine.other_ctas_per_sm && each.other_ctas_per_sm == mine.ctas_per_sm;
-        });
-        models::CoSchedule made;
-        made.blocks = {mine.ctas_per_sm, mine.other_ctas_per_sm};
-        if (theirs == two.beside.end() || !fit_together(made.blocks, first, second, device)) continue;
-        made.alone = {1, 1};
-        made.together = {mine.rate, theirs->rate};
-        made.profit = models::profit(made.alone, made.together);
-        if (!best || made.profit > best->profit) best = made;
+    for (const models::CoSchedule& each : measured_together(*first.profile, *second.profile)) {
+        if (fit_together(each.blocks, first, second, device) && (!best || each.profit > best->profit)) best = each;
     }
     return best;
 }
