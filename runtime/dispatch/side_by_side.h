@@ -26,13 +26,14 @@ public:
 
 private:
     void begin(ManagedStream& stream, const schedule::Kernel& kernel, const Pairing::Want& want);   // it waits
-    void disturb(ManagedStream& stream, bool flows, const Pairing::Want& want);                     // it runs
+    void disturb(ManagedStream& stream, const Seat& seat, const Pairing::Want& want);               // it runs
 
     const std::shared_ptr<Pairing> pairing_;
     const uint64_t stream_;
     const int multiprocessors_;
     const std::vector<uint32_t> places_;
-    int ctas_ = 0;   // that it runs with
+    int ctas_ = 0;          // that it runs with,
+    bool filled_ = false;   // and further workers were sent to places that the first had not found
 };
 
 }  // namespace smt::runtime::dispatch
