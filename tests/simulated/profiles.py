@@ -182,8 +182,8 @@ def side_by_side(smt, programs):
             return place.profile("--pair", *options, "--", *first, "--", *second, code=code)
 
         def windows():
-            return {(each["symbol"], times["ctas_per_sm"], times["other_ctas_per_sm"]): times["windows"]
-                    for each in ({"symbol": row["kernel"], **row} for row in json.loads(place.profile("export").stdout)) for times in each["beside"]}
+            return {(row["kernel"], beside["ctas_per_sm"], beside["other_ctas_per_sm"]): beside["windows"]
+                    for row in json.loads(place.profile("export").stdout) for beside in row["beside"]}
 
         for arguments, text in [(("--pair",), "two programs"), (("--pair", "--", "true"), "two programs"), (("--pair", "--", "true", "--"), "two programs"),
                                 (("--pair", "--sweep", "--", "true", "--", "true"), "no --sweep"), (("--pair", "--runs", "0", "--", "true", "--", "true"), "--runs wants")]:
@@ -194,6 +194,11 @@ def side_by_side(smt, programs):
         # Three blocks are less than a round.
         assert "too few blocks" in pair(program(few, 2), program((*many[:3], "3", "50"), 2), "--runs", "1", code=1).stderr
         assert not windows()
+
+        # Who fails is named, and the other one is not waited for.
+        flag = pathlib.Path(place.folder.name) / "flag"
+        fails = ("sh", "-c", f'test ! -e {flag} && touch {flag} && exec "$@"', "sh", *program(many, 1))
+        assert "sh ended with 1 while it was measured" in pair(program(few, 30), fails, code=1).stderr
 
         # One program ends early: what is missing is said, and measured in the next run.
         done = pair(program((*few[:3], "130", "50"), 1), program(many, 12), "--runs", "1")
