@@ -59,6 +59,24 @@ struct Times {
     bool operator==(const Times&) const = default;
 };
 
+// Another kernel on the same multiprocessors, all of them, with so many CTAs of each.
+struct Beside {
+    Key other;  // of the same device
+    int64_t ctas_per_sm = 0;
+    int64_t other_ctas_per_sm = 0;
+
+    auto operator<=>(const Beside&) const = default;
+};
+
+// What was done of a kernel in windows of time in which both were at work.
+struct SharedTime {
+    int64_t windows = 0;
+    int64_t blocks = 0;
+    int64_t nanoseconds = 0;
+
+    bool operator==(const SharedTime&) const = default;
+};
+
 // From the decision to stop it to its last worker gone.
 struct Preemption {
     int64_t stops = 0;
@@ -71,6 +89,7 @@ struct Profile {
     Key key;
     std::optional<Resources> resources;
     std::map<Placement, Times> times;
+    std::map<Beside, SharedTime> beside;
     models::Counters counters;
     Preemption preemption;
     std::map<std::string, double> coefficients;  // of models, such as "duration.intercept_ns"

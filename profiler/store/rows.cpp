@@ -45,8 +45,28 @@ ON CONFLICT DO UPDATE SET
     input_bytes = input_bytes + excluded.input_bytes,
     nanoseconds = nanoseconds + excluded.nanoseconds)";
 
+constexpr char kMergeBeside[] = R"(
+INSERT INTO beside (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm,
+                    windows, blocks, nanoseconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    windows = windows + excluded.windows,
+    blocks = blocks + excluded.blocks,
+    nanoseconds = nanoseconds + excluded.nanoseconds)";
+
 constexpr char kSetCoefficient[] =
     "INSERT OR REPLACE INTO coefficient (profile, name, value) VALUES (?, ?, ?)";
+
+void read_beside(Database& database, int64_t id, Profile& profile) {
+    Statement row = database.prepare(
+        "SELECT kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm, windows, blocks, "
+        "nanoseconds FROM beside WHERE profile = ?");
+    row.bind(id);
+    while (row.step()) {
+        const Key other{row.text(0), row.text(1), {row.integer(2), row.integer(3), row.integer(4)}, row.integer(5),
+                        profile.key.device};
+        profile.beside[{other, row.integer(6), row.integer(7)}] = {row.integer(8), row.integer(9), row.integer(10)};
+    }
+}
 
 // The profile that `row` stands at.
 Profile read_row(Database& database, const Statement& row) {
@@ -71,6 +91,7 @@ Profile read_row(Database& database, const Statement& row) {
         profile.times[{times.integer(0), times.integer(1)}] = {times.integer(2), times.integer(3),
                                                                times.integer(4), times.integer(5)};
     }
+    read_beside(database, row.integer(0), profile);
     Statement coefficients = database.prepare("SELECT name, value FROM coefficient WHERE profile = ?");
     coefficients.bind(row.integer(0));
     while (coefficients.step()) profile.coefficients[coefficients.text(0)] = coefficients.real(1);
@@ -117,6 +138,13 @@ void merge_row(Database& database, const Profile& news) {
         times.bind(id, place.sms, place.ctas_per_sm, sums.launches, sums.blocks, sums.input_bytes,
                    sums.nanoseconds);
         times.run();
+    }
+    Statement beside = database.prepare(kMergeBeside);
+    for (const auto& [company, sums] : news.beside) {
+        const Key& other = company.other;
+        beside.bind(id, other.kernel, other.image, other.block[0], other.block[1], other.block[2], other.grid_class,
+                    company.ctas_per_sm, company.other_ctas_per_sm, sums.windows, sums.blocks, sums.nanoseconds);
+        beside.run();
     }
     Statement coefficient = database.prepare(kSetCoefficient);
     for (const auto& [name, value] : news.coefficients) {

@@ -66,7 +66,29 @@ FROM profile LEFT JOIN times ON times.profile = profile.id
 ORDER BY kernel, image, device, block_x, block_y, block_z, grid_class, sms, ctas_per_sm;
 )";
 
-constexpr const char* kSteps[] = {kFirst};
+// Pairs of kernels that ran side by side.
+constexpr char kSecond[] = R"(
+CREATE TABLE beside (
+    profile INTEGER NOT NULL REFERENCES profile ON DELETE CASCADE,
+    -- the other kernel; its device is the profile's
+    kernel TEXT NOT NULL,
+    image TEXT NOT NULL,
+    block_x INTEGER NOT NULL,
+    block_y INTEGER NOT NULL,
+    block_z INTEGER NOT NULL,
+    grid_class INTEGER NOT NULL,
+    -- of the profile's kernel, and of the other one
+    ctas_per_sm INTEGER NOT NULL,
+    other_ctas_per_sm INTEGER NOT NULL,
+    -- what was done of the profile's kernel
+    windows INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
+    nanoseconds INTEGER NOT NULL,
+    PRIMARY KEY (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm)
+) STRICT, WITHOUT ROWID;
+)";
+
+constexpr const char* kSteps[] = {kFirst, kSecond};
 
 }  // namespace
 

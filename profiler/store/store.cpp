@@ -15,8 +15,15 @@ namespace {
 // What cannot be kept in a way that people and programs can read.
 std::optional<Problem> flaw_of(const Profile& profile) {
     const auto has_nul = [](const std::string& text) { return text.find('\0') != std::string::npos; };
-    if (has_nul(profile.key.kernel) || has_nul(profile.key.image) || has_nul(profile.key.device))
-        return Problem{"a profile's kernel, image and device are texts without NUL"};
+    const auto is_flawed = [&](const Key& key) {
+        return has_nul(key.kernel) || has_nul(key.image) || has_nul(key.device);
+    };
+    if (is_flawed(profile.key)) return Problem{"a profile's kernel, image and device are texts without NUL"};
+    for (const auto& [company, sums] : profile.beside) {
+        if (is_flawed(company.other)) return Problem{"the kernel beside a profile's has texts without NUL"};
+        if (company.other.device != profile.key.device)
+            return Problem{"the kernel beside a profile's is of the same device"};
+    }
     for (const auto& [name, value] : profile.coefficients) {
         if (has_nul(name)) return Problem{"a coefficient's name is a text without NUL"};
         if (!std::isfinite(value)) return Problem{"the coefficient " + name + " is not a finite number"};

@@ -117,13 +117,16 @@ void Dispatcher::join(ManagedStream& stream) {
 }
 
 // Null: the policy has the say.
-std::unique_ptr<Trial> Dispatcher::trial(const ManagedStream& stream) const {
+std::unique_ptr<Trial> Dispatcher::trial(const ManagedStream& stream) {
     const Tenant& tenant = stream.tenant();
     const int multiprocessors = snapshot_.device.multiprocessors;
     if (tenant.stress) return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
     if (tenant.sweeps) return std::make_unique<Sweep>(multiprocessors, places(tenant));
     if (tenant.halves) return std::make_unique<Halves>(multiprocessors, places(tenant));
-    return nullptr;
+    if (!tenant.paired) return nullptr;
+    const schedule::Duration least = device_.properties().keeps_clock ? schedule::Duration::zero() : Pairing::kLeast;
+    if (!pairing_) pairing_ = std::make_shared<Pairing>(snapshot_.device, least, [] { return schedule::Clock::now(); });
+    return std::make_unique<SideBySide>(pairing_, stream.id(), multiprocessors, places(tenant));
 }
 
 std::vector<uint32_t> Dispatcher::places(const Tenant& tenant) const {
@@ -220,10 +223,10 @@ bool Dispatcher::look() {
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
-        if (samples() && !member.trial) member.stream->sample();
+        if (member.trial ? member.trial->samples() : samples()) member.stream->sample();
         schedule::Kernel kernel;
         const bool works = member.stream->describe(&kernel);
-        if (works && member.trial) member.trial->step(*member.stream, kernel);
+        if (member.trial) works ? member.trial->step(*member.stream, kernel) : member.trial->idle(*member.stream);
         if (!works || member.trial) continue;
         ++busy;
         if (samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {

@@ -22,7 +22,9 @@
 #include "runtime/dispatch/halves.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/orders.h"
+#include "runtime/dispatch/pairing.h"
 #include "runtime/dispatch/settings.h"
+#include "runtime/dispatch/side_by_side.h"
 #include "runtime/dispatch/sm_sets.h"
 #include "runtime/dispatch/soon.h"
 #include "runtime/dispatch/stream_words.h"
@@ -42,8 +44,10 @@ struct Tenant {
     uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
     bool sweeps = false;        // they are measured (sweep.h)
     bool halves = false;        // they keep to half of the CTAs that fit (halves.h)
+    bool paired = false;        // they are measured beside another program's (side_by_side.h)
     bool timed = false;         // somebody else sees how long they take
-    bool tried() const { return stress != 0 || sweeps || halves; }
+    bool measured() const { return sweeps || halves || paired; }
+    bool tried() const { return stress != 0 || measured(); }
     uint32_t journal_name = 0;
     SmSetPointer places;        // where its streams run; null: everywhere. Set before its first stream is made
     std::atomic<bool> stoppable{false};   // somebody may want its launches stopped, or fewer of their CTAs
@@ -135,7 +139,7 @@ private:
     void note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since);   // by the host's clock
     void sum_up(Member& member);
     std::vector<uint32_t> places(const Tenant& tenant) const;
-    std::unique_ptr<Trial> trial(const ManagedStream& stream) const;
+    std::unique_ptr<Trial> trial(const ManagedStream& stream);
     void note_company();
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void say_durations();    // of the policy's decisions until now
@@ -174,6 +178,7 @@ private:
     uint64_t companies_ = 0;    // times that somebody came or went
     std::atomic<uint64_t> alone_{0};
     std::vector<Member> members_;
+    std::shared_ptr<Pairing> pairing_;   // of those tenants that are paired; from the first one on
     // Who may be stopped stands still while there are calls.
     struct Still {
         struct Call {

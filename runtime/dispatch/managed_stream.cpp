@@ -134,7 +134,7 @@ uint32_t ManagedStream::ticket_blocks(uint64_t block_ns, uint64_t each) const {
 Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
     const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
     const bool quick = tenant_->stoppable.load(std::memory_order_relaxed) && dispatcher_.short_stops();
-    if (!flows || !quick || tenant_->sweeps || tenant_->halves) return {fits, false};
+    if (!flows || !quick || tenant_->measured()) return {fits, false};
     return work.function->enough.next(fits);
 }
 
@@ -331,16 +331,6 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (looks_on()) wake();   // it looks on from now
     if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
-}
-
-bool ManagedStream::front(Front* front) {
-    std::lock_guard lock(mutex_);
-    if (state_ != State::kStopped || waiting_.empty()) return false;
-    const Work& work = waiting_.front();
-    *front = {work.function->known, work.shape(), work.left(), work.function->block_ns.load(), kMostBlocks, static_cast<int>(work.fits)};
-    // One that takes a block a worker has as many entries as blocks.
-    if (work.function->reuse == Reuse::kNever) front->most_timed = dispatcher_.control_memory().map_entries();
-    return true;
 }
 
 CUresult ManagedStream::change(const QuotaTable& quotas) {

@@ -91,7 +91,7 @@ public:
     CUresult halt();                             // it ends soon
     bool learning();         // read_mappings() is worth a call
     void read_mappings();    // of launches that flow: learns from them, and shows them
-    // The launch that waits at the head of a stopped stream. False: none does.
+    // The first unfinished launch. False: there is none.
     struct Front {
         std::shared_ptr<profiles::KnownKernel> known;
         profiles::Shape shape;
@@ -131,6 +131,7 @@ private:
     void go_on();            // both
     bool too_far_ahead();
     void await_room_ahead(Lock& lock);
+    const Work* first_unfinished() const;   // null: there is none
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
     bool unfinished(uint64_t number) const {   // launches until this one
         return (!in_flight_.empty() && in_flight_.front().number <= number) || (!waiting_.empty() && waiting_.front().number <= number);

@@ -56,8 +56,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->managed = true;
     using Seen = schedule::Kernel::State;
     kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
-    const Work* work = !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr;
-    if (work) {
+    if (const Work* const work = first_unfinished()) {
         describe(*work, kernel);
         return true;
     }
@@ -66,6 +65,18 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     if (under_way() || wanting_) return true;
     kernel->state = Seen::kRunning;
     return reached() < marked_;
+}
+
+const Work* ManagedStream::first_unfinished() const { return !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr; }
+
+bool ManagedStream::front(Front* front) {
+    std::lock_guard lock(mutex_);
+    const Work* const work = first_unfinished();
+    if (!work) return false;
+    *front = {work->function->known, work->shape(), work->left(), work->function->block_ns.load(), kMostBlocks, static_cast<int>(work->fits)};
+    // One that takes a block a worker has as many entries as blocks.
+    if (work->function->reuse == Reuse::kNever) front->most_timed = dispatcher_.control_memory().map_entries();
+    return true;
 }
 
 void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {

@@ -16,10 +16,8 @@ constexpr int kMostTries = 24 * static_cast<int>(profiles::kSamples);
 }  // namespace
 
 QuotaTable Sweep::quotas(const profiler::Placement& placement) const {
-    QuotaTable table(static_cast<size_t>(multiprocessors_), 0);
-    for (int64_t i = 0; i < placement.sms && i < static_cast<int64_t>(places_.size()); ++i)
-        table[places_[static_cast<size_t>(i)]] = static_cast<uint8_t>(std::min<int64_t>(placement.ctas_per_sm, smt::kNoQuota - 1));
-    return table;
+    const auto sms = std::min(static_cast<size_t>(placement.sms), places_.size());
+    return even_table(multiprocessors_, {places_.begin(), places_.begin() + static_cast<ptrdiff_t>(sms)}, static_cast<int>(placement.ctas_per_sm));
 }
 
 void Sweep::step(ManagedStream& stream, const schedule::Kernel& kernel) {

@@ -41,10 +41,9 @@ std::optional<double> KnownKernel::predict(const Shape& shape) const {
 }
 
 profiler::Profile& KnownKernel::news_of(const Shape& shape) {
-    const Row row = row_of(shape);
-    profiler::Profile& profile = news_[row];
+    profiler::Profile& profile = news_[row_of(shape)];
     if (!profile.key.kernel.empty()) return profile;
-    profile.key = {symbol_, image_, row.first, row.second, facts_.name};
+    profile.key = key(shape);
     profile.coefficients["device.multiprocessors"] = facts_.multiprocessors;
     return profile;
 }
@@ -57,6 +56,15 @@ void KnownKernel::ran(const Shape& shape, const profiler::Placement& placement, 
     times.blocks += static_cast<int64_t>(blocks);
     times.nanoseconds += static_cast<int64_t>(ns);
     times.input_bytes += static_cast<int64_t>(input_bytes);
+}
+
+void KnownKernel::ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks, uint64_t ns) {
+    if (blocks == 0 || ns == 0) return;
+    std::lock_guard lock(mutex_);
+    profiler::SharedTime& time = news_of(shape).beside[company];
+    time.windows += 1;
+    time.blocks += static_cast<int64_t>(blocks);
+    time.nanoseconds += static_cast<int64_t>(ns);
 }
 
 void KnownKernel::stopped(const Shape& shape, uint64_t ns) {
@@ -88,25 +96,36 @@ void KnownKernel::takes(const Shape& shape, const profiler::Resources& resources
     profile.coefficients["managed"] = managed;
 }
 
-int64_t KnownKernel::samples(const Shape& shape, const profiler::Placement& placement) const {
+profiler::Key KnownKernel::key(const Shape& shape) const {
+    const Row row = row_of(shape);
+    return {symbol_, image_, row.first, row.second, facts_.name};
+}
+
+template <class Of>
+int64_t KnownKernel::sum(const Shape& shape, const Of& of) const {
     std::lock_guard lock(mutex_);
     const Row row = row_of(shape);
-    const auto of = [&](const profiler::Profile& profile) {
-        const auto found = profile.times.find(placement);
-        return found == profile.times.end() ? 0 : found->second.launches;
-    };
     const auto known = known_.find(row);
     const auto news = news_.find(row);
     return (known == known_.end() ? 0 : of(known->second.measured)) + (news == news_.end() ? 0 : of(news->second));
 }
 
+int64_t KnownKernel::samples(const Shape& shape, const profiler::Placement& placement) const {
+    return sum(shape, [&](const profiler::Profile& profile) {
+        const auto found = profile.times.find(placement);
+        return found == profile.times.end() ? 0 : found->second.launches;
+    });
+}
+
+int64_t KnownKernel::windows(const Shape& shape, const profiler::Beside& company) const {
+    return sum(shape, [&](const profiler::Profile& profile) {
+        const auto found = profile.beside.find(company);
+        return found == profile.beside.end() ? 0 : found->second.windows;
+    });
+}
+
 int64_t KnownKernel::counted_blocks(const Shape& shape) const {
-    std::lock_guard lock(mutex_);
-    const Row row = row_of(shape);
-    const auto known = known_.find(row);
-    const auto news = news_.find(row);
-    return (known == known_.end() ? 0 : known->second.measured.counters.blocks) +
-           (news == news_.end() ? 0 : news->second.counters.blocks);
+    return sum(shape, [](const profiler::Profile& profile) { return profile.counters.blocks; });
 }
 
 void KnownKernel::know(std::vector<profiler::Profile> profiles) {

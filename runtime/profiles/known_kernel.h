@@ -42,13 +42,17 @@ public:
 
     // What was seen. `blocks` of it ran, alone; of the launch's parameters so many bytes can be reached (0: not known).
     void ran(const Shape& shape, const profiler::Placement& placement, uint64_t blocks, uint64_t ns, uint64_t input_bytes = 0);
+    // With so many CTAs beside another kernel's: `blocks` of it in `ns` in which both were at work.
+    void ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks, uint64_t ns);
     void stopped(const Shape& shape, uint64_t ns);
     void counted(const Shape& shape, const profiler::models::Counters& counters, const std::map<std::string, double>& facts);
     void takes(const Shape& shape, const profiler::Resources& resources, bool managed);
 
     // For who measures: samples of it, those in the store included.
     int64_t samples(const Shape& shape, const profiler::Placement& placement) const;
+    int64_t windows(const Shape& shape, const profiler::Beside& company) const;
     int64_t counted_blocks(const Shape& shape) const;
+    profiler::Key key(const Shape& shape) const;   // of the profile of exactly this class of grids
 
     // For the book: what the store has now; what it has not yet.
     void know(std::vector<profiler::Profile> profiles);
@@ -64,6 +68,8 @@ private:
     static Row row_of(const Shape& shape);
     const Known* nearest(const Shape& shape) const;   // mutex_ is held
     profiler::Profile& news_of(const Shape& shape);   // likewise
+    template <class Of>
+    int64_t sum(const Shape& shape, const Of& of) const;   // of(profile), of what is stored and of what is new
 
     const std::string symbol_, image_;
     const DeviceFacts facts_;

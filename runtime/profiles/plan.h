@@ -26,4 +26,8 @@ inline constexpr uint64_t kLeastSampleNs = 200'000;
 inline constexpr uint64_t kMostSampleNs = 4'000'000;
 uint64_t sample_blocks(const profiler::Placement& placement, uint64_t block_ns);
 
+// What a server that measures pairs (SMT_PROFILE=pairs; dispatch/pairing.h) says in its journal as each stream leaves begins with this, and ends with that where all is measured.
+inline constexpr char kSideBySide[] = "side by side: ";
+inline constexpr char kNothingMissing[] = "nothing is missing";
+
 }  // namespace smt::runtime::profiles

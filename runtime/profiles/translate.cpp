@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <charconv>
 #include <cmath>
 #include <map>
+#include <string>
+
+#include "runtime/jit/digest.h"
 
 namespace smt::runtime::profiles {
 
@@ -35,6 +39,25 @@ std::optional<models::Footprint> saturation(const profiler::Profile& profile, in
     return models::footprint(points, multiprocessors, kSaturationLoss);
 }
 
+// ns of a block alone, with all the CTAs that fit; nothing: they were not measured, whatever was with fewer.
+std::optional<double> alone_ns(const profiler::Profile& profile, int multiprocessors) {
+    if (!profile.resources) return block_ns(profile, multiprocessors);
+    const auto found = profile.times.find(Placement{multiprocessors, profile.resources->most_ctas_per_sm});
+    return found != profile.times.end() && measured(found->second) ? std::optional(each_block(found->second)) : std::nullopt;
+}
+
+std::vector<schedule::Beside> rates(const profiler::Profile& profile, int multiprocessors) {
+    const std::optional<double> alone = alone_ns(profile, multiprocessors);
+    if (!alone) return {};
+    std::vector<schedule::Beside> rates;
+    for (const auto& [company, time] : profile.beside) {
+        if (time.blocks <= 0 || time.nanoseconds <= 0) continue;
+        const double rate = *alone * static_cast<double>(time.blocks) / static_cast<double>(time.nanoseconds);
+        rates.push_back({identity_of(company.other), static_cast<int>(company.ctas_per_sm), static_cast<int>(company.other_ctas_per_sm), rate});
+    }
+    return rates;
+}
+
 bool counted(const profiler::Profile& profile) { return profile.counters.instructions > 0 && profile.counters.blocks > 0; }
 
 }  // namespace
@@ -48,6 +71,14 @@ models::Peak peak_of(const profiler::Profile& profile, const DeviceFacts& facts)
     return peak;
 }
 
+uint64_t identity_of(const profiler::Key& key) {
+    const std::string digest = jit::digest({key.kernel, key.image, std::to_string(key.block[0]), std::to_string(key.block[1]), std::to_string(key.block[2]),
+                                            std::to_string(key.grid_class)});
+    uint64_t identity = 0;
+    std::from_chars(digest.data(), digest.data() + 16, identity, 16);
+    return std::max<uint64_t>(identity, 1);
+}
+
 std::optional<double> block_ns(const profiler::Profile& profile, int multiprocessors) {
     std::optional<double> found;
     for (const auto& [place, times] : profile.times) {   // by CTAs, ascending
@@ -58,6 +89,8 @@ std::optional<double> block_ns(const profiler::Profile& profile, int multiproces
 
 schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape, const DeviceFacts& facts) {
     schedule::Profile known;
+    known.identity = identity_of(profile.key);
+    known.beside = rates(profile, facts.multiprocessors);
     known.blocks = uint64_t{1} << std::clamp<int64_t>(profile.key.grid_class, 0, 62);
     known.configurations = curve(profile, facts.multiprocessors, static_cast<double>(known.blocks));
     known.footprint = saturation(profile, facts.multiprocessors);

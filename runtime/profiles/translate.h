@@ -4,6 +4,7 @@
 // CTAs on; of one, `greedy` would learn that a kernel can have that number only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,6 +24,9 @@ schedule::Profile translate(const profiler::Profile& profile, const std::vector<
 
 // The peaks that ratios of what was counted are taken of: the device's, at the clock of that time.
 profiler::models::Peak peak_of(const profiler::Profile& profile, const DeviceFacts& facts);
+
+// Of the kernel, image, block shape and class of grids; not of the device. Never 0.
+uint64_t identity_of(const profiler::Key& key);
 
 // ns that a block adds to a launch with all multiprocessors and the most CTAs that were measured on them; nothing: not measured.
 std::optional<double> block_ns(const profiler::Profile& profile, int multiprocessors);

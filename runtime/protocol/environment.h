@@ -173,7 +173,7 @@ inline constexpr unsigned long kCacheSizeDefault = 1ul << 30;
 inline constexpr const char* kProfiles = "SMT_PROFILES";
 inline constexpr const char* kProfilesNone = "none";
 
-// What a server measures of every kernel that it runs: "times", "counters", "sweep" or "halves" (runtime/server/measuring.h). `smt profile` sets it for servers of
+// What a server measures of every kernel that it runs: "times", "counters", "sweep", "halves" or "pairs" (runtime/server/measuring.h). `smt profile` sets it for servers of
 // its own; the programs of such a server are slower. Default: nothing. Server.
 inline constexpr const char* kProfile = "SMT_PROFILE";
 

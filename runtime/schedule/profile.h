@@ -23,7 +23,17 @@ struct Mix {
     double instructions_per_block = 0;  // of warps; above 0
 };
 
+// What was measured of a kernel with so many CTAs on each multiprocessor, beside so many of another.
+struct Beside {
+    uint64_t other = 0;          // the identity of that one's profile
+    int ctas_per_sm = 0;
+    int other_ctas_per_sm = 0;
+    double rate = 0;             // blocks in a time, as a part of those that it gets done alone with all the CTAs that fit: cIPC / IPC (Kernelet, equation 1)
+};
+
 struct Profile {
+    // The same for the same kernel, block shape and class of grids in every process; 0: none.
+    uint64_t identity = 0;
     // Times alone of a launch of `blocks` blocks, by CTAs on each SM; pruned, as models::prune() leaves them.
     uint64_t blocks = 0;
     std::vector<models::Configuration> configurations;
@@ -33,6 +43,7 @@ struct Profile {
     std::optional<std::chrono::nanoseconds> slice_overhead;
     std::optional<Mix> mix;
     std::optional<models::Footprint> footprint;  // where its throughput saturates
+    std::vector<Beside> beside;
 };
 
 }  // namespace smt::runtime::schedule

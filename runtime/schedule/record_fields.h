@@ -66,14 +66,25 @@ void fields(Archive& archive, T& value, const Mix& standard) {
 }
 
 template <class Archive, class T>
+void fields(Archive& archive, T& value, const Beside& standard) {
+    auto& [other, ctas_per_sm, other_ctas_per_sm, rate] = value;
+    archive("other", other, standard.other);
+    archive("ctas_per_sm", ctas_per_sm, standard.ctas_per_sm);
+    archive("other_ctas_per_sm", other_ctas_per_sm, standard.other_ctas_per_sm);
+    archive("rate", rate, standard.rate);
+}
+
+template <class Archive, class T>
 void fields(Archive& archive, T& value, const Profile& standard) {
-    auto& [blocks, configurations, preemption, slice_overhead, mix, footprint] = value;
+    auto& [identity, blocks, configurations, preemption, slice_overhead, mix, footprint, beside] = value;
+    archive("identity", identity, standard.identity);
     archive("blocks", blocks, standard.blocks);
     archive("configurations", configurations, standard.configurations);
     archive("preemption", preemption, standard.preemption);
     archive("slice_overhead", slice_overhead, standard.slice_overhead);
     archive("mix", mix, standard.mix);
     archive("footprint", footprint, standard.footprint);
+    archive("beside", beside, standard.beside);
 }
 
 template <class Archive, class T>

@@ -22,10 +22,10 @@ constexpr uint64_t kBetweenCollections = 4096;   // launches: what waits to be t
 std::unique_ptr<Measuring> Measuring::wanted(device::Device& device, const std::string& journal, Note note) {
     const char* text = std::getenv(environment::kProfile);
     if (!text || !*text) return nullptr;
-    for (const auto& [name, what] : {std::pair{"times", What::kTimes}, {"counters", What::kCounters}, {"sweep", What::kSweep}, {"halves", What::kHalves}}) {
+    for (const auto& [name, what] : {std::pair{"times", What::kTimes}, {"counters", What::kCounters}, {"sweep", What::kSweep}, {"halves", What::kHalves}, {"pairs", What::kPairs}}) {
         if (std::strcmp(text, name) == 0) return std::make_unique<Measuring>(device, what, journal, std::move(note));
     }
-    note(fmt::format("{}={}: it is times, counters, sweep or halves; nothing is measured", environment::kProfile, text));
+    note(fmt::format("{}={}: it is times, counters, sweep, halves or pairs; nothing is measured", environment::kProfile, text));
     return nullptr;
 }
 

@@ -7,6 +7,7 @@
 //   sweep      managed launches under quotas of every kind (dispatch/sweep.h)
 //   halves     nothing by itself: managed launches keep to half of the CTAs that fit (dispatch/halves.h), so that the programs can be timed
 //              two at a time
+//   pairs      managed launches of two programs side by side, with each full combination of CTAs (dispatch/pairing.h)
 //
 // What cannot be measured here is said once, in the journal, and left out. Results go to the kernels of the book (profiles/book.h).
 #pragma once
@@ -30,7 +31,7 @@ namespace smt::runtime::server {
 
 class Measuring {
 public:
-    enum class What { kTimes, kCounters, kSweep, kHalves };
+    enum class What { kTimes, kCounters, kSweep, kHalves, kPairs };
     using Note = std::function<void(const std::string& line)>;
 
     // SMT_PROFILE. Null: nothing is asked for, or nothing that is known, which a note says.

@@ -37,6 +37,7 @@ std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, ui
     if (const Measuring* measuring = server.measuring()) {
         tenant->sweeps = measuring->what() == Measuring::What::kSweep;
         tenant->halves = measuring->what() == Measuring::What::kHalves;
+        tenant->paired = measuring->what() == Measuring::What::kPairs;
         tenant->timed = !tenant->sweeps;
     }
     tenant->journal_name = journal_name;

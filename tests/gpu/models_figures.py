@@ -104,7 +104,7 @@ def main():
     for pair, rows in measured_pairs.items():
         names = rows[0]["pair"]
         found = by_pair.get(pair)
-        if not found:
+        if not found or "told" not in found:
             print(f"{' + '.join(names)}: nothing was predicted")
             continue
         of_alone = [statistics.mean(row["of_alone"][i] for row in rows) for i in range(2)]

@@ -31,6 +31,8 @@ Kernel full_kernel() {
     profile->slice_overhead = 10us;
     profile->mix = Mix{{0.5, 0.25}, 0.125, 0.75, 1e9};
     profile->footprint = models::Footprint{48, 2, 1000};
+    profile->identity = ~0ull;
+    profile->beside = {{1ull << 63, 3, 5, 0.625}, {7, 1, 2, 1.0 / 3}};
     kernel.profile = profile;
     return kernel;
 }
@@ -84,12 +86,29 @@ TEST_CASE("a line comes back as it was", "[record]") {
     CHECK(is.profile->mix->utilization.mur == 0.25);
     CHECK(is.profile->mix->instructions_per_block == 1e9);
     CHECK(is.profile->footprint->throughput == 1000);
+    CHECK(is.profile->identity == ~0ull);
+    REQUIRE(is.profile->beside.size() == 2);
+    CHECK((is.profile->beside[0].other == 1ull << 63 && is.profile->beside[0].ctas_per_sm == 3 && is.profile->beside[0].other_ctas_per_sm == 5));
+    CHECK(is.profile->beside[1].rate == 1.0 / 3);
     CHECK(back.snapshot.device.sm == kSm);
     CHECK(back.snapshot.device.model->memory.uncoalesced_requests == 16);
     CHECK(back.snapshot.urgent[0].since == kBegin - 2s);
     CHECK(said(back.decision) == said(record.decision));
     CHECK(back.decision.confinements[0].longer_than == 100us);
     CHECK(back.decision.again == record.decision.again);
+}
+
+TEST_CASE("what was measured of a pair is decided on alike when it is read back", "[record]") {
+    Snapshot snapshot{device(132), {kernel(1, 100'000, nth_of(kSm, 8)), kernel(2, 100'000, nth_of(kSm, 8))}};
+    Profile first, second;
+    first.identity = 7, first.beside = {{9, 3, 5, 0.7}};
+    second.identity = 9, second.beside = {{7, 5, 3, 0.8}};
+    snapshot.kernels[0].profile = std::make_shared<Profile>(first), snapshot.kernels[1].profile = std::make_shared<Profile>(second);
+    const Decision decision = make_slice()->decide(snapshot, kBegin);
+    REQUIRE(said(decision) == Said{{1, "run 3"}, {2, "run 5"}});
+    Record back;
+    REQUIRE(read_line(record_line(snapshot, kBegin, decision), back));
+    CHECK(said(make_slice()->decide(back.snapshot, back.now)) == said(back.decision));
 }
 
 TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
@@ -103,6 +122,13 @@ TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
     REQUIRE(read_line(record_line(one, {}, {}), back));
     CHECK(back.snapshot.kernels[0].managed);
     CHECK(back.snapshot.kernels[0].weight == 1);
+}
+
+TEST_CASE("a line of before profiles knew of pairs is read", "[record]") {
+    Record record;
+    REQUIRE(read_line(R"({"now":1,"snapshot":{"device":{},"kernels":[{"id":1,"profile":{"blocks":9,"preemption":50000}}]},"decision":{}})", record));
+    const Profile& profile = *record.snapshot.kernels[0].profile;
+    CHECK((profile.blocks == 9 && profile.identity == 0 && profile.beside.empty()));
 }
 
 TEST_CASE("a line cut anywhere is refused", "[record]") {

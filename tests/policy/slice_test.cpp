@@ -1,58 +1,8 @@
 // Kernelet, 4.1 to 4.4.
 #include "runtime/schedule/policies/gaps.h"
-#include "tests/policy/snapshots.h"
+#include "tests/policy/modelled.h"
 
 using namespace smt::tests;
-
-namespace {
-
-const models::Multiprocessor kModel{4, {.latency = 600, .requests_per_cycle = 0.56}};
-const Resources kEighth = nth_of(kSm, 8);  // 8 warps
-
-Device modelled(int sms) {
-    Device made = device(sms);
-    made.model = kModel;
-    return made;
-}
-
-// R_m decides what it is: PUR and MUR as a kernel would have them.
-std::shared_ptr<const Profile> mix(double memory_ratio, double pur, double mur, double instructions = 10000) {
-    Profile made;
-    made.mix = Mix{{pur, mur}, memory_ratio, 0, instructions};
-    made.slice_overhead = 10us;
-    return std::make_shared<Profile>(made);
-}
-
-const auto kComputes = mix(0.002, 0.95, 0.01), kLoads = mix(0.2, 0.15, 0.9), kBetween = mix(0.015, 0.5, 0.5);
-
-Kernel profiled(uint64_t id, std::shared_ptr<const Profile> profile, uint64_t blocks = 100000) {
-    Kernel made = kernel(id, blocks, kEighth);
-    made.profile = std::move(profile);
-    made.predicted = 10us * blocks / 100;  // 0.1 us a block
-    return made;
-}
-
-models::Kernel model_of(const Profile& profile) {
-    return {8, 8, profile.mix->memory_ratio, 0, profile.mix->instructions_per_block};
-}
-
-models::CoSchedule expected(const Profile& first, const Profile& second) {
-    std::vector<models::Blocks> full;
-    for (int a = 1; a < 8; ++a) full.push_back({a, 8 - a});
-    return *models::balanced(kModel, model_of(first), model_of(second), full);
-}
-
-// The only ones that run.
-std::vector<uint64_t> chosen(Policy& policy, const Device& device, std::vector<Kernel> kernels,
-                             TimePoint now = kBegin) {
-    for (Kernel& each : kernels) each = waiting(each, each.since == TimePoint{} ? kBegin : each.since);
-    std::vector<uint64_t> runs;
-    for (const auto& [id, text] : said(policy.decide({device, kernels}, now))) runs.push_back(id);
-    return runs;
-}
-using Ids = std::vector<uint64_t>;
-
-}  // namespace
 
 TEST_CASE("slice-paper: a pair runs with balanced blocks, in slices of that ratio", "[policy]") {
     const models::CoSchedule best = expected(*kComputes, *kLoads);

@@ -56,6 +56,30 @@ TEST_CASE("a file of an older version keeps what is in it", "[profiles]") {
     CHECK(database.integer("SELECT count(*) FROM seen") == 2);
 }
 
+TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[profiles]") {
+    TemporaryFolder folder;
+    Profile before = some_profile();
+    before.beside.clear();
+    {
+        Database database(folder.file("p"));
+        bring_up_to_date(database, {kProfiles.application, kProfiles.steps.first(1)});
+        REQUIRE(database.integer("PRAGMA user_version") == 1);
+        database.run(R"(
+            INSERT INTO profile VALUES (7, '_Z5saxpyfPfS_', '4f2a', 256, 1, 1, 12, 'NVIDIA H200', 32, 16, 1024, 2048, 8,
+                                        5000, 350, 100000, 20000, 500, 4000, 2000, 3, 60000, '2026-11-20T00:00:00Z');
+            INSERT INTO times VALUES (7, 132, 8, 2, 10000, 4096, 700), (7, 1, 4, 1, 5000, 2048, 9000);
+            INSERT INTO coefficient VALUES (7, 'duration.intercept_ns', 120.5), (7, 'duration.ns_per_block', 0.07))");
+    }
+    Store store(folder.file("p"));
+    CHECK(value_of(store.find(some_key())) == before);
+    Profile news;
+    news.key = some_key();
+    news.beside = some_profile().beside;
+    REQUIRE(problem_of(store.record(news)).empty());
+    CHECK(value_of(store.find(some_key())) == some_profile());
+    CHECK(Database(folder.file("p")).integer("PRAGMA user_version") == 2);
+}
+
 TEST_CASE("a step that fails leaves the file as it was", "[profiles]") {
     TemporaryFolder folder;
     Database database(folder.file("p"));

@@ -83,6 +83,8 @@ TEST_CASE("a record merges: sums are added, facts replaced", "[profiles]") {
     news.key = some_key();
     news.times[{132, 8}] = {10, 50000, 1, 3000};
     news.times[{66, 8}] = {1, 5000, 1, 600};
+    news.beside[{some_key("_Z5otherv"), 3, 5}] = {1, 1000, 200};
+    news.beside[{some_key("_Z5otherv"), 5, 3}] = {1, 7, 8};
     news.counters = {1, 2, 3, 4, 5, 6, 7};
     news.preemption = {1, 40000};
     news.coefficients = {{"duration.ns_per_block", 0.08}, {"saturation.sms", 66}};
@@ -91,6 +93,8 @@ TEST_CASE("a record merges: sums are added, facts replaced", "[profiles]") {
     Profile expected = some_profile();
     expected.times[{132, 8}] = {12, 60000, 4097, 3700};
     expected.times[{66, 8}] = {1, 5000, 1, 600};
+    expected.beside[{some_key("_Z5otherv"), 3, 5}] = {3, 5000, 800};
+    expected.beside[{some_key("_Z5otherv"), 5, 3}] = {1, 7, 8};
     expected.counters = {5001, 352, 100003, 20004, 505, 4006, 2007};
     expected.preemption = {4, 100000};
     expected.coefficients = {
@@ -105,6 +109,42 @@ TEST_CASE("a record merges: sums are added, facts replaced", "[profiles]") {
     CHECK(value_of(store.find(some_key())) == expected);
 }
 
+TEST_CASE("each part of what was beside it makes another sum", "[profiles]") {
+    TemporaryFolder folder;
+    Store store(folder.file("p"));
+    Profile profile;
+    profile.key = some_key();
+    std::vector<Beside> all(9, {some_key("other"), 2, 3});
+    all[1].other.kernel += "x";
+    all[2].other.image = "4f2b";
+    all[3].other.block = {128, 1, 1};
+    all[4].other.block = {256, 2, 1};
+    all[5].other.block = {256, 1, 2};
+    all[6].other.grid_class = 13;
+    all[7].ctas_per_sm = 3;
+    all[8].other_ctas_per_sm = 2;
+    for (size_t i = 0; i < all.size(); ++i) profile.beside[all[i]] = {static_cast<int64_t>(i) + 1, 10, 100};
+    REQUIRE(problem_of(store.record(profile)).empty());
+    REQUIRE(problem_of(store.record(profile)).empty());
+    const auto found = value_of(store.find(some_key()));
+    REQUIRE(found);
+    REQUIRE(found->beside.size() == all.size());
+    for (size_t i = 0; i < all.size(); ++i)
+        CHECK(found->beside.at(all[i]) == SharedTime{2 * (static_cast<int64_t>(i) + 1), 20, 200});
+}
+
+TEST_CASE("what was beside a kernel that is forgotten stays with the other one", "[profiles]") {
+    TemporaryFolder folder;
+    Store store(folder.file("p"));
+    Profile a = some_profile("a"), b = some_profile("b");
+    a.beside = {{{b.key, 1, 2}, {1, 10, 100}}};
+    b.beside = {{{a.key, 2, 1}, {1, 20, 100}}};
+    for (const Profile& each : {a, b}) REQUIRE(problem_of(store.record(each)).empty());
+    CHECK(value_of(store.forget({.kernel = "a"})) == 1);
+    CHECK(value_of(store.list()) == std::vector<Profile>{b});
+    CHECK(Database(folder.file("p")).integer("SELECT count(*) FROM beside") == 1);
+}
+
 TEST_CASE("what is listed and forgotten can be chosen", "[profiles]") {
     TemporaryFolder folder;
     Store store(folder.file("p"));
@@ -112,6 +152,7 @@ TEST_CASE("what is listed and forgotten can be chosen", "[profiles]") {
         for (const char* device : {"x", "y"}) {
             Profile profile = some_profile(kernel);
             profile.key.device = device;
+            profile.beside.clear();
             REQUIRE(problem_of(store.record(profile)).empty());
         }
     }
@@ -132,6 +173,7 @@ TEST_CASE("what is listed and forgotten can be chosen", "[profiles]") {
     Database database(folder.file("p"));
     CHECK(database.integer("SELECT count(*) FROM times") == 2);
     CHECK(database.integer("SELECT count(*) FROM coefficient") == 2);
+    CHECK(database.integer("SELECT count(*) FROM beside") == 2);
 }
 
 TEST_CASE("what cannot be kept is refused, and nothing of it is kept", "[profiles]") {
@@ -144,6 +186,12 @@ TEST_CASE("what cannot be kept is refused, and nothing of it is kept", "[profile
     CHECK_FALSE(problem_of(store.record(profile)).empty());
     profile = some_profile(std::string("a\0b", 3));
     CHECK_FALSE(problem_of(store.record(profile)).empty());
+    profile = some_profile();
+    profile.beside[{some_key(std::string("a\0b", 3)), 1, 1}] = {1, 1, 1};
+    CHECK(problem_of(store.record(profile)).find("without NUL") != std::string::npos);
+    profile = some_profile();
+    profile.beside[{{"k", "i", {1, 1, 1}, 0, "another device"}, 1, 1}] = {1, 1, 1};
+    CHECK(problem_of(store.record(profile)).find("of the same device") != std::string::npos);
     CHECK(value_of(store.list()).empty());
 
     // A sum beyond 64 bits: found out in the middle of the record.
@@ -189,13 +237,18 @@ TEST_CASE("JSON has everything", "[profiles]") {
         R"("most_ctas_per_sm":8},"times":[)"
         R"({"sms":1,"ctas_per_sm":4,"launches":1,"blocks":5000,"input_bytes":2048,"nanoseconds":9000},)"
         R"({"sms":132,"ctas_per_sm":8,"launches":2,"blocks":10000,"input_bytes":4096,"nanoseconds":700}],)"
+        R"("beside":[)"
+        R"({"kernel":"_Z5otherv","image":"4f2a","block":[256,1,1],"grid_class":12,"ctas_per_sm":3,"other_ctas_per_sm":5,)"
+        R"("windows":2,"blocks":4000,"nanoseconds":600},)"
+        R"({"kernel":"_Z5thirdv","image":"77aa","block":[64,2,1],"grid_class":9,"ctas_per_sm":1,"other_ctas_per_sm":2,)"
+        R"("windows":1,"blocks":100,"nanoseconds":50}],)"
         R"("counters":{"blocks":5000,"nanoseconds":350,"instructions":100000,"memory_instructions":20000,)"
         R"("uncoalesced_instructions":500,"dram_reads":4000,"dram_writes":2000},)"
         R"("preemption":{"stops":3,"nanoseconds":60000},)"
         R"("coefficients":{"duration.intercept_ns":120.5,"duration.ns_per_block":0.07}},)"
         "\n"
         R"({"kernel":"b","image":"4f2a","device":"NVIDIA H200","block":[256,1,1],"grid_class":12,)"
-        R"("resources":null,"times":[],)"
+        R"("resources":null,"times":[],"beside":[],)"
         R"("counters":{"blocks":0,"nanoseconds":0,"instructions":0,"memory_instructions":0,)"
         R"("uncoalesced_instructions":0,"dram_reads":0,"dram_writes":0},)"
         R"("preemption":{"stops":0,"nanoseconds":0},"coefficients":{}})"

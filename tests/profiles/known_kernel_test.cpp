@@ -65,6 +65,27 @@ TEST_CASE("a profile that says the same stays the same object", "[known]") {
     CHECK(kernel.find(other) != before_other);
 }
 
+TEST_CASE("what ran beside another kernel is news, and counts with what is stored", "[known]") {
+    KnownKernel kernel("kernel", "image", facts()), other("other", "image", facts());
+    const Shape shape{{256, 1, 1}, 1024}, of_other{{64, 1, 1}, 5000};
+    CHECK(other.key(of_other) == smt::profiler::Key{"other", "image", {64, 1, 1}, 12, "a device"});
+    const smt::profiler::Beside company{other.key(of_other), 3, 5}, less{other.key(of_other), 2, 6};
+    Profile before = stored({256, 1, 1}, 10, 10);
+    before.beside[company] = {1, 30, 300};
+    kernel.know({before});
+    CHECK(kernel.windows(shape, company) == 1);
+    kernel.ran_beside(shape, company, 40, 500);
+    kernel.ran_beside(shape, company, 50, 600);
+    kernel.ran_beside(shape, less, 0, 600);   // nothing ran
+    CHECK(kernel.windows(shape, company) == 3);
+    CHECK(kernel.windows(shape, less) == 0);
+    CHECK(kernel.windows({{256, 1, 1}, 2048}, company) == 0);   // exactly this class
+    const std::vector<Profile> news = kernel.take_news();
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].beside == std::map<smt::profiler::Beside, smt::profiler::SharedTime>{{company, {2, 90, 1100}}});
+    CHECK(news[0].coefficients.at("device.multiprocessors") == 10);
+}
+
 TEST_CASE("samples count what is stored and what is new", "[known]") {
     KnownKernel kernel("kernel", "image", facts());
     const Shape shape{{256, 1, 1}, 1024};

@@ -30,6 +30,19 @@ Profile counted() {
     return one;
 }
 
+// Two kernels of which each has run beside the other, and one beside itself.
+std::vector<Profile> beside_each_other() {
+    Profile first = counted(), second = swept();
+    second.key.kernel = "_Z5otherv";
+    first.beside[{second.key, 1, 3}] = {2, 1000, 1'000'000};   // half of its rate alone
+    second.beside[{first.key, 3, 1}] = {2, 1500, 1'000'000};   // three quarters
+    first.beside[{second.key, 3, 1}] = {2, 1200, 1'000'000};
+    second.beside[{first.key, 1, 3}] = {2, 1200, 1'000'000};
+    first.beside[{second.key, 2, 2}] = {2, 1900, 1'000'000};   // of the other one nothing is known there
+    first.beside[{first.key, 2, 2}] = {2, 900, 1'000'000};
+    return {first, second};
+}
+
 size_t count(const std::string& text, const std::string& part) {
     size_t found = 0;
     for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
@@ -89,6 +102,41 @@ TEST_CASE("JSON for scripts", "[rows]") {
     CHECK(all[0]["block_ns_by_ctas"] == nlohmann::json::parse("[[1, 2000.0], [4, 500.0]]"));
     CHECK(all[0]["saturation"]["sms"] == 10);
     CHECK_FALSE(all[0].contains("duration_error"));
+}
+
+TEST_CASE("pairs that were measured have a row for each combination, and the best one among the models'", "[rows]") {
+    const std::vector<Profile> profiles = beside_each_other();
+    const std::vector<ProfileRow> rows = rows_of(profiles);
+    const std::vector<MeasuredRow> measured = measured_of(rows);
+    REQUIRE(measured.size() == 3);
+    CHECK((measured[0].first == &rows[0] && measured[0].second == &rows[0] && measured[0].measured.profit == Approx(1 - 1 / 0.9)));
+    CHECK((measured[0].paper && measured[0].told));   // it was counted
+    CHECK(measured[1].measured.blocks == smt::profiler::models::Blocks{1, 3});
+    CHECK(measured[1].measured.together[0] == Approx(0.5));
+    CHECK(measured[1].measured.together[1] == Approx(0.75));
+    CHECK(measured[1].measured.profit == Approx(0.2));
+    CHECK_FALSE((measured[1].paper || measured[1].told));
+    const std::string table = table_of(measured);
+    CHECK(table.find("scale                        other                          1   3   0.500   0.750     20.0%       -       -\n") != std::string::npos);
+    CHECK(count(table, "\n") == 5);
+
+    const std::vector<PairRow> pairs = pairs_of(rows);
+    REQUIRE(pairs.size() == 2);
+    CHECK((pairs[0].told && pairs[0].measured));
+    CHECK((!pairs[1].told && pairs[1].measured->profit == Approx(0.2)));
+    CHECK(table_of(pairs).find("1 3: 20.0%\n") != std::string::npos);
+    CHECK(table_of(pairs).find("--pair") == std::string::npos);
+    const nlohmann::json json = nlohmann::json::parse(json_of(pairs));
+    CHECK((json[0].contains("told") && !json[1].contains("told") && !json[1].contains("blocks")));
+    CHECK(json[1]["measured"]["blocks"] == nlohmann::json::parse("[1, 3]"));
+    CHECK(json[1]["measured"]["profit"].get<double>() == Approx(0.2));
+
+    std::vector<Profile> elsewhere = profiles;
+    elsewhere[1].key.device = "another device";
+    CHECK(measured_of(rows_of(elsewhere)).size() == 1);
+    const std::vector<Profile> alone = {counted()};
+    CHECK_FALSE(pairs_of(rows_of(alone)).at(0).measured);
+    CHECK(table_of(pairs_of(rows_of(alone))).find("smt profile --pair") != std::string::npos);
 }
 
 TEST_CASE("curves are drawn of what was swept", "[rows]") {

@@ -58,6 +58,43 @@ TEST_CASE("saturation: from one multiprocessor and all of them", "[translate]") 
     CHECK((known.footprint->sms == 5 && known.footprint->ctas_per_sm == 2));   // 5 * 2 reaches 0.95 of 10
 }
 
+TEST_CASE("rates beside others: of what it gets done alone with all CTAs that fit", "[translate]") {
+    Profile measured = profile(6);
+    const smt::profiler::Key other{"other", "image", {64, 1, 1}, 12, "a device"};
+    measured.beside[{other, 3, 5}] = {2, 100, 60'000};
+    measured.beside[{other, 1, 7}] = {1, 0, 60'000};   // nothing was done
+    measured.beside[{measured.key, 2, 2}] = {1, 50, 40'000};
+    const auto rates = [&] {
+        std::map<uint64_t, std::pair<double, int>> found;
+        for (const schedule::Beside& each : translate(measured, {}, facts()).beside) found[each.other] = {each.rate, 10 * each.ctas_per_sm + each.other_ctas_per_sm};
+        return found;
+    };
+    CHECK(rates().empty());   // alone it was not measured
+    measured.times[{10, 2}] = {1, 100, 0, 45'000};
+    measured.times[{10, 4}] = {1, 100, 0, 30'000};   // 300 ns a block
+    measured.times[{5, 8}] = {1, 100, 0, 1};
+    REQUIRE(rates().size() == 2);
+    CHECK(rates().at(identity_of(other)).first == Approx(0.5));
+    CHECK(rates().at(identity_of(other)).second == 35);
+    CHECK(rates().at(identity_of(measured.key)).first == Approx(0.375));
+    measured.resources = {{32, 0, 0, 0, 4}};
+    CHECK(rates().at(identity_of(other)).first == Approx(0.5));
+    measured.resources = {{32, 0, 0, 0, 8}};   // four are not all
+    CHECK(rates().empty());
+}
+
+TEST_CASE("an identity is that of kernel, image, block and class of grids, in every process", "[translate]") {
+    const smt::profiler::Key key{"kernel", "image", {256, 1, 1}, 6, "a device"};
+    CHECK(identity_of(key) == 0x72040a5b2969b04b);
+    CHECK(translate(profile(6), {}, facts()).identity == identity_of(key));
+    smt::profiler::Key elsewhere = key;
+    elsewhere.device = "another device";
+    CHECK(identity_of(elsewhere) == identity_of(key));
+    std::vector<smt::profiler::Key> others(6, key);
+    others[0].kernel = "kernel2", others[1].image = "image2", others[2].block = {128, 1, 1}, others[3].block = {256, 2, 1}, others[4].block = {256, 1, 2}, others[5].grid_class = 7;
+    for (const smt::profiler::Key& other : others) CHECK(identity_of(other) != identity_of(key));
+}
+
 TEST_CASE("what a stop costs is a mean", "[translate]") {
     Profile measured = profile(6);
     measured.preemption = {4, 100'000};

@@ -170,6 +170,65 @@ def slices(smt, programs):
         assert any(re.search(r"\d+ CTAs an SM beside another, to save \d+ %", text) for text in texts), texts
 
 
+def side_by_side(smt, programs):
+    """Two programs are measured side by side with each combination of CTAs that fits; what was is not measured again, and policy slice goes by it."""
+    few = ("few", "512", str(112 << 10), "240", "50")     # two on a multiprocessor, by their shared memory
+    many = ("many", "512", "0", "240", "50")              # three, by their registers; two and one, or one and two, together
+    with Profiles(smt, programs) as place:
+        def program(words, launches):
+            return (str(place.programs / "sim_beside"), *words, str(launches))
+
+        def pair(first, second, *options, code=0):
+            return place.profile("--pair", *options, "--", *first, "--", *second, code=code)
+
+        def windows():
+            return {(row["kernel"], beside["ctas_per_sm"], beside["other_ctas_per_sm"]): beside["windows"]
+                    for row in json.loads(place.profile("export").stdout) for beside in row["beside"]}
+
+        for arguments, text in [(("--pair",), "two programs"), (("--pair", "--", "true"), "two programs"), (("--pair", "--", "true", "--"), "two programs"),
+                                (("--pair", "--sweep", "--", "true", "--", "true"), "no --sweep"), (("--pair", "--runs", "0", "--", "true", "--", "true"), "--runs wants")]:
+            assert text in place.profile(*arguments, code=2).stderr, arguments
+        assert "no two kernels were measured" in place.profile("pairs").stdout
+        assert "the program ended with 1" in pair(("false",), ("true",), code=1).stderr
+        assert "true launched no kernel" in pair(program(few, 1), ("true",), code=1).stderr
+        # Three blocks are less than a round.
+        assert "too few blocks" in pair(program(few, 2), program((*many[:3], "3", "50"), 2), "--runs", "1", code=1).stderr
+        assert not windows()
+
+        # Who fails is named, and the other one is not waited for.
+        flag = pathlib.Path(place.folder.name) / "flag"
+        fails = ("sh", "-c", f'test ! -e {flag} && touch {flag} && exec "$@"', "sh", *program(many, 1))
+        assert "sh ended with 1 while it was measured" in pair(program(few, 30), fails, code=1).stderr
+
+        # One program ends early: what is missing is said, and measured in the next run.
+        done = pair(program((*few[:3], "130", "50"), 1), program(many, 12), "--runs", "1")
+        print(done.stderr, done.stdout, windows())
+        assert re.search(r"1 runs: [1-9] windows measured of 1 pairs of kernels; missing: [12] of 2 combinations of few and many", done.stderr), done.stderr
+        done = pair(program(few, 12), program(many, 12))
+        print(done.stderr, done.stdout, windows())
+        assert "nothing is missing" in done.stderr, done.stderr
+        assert re.search(r"few +many +1 +2 ", done.stdout) and re.search(r"few +many +2 +1 ", done.stdout), done.stdout
+        found = windows()
+        assert sorted(found) == [("few", 1, 2), ("few", 2, 1), ("many", 1, 2), ("many", 2, 1)] and set(found.values()) == {2}, found
+
+        # Blocks take as long beside each other as alone: rates are parts of the CTAs that fit.
+        (best,) = json.loads(place.profile("pairs", "--json").stdout)
+        assert best["measured"]["blocks"] == [2, 1], best
+        assert all(abs(rate - wanted) < 0.05 for rate, wanted in zip(best["measured"]["rates"], (1, 1 / 3))), best
+        assert abs(best["measured"]["profit"] - 0.25) < 0.03 and "told" not in best, best
+        assert "2 1: 2" in place.profile("pairs").stdout
+
+        place.environment.update(SMT_POLICY="slice", SMT_SIM_TENANTS="2")
+        for process in [place.start(words[0], "beside", *words, "12") for words in (few, many)]:
+            finish(process)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        place.wait_until_ended()
+        texts = {entry["text"] for entry in map(json.loads, place.journal_now().splitlines()) if entry["kind"] == "decision"}
+        print(texts)
+        assert any(re.fullmatch(r"2 CTAs an SM beside another, measured to save 2\d %", text) for text in texts), texts
+        assert any(re.fullmatch(r"1 CTAs an SM beside another, measured to save 2\d %", text) for text in texts), texts
+
+
 def main():
     smt, programs, scenario = sys.argv[1:]
     globals()[scenario](smt, programs)

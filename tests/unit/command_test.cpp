@@ -111,7 +111,7 @@ TEST_CASE("variables that make no sense are refused", "[command]") {
         CHECK(environment_problems().size() == 1);
         CHECK(environment_problems()[0].starts_with(name));
     }
-    for (const auto& [name, value] : {std::pair{environment::kMemoryLimit, "4G"}, {environment::kPriority, "-2"}, {environment::kMemoryLimit, ""}}) {
+    for (const auto& [name, value] : {std::pair{environment::kMemoryLimit, "4G"}, {environment::kPriority, "-2"}, {environment::kProfile, "pairs"}, {environment::kMemoryLimit, ""}}) {
         Setting setting(name, value);
         CHECK_NOTHROW(check_environment());
     }

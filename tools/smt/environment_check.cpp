@@ -59,7 +59,7 @@ const std::vector<Choice>& choices() {
     static const std::vector<Choice> all = {
         {kDevice, {kDeviceGpu, kDeviceSimulated}},
         {kFallback, {"error", "native"}},
-        {kProfile, {"times", "counters", "sweep", "halves"}},
+        {kProfile, {"times", "counters", "sweep", "halves", "pairs"}},
     };
     return all;
 }

@@ -1,6 +1,7 @@
 // smt profile: what kernels need. Measures a program's; shows, exports and forgets what is known.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,8 +11,10 @@
 #include "runtime/profiles/book.h"
 #include "runtime/protocol/environment.h"
 #include "tools/smt/command.h"
+#include "tools/smt/profile_pair_run.h"
 #include "tools/smt/profile_rows.h"
 #include "tools/smt/profile_run.h"
+#include "tools/smt/profile_store.h"
 
 namespace smt::tools {
 namespace {
@@ -25,12 +28,6 @@ std::string path_of_store() {
         throw Failure(fmt::format("nothing is kept: {} is \"{}\", or there is no folder for it (neither SMT_CACHE_DIR nor HOME is set)",
                                   environment::kProfiles, environment::kProfilesNone));
     return path;
-}
-
-template <class Value>
-Value take(profiler::Result<Value> result) {
-    if (auto* problem = std::get_if<profiler::Problem>(&result)) throw Failure(problem->text);
-    return std::move(std::get<Value>(result));
 }
 
 profiler::Which which(const Options& options) {
@@ -79,7 +76,9 @@ int pairs(const Arguments& arguments) {
     const std::vector<ProfileRow> rows = rows_of(profiles);
     const std::vector<PairRow> found = pairs_of(rows);
     if (options.has("--json")) write(nullptr, json_of(found));
-    else if (found.empty()) fmt::print("no kernel has counters that a model could go by; smt profile -- PROGRAM counts, where it may\n");
+    else if (found.empty())
+        fmt::print("no two kernels were measured side by side, and none has counters that a model could go by; smt profile --pair -- PROGRAM -- PROGRAM measures, "
+                   "smt profile -- PROGRAM counts, where it may\n");
     else write(nullptr, table_of(found));
     return 0;
 }
@@ -99,8 +98,48 @@ int forget(const Arguments& arguments) {
     return 0;
 }
 
+int most_runs(const Options& options, int standard) {
+    const std::string* runs = options.value("--runs");
+    if (!runs) return standard;
+    const int most = std::atoi(runs->c_str());
+    if (most < 1) throw Misuse("--runs wants a number, 1 or more");
+    return most;
+}
+
+// Of the caller's folder: servers have one of their own.
+Store store_for_servers() {
+    const std::string path = std::filesystem::absolute(path_of_store());
+    ::setenv(environment::kProfiles, path.c_str(), 1);
+    return Store(path, [](const std::string& line) { fmt::print(stderr, "smt profile: {}\n", line); });
+}
+
+// The first -- between the two separates them.
+int measure_two(const Options& options) {
+    for (const char* other : {"--sweep", "--times", "--plot", "--stops"}) {
+        if (options.has(other)) throw Misuse(fmt::format("--pair measures two programs side by side, and nothing else: no {}", other));
+    }
+    const Arguments& words = options.operands;
+    const auto between = std::find(words.begin(), words.end(), "--");
+    PairRequest request;
+    request.commands[0].assign(words.begin(), between);
+    if (between != words.end()) request.commands[1].assign(between + 1, words.end());
+    if (request.commands[0].empty() || request.commands[1].empty())
+        throw Misuse("--pair wants two programs: smt profile --pair -- PROGRAM [ARGUMENT]... -- PROGRAM [ARGUMENT]...");
+    if (const std::string* device = options.value("--device")) request.device = *device;
+    request.most_runs = most_runs(options, request.most_runs);
+    Store store = store_for_servers();
+    const std::vector<Profile> profiles = measure_pair(request, store);
+    const std::vector<ProfileRow> rows = rows_of(profiles);
+    const std::vector<MeasuredRow> measured = measured_of(rows);
+    write(nullptr, table_of(measured));
+    if (std::any_of(measured.begin(), measured.end(), [](const MeasuredRow& row) { return !row.paper; }))
+        fmt::print(stderr, "the models want counters: smt profile -- PROGRAM counts, where it may\n");
+    return 0;
+}
+
 int measure(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {"--sweep", "--times"}, {"--plot", "--device", "--runs", "--stops"}, Operands::kCommandLine);
+    const Options options = parse_options(arguments, {"--sweep", "--times", "--pair"}, {"--plot", "--device", "--runs", "--stops"}, Operands::kCommandLine);
+    if (options.has("--pair")) return measure_two(options);
     if (options.operands.empty()) throw Misuse("which program?");
     ProfileRequest request;
     request.command = options.operands;
@@ -108,10 +147,7 @@ int measure(const Arguments& arguments) {
     request.counters = !options.has("--times");
     if (request.sweep && !request.counters) throw Misuse("--times is for times alone: no --sweep");
     if (const std::string* device = options.value("--device")) request.device = *device;
-    if (const std::string* runs = options.value("--runs")) {
-        request.most_runs = std::atoi(runs->c_str());
-        if (request.most_runs < 1) throw Misuse("--runs wants a number, 1 or more");
-    }
+    request.most_runs = most_runs(options, request.most_runs);
     if (const std::string* stops = options.value("--stops")) {
         char* end = nullptr;
         request.stops = std::strtoll(stops->c_str(), &end, 10);
@@ -119,9 +155,7 @@ int measure(const Arguments& arguments) {
         if (!request.sweep) throw Misuse("--stops is for --sweep");
     }
     if (options.value("--plot") && !request.sweep) throw Misuse("--plot draws what --sweep measures");
-    const std::string path = std::filesystem::absolute(path_of_store());   // servers have a folder of their own
-    ::setenv(environment::kProfiles, path.c_str(), 1);
-    Store store(path, [](const std::string& line) { fmt::print(stderr, "smt profile: {}\n", line); });
+    Store store = store_for_servers();
     const std::vector<Profile> profiles = measure_program(request, store);
     const std::vector<ProfileRow> rows = rows_of(profiles);
     write(nullptr, table_of(rows));
@@ -143,10 +177,11 @@ int run(const Arguments& arguments) {
 
 const Command profile_command = {"profile",
                                  "smt profile [--sweep [--plot FILE.svg] [--runs N] [--stops N] | --times] [--device gpu|sim] -- PROGRAM [ARGUMENT]...\n"
+                                 "       smt profile --pair [--runs N] [--device gpu|sim] -- PROGRAM [ARGUMENT]... -- PROGRAM [ARGUMENT]...\n"
                                  "       smt profile show [--json] [--plot FILE.svg] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile pairs [--json] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile export [--csv] [-o FILE] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile forget --all | [--kernel SYMBOL] [--image DIGEST] [--device NAME]",
-                                 "measures what a program's kernels need, for policies", run};
+                                 "measures what a program's kernels need, alone or beside another's, for policies", run};
 
 }  // namespace smt::tools

@@ -1,9 +1,10 @@
-// What the Markov model says of each two kernels side by side (profile_rows.h): smt profile pairs.
+// What was measured of each two kernels side by side, and what the Markov model says (profile_rows.h): smt profile pairs, smt profile --pair.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/schedule/combinations.h"
 #include "tools/smt/profile_rows.h"
 
 namespace smt::tools {
@@ -46,44 +47,103 @@ nlohmann::json name_of(const ProfileRow& row) {
     return {{"kernel", row.name}, {"symbol", key.kernel}, {"image", key.image}, {"block", key.block}, {"grid_class", key.grid_class}};
 }
 
+// Nothing: they are of two devices, or not measured together.
+std::vector<models::CoSchedule> measured(const ProfileRow& first, const ProfileRow& second) {
+    if (first.profile->key.device != second.profile->key.device) return {};
+    return runtime::schedule::measured_together(first.known, second.known);
+}
+
+void add_models(PairRow& pair, const ModelInputs& first, const ModelInputs& second) {
+    const models::Blocks blocks{half(first.paper.most_blocks), half(second.paper.most_blocks)};
+    const auto alone = [&](const models::Kernel& kernel, int ctas) { return models::alone(first.multiprocessor, kernel, ctas); };
+    const std::array<int, 2> most{first.paper.most_blocks, second.paper.most_blocks};
+    pair.paper = models::co_schedule(first.multiprocessor, first.paper, second.paper, blocks);
+    pair.told = models::co_schedule(first.multiprocessor, first.told, second.told, blocks);
+    pair.paper_from_curves = from_curves(pair, *pair.paper, {alone(first.paper, blocks[0]), alone(second.paper, blocks[1])}, most);
+    pair.told_from_curves = from_curves(pair, *pair.told, {alone(first.told, blocks[0]), alone(second.told, blocks[1])}, most);
+}
+
+std::string percent(const std::optional<double>& part) { return part ? fmt::format("{:.1f}%", 100 * *part) : "-"; }
+
 }  // namespace
+
+std::vector<MeasuredRow> measured_of(const std::vector<ProfileRow>& rows) {
+    std::vector<MeasuredRow> all;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        for (size_t j = i; j < rows.size(); ++j) {
+            const auto first = model_inputs(*rows[i].profile), second = model_inputs(*rows[j].profile);
+            for (const models::CoSchedule& each : measured(rows[i], rows[j])) {
+                MeasuredRow row{&rows[i], &rows[j], each, {}, {}};
+                if (first && second) {
+                    row.paper = models::co_schedule(first->multiprocessor, first->paper, second->paper, each.blocks).profit;
+                    row.told = models::co_schedule(first->multiprocessor, first->told, second->told, each.blocks).profit;
+                }
+                all.push_back(row);
+            }
+        }
+    }
+    return all;
+}
+
+std::string table_of(const std::vector<MeasuredRow>& rows) {
+    std::string text = fmt::format("{:<28} {:<28} {:>7} {:>15} {:>9} {:>7} {:>7}\n", "kernel", "beside", "CTAs", "of rates alone", "measured", "R_m", "told");
+    for (const MeasuredRow& row : rows) {
+        const models::CoSchedule& measured = row.measured;
+        text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}\n", row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
+                            measured.together[0], measured.together[1], percent(measured.profit), percent(row.paper), percent(row.told));
+    }
+    return text + "The last three: the time that is saved over one after the other, as measured, and by the model that knows R_m and the one that is told of waits.\n";
+}
 
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows) {
     std::vector<PairRow> pairs;
     for (size_t i = 0; i < rows.size(); ++i) {
         const auto first = model_inputs(*rows[i].profile);
-        for (size_t j = i; first && j < rows.size(); ++j) {
+        for (size_t j = i; j < rows.size(); ++j) {
             const auto second = model_inputs(*rows[j].profile);
-            if (!second || rows[i].profile->key.device != rows[j].profile->key.device) continue;
-            const models::Blocks blocks{half(first->paper.most_blocks), half(second->paper.most_blocks)};
-            const auto alone = [&](const models::Kernel& kernel, int ctas) { return models::alone(first->multiprocessor, kernel, ctas); };
-            const std::array<int, 2> most{first->paper.most_blocks, second->paper.most_blocks};
-            PairRow pair{&rows[i], &rows[j], models::co_schedule(first->multiprocessor, first->paper, second->paper, blocks),
-                         models::co_schedule(first->multiprocessor, first->told, second->told, blocks), {}, {}};
-            pair.paper_from_curves = from_curves(pair, pair.paper, {alone(first->paper, blocks[0]), alone(second->paper, blocks[1])}, most);
-            pair.told_from_curves = from_curves(pair, pair.told, {alone(first->told, blocks[0]), alone(second->told, blocks[1])}, most);
-            pairs.push_back(pair);
+            PairRow pair;
+            pair.first = &rows[i], pair.second = &rows[j];
+            for (const models::CoSchedule& each : measured(rows[i], rows[j])) {
+                if (!pair.measured || each.profit > pair.measured->profit) pair.measured = each;
+            }
+            const bool counted = first && second && rows[i].profile->key.device == rows[j].profile->key.device;
+            if (counted) add_models(pair, *first, *second);
+            if (counted || pair.measured) pairs.push_back(pair);
         }
     }
     return pairs;
 }
 
 std::string table_of(const std::vector<PairRow>& pairs) {
-    std::string text = fmt::format("{:<28} {:<28} {:>7} {:>13} {:>13} {:>7} {:>7}\n", "kernel", "beside", "CTAs", "IPC alone", "together", "R_m", "told");
+    std::string text = fmt::format("{:<28} {:<28} {:>7} {:>13} {:>13} {:>7} {:>7} {:>15}\n", "kernel", "beside", "CTAs", "IPC alone", "together", "R_m", "told", "measured");
+    const bool any = std::any_of(pairs.begin(), pairs.end(), [](const PairRow& pair) { return pair.measured.has_value(); });
     for (const PairRow& pair : pairs) {
-        const models::CoSchedule& told = pair.told;
-        text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>6.2f} {:>6.2f} {:>6.2f} {:>6.2f} {:>6.1f}% {:>6.1f}%\n", pair.first->name, pair.second->name,
-                            told.blocks[0], told.blocks[1], told.alone[0], told.alone[1], told.together[0], told.together[1], 100 * pair.paper.profit,
-                            100 * told.profit);
+        text += fmt::format("{:<28.28} {:<28.28} ", pair.first->name, pair.second->name);
+        if (const auto& told = pair.told) {
+            text += fmt::format("{:>3} {:>3} {:>6.2f} {:>6.2f} {:>6.2f} {:>6.2f} {:>7} {:>7}", told->blocks[0], told->blocks[1], told->alone[0], told->alone[1],
+                                told->together[0], told->together[1], percent(pair.paper->profit), percent(told->profit));
+        } else {
+            text += fmt::format("{:>7} {:>13} {:>13} {:>7} {:>7}", "-", "-", "-", "-", "-");
+        }
+        const auto& best = pair.measured;
+        text += fmt::format(" {:>15}\n", best ? fmt::format("{} {}: {}", best->blocks[0], best->blocks[1], percent(best->profit)) : "-");
     }
-    return text + "The last two: the time that is saved over one after the other, by the model that knows R_m, and by the one that is told of waits.\n";
+    text += "R_m, told, measured: the time that is saved over one after the other, by the model that knows R_m, by the one that is told of waits, and as measured with the best CTAs.\n";
+    return any ? text : text + "smt profile --pair -- PROGRAM -- PROGRAM measures.\n";
 }
 
 std::string json_of(const std::vector<PairRow>& pairs) {
     nlohmann::json all = nlohmann::json::array();
-    for (const PairRow& pair : pairs)
-        all.push_back({{"first", name_of(*pair.first)}, {"second", name_of(*pair.second)}, {"blocks", pair.told.blocks},
-                       {"paper", object_of(pair.paper, pair.paper_from_curves)}, {"told", object_of(pair.told, pair.told_from_curves)}});
+    for (const PairRow& pair : pairs) {
+        nlohmann::json one = {{"first", name_of(*pair.first)}, {"second", name_of(*pair.second)}};
+        if (pair.told) {
+            one["blocks"] = pair.told->blocks;
+            one["paper"] = object_of(*pair.paper, pair.paper_from_curves);
+            one["told"] = object_of(*pair.told, pair.told_from_curves);
+        }
+        if (const auto& best = pair.measured) one["measured"] = {{"blocks", best->blocks}, {"rates", best->together}, {"profit", best->profit}};
+        all.push_back(std::move(one));
+    }
     return all.dump(1) + "\n";
 }
 

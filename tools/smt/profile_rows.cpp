@@ -120,9 +120,9 @@ ProfileRow row_of(const Profile& profile) {
     }
     add_counted(profile, facts, row);
     add_curves(profile, row);
-    const runtime::schedule::Profile known = runtime::profiles::translate(profile, {}, facts);
-    row.saturation = known.footprint;
-    if (known.preemption) row.stop_ns = static_cast<double>(known.preemption->count());
+    row.known = runtime::profiles::translate(profile, {}, facts);
+    row.saturation = row.known.footprint;
+    if (row.known.preemption) row.stop_ns = static_cast<double>(row.known.preemption->count());
     if (row.managed && row.block_ns && profile.resources)
         row.predicted_stop_ns = models::stop_ns({*row.block_ns, row.multiprocessors, static_cast<int>(profile.resources->most_ctas_per_sm)});
     row.duration_error = coefficient(profile, "duration.held_out_error");

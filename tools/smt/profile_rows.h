@@ -10,6 +10,7 @@
 #include "profiler/models/saturation.h"
 #include "profiler/models/utilization.h"
 #include "profiler/store/profile.h"
+#include "runtime/schedule/profile.h"
 
 namespace smt::tools {
 
@@ -36,6 +37,7 @@ struct ProfileRow {
     std::optional<double> long_duration_error;   // and over those whose launches take 100 us and more
     Curve by_ctas;   // on all multiprocessors
     Curve by_sms;    // with the most CTAs
+    runtime::schedule::Profile known;   // what policies are told of it
 };
 
 // What the Markov model is given of a kernel, with so many CTAs on a multiprocessor: Kernelet's two ratios, or what was counted of its waits, too.
@@ -47,16 +49,28 @@ struct ModelInputs {
 // Nothing: it was not counted. Without counted waits `told` is as `paper`.
 std::optional<ModelInputs> model_inputs(const profiler::Profile& profile);
 
-// Two kernels side by side, each with half of the CTAs that fit, at least one (as SMT_PROFILE=halves runs them).
+// Two kernels side by side, with so many CTAs each: what was measured (`together`: of each one's rate alone), and what the models say.
+struct MeasuredRow {
+    const ProfileRow* first = nullptr;
+    const ProfileRow* second = nullptr;
+    profiler::models::CoSchedule measured;
+    std::optional<double> paper, told;   // profit
+};
+// Of each two rows that were measured together, all combinations.
+std::vector<MeasuredRow> measured_of(const std::vector<ProfileRow>& rows);
+std::string table_of(const std::vector<MeasuredRow>& rows);
+
+// Two kernels side by side, by the models: each with half of the CTAs that fit, at least one (as SMT_PROFILE=halves runs them).
 struct PairRow {
     const ProfileRow* first = nullptr;
     const ProfileRow* second = nullptr;
-    profiler::models::CoSchedule paper, told;
+    std::optional<profiler::models::CoSchedule> paper, told;   // if both were counted
     // Profit, where both curves by CTAs were measured: what half of the CTAs give alone is taken from these, and the model says only by how much
     // less that is beside the other.
     std::optional<double> paper_from_curves, told_from_curves;
+    std::optional<profiler::models::CoSchedule> measured;      // the best combination that was
 };
-// All pairs of rows that were counted on one device; a kernel beside itself, too.
+// All pairs of rows that were counted on one device, or measured together; a kernel beside itself, too.
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows);
 std::string table_of(const std::vector<PairRow>& pairs);
 std::string json_of(const std::vector<PairRow>& pairs);

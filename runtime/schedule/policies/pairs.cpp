@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/schedule/combinations.h"
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/lookup.h"
 
@@ -9,34 +10,23 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kOneMix = 10;   // after eight halvings only kernels of one mix are left out
+constexpr int kOneMix = 10;     // after eight halvings only kernels of one mix are left out
+constexpr int kMeasured = 11;   // not a likeness: the answer is what was measured
 
-constexpr size_t kMostCandidates = 8;  // ratios an eighth apart are close enough
-
-// Full ones: no further block of either fits. Of more than kMostCandidates, so many, evenly spread.
-std::vector<models::Blocks> candidates(const Resources& limits, const Resources& first, int most_first,
-                                       const Resources& second, int most_second) {
-    std::vector<models::Blocks> found;
-    for (int a = 1; a <= most_first; ++a) {
-        Resources free = limits;
-        if (fitting(free, first) < a) break;
-        take(free, first, a);
-        const int b = std::min(fitting(free, second), most_second);
-        if (b < 1) break;
-        take(free, second, b);
-        if (a == most_first || fitting(free, first) == 0) found.push_back({a, b});
+// Of the combinations that both were measured in, and that fit, the one with the largest profit; nothing: there is none.
+std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second, const Device& device) {
+    std::optional<models::CoSchedule> best;
+    for (const models::CoSchedule& each : measured_together(*first.profile, *second.profile)) {
+        if (fit_together(each.blocks, first, second, device) && (!best || each.profit > best->profit)) best = each;
     }
-    if (found.size() <= kMostCandidates) return found;
-    std::vector<models::Blocks> spread;
-    for (size_t i = 0; i < kMostCandidates; ++i)
-        spread.push_back(found[i * (found.size() - 1) / (kMostCandidates - 1)]);
-    return spread;
+    return best;
 }
 
-models::Kernel model_of(const Kernel& kernel, const Resources& cta, int most) {
+models::Kernel model_of(const Kernel& kernel, const Resources& limits) {
     const Mix& mix = *kernel.profile->mix;
+    const Resources cta = cta_of(kernel, limits);
     const uint32_t warps = cta.warps ? cta.warps : (cta.threads + 31) / 32;
-    return {static_cast<int>(std::max(1u, warps)), most, mix.memory_ratio, mix.uncoalesced_ratio,
+    return {static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits), mix.memory_ratio, mix.uncoalesced_ratio,
             mix.instructions_per_block};
 }
 
@@ -99,24 +89,36 @@ void Pairs::all_pairs(const Each& each) {
     }
 }
 
-// The pairs, of this one if it is not null, that are least alike: those that are not too much alike, or would not be if as much again and again were allowed.
-// All are left out if they are of one mix.
-void Pairs::list(const Kernels& kernels, const Kernel* one) {
+// The pairs, of this one if it is not null, that were measured; and of the others those that are least alike: those that are not too much alike, or would not be if as
+// much again and again were allowed. All of these are left out if they are of one mix.
+void Pairs::list(const Kernels& kernels, const Kernel* one, const Device& device) {
     kept_.clear();
+    measured_.clear();
     int least = kOneMix;
     all_pairs([&](const Pair& pair, Known& known) {
         if (one && kernels[pair.first] != one && kernels[pair.second] != one) return;
-        const int alike = likeness(kernels, pair, known);
+        const int alike = likeness(kernels, pair, known, device);
+        if (alike > least) {
+            if (alike == kMeasured) measured_.push_back(pair);
+            return;
+        }
         if (alike < least) kept_.clear(), least = alike;
-        if (alike == least && alike < kOneMix) kept_.push_back(pair);
+        if (alike < kOneMix) kept_.push_back(pair);
     });
 }
 
-// How often alpha_p and alpha_m have to be halved until the two are not too much alike, from 1 on; kOneMix: that is never enough.
-int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known) const {
+// How often alpha_p and alpha_m have to be halved until the two are not too much alike, from 1 on; kOneMix: that is never enough, or the model cannot say
+// anything of one; kMeasured: they were measured, and the answer is kept.
+int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) {
+    const Kernel &first = *kernels[pair.first], &second = *kernels[pair.second];
+    if (const Answer measured = best_measured(first, second, device)) {
+        keep(known, measured);
+        return known.likeness = kMeasured;
+    }
+    if (!is_counted(first, device) || !is_counted(second, device)) return known.likeness = kOneMix;
     models::Likeness allowed = likeness_;
     known.likeness = 1;
-    while (known.likeness < kOneMix && models::too_alike(kernels[pair.first]->profile->mix->utilization, kernels[pair.second]->profile->mix->utilization, allowed)) {
+    while (known.likeness < kOneMix && models::too_alike(first.profile->mix->utilization, second.profile->mix->utilization, allowed)) {
         allowed.pur /= 2;
         allowed.mur /= 2;
         ++known.likeness;
@@ -124,21 +126,32 @@ int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known) const
     return known.likeness;
 }
 
+void Pairs::keep(Known& known, const Answer& answer) {
+    answers_.push_back(answer);
+    known.answer = static_cast<uint16_t>(answers_.size());
+}
+
+bool Pairs::measured(const Kernel& first, const Kernel& second, const Device& device) {
+    const Kernels two{&first, &second};
+    number(two, device);
+    bool found = false;
+    all_pairs([&](const Pair& pair, Known& known) { found = likeness(two, pair, known, device) == kMeasured; });
+    return found;
+}
+
 // ---- What the model says
 
 std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const Pair& pair, const Device& device) {
     const Resources limits = limits_of(device);
     const Kernel &first = *kernels[pair.first], &second = *kernels[pair.second];
-    const Resources a = cta_of(first, limits), b = cta_of(second, limits);
-    const int most_a = most_ctas(first, limits), most_b = most_ctas(second, limits);
     auto study = std::make_unique<PairStudy>();
     study->generation = generation_;
     study->known = &known(pair);
     study->balanced = balanced_;
     study->model = *device.model;
-    study->first = model_of(first, a, most_a);
-    study->second = model_of(second, b, most_b);
-    study->ratios = candidates(limits, a, most_a, b, most_b);
+    study->first = model_of(first, limits);
+    study->second = model_of(second, limits);
+    study->ratios = combinations(first, second, device);
     return study;
 }
 
@@ -149,7 +162,7 @@ std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device
     least_.assign(kernels.size() + 1, kOneMix);
     kept_.clear();
     all_pairs([&](const Pair& pair, Known& known) {
-        const int alike = likeness(kernels, pair, known);
+        const int alike = likeness(kernels, pair, known, device);
         for (const size_t of : {pair.first, pair.second, kernels.size()}) least_[of] = std::min(least_[of], alike);
         if (known.answer == 0 && alike < kOneMix) kept_.push_back(pair);
     });
@@ -164,8 +177,7 @@ std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device
 void Pairs::learn(std::unique_ptr<Study> study) {
     auto& made = static_cast<PairStudy&>(*study);
     if (made.generation != generation_ || made.known->answer != 0) return;
-    answers_.push_back(made.answer);
-    made.known->answer = static_cast<uint16_t>(answers_.size());
+    keep(*made.known, made.answer);
 }
 
 const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, const Device& device) {
@@ -184,14 +196,21 @@ const Pairs::Answer& Pairs::together(const Kernels& kernels, const Pair& pair, c
 std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* one, const Device& device) {
     fresh_ = 0;
     number(kernels, device);
-    list(kernels, one);
-    std::optional<Found> best;
-    for (const Pair& pair : kept_) {
-        const Answer& found = together(kernels, pair, device);
-        if (found && found->profit > (best ? best->together.profit : least_profit_))
-            best = Found{kernels[pair.first], kernels[pair.second], *found};
-    }
-    return best;
+    list(kernels, one, device);
+    const Pair* best = nullptr;
+    double profit = least_profit_;
+    const auto choose = [&](const std::vector<Pair>& pairs) {
+        for (const Pair& pair : pairs) {
+            const Answer& found = together(kernels, pair, device);
+            if (found && found->profit > profit) best = &pair, profit = found->profit;
+        }
+    };
+    choose(kept_);
+    if (!best) profit = least_measured_;
+    choose(measured_);
+    if (!best) return std::nullopt;
+    const Known& found = known(*best);
+    return Found{kernels[best->first], kernels[best->second], *answers_[found.answer - 1u], found.likeness == kMeasured};
 }
 
 }  // namespace smt::runtime::schedule

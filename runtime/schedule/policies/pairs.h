@@ -1,5 +1,9 @@
-// The best pair of kernels by Kernelet's model (FindCoSchedule of its Algorithm 1): pruned by PUR and MUR
-// (4.3), with the largest CP (equation 1), and its blocks on an SM.
+// The best pair of kernels (FindCoSchedule of Kernelet's Algorithm 1): with the largest CP (equation 1), and its blocks on an SM.
+//
+// CP of a pair that was measured side by side (`smt profile --pair`) is what was measured: of the combinations of CTAs of which both
+// kernels' rates are known, and which still fit, that with the largest one, as Kernelet's OPT has it (5.1). Such a pair is not pruned by PUR
+// and MUR: pruning spares the model pairs that look hopeless (4.3), and here nothing is left to compute or to guess. Of all other
+// pairs CP is the model's, of those that pruning leaves.
 //
 // What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 25 us, of which
 // a few hundred pairs would be looked at in a decision. So kernels have numbers, the same for the same profile and CTA, and what is
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "profiler/models/co_schedule.h"
+#include "runtime/schedule/policies/knobs.h"
 #include "runtime/schedule/policy.h"
 
 namespace smt::runtime::schedule {
@@ -19,19 +24,18 @@ class Pairs {
 public:
     using Kernels = std::vector<const Kernel*>;
 
-    // `balanced`: the blocks of a pair are those that end together, not those with the largest profit.
-    Pairs(const models::Likeness& likeness, bool balanced, double least_profit) : likeness_(likeness), balanced_(balanced), least_profit_(least_profit) {}
+    // Of the knobs: likeness, least_profit, least_measured. With slices the model's blocks of a pair are those that end together, not those
+    // with the largest profit.
+    explicit Pairs(const SliceKnobs& knobs) : likeness_(knobs.likeness), balanced_(knobs.slices), least_profit_(knobs.least_profit), least_measured_(knobs.least_measured) {}
 
-    // Whether the model can say anything of it.
-    static bool knows(const Kernel& kernel, const Device& device) {
-        return kernel.profile && kernel.profile->mix && kernel.profile->mix->instructions_per_block > 0 &&
-               device.model;
-    }
+    // Whether anything can be said of it: by the model, or because it was measured beside another.
+    static bool knows(const Kernel& kernel, const Device& device) { return is_counted(kernel, device) || (kernel.profile && !kernel.profile->beside.empty()); }
 
     struct Found {
         const Kernel* first = nullptr;
         const Kernel* second = nullptr;
         models::CoSchedule together;
+        bool measured = false;   // else the model says so
     };
     // Nothing: there is no pair with a larger profit than the least. `one`, if not null, is in it.
     //
@@ -40,6 +44,8 @@ public:
     static constexpr int kMostFresh = 8;
     std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
+    // Whether these two were measured side by side, whatever came of it.
+    bool measured(const Kernel& first, const Kernel& second, const Device& device);
 
     // A pair that best() of these kernels would compute, whichever of them is `one`; null: there is none.
     std::unique_ptr<Study> study(const Kernels& kernels, const Device& device);
@@ -59,15 +65,19 @@ private:
 
     void number(const Kernels& kernels, const Device& device);
     bool number_each(const Kernels& kernels, const Device& device);
-    void list(const Kernels& kernels, const Kernel* one);
+    void list(const Kernels& kernels, const Kernel* one, const Device& device);
     // Of two sides.
     struct Known {
         uint16_t answer = 0;   // its place, from 1 on; 0: not computed
-        uint8_t likeness = 0;  // from 1 on; 0: not computed
+        uint8_t likeness = 0;  // from 1 on, or that they were measured; 0: not computed
     };
     Known& known(const Pair& pair) { return known_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
-    int likeness(const Kernels& kernels, const Pair& pair, Known& known) const { return known.likeness ? known.likeness : compare(kernels, pair, known); }
-    int compare(const Kernels& kernels, const Pair& pair, Known& known) const;
+    int likeness(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) { return known.likeness ? known.likeness : compare(kernels, pair, known, device); }
+    int compare(const Kernels& kernels, const Pair& pair, Known& known, const Device& device);
+    void keep(Known& known, const Answer& answer);
+    static bool is_counted(const Kernel& kernel, const Device& device) {
+        return kernel.profile && kernel.profile->mix && kernel.profile->mix->instructions_per_block > 0 && device.model;
+    }
     template <class Each>
     void all_pairs(const Each& each);
     const Answer& together(const Kernels& kernels, const Pair& pair, const Device& device);
@@ -76,6 +86,7 @@ private:
     models::Likeness likeness_;
     bool balanced_;
     double least_profit_;
+    double least_measured_;
     int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
     uint64_t generation_ = 0;                           // of numbers
     std::vector<Side> sides_;                           // by number
@@ -84,6 +95,7 @@ private:
     std::vector<size_t> numbers_;                       // of a call's kernels
     std::vector<size_t> studied_;                       // of those of which nothing was left to study
     std::vector<Pair> kept_;                            // pairs of a call that are not too much alike, or of which nothing is known
+    std::vector<Pair> measured_;                        // and those that were measured
     std::vector<int> least_;                            // by kernel: of its pairs' likenesses
 };
 

@@ -4,7 +4,8 @@
 // Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
 // the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
 // is no pair: the kernel that came first runs alone, until another comes or goes; but two different ones that are all there are run side by side, with the CTAs
-// that greedy gives them (allocation.h): on an H200 black_scholes and matrix_multiply get 7 % more done so, of which the model knows nothing. That is ours. A pair stays until one of
+// that greedy gives them (allocation.h): on an H200 black_scholes and matrix_multiply get 7 % more done so, of which the model knows nothing. That is ours; where the two were
+// measured, and are no pair, it is known that this brings nothing. A pair stays until one of
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
 // and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
 // beyond (gaps.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
@@ -20,9 +21,9 @@
 //
 //     132 SMs, blocks {3, 5}, smallest slices 396 and 1200: two rounds, slices of 792 and 1320
 //
-// CP of a pair with the same profiles is computed once, mostly ahead of the decision (pairs.h).
+// CP is what was measured of a pair, or else the model's; of a pair with the same profiles it is looked up or computed once, mostly ahead of the decision (pairs.h).
 //
-// Without a profile of the mix of instructions, or a model of the device, a kernel runs as it is, beside
+// Without a profile of the mix of instructions, or a model of the device, a kernel that was not measured beside another either runs as it is, beside
 // whatever has been chosen, until it has one; so does opaque work. Without times t_b is estimate.h's.
 //
 // Nobody starves: the best pair may be the same for ever, so one that has waited too long (knobs.h) is in the
@@ -51,7 +52,7 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs.likeness, knobs.slices, knobs.least_profit) {}
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAnybody; }
     bool short_stops() const override { return false; }
@@ -82,7 +83,7 @@ public:
     void learn(std::unique_ptr<Study> study) override { pairs_.learn(std::move(study)); }
 
 private:
-    // Those that the model can say something of, and that have blocks left to take.
+    // Those of which something is known that pairs can be chosen by, and that have blocks left to take.
     const Kernels& known_of(const Snapshot& snapshot) {
         known_.clear();
         for (const Kernel& kernel : snapshot.kernels) {
@@ -146,7 +147,7 @@ private:
         const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && !saw(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
         if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
-        const bool all = all_there_are(known, now);
+        const bool all = all_there_are(known, device, now);
         const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over && all == chosen_.all_there_are;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_.clear();
@@ -155,7 +156,7 @@ private:
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
-            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit};
+            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit, best->measured};
             if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
         } else if (!all || !allocate_two(known, device)) {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
@@ -163,9 +164,10 @@ private:
         chosen_.for_turn = impatient != nullptr;
     }
 
-    // Two, and not of one kind.
-    bool all_there_are(const Kernels& known, TimePoint now) const {
-        return !knobs_.slices && known.size() == 2 && there_.size() == 2 && now >= back_until_ && known[0]->profile != known[1]->profile;
+    // Two, not of one kind, of whom nobody has measured that it brings nothing.
+    bool all_there_are(const Kernels& known, const Device& device, TimePoint now) {
+        const bool two = !knobs_.slices && known.size() == 2 && there_.size() == 2 && now >= back_until_;
+        return two && known[0]->profile != known[1]->profile && !pairs_.measured(*known[0], *known[1], device);
     }
     // No pair, but all there are. False: one CTA of each does not fit.
     bool allocate_two(const Kernels& two, const Device& device) {
@@ -201,8 +203,8 @@ private:
             const int blocks = chosen_.blocks[is(kernel, 1)];
             const uint64_t slice = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
             ledger_.run(decision, kernel, even_quota(blocks), slice, [&] {
-                            return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", blocks,
-                                               chosen_.profit * 100);
+                            return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
+                                               chosen_.measured ? "measured " : "", chosen_.profit * 100);
                         });
         } else if (chosen_.all_there_are && (is(kernel, 0) || is(kernel, 1))) {
             const int ctas = chosen_.blocks[is(kernel, 1)];
@@ -253,6 +255,7 @@ private:
         std::vector<Member> members;  // none, one alone, or two
         models::Blocks blocks{};  // of each, on an SM
         double profit = 0;
+        bool measured = false;    // the profit was; else it is the model's
         int rounds = 0;           // of these blocks in a slice of each; 0: no slices
         bool for_turn = false;    // of somebody who had waited too long
         bool all_there_are = false;   // two, and no pair

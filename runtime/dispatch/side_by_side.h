@@ -1,0 +1,39 @@
+// Measures a stream's managed launches beside those of another program: does to the stream what the plan of all streams wants (pairing.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/dispatch/managed_stream.h"
+#include "runtime/dispatch/pairing.h"
+#include "runtime/dispatch/trial.h"
+
+namespace smt::runtime::dispatch {
+
+class SideBySide final : public Trial {
+public:
+    // `places`: the multiprocessors that the stream may use.
+    SideBySide(std::shared_ptr<Pairing> pairing, uint64_t stream, int multiprocessors, std::vector<uint32_t> places)
+        : pairing_(std::move(pairing)), stream_(stream), multiprocessors_(multiprocessors), places_(std::move(places)) {}
+    ~SideBySide() override { pairing_->leave(stream_); }
+
+    void step(ManagedStream& stream, const schedule::Kernel& kernel) override;
+    void idle(ManagedStream& stream) override;
+    bool samples() const override { return pairing_->counts(stream_); }
+    std::string summary() const override { return pairing_->summary(); }
+
+private:
+    void begin(ManagedStream& stream, const schedule::Kernel& kernel, const Pairing::Want& want);   // it waits
+    void disturb(ManagedStream& stream, const Seat& seat, const Pairing::Want& want);               // it runs
+
+    const std::shared_ptr<Pairing> pairing_;
+    const uint64_t stream_;
+    const int multiprocessors_;
+    const std::vector<uint32_t> places_;
+    int ctas_ = 0;          // that it runs with,
+    bool filled_ = false;   // and further workers were sent to places that the first had not found
+};
+
+}  // namespace smt::runtime::dispatch

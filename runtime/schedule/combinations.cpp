@@ -1,0 +1,55 @@
+#include "runtime/schedule/combinations.h"
+
+#include <algorithm>
+
+#include "runtime/schedule/estimate.h"
+
+namespace smt::runtime::schedule {
+
+std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& second, const Device& device) {
+    const Resources limits = limits_of(device), each_first = cta_of(first, limits), each_second = cta_of(second, limits);
+    const int most_first = most_ctas(first, limits), most_second = most_ctas(second, limits);
+    std::vector<models::Blocks> found;
+    for (int a = 1; a <= most_first; ++a) {
+        Resources free = limits;
+        if (fitting(free, each_first) < a) break;
+        take(free, each_first, a);
+        const int b = std::min(fitting(free, each_second), most_second);
+        if (b < 1) break;
+        take(free, each_second, b);
+        if (a == most_first || fitting(free, each_first) == 0) found.push_back({a, b});
+    }
+    if (found.size() <= kMostCombinations) return found;
+    std::vector<models::Blocks> spread;
+    for (size_t i = 0; i < kMostCombinations; ++i) spread.push_back(found[i * (found.size() - 1) / (kMostCombinations - 1)]);
+    return spread;
+}
+
+std::vector<models::CoSchedule> measured_together(const Profile& first, const Profile& second) {
+    std::vector<models::CoSchedule> found;
+    for (const Beside& mine : first.beside) {
+        if (mine.other != second.identity || second.identity == 0) continue;
+        const auto theirs = std::find_if(second.beside.begin(), second.beside.end(), [&](const Beside& each) {
+            return each.other == first.identity && each.ctas_per_sm == mine.other_ctas_per_sm && each.other_ctas_per_sm == mine.ctas_per_sm;
+        });
+        if (theirs == second.beside.end()) continue;
+        models::CoSchedule made;
+        made.blocks = {mine.ctas_per_sm, mine.other_ctas_per_sm};
+        made.alone = {1, 1};
+        made.together = {mine.rate, theirs->rate};
+        made.profit = models::profit(made.alone, made.together);
+        found.push_back(made);
+    }
+    return found;
+}
+
+bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second, const Device& device) {
+    Resources free = limits_of(device);
+    const Resources each_first = cta_of(first, free), each_second = cta_of(second, free);
+    if (ctas[0] < 1 || ctas[1] < 1 || ctas[0] > most_ctas(first, free) || ctas[1] > most_ctas(second, free)) return false;
+    if (!holds(free, each_first, ctas[0])) return false;
+    take(free, each_first, ctas[0]);
+    return holds(free, each_second, ctas[1]);
+}
+
+}  // namespace smt::runtime::schedule
