@@ -34,7 +34,7 @@ class Queue:
             stage.measure_alone(name)
         modes = stage.options.modes.split(",") if stage.options.modes else self.MODES
         if MEASURED in modes and not stage.options.known:
-            stage.measure_pairs(self.PROGRAMS, 3.0)
+            stage.measure_pairs(self.PROGRAMS, 1.5)
         halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
         for turn in range(stage.options.rounds):
             names = self.PROGRAMS if turn % 2 == 0 else self.PROGRAMS[::-1]

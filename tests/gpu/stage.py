@@ -153,7 +153,7 @@ class Stage:
         command = lambda name: [os.path.join(self.options.programs, name), "--size", self.size, "--iterations",
                                 str(max(10, int(seconds * self.alone[name]))) if not self.simulated else "6"]
         for first, second in itertools.combinations(names, 2):
-            found = self.smt("profile", "--pair", *device, "--", *command(first), "--", *command(second), timeout=120, SMT_PROFILES=self.stores["pairs"])
+            found = self.smt("profile", "--pair", "--runs", "2", *device, "--", *command(first), "--", *command(second), timeout=120, SMT_PROFILES=self.stores["pairs"])
             self.lines.add(part="pair", programs=(first, second), found=tail(found, 6000))
             print(found, flush=True)
 
