@@ -48,8 +48,8 @@ class Stage:
         self.simulated = options.device == "sim"   # to try a script: everything runs under smt
         if self.simulated:
             self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
-        store = os.path.join(tempfile.gettempdir(), "smt-corun-profiles")   # stays: --known
-        self.stores = {"alone": store + ".db", "pairs": store + "-pairs.db"}
+        profiles = os.path.abspath(options.profiles or options.out)
+        self.stores = {"alone": os.path.join(profiles, "profiles.db"), "pairs": os.path.join(profiles, "profiles-of-pairs.db")}
         self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PROFILES=self.stores["alone"], **settings)
         self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PTX="0")
         self.measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice", SMT_PROFILES=self.stores["pairs"])

@@ -177,6 +177,7 @@ def main():
     parser.add_argument("--sizes", default="small,small,large", help="one of which each job has")
     parser.add_argument("--at-once", action="store_true")
     parser.add_argument("--log", action="store_true", help="keep the server's journal")
+    parser.add_argument("--profiles", help="the folder of a store that is there (default: --out)")
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     policies = options.policies.split(",")
