@@ -79,9 +79,10 @@ bool acquire() {
 
 void await_done() {
     const uint64_t since = now_nanoseconds();
+    Naps naps;
     while (step.load(std::memory_order_acquire) != kDone) {
         if (now_nanoseconds() - since < kLookNanoseconds) pause_cpu();
-        else yield_cpu();
+        else naps.nap();
     }
 }
 

@@ -42,15 +42,13 @@ bool cores_scarce() {
     return header && header->cores_scarce.load(std::memory_order_relaxed) != 0;
 }
 
-void yield_cpu() { sched_yield(); }
-
 void Naps::nap() {
     if (slack_ == 0) {
         slack_ = prctl(PR_GET_TIMERSLACK);
         prctl(PR_SET_TIMERSLACK, 1ul);
     }
     const timespec moment{0, 1000};
-    nanosleep(&moment, nullptr);
+    syscall(SYS_nanosleep, &moment, nullptr);   // the C library's could end the thread, if somebody cancels it
 }
 
 Naps::~Naps() {

@@ -20,7 +20,6 @@ uint64_t look_on_nanoseconds();
 bool cores_scarce();
 uint64_t now_nanoseconds();
 
-void yield_cpu();
 inline void pause_cpu() { __builtin_ia32_pause(); }
 
 // Naps of some microseconds; what the thread's own naps are like afterwards is as it was.
@@ -36,7 +35,19 @@ private:
     long slack_ = 0;   // of the thread's sleeps, ns, before the first nap; 0: there was none
 };
 
-// Looks until `done` says so or the time for that is over; whether it was done.
+// Until then, unless `done` says so before; whether it was done.
+template <typename Done>
+bool look_on(Done done, uint64_t end) {
+    Naps naps;
+    while (now_nanoseconds() < end) {
+        if (cores_scarce()) naps.nap();
+        else pause_cpu();
+        if (done()) return true;
+    }
+    return done();
+}
+
+// Spins and looks on; whether it was done by then.
 template <typename Done>
 bool look_until(Done done) {
     constexpr int kPausesPerLook = 32;
@@ -48,20 +59,14 @@ bool look_until(Done done) {
             if (done()) return true;
         }
     } while (now_nanoseconds() - start < spin_nanoseconds());
-    Naps naps;
-    while (now_nanoseconds() - start < look_on_nanoseconds()) {
-        if (cores_scarce()) naps.nap();
-        else pause_cpu();
-        if (done()) return true;
-    }
-    return done();
+    return look_on(done, start + look_on_nanoseconds());
 }
 
 // Sleeps while *word is `expected`, `milliseconds` at most. The words lie in shared memory.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t milliseconds);
 void futex_wake(std::atomic<uint32_t>& word);
 
-// Until completion word `index` is at least `value`, without sleeping, as long as look_until() looks. Whether it got there.
+// Until completion word `index` is at least `value`, as long as look_until() looks. Whether it got there.
 bool spin_word(uint32_t index, uint64_t value);
 
 }  // namespace smt::interpose

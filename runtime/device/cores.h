@@ -11,8 +11,8 @@ namespace smt::runtime::device {
 // More than two. With fewer whoever looks on would keep the others from the very core that they need.
 bool cores_to_spare();
 
-// As of a moment ago more threads of this machine wanted to run than it has cores. Takes tens of nanoseconds, and some microseconds every
-// ten milliseconds.
+// As of a moment ago more threads of this machine wanted to run than it has cores; those that look are among them. Says nothing of a cpuset that is a part of the machine. Takes
+// tens of nanoseconds, and some microseconds every ten milliseconds.
 bool cores_scarce();
 
 // A moment in which others run: some microseconds, or where cores are few or scarce 50.

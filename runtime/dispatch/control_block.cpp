@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 namespace smt::runtime::dispatch {
@@ -94,6 +95,14 @@ CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas)
 CUresult ControlBlock::report(CUstream stream, State* pinned) {
     static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 && sizeof(State) == 12);
     return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.control, sizeof(State), stream);
+}
+
+CUresult ControlBlock::read_residents(CUstream control, uint64_t* workers) {
+    std::array<uint32_t, smt::kMaxSms> on_each{};
+    CUresult status = driver_.cuMemcpyDtoHAsync_v2(on_each.data(), at(offsetof(smt::Control, resident)), sizeof on_each, control);
+    if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
+    *workers = std::accumulate(on_each.begin(), on_each.end(), uint64_t{0});
+    return status;
 }
 
 CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>* mappings, uint64_t* lost) {

@@ -73,6 +73,8 @@ public:
     // Whether all that was written on `control` had arrived by then. What arrives after a reset would stop
     // a launch that nobody meant to stop.
     bool up_to_date(const State& state) const { return state.change == said_; }
+    // How many workers of a run with quotas have a place, now. Waits for the copy.
+    CUresult read_residents(CUstream control, uint64_t* workers);
     // What was written to the ring since the last call, oldest first; so many were overwritten before.
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings, uint64_t* lost);
 

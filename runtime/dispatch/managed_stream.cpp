@@ -94,7 +94,7 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     const uint64_t places = uint64_t{fits} * multiprocessors(), capacity = uint64_t{ctas.ctas} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
-    work.chunk = never ? 1 : ticket_blocks(work.function->expected_block_ns(work.shape(), places), work.covered / capacity);
+    work.chunk = never ? 1 : ticket_blocks(work, work.covered / capacity);
     work.tickets = (work.covered + work.chunk - 1) / work.chunk;
     const bool single = never || work.tickets <= places;
     *workers = static_cast<uint32_t>(single ? work.tickets : capacity);
@@ -121,13 +121,19 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
 }
 
 // One, while nothing is known of how long a block takes. `each`: blocks for each worker; the last tickets do not all end at once.
-uint32_t ManagedStream::ticket_blocks(uint64_t block_ns, uint64_t each) const {
+uint32_t ManagedStream::ticket_blocks(const Work& work, uint64_t each) const {
+    const uint64_t block_ns = each < 2 * kTicketsEach ? 0 : expected_block_ns(work);
     if (block_ns == 0) return 1;
     const bool stoppable = tenant_->stoppable.load(std::memory_order_relaxed);
     const uint32_t blocks = stoppable ? profiler::models::stoppable_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
     const uint32_t twice = profiler::models::long_ticket_blocks(block_ns);
     if (!stoppable && each >= uint64_t{twice} * kLongTicketsEach) return twice;
     return static_cast<uint32_t>(std::clamp<uint64_t>(each / kTicketsEach, 1, blocks));
+}
+
+// Times alone are of the whole device, whichever part of it the tenant has.
+uint64_t ManagedStream::expected_block_ns(const Work& work) const {
+    return work.function->expected_block_ns(work.shape(), uint64_t{work.fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors));
 }
 
 // Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
@@ -308,7 +314,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
     // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
-    if (work.function->expected_block_ns(work.shape(), capacity) * work.chunk >= kWorthALook) launch.flags |= smt::kLooks;
+    if (expected_block_ns(work) * work.chunk >= kWorthALook) launch.flags |= smt::kLooks;
     // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
     // than a few waves would only be thrown away. What is left over runs next time. Fewer than fill the device might
     // all arrive where there is no place, and again the next time.

@@ -89,6 +89,7 @@ public:
     CUresult grow(uint32_t workers);             // so many more
     CUresult fill_up();                          // as many more as find a place
     CUresult halt();                             // it ends soon
+    uint64_t residents();                        // workers of the run with quotas that have a place
     bool learning();         // read_mappings() is worth a call
     void read_mappings();    // of launches that flow: learns from them, and shows them
     // The first unfinished launch. False: there is none.
@@ -115,7 +116,8 @@ private:
 
     CUresult issue(Work&& work);
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
-    uint32_t ticket_blocks(uint64_t block_ns, uint64_t each) const;
+    uint32_t ticket_blocks(const Work& work, uint64_t each) const;
+    uint64_t expected_block_ns(const Work& work) const;
     Enough::Try ctas_for(const Work& work, uint32_t fits);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);

@@ -91,7 +91,9 @@ profiler::Beside Pairing::company(const Pair& pair, size_t side, const Blocks& c
 }
 
 int64_t Pairing::windows(const Pair& pair, const Blocks& ctas) const {
-    const auto of = [&](size_t side) { return pair.sides[side].known->windows(pair.sides[side].shape, company(pair, side, ctas)); };
+    // A kernel beside itself with as many CTAs is one row, to which each window is added twice.
+    const int rows = ctas[0] == ctas[1] && company(pair, 0, ctas).other == company(pair, 1, ctas).other ? 2 : 1;
+    const auto of = [&](size_t side) { return pair.sides[side].known->windows(pair.sides[side].shape, company(pair, side, ctas)) / rows; };
     const auto ours = pair.measured.find(ctas);   // what is just being written down is in no profile
     return std::max(std::min(of(0), of(1)), ours == pair.measured.end() ? 0 : ours->second);
 }
@@ -150,7 +152,7 @@ void Pairing::count(TimePoint now) {
     const auto seen = [&](size_t i) {
         const Seat& seat = seats_[current_->streams[i]];
         const schedule::Kernel& kernel = seat.kernel;
-        const bool at_work = !current_->gone[i] && !seat.flows && kernel.state == State::kRunning && !kernel.last_taken;
+        const bool at_work = !current_->gone[i] && !seat.flows && seat.complete && kernel.state == State::kRunning && !kernel.last_taken;
         return CommonTime::Seen{at_work, kernel.launch, kernel.blocks_done, round(*pair.ctas, i)};
     };
     pair.time.look(now, {seen(0), seen(1)});
@@ -177,9 +179,15 @@ void Pairing::judge() {
         end_window();
     } else if (pair.tried >= (fruitless ? kLongestFruitless : kLongestTry)) {
         ++pair.failed[*pair.ctas];
-        if (fruitless) pair.hopeless = others_work() ? "beside which others are at work" : "whose launches are too short, or cannot be stopped";
+        if (fruitless) pair.hopeless = why_fruitless();
         end_window();
     }
+}
+
+const char* Pairing::why_fruitless() const {
+    if (others_work()) return "beside which others are at work";
+    const auto complete = [&](size_t i) { return seats_.at(current_->streams[i]).complete; };
+    return complete(0) && complete(1) ? "whose launches are too short" : "of which not all CTAs found a place, or which could not be stopped";
 }
 
 void Pairing::end_window() {

@@ -4,7 +4,7 @@
 //
 // - Pairs are what two kernels of two programs are there at the same time. While nothing is left to measure of them, everything flows.
 // - A window begins with both at rest. Who is started first takes turns, for of two kernels that compute the elder is served first.
-// - It ends when enough was done of both. A launch that ends in it is followed by the program's next one of the same kernel with the same CTAs; where another kernel follows, the
+// - Time counts while all the CTAs of both have a place. It ends when enough was done of both. A launch that ends in it is followed by the program's next one of the same kernel with the same CTAs; where another kernel follows, the
 //   window goes on when the first one is there again.
 // - What was measured by servers before (the store) is not measured again. What does not get anywhere is given up.
 // - Time in which somebody else is at work, too, is not counted.
@@ -34,7 +34,8 @@ namespace smt::runtime::dispatch {
 // A stream, as it is at a look.
 struct Seat {
     bool works = false;       // a launch is unfinished,
-    bool flows = false;       // and quotas do not count
+    bool flows = false;       // and quotas do not count;
+    bool complete = false;    // all the CTAs that it was given have a place
     schedule::Kernel kernel;
     std::shared_ptr<profiles::KnownKernel> known;   // null: it cannot be measured
     profiles::Shape shape;
@@ -108,6 +109,7 @@ private:
     void count(schedule::TimePoint now);
     bool others_work() const;
     void judge();
+    const char* why_fruitless() const;
     void end_window();
     void look_for_company(const Seat& seat);
     std::string missing(const Pair& pair) const;

@@ -111,6 +111,13 @@ void ManagedStream::sample() {
     fresh_ = true;
 }
 
+uint64_t ManagedStream::residents() {
+    std::lock_guard lock(mutex_);
+    uint64_t workers = 0;
+    if (state_ != State::kRunning || halted_ || reached() < ready_) return 0;
+    return control_.read_residents(dispatcher_.device().errands(), &workers) == CUDA_SUCCESS ? workers : 0;
+}
+
 // Tickets are counted from 0 again.
 void ManagedStream::forget_sample() {
     sample_ = {};

@@ -8,14 +8,16 @@ namespace {
 
 // Of a run: until its workers have begun, and the last of others that were there have left.
 constexpr auto kBegins = CommonTime::kSettles / 2;
+constexpr auto kBetweenLooks = std::chrono::milliseconds(1);   // at who is there: it takes some tens of microseconds
 
 }  // namespace
 
 void SideBySide::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
-    Seat seat{true, stream.flowing(), kernel, nullptr, {}};
+    Seat seat{true, stream.flowing(), false, kernel, nullptr, {}};
     ManagedStream::Front front;
     if (kernel.managed && stream.front(&front)) seat.known = front.known, seat.shape = front.shape;
+    seat.complete = kernel.state == Seen::kRunning && !seat.flows && all_there(stream, kernel);
     const Pairing::Want want = pairing_->see(stream_, seat, stream.now());
     if (kernel.state == Seen::kWaiting) begin(stream, kernel, want);
     else if (kernel.state == Seen::kRunning) disturb(stream, seat, want);
@@ -27,7 +29,8 @@ void SideBySide::begin(ManagedStream& stream, const schedule::Kernel& kernel, co
     if (kernel.managed && want.what == What::kRest) return;
     if (kernel.managed && want.what == What::kHold) {
         ctas_ = want.ctas;
-        filled_ = false;
+        complete_ = false;
+        look_again_ = {};
         if (stream.run(even_table(multiprocessors_, places_, ctas_), 0) == CUDA_SUCCESS) return;
     }
     stream.flow();
@@ -39,10 +42,17 @@ void SideBySide::disturb(ManagedStream& stream, const Seat& seat, const Pairing:
         if (want.what != What::kFlow) stream.stop();
     } else if (want.what != What::kHold || want.ctas != ctas_) {
         if (stream.ready()) stream.halt();
-    } else if (!filled_ && stream.now() - seat.kernel.since >= kBegins) {
-        filled_ = true;
-        stream.fill_up();
     }
+}
+
+// Whoever has a place stays until no ticket is left. Where some found none, others had it still: further ones are sent.
+bool SideBySide::all_there(ManagedStream& stream, const schedule::Kernel& kernel) {
+    const schedule::TimePoint now = stream.now();
+    if (complete_ || now - kernel.since < kBegins || now < look_again_) return complete_;
+    look_again_ = now + kBetweenLooks;
+    complete_ = stream.residents() == static_cast<uint64_t>(ctas_) * places_.size();
+    if (!complete_) stream.fill_up();
+    return complete_;
 }
 
 }  // namespace smt::runtime::dispatch

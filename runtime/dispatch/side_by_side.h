@@ -32,8 +32,11 @@ private:
     const uint64_t stream_;
     const int multiprocessors_;
     const std::vector<uint32_t> places_;
-    int ctas_ = 0;          // that it runs with,
-    bool filled_ = false;   // and further workers were sent to places that the first had not found
+    bool all_there(ManagedStream& stream, const schedule::Kernel& kernel);
+
+    int ctas_ = 0;              // that it runs with,
+    bool complete_ = false;     // and that were all seen to have a place;
+    schedule::TimePoint look_again_{};   // not before
 };
 
 }  // namespace smt::runtime::dispatch

@@ -47,7 +47,8 @@ struct ManagedFunction {
         return std::chrono::nanoseconds(block * ((shape.blocks + together - 1) / together));
     }
 
-    // ns of a block beside as many as run at once; while none of this program's has told, by what launches took that were alone, of whichever program. 0: not known.
+    // ns of a block beside as many as run at once, `together` on the whole device; while none of this program's has told, by what launches took that were alone, of
+    // whichever program, whose input may have been another: the first launch that tells corrects it. 0: not known.
     uint64_t expected_block_ns(const profiles::Shape& shape, uint64_t together) const {
         if (const uint64_t told = block_ns.load(std::memory_order_relaxed)) return told;
         const auto ns = known && together ? known->predict(shape) : std::nullopt;

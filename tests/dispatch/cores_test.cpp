@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <thread>
 
 #include "runtime/device/cores.h"
 #include "runtime/device/cuda/waits.h"
@@ -57,9 +58,16 @@ TEST_CASE("where cores are scarce it is asked now and then, and says what went w
     CHECK(blocked == 0);
 }
 
-TEST_CASE("a nap ends", "[cores]") {
-    nap();
-    SUCCEED();
+TEST_CASE("a wait goes on as the driver likes when cores are to spare again", "[cores]") {
+    scarce = true;
+    DriverApi& table = driver();
+    asked = -1000;
+    std::thread waits([&] { table.cuStreamSynchronize(nullptr); });
+    while (asked == -1000) std::this_thread::yield();
+    scarce = false;
+    waits.join();
+    CHECK(blocked == 1);
+    CHECK(asked < 3);
 }
 
 }  // namespace smt::runtime::device

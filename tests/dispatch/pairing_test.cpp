@@ -33,6 +33,7 @@ struct Program {
     Duration gap{};                       // between two
     Duration tail{};                      // from when its last block has been taken until it is over
     bool stops = true;
+    bool complete = true;                 // all its CTAs find a place
 
     bool works = true, flows = false;
     State state = State::kWaiting;
@@ -54,7 +55,7 @@ struct Program {
         seen.launch = launch;
         seen.last_taken = done >= static_cast<double>(blocks);
         seen.cta = {kSm.threads / parts, kSm.registers / parts, kSm.shared_bytes / parts, kSm.warps / parts, 1};
-        return {true, flows, seen, kernel, {{256, 1, 1}, blocks}};
+        return {true, flows, complete, seen, kernel, {{256, 1, 1}, blocks}};
     }
     void obey(const Pairing::Want& want) {
         const bool held = want.what == What::kHold;
@@ -170,7 +171,8 @@ TEST_CASE("two instances of one program are a pair, too", "[pairs]") {
     world.run(1s);
     const Sums sums = sums_of(world.news(0));
     REQUIRE(sums.size() == 3);
-    for (const auto& [ctas, sum] : sums) CHECK(sum.first >= Pairing::kWindows);
+    CHECK(sums.at({1, 3}).first == Pairing::kWindows);
+    CHECK(sums.at({2, 2}).first == 2 * Pairing::kWindows);   // one row for both
     CHECK(sums.at({3, 1}).second == Approx(3000).epsilon(0.02));
 }
 
@@ -261,6 +263,11 @@ TEST_CASE("what tells nothing is given up, with the reason", "[pairs]") {
     CHECK(brief.pairing.summary().find("missing: 3 of 3 combinations of a and b, whose launches are too short") != std::string::npos);
     CHECK(brief.programs[1].flows);
     CHECK(brief.news(0).empty());
+    World crowded;   // some CTAs find no place
+    crowded.programs = {{.stream = 1, .kernel = known("a"), .complete = false}, {.stream = 2, .kernel = known("b")}};
+    crowded.run(3s);
+    CHECK(crowded.pairing.summary().find("of a and b, of which not all CTAs found a place") != std::string::npos);
+    CHECK(crowded.news(1).empty());
     World stubborn;   // it cannot be stopped
     stubborn.programs = {{.stream = 1, .kernel = known("a"), .blocks = 1'000'000'000, .stops = false}, {.stream = 2, .kernel = known("b")}};
     stubborn.programs[0].state = State::kRunning, stubborn.programs[0].flows = true, stubborn.programs[0].ctas = 4;

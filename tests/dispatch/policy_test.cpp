@@ -131,6 +131,21 @@ TEST_CASE("priority: how long ago another program ended says nothing of how a ne
     CHECK_FALSE(goes_on_after(next));
 }
 
+TEST_CASE("priority: who is waited for is the next of any program, however seldom each comes", "[schedule]") {
+    using namespace std::chrono_literals;
+    const auto policy = make_policy("priority");
+    const Kernel stopped = kernel(1, "low", -1, State::kWaiting);
+    Kernel one = kernel(3, "one", 5, State::kRunning), other = kernel(4, "other", 5, State::kRunning);
+    one.session = 1;
+    other.session = 2;
+    TimePoint now = TimePoint{} + 1h;
+    for (int i = 0; i < 20; ++i, now += 100us) {   // each every 300 us
+        policy->decide({{132}, {stopped, i % 2 ? one : other}}, now);
+        now += 50us;
+        CHECK(policy->decide({{132}, {stopped}}, now).assignments.empty());
+    }
+}
+
 TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
     const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);

@@ -1,6 +1,7 @@
 """Parts of corun.py: queues of programs, and programs on parts of the GPU."""
 import itertools
 import json
+import os
 import re
 import statistics
 import time
@@ -35,6 +36,8 @@ class Queue:
         modes = stage.options.modes.split(",") if stage.options.modes else self.MODES
         if MEASURED in modes and not stage.options.known:
             stage.measure_pairs(self.PROGRAMS, 1.5)
+        elif MEASURED in modes and not os.path.exists(stage.stores["pairs"]):
+            raise FileNotFoundError(f"{stage.stores['pairs']}: --known, and no pairs were measured")
         halves = [((a, b), tuple(c for c in self.PROGRAMS if c not in (a, b))) for a, b in itertools.combinations(self.PROGRAMS, 2) if a == self.PROGRAMS[0]]
         for turn in range(stage.options.rounds):
             names = self.PROGRAMS if turn % 2 == 0 else self.PROGRAMS[::-1]

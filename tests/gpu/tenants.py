@@ -141,7 +141,7 @@ class Tenants:
 
 def at_once(options, policies):
     """A process and a server for each policy, and for all in turns. What each says comes when it is over."""
-    arguments = [each for each in sys.argv[1:] if each != "--at-once"]
+    arguments = [each for each in sys.argv[1:] if each != "--at-once"]   # options are not to be shortened
     parts = [(policy, ["--policies", policy, "--switching", "0"]) for policy in policies] + [("switching", ["--seconds", "0", "--switching", str(options.seconds)])]
     running = []
     for name, more in parts:
@@ -159,7 +159,7 @@ def at_once(options, policies):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--build", default="build")
     parser.add_argument("--preload")
     parser.add_argument("--programs", default="build/examples/shared")
@@ -181,6 +181,8 @@ def main():
     parser.add_argument("--out", default=".")
     options = parser.parse_args()
     policies = options.policies.split(",")
+    if options.at_once and options.jobs:
+        parser.error("--at-once goes by --seconds, not by --jobs")
     if options.at_once:
         return at_once(options, policies)
     with Stage(options, "tenants.jsonl") as stage:

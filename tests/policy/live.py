@@ -129,8 +129,8 @@ def figure_6(smt, programs):
     """Adaptive Simultaneous Multi-tenancy: five CTAs, then three and three, then growth once the other has taken its last block."""
     blocks, sms = 4000, list(range(15))
     with Stage(smt, programs, "greedy", 15) as place:
-        # Six fit on an SM; with the sixth nothing is faster.
-        place.know(blocks, WARP, 1 / 6, {(15, ctas): 600_000 // min(ctas, 5) for ctas in range(1, 7)})
+        # Six fit on an SM; with the sixth nothing is faster. Blocks take so long that a ticket is one block.
+        place.know(blocks, WARP, 1 / 6, {(15, ctas): 6_000_000_000 // min(ctas, 5) for ctas in range(1, 7)})
         first, second = (Gated(place, tenant, blocks, WARP, part_of_sm(1 / 6)) for tenant in ("first", "second"))
         place.until_known(blocks, WARP, 1 / 6, "5 CTAs an SM, beside 0 others")
         first.launch()

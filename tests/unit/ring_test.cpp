@@ -21,7 +21,8 @@ namespace smt::interpose {
 
 std::atomic<State> process_state{State::kRemote};
 CUresult connect(CUdevice) { return CUDA_SUCCESS; }
-protocol::SessionHeader* session() { return nullptr; }
+protocol::SessionHeader shown;   // what the server says
+protocol::SessionHeader* session() { return &shown; }
 char* arena_base() { return nullptr; }
 CUresult sticky_error() { return CUDA_SUCCESS; }
 bool server_lives() { return true; }
@@ -173,6 +174,21 @@ TEST_CASE("a program's thread sleeps as exactly after a wait as before", "[ring]
         CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
     });
     thread.join();
+}
+
+TEST_CASE("who waits naps where the server says that cores are scarce, and looks on where not", "[ring]") {
+    for (const bool scarce : {false, true}) {
+        std::thread thread([scarce] {
+            shown.cores_scarce = scarce;
+            prctl(PR_SET_TIMERSLACK, 70'000ul);
+            bool napped = false;
+            CHECK_FALSE(look_on([&] { return napped |= prctl(PR_GET_TIMERSLACK) == 1, false; }, now_nanoseconds() + 1'000'000));
+            CHECK(napped == scarce);
+            CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
+        });
+        thread.join();
+    }
+    shown.cores_scarce = 0;
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ namespace {
 
 constexpr auto kLook = 100ms;        // between two ticks
 constexpr auto kPatience = 30s;      // for a server to leave
+constexpr auto kMercy = 5s;          // for a program that is told to end
 
 std::optional<int> code_of(pid_t child) {
     int status = 0;
@@ -93,9 +94,18 @@ int MeasuringServer::start(const Program& program, const std::string& profile, c
 
 void MeasuringServer::run(const std::vector<Program>& programs, const std::string& profile, const std::function<void()>& tick) {
     std::vector<pid_t> running;   // 0: has ended
-    for (size_t i = 0; i < programs.size(); ++i) running.push_back(start(programs[i], profile, output(i)));
+    const auto end_all = [&](int signal) {
+        for (const pid_t each : running)
+            if (each) ::kill(each, signal);
+    };
+    try {
+        for (size_t i = 0; i < programs.size(); ++i) running.push_back(start(programs[i], profile, output(i)));
+    } catch (const Failure&) {
+        end_all(SIGKILL);
+        throw;
+    }
     std::optional<std::pair<size_t, int>> failed;   // the first program that has, and its code
-    auto next = Clock::now();
+    auto next = Clock::now(), killed = Clock::time_point::max();
     while (std::any_of(running.begin(), running.end(), [](pid_t each) { return each != 0; })) {
         std::this_thread::sleep_for(kLook / 10);
         for (size_t i = 0; i < running.size(); ++i) {
@@ -104,9 +114,10 @@ void MeasuringServer::run(const std::vector<Program>& programs, const std::strin
             running[i] = 0;
             if (*code == 0 || failed) continue;
             failed = {i, *code};
-            for (const pid_t other : running)
-                if (other) ::kill(other, SIGTERM);
+            end_all(SIGTERM);
+            killed = Clock::now() + kMercy;
         }
+        if (Clock::now() >= killed) end_all(SIGKILL);
         if (Clock::now() < next) continue;
         next = Clock::now() + kLook;
         tick();

@@ -48,7 +48,7 @@ struct SliceKnobs {
     // of which it expected less were tried, too (docs/results/2026-11-23-unsliced), also where they were given up when they got little done (2026-11-23-all-figures). With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
     double least_profit = 0.05;
     // The same of pairs that were measured, where no model can be wrong: what a window of a few rounds of blocks leaves open is not taken for a gain, and to stop and start a pair costs some, which no
-    // window has in it. Judged, not found out on hardware. Kernelet's OPT has no such bound.
+    // window has in it; nor has it the ragged end of a launch, which times alone have: 3 % of launches of eight rounds. Judged, not found out on hardware. Kernelet's OPT has no such bound.
     double least_measured = 0.02;
     // One of a pair that has nothing to do keeps its place for so long, while the other works.
     Duration gap = std::chrono::microseconds(500);

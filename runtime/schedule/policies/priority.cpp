@@ -3,9 +3,9 @@
 // priority the hardware decides.
 //
 // "Done" means that nothing has come for a while (kPatience): programs launch, wait, and launch again, and a
-// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A program whose last requests
-// (kLate) all came later than that is not waited for, for it is a service: the others would lose kPatience at each. Each program is judged by itself: the
-// time since another one ended says nothing of how a new one comes back.
+// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A service whose last requests
+// (kLate) all came later than that is not waited for: the others would lose kPatience at each. How long ago another program ended does not count:
+// it says nothing of how a new one comes back.
 //
 // A tenant of low priority may starve; that is what the name promises.
 //
@@ -29,6 +29,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::microseconds(200);
 constexpr int kLate = 2;   // one may be chance
+constexpr auto kForgotten = std::chrono::minutes(1);   // who has had no work for so long counts as new, and is waited for once more
 // A service whose requests are further apart than this does not cost the others a part of the device in between.
 constexpr auto kLately = std::chrono::seconds(1);
 // Shorter blocks make room for a more urgent stream soon enough: it is about what stopping managed kernels takes.
@@ -96,41 +97,44 @@ private:
                     : "all multiprocessors are for everybody: nobody more urgent worked lately"});
     }
 
-    // Whose work is gone was busy until now.
+    // A priority whose work is gone was busy until now.
     void note_work(const Snapshot& snapshot, TimePoint now) {
-        for (auto& [who, work] : work_) {
+        for (auto& [priority, work] : work_) {
             if (work.present) work.until = now;
             work.was_present = std::exchange(work.present, false);
         }
         for (const Kernel& kernel : snapshot.kernels) {
-            const auto [found, fresh] = work_.try_emplace({kernel.priority, kernel.session});
-            Work& work = found->second;
-            if (!fresh && now - work.until > kPatience) work.late = std::min(work.late + 1, kLate);
+            Work& work = work_[kernel.priority];
+            const bool first = work.seen.insert_or_assign(kernel.session, now).second;
+            if (!first && now - work.until > kPatience) work.late = std::min(work.late + 1, kLate);
             else if (now > work.until && !work.was_present) work.late = 0;
             work.present = work.was_present = true;
             work.until = now;
         }
-        for (const auto& [who, work] : work_) worked_[who.first] = std::max(worked_[who.first], work.until);
+        for (auto& [priority, work] : work_) {
+            worked_[priority] = std::max(worked_[priority], work.until);
+            std::erase_if(work.seen, [&](const auto& each) { return now - each.second > kForgotten; });
+        }
         for (const Urgent& each : snapshot.urgent) worked_[each.priority] = std::max(worked_[each.priority], each.since);
-        std::erase_if(work_, [&](const auto& each) { return !each.second.present && now - each.second.until > kLately; });
     }
 
     Duration rest_for(int priority, TimePoint now) const {
         Duration rest{};
-        for (auto each = work_.upper_bound({priority, UINT32_MAX}); each != work_.end(); ++each)
-            if (const Work& work = each->second; work.late < kLate) rest = std::max<Duration>(rest, kPatience - (now - work.until));
+        for (auto each = work_.upper_bound(priority); each != work_.end(); ++each)
+            if (each->second.late < kLate) rest = std::max<Duration>(rest, kPatience - (now - each->second.until));
         return rest;
     }
 
     struct Work {
         bool present = false, was_present = false;   // now, and when the policy was last asked
         TimePoint until{};
-        int late = 0;             // absences longer than kPatience since the last shorter one
+        int late = 0;             // absences longer than kPatience since the last shorter one; not before a program's first work
+        std::map<uint32_t, TimePoint> seen;          // sessions that have had work, and when
     };
     const bool whole_;
     std::set<uint64_t> waits_;           // who was told to wait
-    std::map<std::pair<int, uint32_t>, Work> work_;   // by priority and session; who has done nothing for kLately is forgotten
-    std::map<int, TimePoint> worked_;    // by priority, as far as is known: who has just come may be about to
+    std::map<int, Work> work_;           // by priority
+    std::map<int, TimePoint> worked_;    // likewise, as far as is known: who has just come may be about to
 };
 
 }  // namespace
