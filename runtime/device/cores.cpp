@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,24 @@ using namespace std::chrono_literals;
 constexpr Nanoseconds kBetweenReadings = 10ms;
 constexpr Nanoseconds kLasts = 100ms;   // who computes on all cores seldom does for less, and blocks now and then
 constexpr long kShortNap = 1'000, kLongNap = 50'000;   // ns
+constexpr uint64_t kShortTurn = 100'000;               // ns: the least that Linux grants
+
+// sched_getattr(2)'s, which the C library of Debian 12 does not have.
+struct SchedulerAttributes {
+    uint32_t size = sizeof(SchedulerAttributes);
+    uint32_t policy = SCHED_OTHER;
+    uint64_t flags = 0;
+    int32_t nice = 0;
+    uint32_t priority = 0;
+    uint64_t turn_ns = 0;   // of SCHED_OTHER; the budget of a deadline thread
+    uint64_t deadline_ns = 0;
+    uint64_t period_ns = 0;
+};
+
+SchedulerAttributes attributes() {
+    SchedulerAttributes found;
+    return syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0 ? found : SchedulerAttributes{.policy = SCHED_IDLE};
+}
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / 1ns; }
 
@@ -71,5 +90,14 @@ void nap() {
     const timespec moment{0, cores_to_spare() && !cores_scarce() ? kShortNap : kLongNap};
     nanosleep(&moment, nullptr);
 }
+
+void ask_for_short_turns() {
+    SchedulerAttributes wanted = attributes();
+    if (wanted.policy != SCHED_OTHER) return;
+    wanted.turn_ns = kShortTurn;
+    syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
+uint64_t turn_ns() { return attributes().turn_ns; }
 
 }  // namespace smt::runtime::device

@@ -6,6 +6,8 @@
 // of its 16 cores a request of 0.05 ms took 4 ms so, where everybody yielded (docs/results/2026-11-24-cores).
 #pragma once
 
+#include <cstdint>
+
 namespace smt::runtime::device {
 
 // More than two. With fewer whoever looks on would keep the others from the very core that they need.
@@ -17,6 +19,14 @@ bool cores_scarce();
 
 // A moment in which others run: some microseconds, or where cores are few or scarce 50.
 void nap();
+
+// Asks the kernel that the calling thread, and each that it starts from now on, be given cores in short turns: who has slept then comes before whoever has computed for
+// as long, and needs not wait until the turn of that one is over (2.8 ms and more). Its share of a core is the same. Linux 6.12 and later do so for everybody
+// who asks; older ones take no notice, and where it is forbidden nothing changes.
+void ask_for_short_turns();
+
+// How long the calling thread's turns are, in nanoseconds; 0 where the kernel does not say.
+uint64_t turn_ns();
 
 // From what /proc/loadavg says.
 bool cores_scarce(const char* load, int cores);

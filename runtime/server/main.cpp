@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/device/cores.h"
 #include "runtime/device/device.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
@@ -98,6 +99,7 @@ void start_recording(Server& server) {
 
 // Without a device the server stays a moment to say why to the programs that wait for it.
 int serve(const Options& options, const Files& files) {
+    device::ask_for_short_turns();   // before the first thread starts
     DevicePrintf device_printf;
     if (!device_printf.redirect_stdout()) return fail("stdout cannot be redirected");
     journal::Writer journal(files.journal);

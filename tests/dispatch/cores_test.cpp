@@ -70,4 +70,18 @@ TEST_CASE("a wait goes on as the driver likes when cores are to spare again", "[
     CHECK(asked < 3);
 }
 
+// Of a kernel before 6.12, which says nothing of turns, only that nothing happens.
+TEST_CASE("who asks for short turns has them, and so have the threads that it starts", "[cores]") {
+    std::thread asks([] {
+        const uint64_t usual = turn_ns();
+        ask_for_short_turns();
+        uint64_t child = 0;
+        std::thread([&] { child = turn_ns(); }).join();
+        CHECK(turn_ns() == (usual ? 100'000 : 0));
+        CHECK(child == turn_ns());
+    });
+    asks.join();
+    if (const uint64_t here = turn_ns()) CHECK(here > 100'000);
+}
+
 }  // namespace smt::runtime::device
