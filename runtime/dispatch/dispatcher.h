@@ -72,7 +72,7 @@ public:
     // A session, when its client is there; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
-    void await_standstill();   // standstill.h, as the next two
+    void await_standstill(const Tenant& tenant);   // standstill.h, as the next two
     uint64_t begin_standstill(const Tenant& tenant, bool frees);   // 0: none
     void end_standstill(uint64_t number);
 
@@ -147,6 +147,8 @@ private:
     bool anybody_stands_still() const;
     bool stands_still(const Member& member) const;
     bool all_told() const;   // who is to stand still
+    bool frees_in_standstill(const Tenant& tenant) const;
+    bool anybody_works() const;
     void look_at_standstill();
     void end_lingering(const Tenant& tenant);
     void allow_standstill();

@@ -16,14 +16,24 @@ constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to t
 
 }  // namespace
 
-// For who keeps nobody waiting: no standstill of which little is left, or none.
-void Dispatcher::await_standstill() {
+// For who frees something, while others work: until a standstill can begin, or where enough is left of one.
+void Dispatcher::await_standstill(const Tenant& tenant) {
+    if (!device_.properties().loads_wait || device_.properties().keeps_clock) return;
     for (schedule::Duration rest{};; std::this_thread::sleep_for(rest)) {
         const Wanted wanted(wanted_);
         const auto lock = lock_soon(mutex_);
-        if (device_.properties().keeps_clock || tenants_.empty() || now() >= still_.not_before || now() + kLongest / 2 <= still_.until) return;
+        if (!frees_in_standstill(tenant) || !anybody_works() || now() >= still_.not_before || now() + kLongest / 2 <= still_.until) return;
         rest = still_.not_before - now();
     }
+}
+
+bool Dispatcher::frees_in_standstill(const Tenant& tenant) const {
+    return samples() || std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; });
+}
+
+bool Dispatcher::anybody_works() const {
+    schedule::Kernel kernel;
+    return std::any_of(members_.begin(), members_.end(), [&](const Member& each) { return each.stream->describe(&kernel); });
 }
 
 uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
@@ -33,7 +43,7 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
         const Wanted wanted(wanted_);
         lock = lock_soon(mutex_);
     }
-    if (frees && !samples() && std::none_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; })) return 0;
+    if (frees && !frees_in_standstill(tenant)) return 0;
     if (now() >= still_.not_before) still_.told = still_.over = false, allow_standstill();
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});

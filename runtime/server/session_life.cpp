@@ -183,7 +183,7 @@ void Session::leave_place() {
     if (arena_.base()) {
         device_.forgotten(arena_.base(), protocol::kArenaBytes);
         std::optional<dispatch::Standstill> others;
-        if (arena_.pinned()) others.emplace(server_.dispatcher(), *dispatched_, dispatch::Standstill::For::kLeave);
+        if (arena_.pinned()) others.emplace(server_.dispatcher(), *dispatched_, dispatch::Standstill::For::kFree);
         arena_.unmap();
     }
     if (slot_ >= 0) server_.addresses().give(region_, slot_);

@@ -240,6 +240,22 @@ def somebody_leaves(smt, programs):
         idle.leave()
 
 
+def somebody_unloads(smt, programs):
+    """So it is with code. A moment after a standstill there is none, and nobody is kept out for that: the program waits for the next one."""
+    with Stage(smt, programs, "greedy", 2, SMT_SIM_LOADS_WAIT="1") as place:
+        stays, other = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "other", 2, WARP, 0)
+        for each in (stays, other):
+            each.launch().open().say("wait", "ended")
+        other.say("load", "loaded")   # and for 40 ms there is no further standstill
+        stays.launch().say("begun 1", "begun")
+        other.say("unload")
+        place.until_decided("stays", "stands still: the driver loads or frees something for other")
+        stays.open()
+        assert other.process.stdout.readline() == "unloaded\n"
+        stays.end()
+        other.leave()
+
+
 class Brief:
     """A program of brief.cpp."""
 
@@ -320,7 +336,7 @@ def table_3(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:]
-    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, somebody_leaves, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
+    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, somebody_leaves, somebody_unloads, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
 
 
 if __name__ == "__main__":

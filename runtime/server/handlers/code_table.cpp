@@ -249,10 +249,7 @@ void CodeTable::clear() {
         std::lock_guard lock(mutex_);
         images.swap(images_);
     }
-    if (!images.empty()) {
-        const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
-        for (auto& [id, image] : images) unload(*image);
-    }
+    for (auto& [id, image] : images) unload(*image);
     graphs_print_.store(false);
     limits_.clear();
 }

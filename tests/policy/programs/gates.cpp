@@ -7,6 +7,8 @@
 //     open N      block i may end if i < N; answers "opened"
 //     begun N     until N blocks have begun; answers "begun"
 //     wait        until the launch has ended; answers "ended". Each block ran once
+//     load        the code a second time; answers "loaded"
+//     unload      that; answers "unloaded"
 //
 // So what stands where at which moment is decided by who writes these lines, and by no clock.
 #include <cstdint>
@@ -67,7 +69,7 @@ int main(int count, char** arguments) {
     unsigned blocks = static_cast<unsigned>(std::atoi(arguments[1])), threads = static_cast<unsigned>(std::atoi(arguments[2])),
              shared = static_cast<unsigned>(std::atoi(arguments[3]));
     preload::start();
-    CUmodule module = nullptr;
+    CUmodule module = nullptr, again = nullptr;
     CUfunction gate = nullptr;
     CUdeviceptr open_there = 0;
     void* words = nullptr;   // the gates, how many blocks have begun, and how often each ran
@@ -96,6 +98,12 @@ int main(int count, char** arguments) {
         } else if (line.rfind("begun ", 0) == 0) {
             while (*begun < static_cast<uint32_t>(std::atoi(line.c_str() + 6))) std::this_thread::yield();
             std::printf("begun\n");
+        } else if (line == "load") {
+            CHECK(cuModuleLoadData(&again, kGate));
+            std::printf("loaded\n");
+        } else if (line == "unload") {
+            CHECK(cuModuleUnload(again));
+            std::printf("unloaded\n");
         } else if (line == "wait") {
             CHECK(cuCtxSynchronize());
             for (unsigned i = 0; i < blocks; ++i) REQUIRE(counts[i] == 1);
