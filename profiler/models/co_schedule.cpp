@@ -33,6 +33,11 @@ struct Virtual {
     Memory memory;
 };
 
+std::optional<double> rate_alone(const Kernel& kernel, int blocks) {
+    if (kernel.rates.size() != static_cast<size_t>(kernel.most_blocks) || blocks > kernel.most_blocks) return std::nullopt;
+    return kernel.rates[static_cast<size_t>(blocks) - 1];
+}
+
 }  // namespace
 
 double profit(const std::array<double, 2>& alone, const std::array<double, 2>& together) {
@@ -62,6 +67,7 @@ CoSchedule co_schedule(const Multiprocessor& multiprocessor, const Kernel& first
         const Units all = part.in_units_of(*kernels[i], kernels[i]->most_blocks, units[i].warps);
         result.alone[i] = part.schedulers * issued(part.memory, all)[0];
         result.together[i] *= part.schedulers;
+        if (const auto rate = rate_alone(*kernels[i], blocks[i])) result.together[i] *= *rate * result.alone[i] / (part.schedulers * issued(part.memory, units[i])[0]);
         result.cycles[i] = kernels[i]->instructions_per_block * blocks[i] / result.together[i];
     }
     result.profit = profit(result.alone, result.together);

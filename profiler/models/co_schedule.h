@@ -23,6 +23,13 @@
 //   units of the same size as beside the other, for the same reason.
 // - dT is divided by the longer of the two times. As printed the smallest slices win, for being short.
 //
+// Beyond the paper: `rates`, what fewer blocks of a kernel get done alone, as measured. The chain says then only how much less that is
+// beside the other, in units of the same size:
+//
+//     cIPC_i / IPC_i = rate_i(P_i) chain(P_1, P_2)_i / chain(P_i)
+//
+// Of 22 pairs in 176 combinations on an H200 (docs/results/2026-11-24-told) the profit of the one that is chosen so is off by 0.09, by R_m alone by 0.14.
+//
 // What blocks as units cost, with kQuickStates: for pairs of equally many blocks with R_m from 0.005 to 0.3, CP is off from that
 // of the chain of warps by less than 0.004 on average with 4 warps a block, 0.01 with 8, 0.02 with 16, 0.04
 // with 32: a large block that stalls as a whole leaves more idle than its warps would.
@@ -33,6 +40,7 @@
 #include <array>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "profiler/models/markov.h"
 
@@ -53,6 +61,7 @@ struct Kernel {
     double latency = 0;
     double requests = -1;
     PipeCycles pipes{};
+    std::vector<double> rates = {};     // alone with 1, 2, ... most_blocks of it, of that with all of them; empty: as the chain has it
 };
 
 using Blocks = std::array<int, 2>;  // of each of two kernels, on a multiprocessor

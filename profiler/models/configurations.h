@@ -7,6 +7,11 @@
 //
 //     prune({{1, 80}, {2, 40}, {4, 40}, {3, 45}, {6, 30}})  ->  {1, 80}, {2, 40}, {6, 30}
 //
+// How much of its throughput with `most` CTAs a kernel has alone with fewer, for who goes by relations (co_schedule.h): between two
+// numbers that were measured along a line, below the least one along a line from nothing.
+//
+//     relative_throughput({{2, 40}, {4, 20}, {6, 25}}, 6)  ->  0.3125, 0.625, 0.9375, 1.25, 1.125, 1
+//
 // The time that is left with c CTAs beside others (equation 1), from its time T_i^c alone and its progress in
 // blocks, not in time, which says nothing about a kernel that shares the device:
 //
@@ -27,6 +32,9 @@ struct Configuration {
 
 // Of several with as many CTAs the fastest counts.
 std::vector<Configuration> prune(std::vector<Configuration> configurations);
+
+// Of 1, 2, ... `most` CTAs. `configurations`: by CTAs, ascending, with each number once. Empty: `most` was not measured.
+std::vector<double> relative_throughput(const std::vector<Configuration>& configurations, int most);
 
 // In the unit of `alone`. 0 when all blocks have run, or there are none.
 double remaining_time(double alone, uint64_t blocks, uint64_t blocks_executed);

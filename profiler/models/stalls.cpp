@@ -4,6 +4,13 @@
 
 namespace smt::profiler::models {
 
+void tell(const Waits& waits, Kernel& kernel) {
+    kernel.interval = waits.interval;
+    kernel.latency = waits.latency;
+    kernel.requests = waits.requests;
+    kernel.pipes = waits.pipes;
+}
+
 Waits waits(const Stalls& stalls, const Memory& memory) {
     constexpr double kLeastLatency = 1;   // where memory was busy all the time, nothing else is left of it
     if (stalls.issue <= 0) return {};

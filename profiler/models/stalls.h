@@ -20,6 +20,7 @@
 // A model that is told so says of the kernel alone little more than was counted; what it predicts are other numbers of warps, and pairs.
 #pragma once
 
+#include "profiler/models/co_schedule.h"
 #include "profiler/models/markov.h"
 
 namespace smt::profiler::models {
@@ -40,7 +41,12 @@ struct Waits {
     double latency = 0;   // Units::latency; 0: there are no accesses, or nothing was counted
     double requests = 0;  // Units::requests
     PipeCycles pipes{};   // Units::pipes
+
+    bool operator==(const Waits&) const = default;
 };
+
+// What the model goes by from then on.
+void tell(const Waits& waits, Kernel& kernel);
 
 // `memory` is the scheduler's: its part of requests_per_cycle. Nothing was issued: the defaults.
 Waits waits(const Stalls& stalls, const Memory& memory);

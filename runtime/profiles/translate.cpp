@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/jit/digest.h"
+#include "runtime/profiles/waits.h"
 
 namespace smt::runtime::profiles {
 
@@ -22,11 +23,11 @@ bool measured(const Times& times) { return times.blocks > 0 && times.nanoseconds
 
 std::vector<models::Configuration> curve(const profiler::Profile& profile, int multiprocessors, double blocks) {
     std::vector<models::Configuration> points;
-    for (const auto& [place, times] : profile.times) {
+    for (const auto& [place, times] : profile.times) {   // by CTAs, ascending
         if (place.sms == multiprocessors && place.ctas_per_sm > 0 && measured(times))
             points.push_back({static_cast<int>(place.ctas_per_sm), each_block(times) * blocks});
     }
-    return points.size() < 2 ? std::vector<models::Configuration>{} : models::prune(std::move(points));
+    return points.size() < 2 ? std::vector<models::Configuration>{} : points;
 }
 
 std::optional<models::Footprint> saturation(const profiler::Profile& profile, int multiprocessors) {
@@ -92,7 +93,8 @@ schedule::Profile translate(const profiler::Profile& profile, const std::vector<
     known.identity = identity_of(profile.key);
     known.beside = rates(profile, facts.multiprocessors);
     known.blocks = uint64_t{1} << std::clamp<int64_t>(profile.key.grid_class, 0, 62);
-    known.configurations = curve(profile, facts.multiprocessors, static_cast<double>(known.blocks));
+    known.by_ctas = curve(profile, facts.multiprocessors, static_cast<double>(known.blocks));
+    known.configurations = models::prune(known.by_ctas);
     known.footprint = saturation(profile, facts.multiprocessors);
     if (profile.preemption.stops > 0) known.preemption = std::chrono::nanoseconds(profile.preemption.nanoseconds / profile.preemption.stops);
     const profiler::Profile* source = &profile;
@@ -102,7 +104,7 @@ schedule::Profile translate(const profiler::Profile& profile, const std::vector<
     if (!counted(*source)) return known;
     const models::Counters& counters = source->counters;
     known.mix = schedule::Mix{models::utilization(counters, peak_of(*source, facts)), models::memory_ratio(counters),
-                              models::uncoalesced_ratio(counters), models::instructions_per_block(counters)};
+                              models::uncoalesced_ratio(counters), models::instructions_per_block(counters), waits_of(*source)};
     return known;
 }
 

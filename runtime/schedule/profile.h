@@ -9,18 +9,20 @@
 
 #include "profiler/models/configurations.h"
 #include "profiler/models/saturation.h"
+#include "profiler/models/stalls.h"
 #include "profiler/models/utilization.h"
 
 namespace smt::runtime::schedule {
 
 namespace models = profiler::models;
 
-// What Kernelet's model takes of a kernel (profiler/models/co_schedule.h, utilization.h).
+// What Kernelet's model takes of a kernel (profiler/models/co_schedule.h, utilization.h), and what it can be told beyond that (stalls.h).
 struct Mix {
     models::Utilization utilization;    // PUR and MUR
     double memory_ratio = 0;            // R_m: of all instructions
     double uncoalesced_ratio = 0;       // of the memory instructions
     double instructions_per_block = 0;  // of warps; above 0
+    std::optional<models::Waits> waits = {};  // where they were counted, too
 };
 
 // What was measured of a kernel with so many CTAs on each multiprocessor, beside so many of another.
@@ -37,6 +39,7 @@ struct Profile {
     // Times alone of a launch of `blocks` blocks, by CTAs on each SM; pruned, as models::prune() leaves them.
     uint64_t blocks = 0;
     std::vector<models::Configuration> configurations;
+    std::vector<models::Configuration> by_ctas;   // the same, all that were measured; by CTAs
     // From the decision to stop it until the last worker has gone, and what it costs to go on.
     std::optional<std::chrono::nanoseconds> preemption;
     // What a slice takes longer than its part of the whole launch.

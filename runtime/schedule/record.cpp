@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -49,6 +50,10 @@ template <class T>
 inline constexpr bool is_vector = false;
 template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_array = false;
+template <class T, size_t size>
+inline constexpr bool is_array<std::array<T, size>> = true;
 template <class T>
 inline constexpr bool is_duration = false;
 template <class Rep, class Period>
@@ -108,7 +113,7 @@ void put(std::string& to, const T& value) {
         put(to, value.count());
     } else if constexpr (is_pointer_like<T>) {
         put(to, *value);
-    } else if constexpr (is_vector<T>) {
+    } else if constexpr (is_vector<T> || is_array<T>) {
         to += '[';
         for (const auto& each : value) {
             if (&each != value.data()) to += ',';
@@ -190,6 +195,9 @@ void take(const Json& from, T& value) {
         take(from, made);
         if constexpr (requires { value.emplace(made); }) value.emplace(std::move(made));
         else value = std::make_shared<std::remove_cvref_t<decltype(*value)>>(std::move(made));
+    } else if constexpr (is_array<T>) {
+        if (!from.is_array() || from.size() != value.size()) throw Unreadable("it is no list of that length");
+        for (size_t i = 0; i < value.size(); ++i) take(from[i], value[i]);
     } else if constexpr (is_vector<T>) {
         if (!from.is_array()) throw Unreadable("it is no list");
         value.clear();

@@ -57,12 +57,22 @@ void fields(Archive& archive, T& value, const models::Footprint& standard) {
 }
 
 template <class Archive, class T>
+void fields(Archive& archive, T& value, const models::Waits& standard) {
+    auto& [interval, latency, requests, pipes] = value;
+    archive("interval", interval, standard.interval);
+    archive("latency", latency, standard.latency);
+    archive("requests", requests, standard.requests);
+    archive("pipes", pipes, standard.pipes);
+}
+
+template <class Archive, class T>
 void fields(Archive& archive, T& value, const Mix& standard) {
-    auto& [utilization, memory_ratio, uncoalesced_ratio, instructions_per_block] = value;
+    auto& [utilization, memory_ratio, uncoalesced_ratio, instructions_per_block, waits] = value;
     archive("utilization", utilization, standard.utilization);
     archive("memory_ratio", memory_ratio, standard.memory_ratio);
     archive("uncoalesced_ratio", uncoalesced_ratio, standard.uncoalesced_ratio);
     archive("instructions_per_block", instructions_per_block, standard.instructions_per_block);
+    archive("waits", waits, standard.waits);
 }
 
 template <class Archive, class T>
@@ -76,10 +86,11 @@ void fields(Archive& archive, T& value, const Beside& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Profile& standard) {
-    auto& [identity, blocks, configurations, preemption, slice_overhead, mix, footprint, beside] = value;
+    auto& [identity, blocks, configurations, by_ctas, preemption, slice_overhead, mix, footprint, beside] = value;
     archive("identity", identity, standard.identity);
     archive("blocks", blocks, standard.blocks);
     archive("configurations", configurations, standard.configurations);
+    archive("by_ctas", by_ctas, standard.by_ctas);
     archive("preemption", preemption, standard.preemption);
     archive("slice_overhead", slice_overhead, standard.slice_overhead);
     archive("mix", mix, standard.mix);

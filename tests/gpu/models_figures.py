@@ -14,8 +14,7 @@ import sys
 KERNELS = {"pointer_chase": ("chase", [256, 1, 1]), "sad": ("compare", [32, 1, 1]), "spmv": ("multiply", [256, 1, 1]), "stencil3d": ("update", [32, 4, 1]),
            "matrix_multiply": ("multiply", [16, 16, 1]), "mri_q": ("compute_q", [256, 1, 1]), "black_scholes": ("price", [128, 1, 1]),
            "tea": ("encrypt", [128, 1, 1])}
-FORMS = {"paper": ("#c0392b", "R_m alone, as in the paper"), "told": ("#2c3e50", "told of waits")}
-CURVES = {"told, with curves": ("#27ae60", "told, and curves by CTAs")}   # half alone as measured, and how much less that is beside another by the model
+FORMS = {"paper": ("#c0392b", "R_m alone, as in the paper"), "told": ("#2c3e50", "told of waits and of times with fewer CTAs")}
 SIDE, MARGIN = 360, 56
 
 
@@ -36,12 +35,12 @@ def scatter(path, title, axis, points, band, limits):
                    f'<text x="{MARGIN - 6}" y="{size - place(value) + 4}" text-anchor="end">{value:.2g}</text>')
     for form, those in points.items():
         for measured, predicted, label in those:
-            out.append(f'<circle cx="{place(measured):.1f}" cy="{size - place(predicted):.1f}" r="3.5" fill="{(FORMS | CURVES)[form][0]}" fill-opacity="0.75"><title>{label}: '
+            out.append(f'<circle cx="{place(measured):.1f}" cy="{size - place(predicted):.1f}" r="3.5" fill="{FORMS[form][0]}" fill-opacity="0.75"><title>{label}: '
                        f'measured {measured:.3f}, predicted {predicted:.3f}</title></circle>')
     out.append(f'<text x="{size / 2}" y="{size - 18}" text-anchor="middle">{axis}, measured</text>'
                f'<text x="14" y="{size / 2}" text-anchor="middle" transform="rotate(-90 14 {size / 2})">{axis}, predicted</text>')
     for i, form in enumerate(points):
-        colour, text = (FORMS | CURVES)[form]
+        colour, text = FORMS[form]
         out.append(f'<circle cx="{16 + i * 165}" cy="{size + 6}" r="4" fill="{colour}"/><text x="{24 + i * 165}" y="{size + 10}">{text}</text>')
     path.write_text("\n".join([*out, "</svg>"]) + "\n")
 
@@ -62,15 +61,15 @@ def choices(points):
             mine = [(measured, predicted) for measured, predicted, label in those if name in label.split(" + ")]
             below.append(max(mine)[0] - max(mine, key=lambda each: each[1])[0])
         rank = statistics.correlation(ranks([each[0] for each in those]), ranks([each[1] for each in those]))
-        print(f"profits in their order, {(FORMS | CURVES)[form][1]}: rank correlation {rank:.2f}; the partner chosen for each program gains {statistics.mean(below):.3f} "
+        print(f"profits in their order, {FORMS[form][1]}: rank correlation {rank:.2f}; the partner chosen for each program gains {statistics.mean(below):.3f} "
               f"less than the best, {max(below):.3f} at worst")
 
 
 def told(what, errors):
     for form, those in errors.items():
-        if not those:   # no sweep, no curves
+        if not those:
             continue
-        print(f"{what}, {(FORMS | CURVES)[form][1]}: mean absolute error {statistics.mean(those):.3f}, median {statistics.median(those):.3f}, worst {max(those):.3f}, of {len(those)}")
+        print(f"{what}, {FORMS[form][1]}: mean absolute error {statistics.mean(those):.3f}, median {statistics.median(those):.3f}, worst {max(those):.3f}, of {len(those)}")
 
 
 def main():
@@ -96,11 +95,11 @@ def main():
     scatter(folder / "figure7.svg", "One kernel (Kernelet's figure 7)", "instructions a cycle of an SM", figure7, 0.8, (0, 4))
 
     figure8, errors8 = ({form: [] for form in FORMS} for _ in range(2))
-    figure12, errors12 = ({form: [] for form in FORMS | CURVES} for _ in range(2))
+    figure12, errors12 = ({form: [] for form in FORMS} for _ in range(2))
     measured_pairs = {}
     for row in (row for row in lines if row["part"] == "pair" and row["profit"] is not None):
         measured_pairs.setdefault(frozenset(row["pair"]), []).append(row)
-    print(f"\n{'pair':<34} {'of alone':>13} {'profit':>7} {'paper':>7} {'told':>7} {'curves':>7}")
+    print(f"\n{'pair':<34} {'of alone':>13} {'profit':>7} {'paper':>7} {'told':>7}")
     for pair, rows in measured_pairs.items():
         names = rows[0]["pair"]
         found = by_pair.get(pair)
@@ -110,11 +109,7 @@ def main():
         of_alone = [statistics.mean(row["of_alone"][i] for row in rows) for i in range(2)]
         profit = statistics.mean(row["profit"] for row in rows)
         ipc = sum(share * counted[name]["ipc"] for share, name in zip(of_alone, names))
-        print(f"{' + '.join(names):<34} {of_alone[0]:>6.3f} {of_alone[1]:>6.3f} {profit:>7.3f} {found['paper']['profit']:>7.3f} {found['told']['profit']:>7.3f} "
-              f"{found['told'].get('profit_from_curves', float('nan')):>7.3f}")
-        if "profit_from_curves" in found["told"]:
-            figure12["told, with curves"].append((profit, found["told"]["profit_from_curves"], " + ".join(names)))
-            errors12["told, with curves"].append(abs(found["told"]["profit_from_curves"] - profit))
+        print(f"{' + '.join(names):<34} {of_alone[0]:>6.3f} {of_alone[1]:>6.3f} {profit:>7.3f} {found['paper']['profit']:>7.3f} {found['told']['profit']:>7.3f}")
         for form in FORMS:
             figure8[form].append((ipc, sum(found[form]["together"]), " + ".join(names)))
             errors8[form].append(abs(sum(found[form]["together"]) - ipc))
@@ -129,9 +124,9 @@ def main():
     print(f"profit, if none were predicted: mean absolute error {statistics.mean(zero):.3f}, without mri_q {statistics.mean(small):.3f}")
     for form, those in ((form, those) for form, those in figure12.items() if those):
         without = [abs(measured - predicted) for measured, predicted, label in those if "mri_q" not in label]
-        print(f"profit, {(FORMS | CURVES)[form][1]}, without mri_q: mean absolute error {statistics.mean(without):.3f} of {len(without)}")
+        print(f"profit, {FORMS[form][1]}, without mri_q: mean absolute error {statistics.mean(without):.3f} of {len(without)}")
         right = sum((measured > 0.05) == (predicted > 0.05) for measured, predicted, _ in those)   # what slice asks for
-        print(f"worth it or not (0.05), {(FORMS | CURVES)[form][1]}: right for {right} of {len(those)}")
+        print(f"worth it or not (0.05), {FORMS[form][1]}: right for {right} of {len(those)}")
     choices(figure12)
     scatter(folder / "figure8.svg", "Two kernels (Kernelet's figure 8)", "instructions a cycle of an SM", figure8, 0.8, (0, 4))
     scatter(folder / "figure12.svg", "Co-scheduling profit (Kernelet's figure 12)", "profit", figure12, 0.1, (-0.4, 0.8))

@@ -45,7 +45,7 @@ TEST_CASE("slice: a measured pair below its own threshold is none, although the 
     const auto pair_of = [](double rate) {
         return std::vector<Kernel>{profiled(1, measured(kComputes, 7, {{9, 4, 4, rate}})), profiled(2, measured(kLoads, 9, {{7, 4, 4, rate}}))};
     };
-    CHECK(chosen(*make_slice(), modelled(132), pair_of(0.505)) == Ids{1});   // 0.01; nor side by side, as all there are
+    CHECK(chosen(*make_slice(), modelled(132), pair_of(0.505)) == Ids{1});   // 0.01
     CHECK(chosen(*make_slice(), modelled(132), pair_of(0.4)) == Ids{1});     // a loss
     CHECK(chosen(*make_slice(), modelled(132), pair_of(0.515)) == Ids{1, 2});
     CHECK(chosen(*make_slice({.least_measured = 0.1}), modelled(132), pair_of(0.515)) == Ids{1});
@@ -58,7 +58,7 @@ TEST_CASE("slice: a measured pair below its own threshold is none, although the 
 }
 
 TEST_CASE("slice: measured pairs and the model's are held against each other", "[policy]") {
-    const double profit = models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), std::vector<models::Blocks>{{1, 7}, {2, 6}, {3, 5}, {4, 4}, {5, 3}, {6, 2}, {7, 1}})->profit;
+    const double profit = models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), kFull)->profit;
     const auto with = [&](double cp) {   // 1 and 2 are the model's, 2 and 3 were measured
         const double rate = 1 / (1 - cp) / 2;
         return std::vector<Kernel>{profiled(1, kComputes), profiled(2, measured(kLoads, 9, {{7, 4, 4, rate}})), profiled(3, measured(kLoads, 7, {{9, 4, 4, rate}}))};

@@ -35,10 +35,10 @@ inline models::Kernel model_of(const Profile& profile) {
     return {8, 8, profile.mix->memory_ratio, 0, profile.mix->instructions_per_block};
 }
 
+inline const std::vector<models::Blocks> kFull{{1, 7}, {2, 6}, {3, 5}, {4, 4}, {5, 3}, {6, 2}, {7, 1}};   // of eighths
+
 inline models::CoSchedule expected(const Profile& first, const Profile& second) {
-    std::vector<models::Blocks> full;
-    for (int a = 1; a < 8; ++a) full.push_back({a, 8 - a});
-    return *models::balanced(kModel, model_of(first), model_of(second), full);
+    return *models::balanced(kModel, model_of(first), model_of(second), kFull);
 }
 
 // The only ones that run.

@@ -29,7 +29,8 @@ Kernel full_kernel() {
     profile->configurations = {{1, 80.5}, {2, 1.0 / 3}};
     profile->preemption = 50us;
     profile->slice_overhead = 10us;
-    profile->mix = Mix{{0.5, 0.25}, 0.125, 0.75, 1e9};
+    profile->by_ctas = {{1, 80.5}, {2, 1.0 / 3}, {3, 7}};
+    profile->mix = Mix{{0.5, 0.25}, 0.125, 0.75, 1e9, models::Waits{3, 70, 0.5, {1, 0, 0.25, 0, 0, 0, 0, 1.0 / 3}}};
     profile->footprint = models::Footprint{48, 2, 1000};
     profile->identity = ~0ull;
     profile->beside = {{1ull << 63, 3, 5, 0.625}, {7, 1, 2, 1.0 / 3}};
@@ -81,6 +82,8 @@ TEST_CASE("a line comes back as it was", "[record]") {
     REQUIRE(is.profile);
     CHECK(is.profile->blocks == 9);
     CHECK(is.profile->configurations == was.profile->configurations);
+    CHECK(is.profile->by_ctas == was.profile->by_ctas);
+    CHECK(is.profile->mix->waits == was.profile->mix->waits);
     CHECK(is.profile->preemption == was.profile->preemption);
     CHECK(is.profile->slice_overhead == was.profile->slice_overhead);
     CHECK(is.profile->mix->utilization.mur == 0.25);

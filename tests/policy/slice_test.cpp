@@ -1,4 +1,6 @@
 // Kernelet, 4.1 to 4.4.
+#include <fmt/format.h>
+
 #include "runtime/schedule/policies/gaps.h"
 #include "tests/policy/modelled.h"
 
@@ -19,9 +21,7 @@ TEST_CASE("slice-paper: a pair runs with balanced blocks, in slices of that rati
 }
 
 TEST_CASE("slice: a pair runs with the most profitable blocks, and is not sliced", "[policy]") {
-    std::vector<models::Blocks> full;
-    for (int a = 1; a < 8; ++a) full.push_back({a, 8 - a});
-    const models::CoSchedule best = *models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), full);
+    const models::CoSchedule best = *models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), kFull);
     REQUIRE(best.profit > expected(*kComputes, *kLoads).profit);
     const auto run = [&](size_t i) { return "run " + std::to_string(best.blocks[i]); };
     CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}}, kBegin)) == Said{{1, run(0)}, {2, run(1)}});
@@ -60,43 +60,27 @@ TEST_CASE("slice: no pair for a profit that the model may only imagine", "[polic
     CHECK(chosen(*make_slice({.least_profit = 0.9}), modelled(132), kernels) == Ids{1});
 }
 
-TEST_CASE("slice: two that are no pair, and all there are, have what greedy gives them", "[policy]") {
-    const SliceKnobs no_pairs{.least_profit = 0.9};
-    const auto policy = make_slice(no_pairs);
-    const Device sms = modelled(132);
-    Kernel computes = profiled(1, kComputes), loads = profiled(2, kLoads);
-    const Kernel third = profiled(3, kBetween);
-    loads.predicted = *computes.predicted / 3;
-    const Said expected = said(make_greedy()->decide({sms, {computes, loads}}, kBegin));
-    REQUIRE(expected.at(1) != expected.at(2));
-    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin)) == expected);
-    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 1ms)).empty());
-    // Somebody comes, and is not gone at once when it has nothing to do.
-    CHECK(said(policy->decide({sms, {computes, loads, third}}, kBegin + 2ms)) == Said{{1, "run"}, {2, "wait"}, {3, "wait"}});
-    const Decision gone = policy->decide({sms, {computes, waiting(loads)}}, kBegin + 3ms);
-    CHECK(said(gone).empty());
-    CHECK(gone.again == 9ms);
-    CHECK(said(policy->decide({sms, {computes, waiting(loads)}}, kBegin + 12ms)) == expected);
-    loads.last_taken = true;
-    CHECK(said(policy->decide({sms, {computes, loads}}, kBegin + 13ms)) == Said{{1, "run"}});
-    // Not in the paper, and not of one kind.
-    CHECK(chosen(*make_slice({.slices = true, .least_profit = 0.9}), sms, {computes, profiled(2, kLoads)}) == Ids{1});
-    CHECK(chosen(*make_slice(no_pairs), sms, {computes, profiled(2, kComputes)}) == Ids{1});
-}
-
-TEST_CASE("slice: two that were a pair, and are none any more, need not wait for long", "[policy]") {
-    const auto policy = make_slice({.least_profit = 0.1, .gap = 200us});
-    const Device sms = modelled(132);
-    Kernel computes = profiled(1, kComputes), loads = profiled(2, kLoads);
-    CHECK(chosen(*policy, sms, {computes, loads}) == Ids{1, 2});
-    policy->decide({sms, {}}, kBegin + 1ms);
-    const auto alike = mix(0.015, 0.5, 0.5);
-    computes = profiled(1, kBetween), loads = profiled(2, alike);
-    computes.launch = loads.launch = 1;
-    const Decision one = policy->decide({sms, {computes, waiting(loads)}}, kBegin + 1100us);
-    CHECK(said(one) == Said{{1, "run"}});
-    CHECK(one.again == 100us);
-    CHECK(said(policy->decide({sms, {computes, waiting(loads)}}, kBegin + 1200us)).size() == 2);
+TEST_CASE("slice: the model is told of waits, and of times with fewer CTAs; slice-paper's is not", "[policy]") {
+    const auto decided = [&](const Profile& loads, const SliceKnobs& knobs) {
+        const Decision decision = make_slice(knobs)->decide({modelled(132), {profiled(1, kComputes), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
+        REQUIRE(decision.assignments.size() == 2);
+        return decision.assignments[1].reason;
+    };
+    const auto told = [&](const Profile& loads) {
+        models::Kernel model = model_of(loads);
+        if (loads.mix->waits) models::tell(*loads.mix->waits, model);
+        model.rates = models::relative_throughput(loads.by_ctas, 8);
+        const auto best = *models::most_profitable(kModel, model_of(*kComputes), model, kFull);
+        return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", best.blocks[1], best.profit * 100);
+    };
+    Profile waits = *kLoads, faster = *kLoads;
+    waits.mix->waits = models::Waits{.interval = 2, .latency = 150, .requests = 0.05};   // caches answer
+    faster.by_ctas = {{1, 400}, {4, 200}, {5, 50}, {6, 100}, {8, 100}};                  // with five CTAs
+    REQUIRE((told(waits) != told(*kLoads) && told(faster).starts_with("5 ") && !told(*kLoads).starts_with("5 ")));
+    for (const Profile& loads : {*kLoads, waits, faster}) {
+        CHECK(decided(loads, {}) == told(loads));
+        CHECK(decided(loads, {.slices = true}) == decided(*kLoads, {.slices = true}));
+    }
 }
 
 TEST_CASE("slice: the pair with the largest profit", "[policy]") {
@@ -194,7 +178,7 @@ TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[
     const auto policy = make_slice({.gap = 200us});
     const Device sms = modelled(132);
     Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
-    const Kernel between = profiled(2, kBetween), other = profiled(4, mix(0.015, 0.5, 0.5));   // no pair, nor side by side while the others may be back
+    const Kernel between = profiled(2, kBetween), other = profiled(4, mix(0.015, 0.5, 0.5));   // no pair
     CHECK(chosen(*policy, sms, {loads, between, computes, other}) == Ids{1, 3});
     CHECK(chosen(*policy, sms, {between, other}, kBegin + 1ms) == Ids{2});
     loads.launch = computes.launch = 1;

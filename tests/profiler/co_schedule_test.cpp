@@ -59,6 +59,22 @@ TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
     CHECK(found.imbalance == Approx(std::abs(first - second) / std::max(first, second)));
 }
 
+TEST_CASE("where a kernel was measured with fewer blocks, the chain says how much less it gets done beside another", "[co_schedule]") {
+    Kernel loads{.warps_per_block = 8, .most_blocks = 8, .memory_ratio = 0.1, .instructions_per_block = 3000};
+    const Kernel computes{.warps_per_block = 4, .most_blocks = 6, .memory_ratio = 0.01, .instructions_per_block = 8000};
+    const CoSchedule chain = co_schedule(kSm, loads, computes, {3, 4}, 25);
+    loads.rates = {0.3, 0.6, 1.1, 1.2, 1.2, 1.1, 1, 1};
+    const CoSchedule found = co_schedule(kSm, loads, computes, {3, 4}, 25);
+    const double three = issued(kPart, {3, 2, 0.1})[0], beside = issued(kPart, {3, 2, 0.1}, {4, 1, 0.01})[0];
+    CHECK(found.together[0] / found.alone[0] == Approx(1.1 * beside / three));
+    CHECK(found.alone == chain.alone);
+    CHECK(found.together[1] == chain.together[1]);
+    CHECK(found.profit == Approx(profit(found.alone, found.together)));
+    CHECK(found.cycles[0] == Approx(3000 * 3 / found.together[0]));
+    loads.rates.pop_back();   // of another number of blocks
+    CHECK(co_schedule(kSm, loads, computes, {3, 4}, 25).together == chain.together);
+}
+
 TEST_CASE("blocks are merged until the chain is small enough", "[co_schedule]") {
     const Kernel first{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.1};
     const Kernel second{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.02};

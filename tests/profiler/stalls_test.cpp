@@ -25,6 +25,13 @@ TEST_CASE("what warps do is divided by hand", "[stalls]") {
     CHECK(waits(counted, {.latency = 600, .requests_per_cycle = 0.4, .contention = 2}).latency == Approx(42.5));
 }
 
+TEST_CASE("the model is told all of it", "[stalls]") {
+    Kernel kernel{.warps_per_block = 4, .memory_ratio = 0.1};
+    tell({3, 70, 2, {0.5, 0, 0.25}}, kernel);
+    CHECK((kernel.interval == 3 && kernel.latency == 70 && kernel.requests == 2 && kernel.pipes == PipeCycles{0.5, 0, 0.25}));
+    CHECK((kernel.warps_per_block == 4 && kernel.memory_ratio == 0.1));
+}
+
 TEST_CASE("nothing of nothing, and no less than a cycle", "[stalls]") {
     CHECK(waits({}, {600, 0.1}).interval == 1);
     CHECK(waits({}, {600, 0.1}).latency == 0);

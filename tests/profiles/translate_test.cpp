@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/profiles/waits.h"
+
 using namespace smt::runtime;
 using namespace smt::runtime::profiles;
 namespace models = smt::profiler::models;
@@ -36,6 +38,7 @@ TEST_CASE("the curve: time of a launch by CTAs on all multiprocessors, pruned", 
     measured.times[{5, 4}] = {1, 100, 0, 1};          // of half the device
     const schedule::Profile known = translate(measured, {}, facts());
     CHECK(known.configurations == std::vector<models::Configuration>{{1, 64'000}, {2, 32'000}, {4, 25'600}});
+    CHECK(known.by_ctas == std::vector<models::Configuration>{{1, 64'000}, {2, 32'000}, {3, 38'400}, {4, 25'600}});
     CHECK(*block_ns(measured, 10) == Approx(400));
 }
 
@@ -113,6 +116,24 @@ TEST_CASE("the mix of instructions, at the clock of the counting", "[translate]"
     CHECK(known.mix->memory_ratio == Approx(0.1));
     CHECK(known.mix->uncoalesced_ratio == Approx(0.25));
     CHECK(known.mix->instructions_per_block == Approx(200));
+}
+
+TEST_CASE("waits, with the device as it was when they were counted", "[translate]") {
+    Profile counted = profile(6);
+    counted.counters = {100, 1000, 20'000, 2'000, 500, 3'000, 1'000};   // R_m 0.1; two sectors of 32 bytes for each memory instruction: half a request
+    CHECK_FALSE(translate(counted, {}, facts()).mix->waits);           // by an older server
+    counted.coefficients = {{"device.multiprocessors", 10}, {"counted.hertz", 1e9}, {"peak.requests_per_cycle", 16}, {"counted.occupancy", 0.5},
+                            {"counted.issue_slot_utilization", 0.5}, {"counted.waits.issue", 2}, {"counted.waits.pipe", 0.5}, {"counted.waits.mio", 0.5},
+                            {"counted.waits.memory", 7}, {"counted.waits.queue", 2}, {"counted.pipes.fma", 0.25}};
+    const schedule::Profile known = translate(profile(6), {counted}, facts());
+    REQUIRE((known.mix && known.mix->waits));
+    const models::Waits& waits = *known.mix->waits;
+    CHECK(waits.interval == Approx(16 - 3 - 9));   // eight warps, half an instruction a cycle
+    CHECK(waits.requests == Approx(0.5));
+    CHECK(waits.pipes[1] == Approx(0.5));
+    CHECK(waits.latency == Approx(90 * (1 - 0.5 * 0.1 * 0.5 / 0.1)));   // a scheduler's part of memory serves 0.1 requests a cycle, of which it had a quarter
+    counted.coefficients.erase("peak.requests_per_cycle");
+    CHECK_FALSE(waits_of(counted));
 }
 
 TEST_CASE("a mix of another class of grids is as good as one's own", "[translate]") {

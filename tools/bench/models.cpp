@@ -73,6 +73,8 @@ int main() {
     measure("the same, told of waits", [&] { return models::alone(multiprocessor, told, 8); });
     measure("IPC and profit of a pair, kQuickStates (equations 1, 5, 6)", [&] { return models::co_schedule(multiprocessor, streams, computes, {4, 8}).profit; });
     measure("the same, told of waits", [&] { return models::co_schedule(multiprocessor, told, also, {4, 8}).profit; });
+    told.rates.assign(8, 0.9), also.rates.assign(16, 0.9);
+    measure("the same, and of times with fewer CTAs", [&] { return models::co_schedule(multiprocessor, told, also, {4, 8}).profit; });
     measure("the same, with 81 states", [&] { return models::co_schedule(multiprocessor, streams, computes, {4, 8}, 81).profit; });
 
     profiles::DeviceFacts facts;

@@ -15,32 +15,7 @@ namespace {
 
 int half(int ctas) { return std::max(1, ctas / 2); }
 
-// Of the rate with all CTAs, what half of them have alone.
-std::optional<double> half_rate(const ProfileRow& row, int most) {
-    std::optional<double> all, some;
-    for (const auto& [ctas, block_ns] : row.by_ctas.points) {
-        if (ctas == most) all = block_ns;
-        if (ctas == half(most)) some = block_ns;
-    }
-    if (!all || !some) return std::nullopt;
-    return *all / *some;
-}
-
-std::optional<double> from_curves(const PairRow& pair, const models::CoSchedule& model, const std::array<double, 2>& halves, const std::array<int, 2>& most) {
-    double sum = 0;
-    for (size_t i = 0; i < 2; ++i) {
-        const auto rate = half_rate(i ? *pair.second : *pair.first, most[i]);
-        if (!rate) return std::nullopt;
-        sum += *rate * model.together[i] / halves[i];
-    }
-    return 1 - 1 / sum;
-}
-
-nlohmann::json object_of(const models::CoSchedule& found, const std::optional<double>& from_curves) {
-    nlohmann::json object = {{"alone", found.alone}, {"together", found.together}, {"profit", found.profit}};
-    if (from_curves) object["profit_from_curves"] = *from_curves;
-    return object;
-}
+nlohmann::json object_of(const models::CoSchedule& found) { return {{"alone", found.alone}, {"together", found.together}, {"profit", found.profit}}; }
 
 nlohmann::json name_of(const ProfileRow& row) {
     const profiler::Key& key = row.profile->key;
@@ -55,12 +30,8 @@ std::vector<models::CoSchedule> measured(const ProfileRow& first, const ProfileR
 
 void add_models(PairRow& pair, const ModelInputs& first, const ModelInputs& second) {
     const models::Blocks blocks{half(first.paper.most_blocks), half(second.paper.most_blocks)};
-    const auto alone = [&](const models::Kernel& kernel, int ctas) { return models::alone(first.multiprocessor, kernel, ctas); };
-    const std::array<int, 2> most{first.paper.most_blocks, second.paper.most_blocks};
     pair.paper = models::co_schedule(first.multiprocessor, first.paper, second.paper, blocks);
     pair.told = models::co_schedule(first.multiprocessor, first.told, second.told, blocks);
-    pair.paper_from_curves = from_curves(pair, *pair.paper, {alone(first.paper, blocks[0]), alone(second.paper, blocks[1])}, most);
-    pair.told_from_curves = from_curves(pair, *pair.told, {alone(first.told, blocks[0]), alone(second.told, blocks[1])}, most);
 }
 
 std::string percent(const std::optional<double>& part) { return part ? fmt::format("{:.1f}%", 100 * *part) : "-"; }
@@ -92,7 +63,7 @@ std::string table_of(const std::vector<MeasuredRow>& rows) {
         text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}\n", row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
                             measured.together[0], measured.together[1], percent(measured.profit), percent(row.paper), percent(row.told));
     }
-    return text + "The last three: the time that is saved over one after the other, as measured, and by the model that knows R_m and the one that is told of waits.\n";
+    return text + "The last three: the time that is saved over one after the other, as measured, and by the model that knows R_m, and the one that is told of waits and times alone, by which slice goes.\n";
 }
 
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows) {
@@ -128,7 +99,7 @@ std::string table_of(const std::vector<PairRow>& pairs) {
         const auto& best = pair.measured;
         text += fmt::format(" {:>15}\n", best ? fmt::format("{} {}: {}", best->blocks[0], best->blocks[1], percent(best->profit)) : "-");
     }
-    text += "R_m, told, measured: the time that is saved over one after the other, by the model that knows R_m, by the one that is told of waits, and as measured with the best CTAs.\n";
+    text += "R_m, told, measured: the time that is saved over one after the other, by the model that knows R_m, by the one that is told of waits and times alone, and as measured with the best CTAs.\n";
     return any ? text : text + "smt profile --pair -- PROGRAM -- PROGRAM measures.\n";
 }
 
@@ -138,8 +109,8 @@ std::string json_of(const std::vector<PairRow>& pairs) {
         nlohmann::json one = {{"first", name_of(*pair.first)}, {"second", name_of(*pair.second)}};
         if (pair.told) {
             one["blocks"] = pair.told->blocks;
-            one["paper"] = object_of(*pair.paper, pair.paper_from_curves);
-            one["told"] = object_of(*pair.told, pair.told_from_curves);
+            one["paper"] = object_of(*pair.paper);
+            one["told"] = object_of(*pair.told);
         }
         if (const auto& best = pair.measured) one["measured"] = {{"blocks", best->blocks}, {"rates", best->together}, {"profit", best->profit}};
         all.push_back(std::move(one));

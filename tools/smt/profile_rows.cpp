@@ -15,6 +15,7 @@
 #include "profiler/models/stalls.h"
 #include "runtime/profiles/device_facts.h"
 #include "runtime/profiles/translate.h"
+#include "runtime/profiles/waits.h"
 
 namespace smt::tools {
 
@@ -23,7 +24,6 @@ using profiler::Profile;
 
 namespace {
 
-constexpr double kSectorBytes = 32, kRequestBytes = 128, kSectorsOfWarp = 32;
 constexpr int kWarp = 32;
 
 std::optional<double> coefficient(const Profile& profile, const char* name) {
@@ -34,46 +34,7 @@ std::optional<double> coefficient(const Profile& profile, const char* name) {
 
 double number(const Profile& profile, const char* name) { return coefficient(profile, name).value_or(0); }
 
-// As it was when this kernel was counted.
-runtime::profiles::DeviceFacts facts_of(const Profile& profile) {
-    runtime::profiles::DeviceFacts facts;
-    facts.multiprocessors = static_cast<int>(number(profile, "device.multiprocessors"));
-    facts.peak = {number(profile, "counted.hertz"), number(profile, "peak.instructions_per_cycle"), number(profile, "peak.requests_per_cycle")};
-    facts.model.warp_schedulers = runtime::profiles::kWarpSchedulers;
-    facts.model.memory.latency = runtime::profiles::kLatency;
-    facts.model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
-    if (facts.multiprocessors > 0)
-        facts.model.memory.requests_per_cycle = facts.peak.requests_per_cycle * kSectorBytes / kRequestBytes / facts.multiprocessors;
-    return facts;
-}
-
 constexpr double kSlotsOfScheduler = 16;   // for warps: 64 on a multiprocessor (compute capability 9.0; 12 on some others)
-
-// A kernel's waits, as hardware counted them while it was alone.
-void tell(const Profile& profile, const models::Multiprocessor& multiprocessor, models::Kernel& kernel) {
-    const auto not_selected = coefficient(profile, "counted.waits.issue");
-    if (!not_selected) return;   // by an older server
-    const double memory_instructions = static_cast<double>(profile.counters.memory_instructions);
-    const double sectors = static_cast<double>(profile.counters.dram_reads + profile.counters.dram_writes);
-    models::Stalls stalls;
-    stalls.warps = number(profile, "counted.occupancy") * kSlotsOfScheduler;
-    stalls.issue = number(profile, "counted.issue_slot_utilization");
-    stalls.not_selected = *not_selected + number(profile, "counted.waits.pipe") + number(profile, "counted.waits.mio");
-    size_t pipe = 0;
-    for (const char* name : {"counted.pipes.alu", "counted.pipes.fma", "counted.pipes.special", "counted.pipes.double", "counted.pipes.load_store",
-                             "counted.pipes.data"})
-        stalls.busy[pipe++] = number(profile, name);
-    stalls.memory = number(profile, "counted.waits.memory") + number(profile, "counted.waits.queue");
-    stalls.memory_ratio = models::memory_ratio(profile.counters);
-    stalls.requests = memory_instructions > 0 ? sectors * kSectorBytes / kRequestBytes / memory_instructions : 0;
-    models::Memory of_scheduler = multiprocessor.memory;
-    of_scheduler.requests_per_cycle /= multiprocessor.warp_schedulers;
-    const models::Waits waits = models::waits(stalls, of_scheduler);
-    kernel.interval = waits.interval;
-    kernel.latency = waits.latency;
-    kernel.requests = waits.requests;
-    kernel.pipes = waits.pipes;
-}
 
 void add_counted(const Profile& profile, const runtime::profiles::DeviceFacts& facts, ProfileRow& row) {
     if (profile.counters.instructions == 0) return;
@@ -111,7 +72,7 @@ ProfileRow row_of(const Profile& profile) {
     ProfileRow row;
     row.profile = &profile;
     row.name = short_name(profile.key.kernel);
-    const runtime::profiles::DeviceFacts facts = facts_of(profile);
+    const runtime::profiles::DeviceFacts facts = runtime::profiles::facts_when_counted(profile);
     row.multiprocessors = facts.multiprocessors;
     row.managed = number(profile, "managed") != 0;
     row.block_ns = runtime::profiles::block_ns(profile, row.multiprocessors);
@@ -167,7 +128,7 @@ std::optional<double> held_out_error_of_long(const std::vector<models::TimedLaun
 }  // namespace
 
 std::optional<ModelInputs> model_inputs(const Profile& profile) {
-    const runtime::profiles::DeviceFacts facts = facts_of(profile);
+    const runtime::profiles::DeviceFacts facts = runtime::profiles::facts_when_counted(profile);
     const int ctas = static_cast<int>(number(profile, "counted.ctas_per_sm"));
     if (profile.counters.instructions == 0 || ctas < 1 || facts.model.memory.requests_per_cycle <= 0) return std::nullopt;
     const auto& block = profile.key.block;
@@ -179,7 +140,8 @@ std::optional<ModelInputs> model_inputs(const Profile& profile) {
     inputs.paper.uncoalesced_ratio = models::uncoalesced_ratio(profile.counters);
     inputs.paper.instructions_per_block = models::instructions_per_block(profile.counters);
     inputs.told = inputs.paper;
-    tell(profile, inputs.multiprocessor, inputs.told);
+    if (const auto waits = runtime::profiles::waits_of(profile)) models::tell(*waits, inputs.told);
+    inputs.told.rates = models::relative_throughput(runtime::profiles::translate(profile, {}, facts).by_ctas, ctas);
     const double warps = number(profile, "counted.occupancy") * kSlotsOfScheduler * inputs.multiprocessor.warp_schedulers;
     inputs.resident = std::clamp(warps / inputs.paper.warps_per_block, 1.0, static_cast<double>(ctas));
     return inputs;

@@ -40,7 +40,7 @@ struct ProfileRow {
     runtime::schedule::Profile known;   // what policies are told of it
 };
 
-// What the Markov model is given of a kernel, with so many CTAs on a multiprocessor: Kernelet's two ratios, or what was counted of its waits, too.
+// What the Markov model is given of a kernel, with so many CTAs on a multiprocessor: Kernelet's two ratios, or what was counted of its waits and measured with fewer CTAs, too.
 struct ModelInputs {
     profiler::models::Multiprocessor multiprocessor;
     profiler::models::Kernel paper, told;
@@ -65,9 +65,6 @@ struct PairRow {
     const ProfileRow* first = nullptr;
     const ProfileRow* second = nullptr;
     std::optional<profiler::models::CoSchedule> paper, told;   // if both were counted
-    // Profit, where both curves by CTAs were measured: what half of the CTAs give alone is taken from these, and the model says only by how much
-    // less that is beside the other.
-    std::optional<double> paper_from_curves, told_from_curves;
     std::optional<profiler::models::CoSchedule> measured;      // the best combination that was
 };
 // All pairs of rows that were counted on one device, or measured together; a kernel beside itself, too.

@@ -52,8 +52,6 @@ struct SliceKnobs {
     double least_measured = 0.02;
     // One of a pair that has nothing to do keeps its place for so long, while the other works.
     Duration gap = std::chrono::microseconds(500);
-    // Who has had nothing to do for so long is not there any more, and two that are left may run side by side. Launches of programs that launch and wait are 1 to 2 ms apart at the most.
-    Duration left = std::chrono::milliseconds(10);
     Patience patience = {.longest_wait = std::chrono::milliseconds(500)};   // a turn is a worse pair's
 };
 

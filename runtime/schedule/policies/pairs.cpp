@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "profiler/models/stalls.h"
 #include "runtime/schedule/combinations.h"
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/lookup.h"
@@ -22,12 +23,16 @@ std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kerne
     return best;
 }
 
-models::Kernel model_of(const Kernel& kernel, const Resources& limits) {
+// `paper`: what Kernelet's model knows of it, and no more.
+models::Kernel model_of(const Kernel& kernel, const Resources& limits, bool paper) {
     const Mix& mix = *kernel.profile->mix;
     const Resources cta = cta_of(kernel, limits);
     const uint32_t warps = cta.warps ? cta.warps : (cta.threads + 31) / 32;
-    return {static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits), mix.memory_ratio, mix.uncoalesced_ratio,
-            mix.instructions_per_block};
+    models::Kernel model{static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits), mix.memory_ratio, mix.uncoalesced_ratio, mix.instructions_per_block};
+    if (paper) return model;
+    if (mix.waits) models::tell(*mix.waits, model);
+    model.rates = models::relative_throughput(kernel.profile->by_ctas, model.most_blocks);
+    return model;
 }
 
 }  // namespace
@@ -35,13 +40,13 @@ models::Kernel model_of(const Kernel& kernel, const Resources& limits) {
 class Pairs::PairStudy final : public Study {
 public:
     void run() override {
-        const auto choose = balanced ? models::balanced : models::most_profitable;
+        const auto choose = paper ? models::balanced : models::most_profitable;
         answer = choose(model, first, second, ratios);
     }
 
     uint64_t generation = 0;
     Known* known = nullptr;        // while the generation is the same
-    bool balanced = false;
+    bool paper = false;
     models::Multiprocessor model;
     models::Kernel first, second;
     std::vector<models::Blocks> ratios;
@@ -131,14 +136,6 @@ void Pairs::keep(Known& known, const Answer& answer) {
     known.answer = static_cast<uint16_t>(answers_.size());
 }
 
-bool Pairs::measured(const Kernel& first, const Kernel& second, const Device& device) {
-    const Kernels two{&first, &second};
-    number(two, device);
-    bool found = false;
-    all_pairs([&](const Pair& pair, Known& known) { found = likeness(two, pair, known, device) == kMeasured; });
-    return found;
-}
-
 // ---- What the model says
 
 std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const Pair& pair, const Device& device) {
@@ -147,10 +144,10 @@ std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const 
     auto study = std::make_unique<PairStudy>();
     study->generation = generation_;
     study->known = &known(pair);
-    study->balanced = balanced_;
+    study->paper = paper_;
     study->model = *device.model;
-    study->first = model_of(first, limits);
-    study->second = model_of(second, limits);
+    study->first = model_of(first, limits, paper_);
+    study->second = model_of(second, limits, paper_);
     study->ratios = combinations(first, second, device);
     return study;
 }

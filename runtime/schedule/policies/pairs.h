@@ -24,9 +24,9 @@ class Pairs {
 public:
     using Kernels = std::vector<const Kernel*>;
 
-    // Of the knobs: likeness, least_profit, least_measured. With slices the model's blocks of a pair are those that end together, not those
-    // with the largest profit.
-    explicit Pairs(const SliceKnobs& knobs) : likeness_(knobs.likeness), balanced_(knobs.slices), least_profit_(knobs.least_profit), least_measured_(knobs.least_measured) {}
+    // Of the knobs: likeness, least_profit, least_measured. With slices the model is the paper's, and its blocks of a pair are those that end together, not those
+    // with the largest profit; without, it is told what was counted of waits and measured with fewer CTAs.
+    explicit Pairs(const SliceKnobs& knobs) : likeness_(knobs.likeness), paper_(knobs.slices), least_profit_(knobs.least_profit), least_measured_(knobs.least_measured) {}
 
     // Whether anything can be said of it: by the model, or because it was measured beside another.
     static bool knows(const Kernel& kernel, const Device& device) { return is_counted(kernel, device) || (kernel.profile && !kernel.profile->beside.empty()); }
@@ -44,8 +44,6 @@ public:
     static constexpr int kMostFresh = 8;
     std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
-    // Whether these two were measured side by side, whatever came of it.
-    bool measured(const Kernel& first, const Kernel& second, const Device& device);
 
     // A pair that best() of these kernels would compute, whichever of them is `one`; null: there is none.
     std::unique_ptr<Study> study(const Kernels& kernels, const Device& device);
@@ -84,7 +82,7 @@ private:
     std::unique_ptr<PairStudy> study_of(const Kernels& kernels, const Pair& pair, const Device& device);
 
     models::Likeness likeness_;
-    bool balanced_;
+    bool paper_;
     double least_profit_;
     double least_measured_;
     int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all

@@ -3,9 +3,7 @@
 //
 // Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
 // the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
-// is no pair: the kernel that came first runs alone, until another comes or goes; but two different ones that are all there are run side by side, with the CTAs
-// that greedy gives them (allocation.h): on an H200 black_scholes and matrix_multiply get 7 % more done so, of which the model knows nothing. That is ours; where the two were
-// measured, and are no pair, it is known that this brings nothing. A pair stays until one of
+// is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
 // and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
 // beyond (gaps.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
@@ -21,7 +19,8 @@
 //
 //     132 SMs, blocks {3, 5}, smallest slices 396 and 1200: two rounds, slices of 792 and 1320
 //
-// CP is what was measured of a pair, or else the model's; of a pair with the same profiles it is looked up or computed once, mostly ahead of the decision (pairs.h).
+// CP is what was measured of a pair, or else the model's, which is told what was counted of a kernel's waits and measured of it alone with fewer CTAs
+// (co_schedule.h); knobs.slices has the paper's, which knows R_m. Of a pair with the same profiles it is looked up or computed once, mostly ahead of the decision (pairs.h).
 //
 // Without a profile of the mix of instructions, or a model of the device, a kernel that was not measured beside another either runs as it is, beside
 // whatever has been chosen, until it has one; so does opaque work. Without times t_b is estimate.h's.
@@ -31,10 +30,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "runtime/schedule/policies/allocation.h"
+#include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/gaps.h"
 #include "runtime/schedule/policies/ledger.h"
 #include "runtime/schedule/policies/pairs.h"
@@ -67,10 +65,8 @@ public:
                 ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
         }
         note_order(known);
-        note_there(known, now);
         note_members(snapshot, now);
         choose(known, snapshot.device, now);
-        if (const auto rest = until_left(known, now)) decision.ask_again(*rest);
         if (const auto rest = gap_left(now)) decision.ask_again(*rest);
         // Alone only until the models have been through all pairs.
         if (!pairs_.complete() && !chosen_.pair()) decision.ask_again(kNextModels);
@@ -90,24 +86,6 @@ private:
             if (kernel.managed && !kernel.last_taken && Pairs::knows(kernel, snapshot.device)) known_.push_back(&kernel);
         }
         return known_;
-    }
-
-    // Who is there, and who has been until a moment ago.
-    void note_there(const Kernels& known, TimePoint now) {
-        for (const Kernel* each : known) {
-            const auto found = std::find_if(there_.begin(), there_.end(), [&](const There& there) { return there.id == each->id; });
-            if (found == there_.end()) there_.push_back({each->id, now});
-            else found->last = now;
-        }
-        std::erase_if(there_, [&](const There& there) { return there.last != now && now - there.last >= knobs_.left; });
-    }
-    // Two work, and others may still come back.
-    std::optional<Duration> until_left(const Kernels& known, TimePoint now) const {
-        if (known.size() != 2) return std::nullopt;
-        if (there_.size() == 2) return now < back_until_ ? std::optional(back_until_ - now) : std::nullopt;
-        TimePoint first = now;
-        for (const There& there : there_) first = std::min(first, there.last);
-        return knobs_.left - (now - first);
     }
 
     // What has become of the pair.
@@ -147,8 +125,7 @@ private:
         const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && !saw(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
         if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
-        const bool all = all_there_are(known, device, now);
-        const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over && all == chosen_.all_there_are;
+        const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_.clear();
         for (const Kernel* each : known) seen_.push_back(name_of(*each));
@@ -158,27 +135,10 @@ private:
         if (best) {
             chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit, best->measured};
             if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
-        } else if (!all || !allocate_two(known, device)) {
+        } else {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
         }
         chosen_.for_turn = impatient != nullptr;
-    }
-
-    // Two, not of one kind, of whom nobody has measured that it brings nothing.
-    bool all_there_are(const Kernels& known, const Device& device, TimePoint now) {
-        const bool two = !knobs_.slices && known.size() == 2 && there_.size() == 2 && now >= back_until_;
-        return two && known[0]->profile != known[1]->profile && !pairs_.measured(*known[0], *known[1], device);
-    }
-    // No pair, but all there are. False: one CTA of each does not fit.
-    bool allocate_two(const Kernels& two, const Device& device) {
-        const Resources limits = limits_of(device);
-        std::array<Allocated, 2> rows{Allocated(*two[0], device, limits), Allocated(*two[1], device, limits)};
-        Allocation order{&rows[0], &rows[1]};
-        if (!allocate(order, limits)) return false;
-        chosen_.members = {{name_of(*two[0])}, {name_of(*two[1])}};
-        chosen_.blocks = {rows[0].ctas, rows[1].ctas};
-        chosen_.all_there_are = true;
-        return true;
     }
 
     // Of the balanced blocks, large enough for both: their slices end together (equation 8).
@@ -206,9 +166,6 @@ private:
                             return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
                                                chosen_.measured ? "measured " : "", chosen_.profit * 100);
                         });
-        } else if (chosen_.all_there_are && (is(kernel, 0) || is(kernel, 1))) {
-            const int ctas = chosen_.blocks[is(kernel, 1)];
-            ledger_.run(decision, kernel, even_quota(ctas), 0, [&] { return fmt::format("{} CTAs an SM beside the only other one", ctas); });
         } else if (!chosen_.pair() && is(kernel, 0)) {
             ledger_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
         } else {
@@ -251,19 +208,13 @@ private:
     };
 
     struct Chosen {
-        bool pair() const { return members.size() == 2 && !all_there_are; }
+        bool pair() const { return members.size() == 2; }
         std::vector<Member> members;  // none, one alone, or two
         models::Blocks blocks{};  // of each, on an SM
         double profit = 0;
         bool measured = false;    // the profit was; else it is the model's
         int rounds = 0;           // of these blocks in a slice of each; 0: no slices
         bool for_turn = false;    // of somebody who had waited too long
-        bool all_there_are = false;   // two, and no pair
-    };
-
-    struct There {
-        uint64_t id;       // of a stream
-        TimePoint last;    // when it had something to do
     };
 
     SliceKnobs knobs_;
@@ -273,7 +224,6 @@ private:
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
-    std::vector<There> there_;
     TimePoint back_until_{};   // both of a pair had ended a launch at once: who runs meanwhile makes way for whoever is back by then
     std::vector<Name> order_;  // of arrival
     Ledger ledger_;
