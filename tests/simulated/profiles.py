@@ -188,7 +188,9 @@ def side_by_side(smt, programs):
         for arguments, text in [(("--pair",), "two programs"), (("--pair", "--", "true"), "two programs"), (("--pair", "--", "true", "--"), "two programs"),
                                 (("--pair", "--sweep", "--", "true", "--", "true"), "no --sweep"), (("--pair", "--runs", "0", "--", "true", "--", "true"), "--runs wants")]:
             assert text in place.profile(*arguments, code=2).stderr, arguments
-        assert "no two kernels were measured" in place.profile("pairs").stdout
+        for arguments in ((), ("--measured",)):
+            assert "no two kernels were measured" in place.profile("pairs", *arguments).stdout
+        assert "no --json" in place.profile("pairs", "--measured", "--json", code=2).stderr
         assert "the program ended with 1" in pair(("false",), ("true",), code=1).stderr
         assert "true launched no kernel" in pair(program(few, 1), ("true",), code=1).stderr
         # Three blocks are less than a round.
@@ -217,6 +219,7 @@ def side_by_side(smt, programs):
         assert all(abs(rate - wanted) < 0.05 for rate, wanted in zip(best["measured"]["rates"], (1, 1 / 3))), best
         assert abs(best["measured"]["profit"] - 0.25) < 0.03 and "told" not in best, best
         assert "2 1: 2" in place.profile("pairs").stdout
+        assert place.profile("pairs", "--measured").stdout == done.stdout
 
         place.environment.update(SMT_POLICY="slice", SMT_SIM_TENANTS="2")
         for process in [place.start(words[0], "beside", *words, "12") for words in (few, many)]:
