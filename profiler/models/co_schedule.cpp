@@ -34,7 +34,7 @@ struct Virtual {
 };
 
 std::optional<double> rate_alone(const Kernel& kernel, int blocks) {
-    if (kernel.rates.size() != static_cast<size_t>(kernel.most_blocks) || blocks > kernel.most_blocks) return std::nullopt;
+    if (kernel.rates.size() != static_cast<size_t>(kernel.most_blocks) || blocks < 1 || blocks > kernel.most_blocks) return std::nullopt;
     return kernel.rates[static_cast<size_t>(blocks) - 1];
 }
 

@@ -20,7 +20,7 @@ bool cores_scarce();
 // A moment in which others run: some microseconds, or where cores are few or scarce 50.
 void nap();
 
-// Asks the kernel that the calling thread, and each that it starts from now on, be given cores in short turns: who has slept then comes before whoever has computed for
+// Asks the kernel that the calling thread, and each thread and process that it starts from now on, be given cores in short turns: who has slept then comes before whoever has computed for
 // as long, and needs not wait until the turn of that one is over (2.8 ms and more). Its share of a core is the same. Linux 6.12 and later do so for everybody
 // who asks; older ones take no notice, and where it is forbidden nothing changes.
 void ask_for_short_turns();

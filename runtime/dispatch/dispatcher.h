@@ -53,6 +53,7 @@ struct Tenant {
     std::atomic<bool> stoppable{false};   // somebody may want its launches stopped, or fewer of their CTAs
     std::atomic<bool> watched{false};     // somebody waits for its launches to end,
     schedule::TimePoint watched_since{};  // since then; the dispatcher's
+    mutable schedule::Duration awaited{}; // it has waited so long for standstills; the dispatcher's, too
     OpaqueWindow window;
 };
 
@@ -72,8 +73,7 @@ public:
     // A session, when its client is there; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
-    void await_standstill(const Tenant& tenant);   // standstill.h, as the next two
-    uint64_t begin_standstill(const Tenant& tenant, bool frees);   // 0: none
+    uint64_t begin_standstill(const Tenant& tenant, bool frees);   // standstill.h, as the next; 0: none
     void end_standstill(uint64_t number);
 
     // For streams.
@@ -148,7 +148,8 @@ private:
     bool stands_still(const Member& member) const;
     bool all_told() const;   // who is to stand still
     bool frees_in_standstill(const Tenant& tenant) const;
-    bool anybody_works() const;
+    void await_standstill(std::unique_lock<std::mutex>& lock, const Tenant& tenant);
+    bool anybody_would_stand_still() const;
     void look_at_standstill();
     void end_lingering(const Tenant& tenant);
     void allow_standstill();

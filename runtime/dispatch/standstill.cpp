@@ -12,18 +12,22 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr auto kLongest = std::chrono::milliseconds(20);
+constexpr auto kPatience = std::chrono::milliseconds(200);    // of a tenant, for all that it frees: PyTorch unloads hundreds of images
 constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to the program and what it does between two calls
 
 }  // namespace
 
-// For who frees something, while others work: until a standstill can begin, or where enough is left of one.
-void Dispatcher::await_standstill(const Tenant& tenant) {
-    if (!device_.properties().loads_wait || device_.properties().keeps_clock) return;
-    for (schedule::Duration rest{};; std::this_thread::sleep_for(rest)) {
+// For who frees something: until a standstill can begin, or where enough is left of one. With the lock but while it sleeps.
+void Dispatcher::await_standstill(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
+    if (device_.properties().keeps_clock) return;
+    const auto enough_left = [this] { return now() >= still_.not_before || now() + kLongest / 2 <= still_.until; };
+    while (anybody_would_stand_still() && !enough_left() && tenant.awaited < kPatience) {
+        const schedule::Duration rest = still_.not_before - now();
+        tenant.awaited += rest;
+        lock.unlock();
+        std::this_thread::sleep_for(rest);
         const Wanted wanted(wanted_);
-        const auto lock = lock_soon(mutex_);
-        if (!frees_in_standstill(tenant) || !anybody_works() || now() >= still_.not_before || now() + kLongest / 2 <= still_.until) return;
-        rest = still_.not_before - now();
+        lock = lock_soon(mutex_);
     }
 }
 
@@ -31,9 +35,11 @@ bool Dispatcher::frees_in_standstill(const Tenant& tenant) const {
     return samples() || std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; });
 }
 
-bool Dispatcher::anybody_works() const {
+bool Dispatcher::anybody_would_stand_still() const {
     schedule::Kernel kernel;
-    return std::any_of(members_.begin(), members_.end(), [&](const Member& each) { return each.stream->describe(&kernel); });
+    return std::any_of(members_.begin(), members_.end(), [&](const Member& each) {
+        return !each.trial && each.stream->tenant().stoppable.load(std::memory_order_relaxed) && each.stream->describe(&kernel);
+    });
 }
 
 uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
@@ -44,6 +50,7 @@ uint64_t Dispatcher::begin_standstill(const Tenant& tenant, bool frees) {
         lock = lock_soon(mutex_);
     }
     if (frees && !frees_in_standstill(tenant)) return 0;
+    if (frees) await_standstill(lock, tenant);
     if (now() >= still_.not_before) still_.told = still_.over = false, allow_standstill();
     const uint64_t number = ++still_.numbers;
     still_.calls.push_back({number, tenant.session, true});

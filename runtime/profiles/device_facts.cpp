@@ -8,11 +8,19 @@ namespace smt::runtime::profiles {
 
 namespace {
 
-constexpr double kSectorBytes = 32, kRequestBytes = 128;
 constexpr double kSectorsOfWarp = 32;   // that an uncoalesced access touches: one for each thread, where Kernelet's C2050 fetched 128 bytes for each
 constexpr double kTransfersPerClock = 2;   // double data rate: the attribute is the clock's
 
 }  // namespace
+
+profiler::models::Multiprocessor model_of(const profiler::models::Peak& peak, int multiprocessors) {
+    profiler::models::Multiprocessor model;
+    model.warp_schedulers = kWarpSchedulers;
+    model.memory.latency = kLatency;
+    model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
+    if (multiprocessors > 0) model.memory.requests_per_cycle = peak.requests_per_cycle * kSectorBytes / kRequestBytes / multiprocessors;
+    return model;
+}
 
 DeviceFacts read_facts(const device::Device& device) {
     const auto attribute = [&](CUdevice_attribute which) {
@@ -26,15 +34,11 @@ DeviceFacts read_facts(const device::Device& device) {
     const double clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1000;
     const double bytes_per_second = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1000 * kTransfersPerClock *
                                     attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
-    const double multiprocessors = std::max(1, facts.multiprocessors);
+    const int multiprocessors = std::max(1, facts.multiprocessors);
     facts.peak.hertz = clock;
     facts.peak.instructions_per_cycle = kWarpSchedulers * multiprocessors;
-    facts.model.warp_schedulers = kWarpSchedulers;
-    facts.model.memory.latency = kLatency;
-    facts.model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
-    if (clock <= 0) return facts;
-    facts.peak.requests_per_cycle = bytes_per_second / clock / kSectorBytes;
-    facts.model.memory.requests_per_cycle = bytes_per_second / clock / kRequestBytes / multiprocessors;
+    if (clock > 0) facts.peak.requests_per_cycle = bytes_per_second / clock / kSectorBytes;
+    facts.model = model_of(facts.peak, multiprocessors);
     return facts;
 }
 

@@ -17,6 +17,7 @@ namespace smt::runtime::profiles {
 
 inline constexpr double kLatency = 700;
 inline constexpr int kWarpSchedulers = 4;
+inline constexpr double kSectorBytes = 32, kRequestBytes = 128;
 
 struct DeviceFacts {
     std::string name;   // the same for devices that are as fast
@@ -24,6 +25,9 @@ struct DeviceFacts {
     profiler::models::Peak peak;
     profiler::models::Multiprocessor model;   // without bandwidth: the driver does not say it
 };
+
+// Of a device with such peaks.
+profiler::models::Multiprocessor model_of(const profiler::models::Peak& peak, int multiprocessors);
 
 DeviceFacts read_facts(const device::Device& device);
 

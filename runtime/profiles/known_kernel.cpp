@@ -139,10 +139,10 @@ void KnownKernel::know(std::vector<profiler::Profile> profiles) {
     }
     std::lock_guard lock(mutex_);
     // Policies tell profiles apart by their address: what says the same stays the same.
-    const auto counted = [](const Known& known) { return known.profile->mix ? 1 + known.profile->mix->waits.has_value() : 0; };   // of another row, perhaps
+    const auto told = [](const Known& known) { return known.profile->mix ? 1 + known.profile->mix->waits.has_value() : 0; };   // of another row, perhaps
     for (auto& [row, fresh] : known) {
         const auto before = known_.find(row);
-        if (before != known_.end() && before->second.measured == fresh.measured && counted(before->second) == counted(fresh))
+        if (before != known_.end() && before->second.measured == fresh.measured && told(before->second) == told(fresh))
             fresh.profile = before->second.profile;
     }
     known_ = std::move(known);

@@ -52,7 +52,7 @@ std::vector<schedule::Beside> rates(const profiler::Profile& profile, int multip
     if (!alone) return {};
     std::vector<schedule::Beside> rates;
     for (const auto& [company, time] : profile.beside) {
-        if (time.blocks <= 0 || time.nanoseconds <= 0) continue;
+        if (time.blocks <= 0 || time.nanoseconds <= 0 || company.ctas_per_sm < 1 || company.other_ctas_per_sm < 1) continue;
         const double rate = *alone * static_cast<double>(time.blocks) / static_cast<double>(time.nanoseconds);
         rates.push_back({identity_of(company.other), static_cast<int>(company.ctas_per_sm), static_cast<int>(company.other_ctas_per_sm), rate});
     }

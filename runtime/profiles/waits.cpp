@@ -8,9 +8,6 @@ namespace models = profiler::models;
 
 namespace {
 
-constexpr double kSectorBytes = 32, kRequestBytes = 128, kSectorsOfWarp = 32;
-constexpr double kSlotsOfScheduler = 16;   // for warps: 64 on a multiprocessor (compute capability 9.0; 12 on some others)
-
 double number(const profiler::Profile& profile, const char* name) {
     const auto found = profile.coefficients.find(name);
     return found == profile.coefficients.end() ? 0 : found->second;
@@ -22,10 +19,7 @@ DeviceFacts facts_when_counted(const profiler::Profile& profile) {
     DeviceFacts facts;
     facts.multiprocessors = static_cast<int>(number(profile, "device.multiprocessors"));
     facts.peak = {number(profile, "counted.hertz"), number(profile, "peak.instructions_per_cycle"), number(profile, "peak.requests_per_cycle")};
-    facts.model.warp_schedulers = kWarpSchedulers;
-    facts.model.memory.latency = kLatency;
-    facts.model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
-    if (facts.multiprocessors > 0) facts.model.memory.requests_per_cycle = facts.peak.requests_per_cycle * kSectorBytes / kRequestBytes / facts.multiprocessors;
+    facts.model = model_of(facts.peak, facts.multiprocessors);
     return facts;
 }
 
@@ -34,6 +28,7 @@ std::optional<models::Waits> waits_of(const profiler::Profile& profile) {
     models::Memory of_scheduler = facts.model.memory;
     of_scheduler.requests_per_cycle /= facts.model.warp_schedulers;
     if (profile.counters.instructions == 0 || !profile.coefficients.contains("counted.waits.issue") || of_scheduler.requests_per_cycle <= 0) return std::nullopt;
+    if (number(profile, "counted.issue_slot_utilization") <= 0 || number(profile, "counted.occupancy") <= 0) return std::nullopt;
     const double memory_instructions = static_cast<double>(profile.counters.memory_instructions);
     const double sectors = static_cast<double>(profile.counters.dram_reads + profile.counters.dram_writes);
     models::Stalls stalls;

@@ -248,6 +248,7 @@ def somebody_unloads(smt, programs):
             each.launch().open().say("wait", "ended")
         other.say("load", "loaded")   # and for 40 ms there is no further standstill
         stays.launch().say("begun 1", "begun")
+        time.sleep(0.025)   # else what is left of the load's would do; passes without, too
         other.say("unload")
         place.until_decided("stays", "stands still: the driver loads or frees something for other")
         stays.open()

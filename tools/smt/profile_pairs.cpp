@@ -63,7 +63,7 @@ std::string table_of(const std::vector<MeasuredRow>& rows) {
         text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}\n", row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
                             measured.together[0], measured.together[1], percent(measured.profit), percent(row.paper), percent(row.told));
     }
-    return text + "The last three: the time that is saved over one after the other, as measured, and by the model that knows R_m, and the one that is told of waits and times alone, by which slice goes.\n";
+    return text + "The last three: the time that is saved over one after the other, as measured, and by the model that knows R_m, and the one that is told of waits and times alone, by which slice goes where nothing was measured.\n";
 }
 
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows) {

@@ -34,8 +34,6 @@ std::optional<double> coefficient(const Profile& profile, const char* name) {
 
 double number(const Profile& profile, const char* name) { return coefficient(profile, name).value_or(0); }
 
-constexpr double kSlotsOfScheduler = 16;   // for warps: 64 on a multiprocessor (compute capability 9.0; 12 on some others)
-
 void add_counted(const Profile& profile, const runtime::profiles::DeviceFacts& facts, ProfileRow& row) {
     if (profile.counters.instructions == 0) return;
     row.utilization = models::utilization(profile.counters, facts.peak);
@@ -142,7 +140,7 @@ std::optional<ModelInputs> model_inputs(const Profile& profile) {
     inputs.told = inputs.paper;
     if (const auto waits = runtime::profiles::waits_of(profile)) models::tell(*waits, inputs.told);
     inputs.told.rates = models::relative_throughput(runtime::profiles::translate(profile, {}, facts).by_ctas, ctas);
-    const double warps = number(profile, "counted.occupancy") * kSlotsOfScheduler * inputs.multiprocessor.warp_schedulers;
+    const double warps = number(profile, "counted.occupancy") * runtime::profiles::kSlotsOfScheduler * inputs.multiprocessor.warp_schedulers;
     inputs.resident = std::clamp(warps / inputs.paper.warps_per_block, 1.0, static_cast<double>(ctas));
     return inputs;
 }

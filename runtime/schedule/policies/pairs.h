@@ -5,7 +5,7 @@
 // and MUR: pruning spares the model pairs that look hopeless (4.3), and here nothing is left to compute or to guess. Of all other
 // pairs CP is the model's, of those that pruning leaves.
 //
-// What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 25 us, of which
+// What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 40 us, of which
 // a few hundred pairs would be looked at in a decision. So kernels have numbers, the same for the same profile and CTA, and what is
 // known of a pair is found by two of them.
 #pragma once
