@@ -24,6 +24,7 @@ std::vector<double> relative_throughput(const std::vector<Configuration>& config
     std::vector<double> found;
     double at = 0, before = 0;   // of the last one that was measured: CTAs, and throughput
     for (auto each = configurations.begin(); each <= all; ++each) {
+        if (each->ctas_per_sm <= at || each->ctas_per_sm > most) return {};
         const double rate = all->nanoseconds / each->nanoseconds;
         for (int ctas = static_cast<int>(at) + 1; ctas <= each->ctas_per_sm; ++ctas)
             found.push_back(std::lerp(before, rate, (ctas - at) / (each->ctas_per_sm - at)));

@@ -33,7 +33,7 @@ struct Configuration {
 // Of several with as many CTAs the fastest counts.
 std::vector<Configuration> prune(std::vector<Configuration> configurations);
 
-// Of 1, 2, ... `most` CTAs. `configurations`: by CTAs, ascending, with each number once. Empty: `most` was not measured.
+// Of 1, 2, ... `most` CTAs. `configurations`: by CTAs, ascending, with each number once. Empty: they are not, or `most` was not measured.
 std::vector<double> relative_throughput(const std::vector<Configuration>& configurations, int most);
 
 // In the unit of `alone`. 0 when all blocks have run, or there are none.

@@ -23,6 +23,7 @@ TEST_CASE("throughput with fewer CTAs, of that with the most: along a line betwe
     CHECK(relative_throughput({{1, 80}, {2, 40}, {8, 1}}, 2) == std::vector<double>{0.5, 1});   // eight cannot be had
     CHECK(relative_throughput({{1, 80}, {2, 40}}, 3).empty());
     CHECK(relative_throughput({}, 3).empty());
+    for (const Points& disorder : {Points{{2, 40}, {1, 80}, {3, 30}}, {{1, 80}, {1, 70}, {3, 30}}, {{1 << 30, 1}, {3, 30}}, {{-5, 1}, {3, 30}}}) CHECK(relative_throughput(disorder, 3).empty());
     CHECK(relative_throughput({}, 0).empty());
 }
 
