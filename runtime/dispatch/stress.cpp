@@ -13,6 +13,7 @@ constexpr uint64_t kLongRun = 2'000;
 constexpr uint64_t kShortRun = 60;        // where there is nothing but stops
 // With few workers: so many stops a launch, and more, are left for it.
 constexpr uint64_t kStopsLeft = 8;
+constexpr uint64_t kMostDoublings = 10;   // 60 ms at the least
 
 int most_of(const schedule::Kernel& kernel) { return kernel.ctas_per_sm > 0 ? kernel.ctas_per_sm : 8; }
 
@@ -42,15 +43,17 @@ QuotaTable Stress::few(uint64_t workers, int most) {
 
 void Stress::plan(const ManagedStream& stream) {
     const uint64_t longest = kind_ == Kind::kStops ? kShortRun : kind_ == Kind::kQuotas || one_in(8) ? kLongRun : kLongestPause;
-    next_ = stream.now() + std::chrono::microseconds(below(longest));
+    next_ = stream.now() + std::chrono::microseconds(below(longest << std::min(fruitless_, kMostDoublings)));
 }
 
 std::string Stress::summary() const { return fmt::format("under stress: {} schedules, {} launches stopped half way", schedules_, stops_); }
 // A stop left a launch half done where blocks of it had run since the last one, and others have not.
 void Stress::count(const schedule::Kernel& kernel) {
     ++schedules_;
-    const uint64_t before = std::exchange(launch_, kernel.launch) == kernel.launch ? done_ : 0;
+    const bool same = std::exchange(launch_, kernel.launch) == kernel.launch;
+    const uint64_t before = same ? done_ : 0;
     done_ = kernel.blocks_done;
+    fruitless_ = same && done_ == before ? fruitless_ + 1 : 0;
     stops_ += std::exchange(told_, false) && done_ > before;
 }
 

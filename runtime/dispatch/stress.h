@@ -54,6 +54,7 @@ private:
     bool told_ = false;               // what runs was told to stop
     uint64_t launch_ = 0;             // the one that waited last,
     uint64_t done_ = 0;               // and how many of its blocks had run then
+    uint64_t fruitless_ = 0;   // runs of it, the last ones, in which none did: its workers begin later than they are stopped, and the next run may be twice as long
     uint64_t schedules_ = 0;   // runs begun
     uint64_t stops_ = 0;       // that left a launch half done
     schedule::TimePoint next_{};      // when something is done to what runs
