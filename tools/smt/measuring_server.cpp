@@ -52,6 +52,7 @@ MeasuringServer::MeasuringServer() {
     ::setenv(environment::kRuntimeDir, path_.c_str(), 1);
     ::setenv(environment::kPolicy, "fifo", 1);
     ::unsetenv(environment::kRecord);
+    ::unsetenv(environment::kIdleSeconds);   // or it would stay for ever where that is 0 and nobody is left to stop it
 }
 
 MeasuringServer::~MeasuringServer() {
