@@ -91,11 +91,11 @@ void nap() {
     nanosleep(&moment, nullptr);
 }
 
-void ask_for_short_turns() {
+bool ask_for_short_turns() {
     SchedulerAttributes wanted = attributes();
-    if (wanted.policy != SCHED_OTHER) return;
+    if (wanted.policy != SCHED_OTHER) return false;
     wanted.turn_ns = kShortTurn;
-    syscall(SYS_sched_setattr, 0, &wanted, 0);
+    return syscall(SYS_sched_setattr, 0, &wanted, 0) == 0;
 }
 
 uint64_t turn_ns() { return attributes().turn_ns; }

@@ -22,8 +22,8 @@ void nap();
 
 // Asks the kernel that the calling thread, and each thread and process that it starts from now on, be given cores in short turns: who has slept then comes before whoever has computed for
 // as long, and needs not wait until the turn of that one is over (2.8 ms and more). Its share of a core is the same. Linux 6.12 and later do so for everybody
-// who asks; older ones take no notice, and where it is forbidden nothing changes.
-void ask_for_short_turns();
+// who asks; older ones take no notice, and where it is forbidden nothing changes: false.
+bool ask_for_short_turns();
 
 // How long the calling thread's turns are, in nanoseconds; 0 where the kernel does not say.
 uint64_t turn_ns();
