@@ -2,6 +2,7 @@
 # Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
 #   parts: check python faults bench (default: these, in this order), examples and opaque; SECONDS_IN_ALL (default
 #   560) is shared out among them. Writes at most eight plain files into OUT, and goes on after failures.
+#   Exit code 1 when a part failed, had no time left or does not exist; the last line names those parts.
 set -u
 out=${1:?usage: run_all.sh OUT COMMIT [PART ...]}
 commit=${2:-unknown}
@@ -35,15 +36,18 @@ cat "$out/environment.txt"
 # What is left of the whole time, but never more than the second argument.
 left() { local rest=$((total - (SECONDS - begin) - 5)); echo $((rest < $1 ? rest : $1)); }
 
+failed=()
 one() {   # NAME SECONDS COMMAND...: runs it within its time, keeps what it says
-    local name=$1 seconds
+    local name=$1 seconds status
     seconds=$(left "$2")
     shift 2
-    if ((seconds < 15)); then echo "== $name: no time left"; return; fi
+    if ((seconds < 15)); then echo "== $name: no time left"; failed+=("$name (no time left)"); return; fi
     echo "== $name, at most $seconds s"
     local start=$SECONDS
     timeout -k 5 "$seconds" "${@//@BUDGET@/$((seconds * 85 / 100 - 8))}" >"$out/$name.txt" 2>&1
-    echo "== $name: exit code $? after $((SECONDS - start)) s"
+    status=$?
+    ((status == 0)) || failed+=("$name (exit code $status)")
+    echo "== $name: exit code $status after $((SECONDS - start)) s"
     tail -n "${TAIL:-70}" "$out/$name.txt"
 }
 
@@ -56,10 +60,13 @@ for part in $parts; do
     bench)  one bench 300 "$build/bin/bench_remoting" --preload "$build/lib/libsmt.so" --json "$out/bench.jsonl" --budget @BUDGET@ ;;
     examples) one examples 200 python3 "$here/examples.py" --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
     opaque) one opaque 200 python3 "$here/opaque.py" --build "$build" --out "$out" ;;
-    *)      echo "no part $part" ;;
+    *)      echo "no part $part"; failed+=("$part (no such part)") ;;
     esac
 done
 # The eight files: environment, check, python, faults and bench as text would be nine with the lines.
 [ -f "$out/python.txt" ] && { echo; echo "==== python"; cat "$out/python.txt"; } >>"$out/check.txt" && rm -f "$out/python.txt"
 ls -l "$out"
 echo "run_all: $((SECONDS - begin)) s"
+((${#failed[@]} == 0)) && exit 0
+printf 'run_all: failed:'; printf ' %s' "${failed[@]}"; echo
+exit 1
