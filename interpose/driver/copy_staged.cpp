@@ -2,6 +2,7 @@
 //
 // To the device:   fill slot 0, announce it; fill slot 1, announce it ... the GPU empties slots
 //                  while the processor fills others; slot 0 again once its word is there.
+//                  A synchronous copy waits for the last slot's word.
 // From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
 //
 // A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in
@@ -80,9 +81,8 @@ void drain(const CopyEnd& to, const char* slot, const Piece& piece) {
             copy_on_two_cores(drain_bytes, host_row(to, piece, y, z), slot, piece.width);
 }
 
-// `answer`: wait until the server has enqueued it, for the error it may give.
 CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& slot, uint32_t stream,
-                  bool to_device, bool answer = false) {
+                  bool to_device) {
     CopySlot record{device,    piece.width, piece.height,   piece.depth, stream, slot.index,
                     to_device, 0,           slot.done_value};
     if (device.place == Place::kArray) {
@@ -96,32 +96,28 @@ CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& 
     RemoteCall call(Op::kCopySlot, sizeof record);
     if (call.open()) {
         call.in(record);
-        if ((answer ? call.wait() : call.post()) == CUDA_SUCCESS) return CUDA_SUCCESS;
+        if (call.post() == CUDA_SUCCESS) return CUDA_SUCCESS;
     }
     abandon_slot(slot);
     return call.status();
 }
 
-// Like the driver's, a synchronous copy returns when the source may be changed: everything is in
-// slots and enqueued, and the stream's order does the rest. The last record is answered, so that
-// what is wrong with the copy is this call's error.
+// A synchronous copy returns when the bytes have arrived: the program's next work may be on a stream that
+// does not order with this one. The pieces are in one stream, so the last slot's word stands for all of them.
 CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
     Pieces pieces(t, kFewestPiecesUp);
-    Piece piece, following;
-    bool more = pieces.next(piece);
-    while (more) {
-        StagingSlot slot{};
+    Piece piece;
+    StagingSlot slot{};
+    while (pieces.next(piece)) {
         CUresult status = acquire_slot(slot, stream);
         if (status != CUDA_SUCCESS) return status;
         fill(slot.data, t.from, piece);
-        more = pieces.next(following);
-        bool answer = !more && manner == Manner::kSynchronous;
-        status = announce(t.to, piece, slot, stream, true, answer);
-        if (status == CUDA_SUCCESS && answer) status = take_async_error();
+        status = announce(t.to, piece, slot, stream, true);
         if (status != CUDA_SUCCESS) return status;
-        piece = following;
     }
-    return CUDA_SUCCESS;
+    if (manner == Manner::kAsynchronous) return CUDA_SUCCESS;
+    CUresult status = wait_slot(slot);
+    return status == CUDA_SUCCESS ? take_async_error() : status;
 }
 
 CUresult copy_down(const Transfer& t, uint32_t stream) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kCount = 4096;
 constexpr size_t kBytes = 4 * kCount;
-CUfunction add = nullptr;
+CUfunction add = nullptr, spin = nullptr;
 
 void launch_add(CUdeviceptr a, CUdeviceptr b, CUdeviceptr sum, CUstream stream) {
     unsigned n = kCount;
@@ -132,6 +132,27 @@ void pools() {
     CHECK(cuStreamDestroy(stream));
 }
 
+// A synchronous upload is complete when it returns: work on a stream that does not order with the upload's finds
+// the new data. The kernel in front of the upload keeps it from being complete by chance.
+void upload_before_other_streams() {
+    CUstream stream = nullptr;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUdeviceptr data = filled(0), one = filled(1), result = filled(0), counter = filled(0);
+    for (unsigned value : {5u, 6u}) {
+        CHECK(cuCtxSynchronize());
+        unsigned rounds = 200;
+        CUdeviceptr to = counter;
+        void* parameters[] = {&rounds, &to};
+        CHECK(cuLaunchKernel(spin, 8, 1, 1, 128, 1, 1, 0, nullptr, parameters, nullptr));
+        const std::vector<unsigned> words(kCount, value);
+        CHECK(cuMemcpyHtoD(data, words.data(), kBytes));
+        launch_add(data, one, result, stream);
+        CHECK(cuStreamSynchronize(stream));
+        expect(result, value + 1);
+    }
+    CHECK(cuStreamDestroy(stream));
+}
+
 void shapes() {
     constexpr size_t kPitch = 256, kWidth = 100, kRows = 20;
     CUdeviceptr at = 0;
@@ -176,11 +197,13 @@ int main() {
     CUmodule module = nullptr;
     CHECK(cuModuleLoadData(&module, kKernels));
     CHECK(cuModuleGetFunction(&add, module, "add"));
+    CHECK(cuModuleGetFunction(&spin, module, "spin"));
     launch_add(filled(20), filled(22), filled(0), nullptr);
     host_memory();
     managed_variables();
     virtual_memory();
     pools();
+    upload_before_other_streams();
     shapes();
     CHECK(cuCtxSynchronize());
 }
