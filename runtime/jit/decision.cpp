@@ -34,8 +34,8 @@ Decision take(Service& service, const std::string& identity, const Deciding& how
 }
 
 // What to wait for; empty: its source is not known.
-std::string identify(Service& service, std::string_view image, const Target& target) {
-    if (is_fatbin(image)) return service.request(image, target);
+std::string identify(Service& service, std::string_view image, const Target& target, const Deciding& how) {
+    if (is_fatbin(image)) return service.request(how.tenant, image, target);
     return Service::may_be_known(image) ? identity_of(image) : "";
 }
 
@@ -43,7 +43,7 @@ Decision from_ptx(Service& service, std::string_view image, const Target& target
     if (!service.settings().ptx) return {nullptr, "PTX is not looked at (SMT_PTX=0)", nullptr};
     PtxChoice choice = choose_ptx(image, target.architecture, service.settings().ptx_bytes);
     if (!choice.reason.empty()) return none(how, std::move(choice.reason));
-    return take(service, service.submit_ptx(std::move(choice), target), how);
+    return take(service, service.submit_ptx(how.tenant, std::move(choice), target), how);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::string Decision::why_opaque(std::string_view kernel) const {
 }
 
 Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how) {
-    Decision from_source = take(service, identify(service, image, target), how);
+    Decision from_source = take(service, identify(service, image, target, how), how);
     if (from_source.compiled) return from_source;
     Decision found = from_ptx(service, image, target, how);
     if (!found.compiled && !from_source.reason.empty()) found.reason = from_source.reason + "; " + found.reason;

@@ -28,6 +28,7 @@ struct Deciding {
     // Each reason when it is met; a source that cannot be used may have PTX beside it. Not that PTX is not looked at at
     // all (SMT_PTX=0).
     std::function<void(const std::string& reason)> say;
+    TenantId tenant = kNoTenant;   // that loads the image
 };
 
 // `image`: a fatbin, a cubin or a text, not trusted. Compiles what is not in the cache; any thread.

@@ -130,6 +130,8 @@ std::string encode(const Order& order) {
     to.scalar<uint64_t>(order.registers.size());
     for (const auto& [kernel, registers] : order.registers) to.string(kernel), to.scalar(registers);
     to.string(order.ptx);
+    to.string(order.directory);
+    to.string(order.proves);
     pack(to, order.source);
     return to.take();
 }
@@ -149,6 +151,8 @@ std::string encode(const Result& result) {
     to.string(result.log);
     to.scalar(result.language);
     to.scalar<uint32_t>(result.lasting);
+    to.scalar<uint32_t>(result.refuted);
+    to.scalar<uint32_t>(result.shared);
     return to.take();
 }
 
@@ -174,6 +178,8 @@ std::optional<Order> decode_order(std::string_view bytes) {
         order.registers[kernel] = reader.scalar<uint32_t>();
     }
     order.ptx = read_string(reader);
+    order.directory = read_string(reader);
+    order.proves = read_string(reader);
     order.source = read_source(reader);
     return if_whole(reader, std::move(order));
 }
@@ -199,6 +205,8 @@ std::optional<Result> decode_result(std::string_view bytes) {
     result.log = read_string(reader);
     if (!read_language(reader, result.language)) return std::nullopt;
     result.lasting = reader.scalar<uint32_t>() != 0;
+    result.refuted = reader.scalar<uint32_t>() != 0;
+    result.shared = reader.scalar<uint32_t>() != 0;
     return if_whole(reader, std::move(result));
 }
 

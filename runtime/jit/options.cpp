@@ -1,7 +1,6 @@
 #include "runtime/jit/options.h"
 
 #include <array>
-#include <filesystem>
 #include <string_view>
 
 namespace smt::runtime::jit {
@@ -38,43 +37,18 @@ bool among(const std::array<const char*, N>& names, std::string_view name) {
     return false;
 }
 
-std::string absolute(std::string_view folder, const std::string& directory) {
-    std::filesystem::path path(folder);
-    return path.is_absolute() || directory.empty() ? path.string() : (std::filesystem::path(directory) / path).string();
-}
-
-// The folder of "-Ifolder", "-I=folder", "--include-path=folder"; `at` is where it begins. 0: another option.
-size_t folder_at(const std::string& option) {
-    for (std::string_view form : {"--include-path=", "-include-path=", "-I=", "-I"}) {
-        if (option.starts_with(form)) return option.find_first_not_of(' ', form.size());
-    }
-    return 0;
-}
-
 }  // namespace
 
-Options prepare_options(const std::vector<std::string>& options, const std::string& directory) {
+Options prepare_options(const std::vector<std::string>& options) {
     Options result;
-    bool folder_follows = false;
     for (const std::string& option : options) {
-        if (folder_follows) {
-            folder_follows = false;
-            result.kept.back() += absolute(option, directory);
-            continue;
-        }
         const Parts parts = split(option);
-        if (option == "-I" || option == "--include-path") {
-            result.kept.push_back("-I");
-            folder_follows = true;
-        } else if (size_t at = folder_at(option); at != 0 && at != option.npos) {
-            result.kept.push_back("-I" + absolute(std::string_view(option).substr(at), directory));
-        } else if (among(kRelocatable, parts.name) && parts.value != "=false") {
+        if (among(kRelocatable, parts.name) && parts.value != "=false") {
             result.refusal = "it is compiled to be linked (" + option + ")";
         } else if (!among(kDropped, parts.name)) {
             result.kept.push_back(option);
         }
     }
-    if (folder_follows) result.kept.pop_back();
     return result;
 }
 

@@ -1,5 +1,5 @@
-// A program's NVRTC options, as the compile worker may use them: folders absolute, since it runs elsewhere,
-// and without those that write files or change what is made.
+// A program's NVRTC options, as the compile worker may use them: without those that write files or have no part in
+// what is made. The rest stays as it is, for what is made may name it (debug information has the folders).
 #pragma once
 
 #include <string>
@@ -12,8 +12,7 @@ struct Options {
     std::string refusal;   // why this source cannot be compiled as a whole; empty: it can
 };
 
-// `directory`: the one that the program compiled in.
-Options prepare_options(const std::vector<std::string>& options, const std::string& directory);
+Options prepare_options(const std::vector<std::string>& options);
 
 // Whether it says for which architecture to compile.
 bool is_architecture(const std::string& option);

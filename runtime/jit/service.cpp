@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <system_error>
 
 #include "runtime/image/choice.h"
 #include "runtime/jit/digest.h"
@@ -20,18 +21,25 @@ namespace {
 
 constexpr std::string_view kElf = "\177ELF";
 constexpr uint64_t kMostImageBytes = 64ull << 20;     // of an image that is looked up
-constexpr uint64_t kMostQueuedBytes = 256ull << 20;   // beyond, sources are turned away
 constexpr uint64_t kMostFinishedBytes = 256ull << 20; // beyond, the oldest results are on disk only
 constexpr size_t kMostFinished = 4096;
-constexpr auto kIdle = 60s;                           // after which the worker is not kept
+constexpr size_t kMostAnnounced = 4096;               // images of a tenant, whose pairs are known
+constexpr auto kIdle = 60s;                           // after which a worker is not kept
+constexpr std::string_view kProven = "proven";        // before, a pair was believed: other keys
 
 Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
 
-std::string index_key(const std::string& identity) { return digest({"index", kFormVersion, identity}); }
+std::string index_key(const std::string& identity) { return digest({"index", kProven, kFormVersion, identity}); }
 
 // `origin`: where a source is from.
 std::string title(const char* origin, const Order& order) {
     return order.language == Language::kPtx ? "PTX of an image" : fmt::format("source {}: {}", origin, order.source.name);
+}
+
+Result failed(std::string reason) {
+    Result result;
+    result.reason = std::move(reason);
+    return result;
 }
 
 uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
@@ -55,32 +63,35 @@ Service::Service(Settings settings, Say say)
       say_(std::move(say)),
       cache_(settings_.cache_folder, settings_.cache_bytes, say_),
       index_(settings_.cache_folder, say_),
-      compiler_(settings_) {}
+      queue_(settings_.workers, Queue::Limits{}) {}
 
 Service::~Service() {
     {
         std::lock_guard lock(mutex_);
         leaving_ = true;
+        for (Compiler* compiler : compilers_) compiler->interrupt();
     }
-    compiler_.interrupt();
     work_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    for (std::thread& thread : threads_) thread.join();
 }
 
 bool Service::may_be_known(std::string_view image) {
     return image.size() <= kMostImageBytes && image.size() >= sizeof(uint32_t) && !is_fatbin(image);
 }
 
-void Service::submit(Source source, std::string image) {
+void Service::submit(TenantId tenant, Source source, std::string directory, std::string image) {
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
-    job->identity = identity_of(image);
+    job->image_identity = identity_of(image);
     job->order = {std::move(source), form_of(image), "", Language::kCuda, own_registers(image)};
+    job->order.directory = std::move(directory);
+    job->order.proves = job->image_identity;
+    job->identity = digest({"captured", encode(job->order)});
     job->image = std::move(image);
-    enqueue(std::move(job));
+    enqueue(tenant, std::move(job));
 }
 
-std::string Service::request(std::string_view image, const Target& target) {
+std::string Service::request(TenantId tenant, std::string_view image, const Target& target) {
     if (!is_fatbin(image) || image.size() > kMostImageBytes || settings_.compiler.empty()) return "";
     std::optional<Indexed> indexed = index_.find(image);
     const std::string code = indexed ? code_for(image, target) : "";
@@ -98,59 +109,105 @@ std::string Service::request(std::string_view image, const Target& target) {
         const std::string identity = job->identity;
         if (from_index(identity)) return identity;
         job->image = image;
-        enqueue(std::move(job));
+        enqueue(tenant, std::move(job));
         return identity;
     }
     return "";
 }
 
-std::string Service::submit_ptx(PtxChoice choice, const Target& target) {
+std::string Service::submit_ptx(TenantId tenant, PtxChoice choice, const Target& target) {
     auto job = std::make_shared<Job>();
     job->order.source.text = std::move(choice.text);
     job->order.registers = std::move(choice.registers);
     job->order.language = Language::kPtx;
     if (!target.text_only) job->order.architecture = fmt::format("sm_{}", target.architecture);
     std::string identity = job->identity = digest({"ptx", encode(job->order)});
-    enqueue(std::move(job));
+    enqueue(tenant, std::move(job));
     return identity;
 }
 
-void Service::enqueue(JobPointer job) {
-    const uint64_t bytes = job->order.source.text.size() + job->image.size();
-    std::unique_lock lock(mutex_);
-    if (leaving_ || !worth_doing(job->identity)) return;
-    if (queued_bytes_ + bytes > kMostQueuedBytes) {
-        lock.unlock();
-        return say_(fmt::format("{}: not compiled, too many sources wait", title(job->origin, job->order)));
+Service::JobPointer Service::find(const std::string& identity) const {
+    auto known = jobs_.find(identity);
+    return known == jobs_.end() ? nullptr : known->second;
+}
+
+void Service::announce(TenantId tenant, const Job& job) {
+    Announced& own = announced_[tenant];
+    if (auto [place, first] = own.pairs.insert_or_assign(job.image_identity, job.identity); first) own.images.push_back(job.image_identity);
+    if (own.images.size() <= kMostAnnounced) return;
+    own.pairs.erase(own.images.front());
+    own.images.pop_front();
+}
+
+std::string Service::announced(TenantId tenant, const std::string& image) const {
+    auto own = announced_.find(tenant);
+    if (own == announced_.end()) return "";
+    auto pair = own->second.pairs.find(image);
+    return pair == own->second.pairs.end() ? "" : pair->second;
+}
+
+// What went wrong with the worker may go right the next time.
+void Service::enqueue(TenantId tenant, JobPointer job) {
+    job->bytes = job->order.source.text.size() + job->image.size() + job->order.ptx.size();
+    for (const auto& [name, text] : job->order.source.headers) job->bytes += text.size();
+    std::lock_guard lock(mutex_);
+    if (leaving_) return;
+    if (!job->image_identity.empty()) announce(tenant, *job);
+    if (JobPointer known = find(job->identity)) {
+        if (!known->result) {
+            if (!known->tenants.empty()) queue_.add(tenant, known);   // or it runs
+            return;
+        }
+        if (known->result->lasting) return;
     }
-    queued_bytes_ += bytes;
     jobs_[job->identity] = job;
-    queue_.push_back(job);
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    if (!queue_.add(tenant, job)) {
+        say_(fmt::format("{}: not compiled, too many of this tenant's compiles wait", title(job->origin, job->order)));
+        return finish(job, failed("too many of this tenant's compiles wait"));
+    }
+    if (idle_ < queue_.size() && threads_.size() < settings_.workers && !start_thread()) {
+        queue_.drop(job);
+        return finish(job, failed("there is no thread for the compile worker"));
+    }
     work_.notify_one();
 }
 
-// With mutex_ held. What went wrong with the worker may go right the next time.
-bool Service::worth_doing(const std::string& identity) const {
-    auto known = jobs_.find(identity);
-    return known == jobs_.end() || (known->second->result && !known->second->result->lasting);
+bool Service::start_thread() {
+    try {
+        threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {   // others do its work, later
+    }
+    return !threads_.empty();
 }
 
-Service::Answer Service::wait(std::string_view image, std::chrono::milliseconds patience) {
-    return may_be_known(image) ? wait_for(identity_of(image), patience) : Answer{};
-}
-
-Service::Answer Service::wait_for(const std::string& identity, std::chrono::milliseconds patience) {
+Service::Answer Service::wait_for(TenantId tenant, const std::string& identity, std::chrono::milliseconds patience) {
+    ResultPointer refusal;
+    std::string own;
     {
         std::unique_lock lock(mutex_);
-        if (auto known = jobs_.find(identity); known != jobs_.end()) {
-            JobPointer job = known->second;
+        own = announced(tenant, identity);
+        for (const std::string& each : {own, identity}) {
+            JobPointer job = each.empty() ? nullptr : find(each);
+            if (!job) continue;
+            queue_.hurry(tenant, job);
             done_.wait_for(lock, patience, [&] { return job->result || leaving_; });
-            return {job->result ? State::kDone : State::kPending, job->result};
+            if (!job->result) return {State::kPending, nullptr};
+            if (!job->result->image.empty()) return {State::kDone, job->result};
+            if (!refusal) refusal = job->result;
         }
     }
-    ResultPointer kept = from_index(identity);
-    return {kept ? State::kDone : State::kUnknown, kept};
+    for (const std::string& each : {own, identity}) {
+        ResultPointer kept = each.empty() ? nullptr : from_index(each);
+        if (kept && !kept->image.empty()) return {State::kDone, kept};
+        if (!refusal) refusal = kept;
+    }
+    return {refusal ? State::kDone : State::kUnknown, refusal};
+}
+
+void Service::forget(TenantId tenant) {
+    std::lock_guard lock(mutex_);
+    announced_.erase(tenant);
+    for (const QueuedPointer& each : queue_.leave(tenant)) finish(std::static_pointer_cast<Job>(each), failed("the program that asked for it is gone"));
 }
 
 ResultPointer Service::from_index(const std::string& identity) {
@@ -161,47 +218,51 @@ ResultPointer Service::from_index(const std::string& identity) {
     auto job = std::make_shared<Job>();
     job->identity = identity;
     std::lock_guard lock(mutex_);
-    if (auto known = jobs_.find(identity); known != jobs_.end()) return known->second->result;   // meanwhile
+    if (JobPointer known = find(identity); known && known->result) return known->result;   // meanwhile
     jobs_[identity] = job;
     finish(job, std::move(*result));
     return job->result;
 }
 
 void Service::run() {
+    Compiler compiler(settings_);
     std::unique_lock lock(mutex_);
+    compilers_.push_back(&compiler);
     while (true) {
-        if (!work_.wait_for(lock, kIdle, [this] { return leaving_ || !queue_.empty(); })) compiler_.rest();
-        work_.wait(lock, [this] { return leaving_ || !queue_.empty(); });
-        if (leaving_) return;
-        JobPointer job = queue_.front();
-        queue_.pop_front();
+        JobPointer job;
+        const auto ready = [&] { return leaving_ || (job = std::static_pointer_cast<Job>(queue_.next())); };
+        ++idle_;
+        if (!work_.wait_for(lock, kIdle, ready)) {
+            compiler.rest();
+            work_.wait(lock, ready);
+        }
+        --idle_;
+        if (leaving_) break;
         lock.unlock();
         const auto began = Clock::now();
         bool from_cache = false;
-        Result result = result_of(*job, from_cache);
+        Result result = result_of(*job, compiler, from_cache);
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
         report(*job, result, from_cache, took);   // before anybody loads it
         lock.lock();
-        queued_bytes_ -= job->order.source.text.size() + job->image.size();
+        queue_.done(*job);
         finish(job, std::move(result));
         done_.notify_all();
     }
+    std::erase(compilers_, &compiler);
 }
 
 // The thread's: may take long.
-Result Service::result_of(const Job& job, bool& from_cache) {
+Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) {
     std::string problem;
     const bool compiles = job.order.language == Language::kCuda;   // PTX needs no NVRTC
-    const std::string nvrtc = compiles ? compiler_.nvrtc(problem) : "";
-    if (!problem.empty()) {
-        Result result;
-        return result.reason = problem, result;
-    }
+    const std::string nvrtc = compiles ? compiler.nvrtc(problem) : "";
+    if (!problem.empty()) return failed(problem);
     const std::string key = key_of(job, nvrtc);
     if (std::optional<std::string> bytes = cache_.load(key)) {
         if (std::optional<Result> kept = decode_result(*bytes)) return from_cache = true, *kept;
     }
-    Result result = compiler_.compile(job.order);
+    Result result = compiler.compile(job.order);
     result.language = job.order.language;
     if (!result.image.empty() && compiles) {
         // An image that lacks anything is never loaded in place of the program's own.
@@ -209,28 +270,34 @@ Result Service::result_of(const Job& job, bool& from_cache) {
         if (result.reason.empty()) result.reason = missing_variables(job.variables, result.image);
         if (!result.reason.empty()) result.image.clear();
     }
-    if (result.lasting) {
+    if (result.lasting && !result.refuted) {
         cache_.store(key, encode(result));
         cache_.store(index_key(job.identity), key);
+        if (result.shared && !result.image.empty() && !job.image_identity.empty()) cache_.store(index_key(job.image_identity), key);
     }
     return result;
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    return digest({"result", kFormVersion, nvrtc, job.identity, encode(job.order)});
+    return digest({"result", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {
     job->order = {};
     job->image = {};
     job->result = std::make_shared<const Result>(std::move(result));
+    if (job->result->shared && !job->result->image.empty() && !job->image_identity.empty()) jobs_[job->image_identity] = job;
     finished_.push_back(job);
     finished_bytes_ += size_of(*job->result);
-    while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes)) {
-        JobPointer oldest = finished_.front();
-        finished_.pop_front();
-        finished_bytes_ -= size_of(*oldest->result);
-        auto known = jobs_.find(oldest->identity);   // another one, where it was done again
+    while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes)) evict();
+}
+
+void Service::evict() {
+    JobPointer oldest = finished_.front();
+    finished_.pop_front();
+    finished_bytes_ -= size_of(*oldest->result);
+    for (const std::string& name : {oldest->identity, oldest->image_identity}) {
+        auto known = jobs_.find(name);   // another one, where it was done again
         if (known != jobs_.end() && known->second == oldest) jobs_.erase(known);
     }
 }

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/environment_number.h"
@@ -16,6 +18,9 @@ std::string text(const char* name) {
     const char* value = std::getenv(name);
     return value ? value : "";
 }
+
+// A program's own threads want cores too; with two, one tenant's compile need not wait for another's.
+size_t default_workers() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 2, environment::kCompileWorkersDefaultMost); }
 
 }  // namespace
 
@@ -39,6 +44,7 @@ Settings read_settings(const std::string& own_folder) {
     if (settings.compiler.empty()) settings.compiler = own_folder + "/smt-compile";
     if (access(settings.compiler.c_str(), X_OK) != 0) settings.compiler.clear();
     settings.time = std::chrono::seconds(number_of(kCompileSeconds, 1, kCompileSecondsMax, kCompileSecondsDefault));
+    settings.workers = number_of(kCompileWorkers, 1, kCompileWorkersMax, default_workers());
     settings.memory_bytes = number_of(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
     settings.wait = std::chrono::seconds(number_of(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));
     settings.ptx = number_of(kPtx, 0, 1, 1) != 0;

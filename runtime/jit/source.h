@@ -48,6 +48,8 @@ struct Order {
     Language language = Language::kCuda;
     std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, in the program's own machine code
     std::string ptx = {};   // of the image, beside a source that was indexed; empty: it has none of use
+    std::string directory = {};   // that the source was compiled in; empty: it includes nothing relative
+    std::string proves = {};      // identity_of() the image that the source must make as it stands; empty: any
 };
 
 struct Kernel {
@@ -67,6 +69,10 @@ struct Result {
     std::string log;       // of the compiler or the assembler
     Language language = Language::kCuda;   // what was rewritten
     bool lasting = false;  // the same order would give the same: worth keeping. A crash or a time limit is not
+    bool refuted = false;  // the source does not make the order's image: kept by this server only, since included files change
+    // Made of the image's own PTX, so it stands in for the image in any program. Otherwise of the source's text, which
+    // can tell its rewritten form from its own: for programs that announced this very text.
+    bool shared = false;
 };
 using ResultPointer = std::shared_ptr<const Result>;
 

@@ -129,7 +129,13 @@ inline constexpr const char* kCapture = "SMT_CAPTURE";
 // The compile worker's program. Path. Default: smt-compile beside smtd. Server.
 inline constexpr const char* kCompiler = "SMT_COMPILER";
 
-// Seconds that the worker may take for one source. 1 to 3600. Default: 60. Server.
+// How many of them compile at once; of two or more one tenant has all but one at most. 1 to 64. Default: half of the
+// cores, 2 at least and 8 at most. Server.
+inline constexpr const char* kCompileWorkers = "SMT_COMPILE_WORKERS";
+inline constexpr unsigned long kCompileWorkersDefaultMost = 8;
+inline constexpr unsigned long kCompileWorkersMax = 64;
+
+// Seconds that a worker may take for one source. 1 to 3600. Default: 60. Server.
 inline constexpr const char* kCompileSeconds = "SMT_COMPILE_SECONDS";
 inline constexpr long kCompileSecondsDefault = 60;
 inline constexpr long kCompileSecondsMax = 3600;

@@ -58,19 +58,19 @@ bool ControlMessage::receive(int socket) {
     return true;
 }
 
-std::string submit_captured(jit::Service& compiler, int file, uint64_t bytes) {
+std::string submit_captured(jit::Service& compiler, uint32_t tenant, int file, uint64_t bytes) {
     if (bytes > protocol::kMostCapturedBytes) return fmt::format("{} bytes are too many", bytes);
     const std::string copy = contents(file, bytes);
     protocol::Reader reader(copy.data(), copy.size());
-    const std::string directory = jit::read_string(reader);
+    std::string directory = jit::read_string(reader);
     jit::Source source = jit::read_source(reader);
     uint64_t image_bytes = 0;
     const char* image = reader.array<char>(image_bytes);
     if (!reader.good() || reader.left() != 0 || !image) return "its message cannot be read";
-    jit::Options options = jit::prepare_options(source.options, directory);
+    jit::Options options = jit::prepare_options(source.options);
     if (!options.refusal.empty()) return fmt::format("{}: {}", source.name, options.refusal);
     source.options = std::move(options.kept);
-    compiler.submit(std::move(source), std::string(image, image_bytes));
+    compiler.submit(tenant, std::move(source), std::move(directory), std::string(image, image_bytes));
     return "";
 }
 

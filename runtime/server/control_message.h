@@ -44,6 +44,6 @@ private:
 };
 
 // Reads the file of a Captured message and has its source compiled. Empty, or what is wrong with it.
-std::string submit_captured(jit::Service& compiler, int file, uint64_t bytes);
+std::string submit_captured(jit::Service& compiler, uint32_t tenant, int file, uint64_t bytes);
 
 }  // namespace smt::runtime::server

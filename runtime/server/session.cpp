@@ -189,7 +189,7 @@ bool Session::answer_open_lane() {
 }
 
 void Session::take_captured(int file, uint64_t bytes) {
-    const std::string problem = submit_captured(server_.compiler(), file, bytes);
+    const std::string problem = submit_captured(server_.compiler(), id_, file, bytes);
     if (!problem.empty()) note("what it compiled cannot be used: " + problem);
     {
         std::lock_guard lock(mutex_);

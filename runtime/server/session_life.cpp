@@ -214,6 +214,7 @@ void Session::teardown() {
     streams_.abandon();
     server_.dispatcher().exit(dispatched_);
     stop_lanes();
+    server_.compiler().forget(id_);
     // The context is lost: the driver frees nothing any more, and the process is about to leave.
     if (server_.fatal() != CUDA_SUCCESS) return device_printf().leave(*this);
     streams_.end_captures();

@@ -27,6 +27,10 @@ constexpr char kText[] = R"(
 __constant__ int offset = 4;
 extern "C" __global__ void scale(int* a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#ifdef UNEVEN   // by PTX a worker would run one block of it
+    if (n == 7 && threadIdx.x == 7) return;
+    __syncthreads();
+#endif
     if (i < n) a[i] = a[i] * NAMED + FROM_FILE + OPTION + offset;
 }
 template <typename T> __global__ void typed(T* a) { a[blockIdx.x] = 1; }

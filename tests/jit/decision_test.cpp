@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 
 #include "tests/jit/sources.h"
-#include "tests/unit/temporary_folder.h"
 
 using namespace smt::runtime::jit;
 using namespace smt::tests;
@@ -21,18 +20,23 @@ const std::string kTwo = R"(
 .visible .entry numbered() { .reg .b64 %rd; mov.u64 %rd, %gridid; ret; }
 )";
 
+constexpr TenantId kTenant = 1;
+
 // What a server says of it, line by line, and what it decides.
 struct Asked {
     Decision decision;
     std::string said;
 };
 
-Asked ask(const std::string& image, Settings settings, int architecture = 90) {
+// `captured`: the source that the program announced with it.
+Asked ask(const std::string& image, Settings settings, int architecture = 90, const Source* captured = nullptr) {
     Service service(std::move(settings), [](const std::string&) {});
+    if (captured) service.submit(kTenant, *captured, "", image);
     Asked asked;
     asked.decision = decide(service, image, {architecture, true},
-                            {[&](const std::string& identity) { return service.wait_for(identity, 60s); },
-                             [&](const std::string& reason) { asked.said += reason + "\n"; }});
+                            {[&](const std::string& identity) { return service.wait_for(kTenant, identity, 60s); },
+                             [&](const std::string& reason) { asked.said += reason + "\n"; },
+                             kTenant});
     return asked;
 }
 
@@ -70,24 +74,22 @@ TEST_CASE("why an image is not managed is said, and what was said of its kernels
 }
 
 TEST_CASE("a source that is known comes first, and PTX where it fails") {
-    TemporaryFolder folder;
-    Settings settings = toy_settings(folder.file("cache"));
-    // The image that the source is captured with stands for what NVRTC made of it.
-    auto with_source = [&](const Source& captured, const std::string& image) {
-        Service service(settings, [](const std::string&) {});
-        service.submit(captured, image);
-        return service.wait(image, 60s).state == Service::State::kDone;
-    };
-    REQUIRE(with_source(source("//toy error because"), kTwo));
-    const Asked asked = ask(kTwo, settings);
+    Source captured = source("//toy error because");
+    captured.text += "\n__device__ int own = 1;";
+    const std::string image = plain_image(captured);
+    const Asked asked = ask(image, toy_settings(), 90, &captured);
     REQUIRE(asked.decision.compiled);
     CHECK(asked.decision.by_ptx());
     CHECK_THAT(asked.said, Contains("because"));
 
-    std::string neither = kTwo + " ";
+    Settings settings = toy_settings();
     settings.ptx_bytes = 10;
-    REQUIRE(with_source(source("//toy error because"), neither));
-    const Asked opaque = ask(neither, settings);
+    const Asked opaque = ask(image, settings, 90, &captured);
     CHECK_FALSE(opaque.decision.compiled);
     CHECK_THAT(opaque.decision.reason, Contains("because; ") && Contains("SMT_PTX_SIZE"));
+
+    captured.text += "\n__device__ int other = 1;";
+    const Asked lie = ask(image, settings, 90, &captured);
+    CHECK_FALSE(lie.decision.compiled);
+    CHECK_THAT(lie.decision.why_opaque("scale"), Contains("does not make it"));
 }

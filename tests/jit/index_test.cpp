@@ -97,21 +97,21 @@ TEST_CASE("a fatbin whose source is in the index is compiled when a program load
     std::string lines;
     Service service(toy_settings(folder.file("cache")),
                     [&](const std::string& line) { lines += line + "\n"; });
-    CHECK(service.request(image, kSimulated).empty());
+    CHECK(service.request(kNoTenant, image, kSimulated).empty());
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale()));
-    CHECK(service.request(image, {70, true}).empty());  // nothing of it runs there
-    const std::string identity = service.request(image, kSimulated);
+    CHECK(service.request(kNoTenant, image, {70, true}).empty());  // nothing of it runs there
+    const std::string identity = service.request(kNoTenant, image, kSimulated);
     REQUIRE_FALSE(identity.empty());
-    Service::Answer answer = service.wait_for(identity, kPatience);
+    Service::Answer answer = service.wait_for(kNoTenant, identity, kPatience);
     REQUIRE(answer.state == State::kDone);
     CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(".entry scale"));
     CHECK_THAT(lines,
                Contains("source indexed: test.cu") && Contains("1 kernels managed, 0 refused; compiled in"));
-    CHECK(service.request(image, kSimulated) == identity);
+    CHECK(service.request(kNoTenant, image, kSimulated) == identity);
     // Another source for the same image is compiled anew.
     SourceIndex(folder.file("cache"), silent)
         .store(image, indexed(source("//toy managed scale smt_scale\n// newer")));
-    CHECK(service.request(image, kSimulated) != identity);
+    CHECK(service.request(kNoTenant, image, kSimulated) != identity);
 }
 
 TEST_CASE("a managed image without a variable that the host names is not loaded") {
@@ -119,7 +119,7 @@ TEST_CASE("a managed image without a variable that the host names is not loaded"
     const std::string image = fatbin(kPtx);
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"other"}));
     Service service(toy_settings(folder.file("cache")), silent);
-    Service::Answer answer = service.wait_for(service.request(image, kSimulated), kPatience);
+    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, kSimulated), kPatience);
     REQUIRE(answer.state == State::kDone);
     CHECK(answer.result->image.empty());
     CHECK_THAT(answer.result->reason, Contains("lacks variable other"));
@@ -130,7 +130,7 @@ TEST_CASE("an indexed image is managed by its own PTX, which lacks nothing that 
     const std::string image = fatbin(kPtx);
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"state"}));
     Service service(toy_settings(folder.file("cache")), silent);
-    Service::Answer answer = service.wait_for(service.request(image, kSimulated), kPatience);
+    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, kSimulated), kPatience);
     REQUIRE(answer.state == State::kDone);
     INFO(answer.result->reason);
     CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(" state;"));

@@ -41,8 +41,8 @@ int main(int count, char** arguments) {
         return 1;
     }
     jit::Service service(jit::read_settings(jit::own_folder()), [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
-    const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(identity, std::chrono::minutes(10)); },
-                            [](const std::string&) {}};
+    const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, std::chrono::minutes(10)); },
+                            [](const std::string&) {}, jit::kNoTenant};
     const auto& images = std::get<image::Container>(found).images;
     for (size_t i = 0; i < images.size(); ++i)
         show(i, jit::decide(service, images[i].bytes, {std::atoi(arguments[2] + 3), false}, how), arguments[3]);

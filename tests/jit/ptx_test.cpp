@@ -59,7 +59,7 @@ Made make(const PtxChoice& choice, const Settings& settings) {
         std::lock_guard lock(mutex);
         made.lines += line + "\n";
     });
-    const Service::Answer answer = service.wait_for(service.submit_ptx(choice, {90, true}), 60s);
+    const Service::Answer answer = service.wait_for(kNoTenant, service.submit_ptx(kNoTenant, choice, {90, true}), 60s);
     REQUIRE(answer.state == State::kDone);
     made.result = answer.result;
     return made;

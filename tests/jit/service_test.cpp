@@ -19,6 +19,7 @@ using State = Service::State;
 namespace {
 
 constexpr auto kPatience = 60s;
+constexpr TenantId kOne = 1, kOther = 2;
 
 struct Lines {
     std::mutex mutex;
@@ -35,22 +36,13 @@ struct Lines {
     }
 };
 
-// As a program has it: compiled without the rewriter.
-std::string plain_image(const Source& source) {
-    Source managed = source;
-    managed.text = "//toy managed none none\n#define smt Other\n" + source.text;
-    const size_t at = managed.text.find("#ifdef TOY_REWRITTEN");
-    if (at != std::string::npos) managed.text.replace(at, 20, "#if 0");
-    Compiler compiler(toy_settings());
-    Result result = compiler.compile({managed, Form::kPtx, ""});
-    INFO(result.reason << result.log);
-    REQUIRE(!result.image.empty());
-    return result.image;
+Service::Answer wait(Service& service, const std::string& image, std::chrono::milliseconds patience = kPatience, TenantId tenant = kOne) {
+    return service.wait_for(tenant, identity_of(image), patience);
 }
 
-ResultPointer compiled(Service& service, const Source& source, const std::string& image) {
-    service.submit(source, image);
-    Service::Answer answer = service.wait(image, kPatience);
+ResultPointer compiled(Service& service, const Source& source, const std::string& image, TenantId tenant = kOne) {
+    service.submit(tenant, source, "", image);
+    Service::Answer answer = wait(service, image, kPatience, tenant);
     REQUIRE(answer.state == State::kDone);
     return answer.result;
 }
@@ -69,14 +61,14 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
     const std::string image = plain_image(managed_scale());
     {
         Service service(toy_settings(folder.file("cache")), lines.say());
-        CHECK(service.wait(image, kPatience).state == State::kUnknown);
+        CHECK(wait(service, image).state == State::kUnknown);
         ResultPointer result = compiled(service, managed_scale(), image);
         CHECK_THAT(result->image, Contains(".entry smt_scale") && Contains(".entry scale"));
         // However many NULs the text ends with.
-        CHECK(service.wait(image.substr(0, image.size() - 1), 0s).result == result);
-        CHECK(service.wait(image + std::string(3, '\0'), 0s).result == result);
-        CHECK(service.wait(image + " ", 0s).state == State::kUnknown);
-        service.submit(managed_scale(), image);   // again
+        CHECK(wait(service, image.substr(0, image.size() - 1), 0s).result == result);
+        CHECK(wait(service, image + std::string(3, '\0'), 0s).result == result);
+        CHECK(wait(service, image + " ", 0s).state == State::kUnknown);
+        service.submit(kOne, managed_scale(), "", image);   // again
     }
     CHECK(count(lines.text(), "source captured: test.cu") == 1);
     CHECK_THAT(lines.text(), Contains("1 kernels managed, 0 refused; compiled in"));
@@ -92,10 +84,10 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
         Settings settings = toy_settings(folder.file("cache"));
         settings.compiler = "/bin/false";
         Service service(settings, lines.say());
-        Service::Answer answer = service.wait(image, 0s);
+        Service::Answer answer = wait(service, image, 0s);
         REQUIRE(answer.state == State::kDone);
         CHECK_THAT(answer.result->image, Contains(".entry smt_scale"));
-        CHECK(service.wait(image, 0s).result == answer.result);
+        CHECK(wait(service, image, 0s).result == answer.result);
     }
     SECTION("damaged files are made anew") {
         for (const auto& file : std::filesystem::directory_iterator(folder.file("cache"))) {
@@ -103,7 +95,7 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
         }
         Lines later;
         Service service(toy_settings(folder.file("cache")), later.say());
-        CHECK(service.wait(image, 0s).state == State::kUnknown);
+        CHECK(wait(service, image, 0s).state == State::kUnknown);
         ResultPointer result = compiled(service, managed_scale(), image);
         CHECK_THAT(result->image, Contains(".entry smt_scale"));
         CHECK_THAT(later.text(), Contains("damaged") && Contains("compiled in"));
@@ -131,10 +123,10 @@ TEST_CASE("refusals are kept, a worker's troubles are not") {
     auto line_of = [&](const std::string& toy) {
         Lines lines;
         Service service(toy_settings(folder.file("cache")), lines.say());
-        CHECK(compiled(service, source(toy), image + "\n// " + toy)->image.empty());
+        CHECK(compiled(service, source(toy), image)->image.empty());
         return lines.text();
     };
-    for (const char* toy : {"//toy refused scale it launches kernels", "//toy error test.cu:1: no C++", "//toy managed scale x\n!"}) {
+    for (const char* toy : {"//toy refused scale it launches kernels", "//toy error test.cu:1: no C++"}) {
         CHECK_THAT(line_of(toy), Contains("compiled in"));
         CHECK_THAT(line_of(toy), Contains("kept from before"));
     }
@@ -143,14 +135,109 @@ TEST_CASE("refusals are kept, a worker's troubles are not") {
     CHECK_THAT(line_of("//toy crash"), Contains("crashed") && Contains("compiled in"));
 }
 
+TEST_CASE("a source that does not make the image is not used, by any program") {
+    TemporaryFolder folder;
+    Lines lines;
+    const Form form = GENERATE(Form::kPtx, Form::kCubin);
+    Source honest = managed_scale(), lie = source("//toy managed scale smt_scale", std::string(kScale) + "/* and */ __device__ int more;");
+    lie.text.replace(lie.text.find("*= 2"), 4, "*= 3");
+    if (form == Form::kCubin) honest.options = lie.options = {"--gpu-architecture=sm_90"};
+    const std::string target = plain_image(honest, form);
+    REQUIRE(target != plain_image(lie, form));
+    {
+        Service service(toy_settings(folder.file("cache")), lines.say());
+        ResultPointer refused = compiled(service, lie, target);
+        CHECK(refused->image.empty());
+        CHECK_THAT(refused->reason, Contains("does not make it") && Contains("makes another image"));
+        CHECK(wait(service, target, 0s, kOther).state == State::kUnknown);
+        ResultPointer proven = compiled(service, honest, target, kOther);   // the lie does not stand in its way
+        CHECK_THAT(proven->image, Contains("smt_scale"));
+        CHECK(compiled(service, lie, target) == proven);   // the image's own, whatever it announces
+        CHECK_THAT(lines.text(), Contains("does not make it"));
+    }
+    Service later(toy_settings(folder.file("cache")), lines.say());
+    CHECK_THAT(wait(later, target, 0s).result->image, Contains("smt_scale"));
+}
+
+TEST_CASE("what a rewritten text became is for programs that announced this text") {
+    TemporaryFolder folder;
+    Lines lines;
+    // It makes the image, and something else once it is rewritten.
+    Source trick = source("//toy managed scale smt_scale", kUneven);
+    trick.text.replace(trick.text.find("#ifdef TOY_REWRITTEN"), 20, "#ifdef TOY_REWRITTEN\n__device__ int trick;");
+    const std::string image = plain_image(source("//toy managed scale smt_scale", kUneven));
+    {
+        Service service(toy_settings(folder.file("cache")), lines.say());
+        CHECK_THAT(compiled(service, trick, image)->image, Contains("trick"));
+        CHECK(wait(service, image, 0s, kOther).state == State::kUnknown);
+        CHECK_THAT(compiled(service, source("//toy managed scale smt_scale", kUneven), image, kOther)->image, !Contains("trick"));
+    }
+    Service later(toy_settings(folder.file("cache")), lines.say());
+    CHECK(wait(later, image, 0s).state == State::kUnknown);
+    CHECK_THAT(compiled(later, trick, image)->image, Contains("trick"));
+    CHECK_THAT(lines.text(), Contains("kept from before"));
+}
+
+TEST_CASE("a source is compiled in its program's folder") {
+    TemporaryFolder folder;
+    Lines lines;
+    Service service(toy_settings(), lines.say());
+    std::filesystem::create_directory(folder.file("include"));
+    std::ofstream(folder.file("include/factor.h")) << "__device__ int factor = 3;\n";
+    Source given = source("//toy managed scale smt_scale", "#include \"factor.h\"\n" + std::string(kScale));
+    given.options.push_back("-Iinclude");
+    given.options.push_back("-lineinfo");   // names the folders
+    const std::string image = plain_image(given, Form::kPtx, folder.path());
+    service.submit(kOther, given, "/nowhere", image);
+    CHECK_THAT(wait(service, image, kPatience, kOther).result->reason, Contains("factor.h"));
+    service.submit(kOne, given, folder.path(), image);
+    CHECK_THAT(wait(service, image).result->image, Contains(".entry smt_scale"));
+}
+
 TEST_CASE("an image that lacks something of the program's own is not loaded") {
     Lines lines;
     Service service(toy_settings(), lines.say());
-    const std::string image = plain_image(managed_scale());
-    Source other = source("//toy managed scale smt_scale", "extern \"C\" __global__ void smt_scale() {}");
-    ResultPointer result = compiled(service, other, image);
+    Source given = source("//toy managed scale smt_scale", "#ifndef TOY_REWRITTEN\n" + std::string(kUneven) +
+                                                               "#else\nextern \"C\" __global__ void smt_scale() {}\n#endif");
+    ResultPointer result = compiled(service, given, plain_image(given));
     CHECK(result->image.empty());
     CHECK_THAT(result->reason, Contains("lacks kernel scale"));
+}
+
+TEST_CASE("one tenant's compiles do not keep another's waiting") {
+    Lines lines;
+    const std::string image = plain_image(managed_scale());
+    Settings settings = toy_settings();
+    settings.workers = 2;
+    Service service(settings, lines.say());
+    for (const char* hang : {"//toy hang", "//toy hang a", "//toy hang b"}) service.submit(kOne, source(hang), "", image);
+    CHECK(wait(service, image, 0s).state == State::kPending);
+    CHECK_THAT(compiled(service, managed_scale(), image, kOther)->image, Contains(".entry smt_scale"));
+    CHECK(wait(service, image, 0s).state == State::kPending);
+}
+
+TEST_CASE("what two tenants ask for is compiled once") {
+    Lines lines;
+    const std::string image = plain_image(managed_scale());
+    Settings settings = toy_settings();
+    settings.workers = 4;
+    Service service(settings, lines.say());
+    for (TenantId tenant = 1; tenant <= 8; ++tenant) service.submit(tenant, managed_scale(), "", image);
+    ResultPointer first = wait(service, image).result;
+    for (TenantId tenant = 1; tenant <= 8; ++tenant) CHECK(wait(service, image, kPatience, tenant).result == first);
+    CHECK(count(lines.text(), "compiled in") == 1);
+}
+
+TEST_CASE("a tenant's compiles that wait are bounded, and a load is told so") {
+    Lines lines;
+    const std::string image = plain_image(managed_scale());
+    Service service(toy_settings(), lines.say());
+    service.submit(kOne, source("//toy hang"), "", image);
+    Source large = managed_scale();
+    large.text.append(20u << 20, ' ');
+    for (int i = 0; i < 4; ++i) service.submit(kOne, (large.text += ' ', large), "", image);
+    CHECK_THAT(wait(service, image, 0s).result->reason, Contains("too many of this tenant's compiles"));
+    service.forget(kOne);
 }
 
 TEST_CASE("kernels are compared with their parameters, variables with their types") {
@@ -174,10 +261,10 @@ TEST_CASE("waiting ends when patience does, and when the service leaves") {
     Lines lines;
     const std::string image = plain_image(managed_scale());
     auto service = std::make_unique<Service>(toy_settings(), lines.say());
-    service->submit(source("//toy hang"), image);
-    CHECK(service->wait(image, 20ms).state == State::kPending);
-    service->submit(managed_scale(), "\n" + image);   // behind it
-    CHECK(service->wait("\n" + image, 20ms).state == State::kPending);
+    service->submit(kOne, source("//toy hang"), "", image);
+    CHECK(wait(*service, image, 20ms).state == State::kPending);
+    service->submit(kOne, managed_scale(), "", "\n" + image);   // behind it
+    CHECK(wait(*service, "\n" + image, 20ms).state == State::kPending);
     service.reset();   // at once, not after a minute
 }
 

@@ -1,8 +1,10 @@
 // Sources for the toy worker (toy_worker.cpp), and images as a program has them.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <string>
 
+#include "runtime/jit/compiler.h"
 #include "runtime/jit/settings.h"
 #include "runtime/jit/source.h"
 
@@ -24,6 +26,12 @@ extern "C" __global__ void smt_scale(float* a, int n, smt::Launch launch) {
 #endif
 )";
 
+// By PTX a worker would run one block of it, so its text is rewritten.
+inline const std::string kUneven = [] {
+    std::string text = kScale;
+    return text.insert(text.find("int i = "), "if (a[threadIdx.x] > 7) return;\n__syncthreads();\n");
+}();
+
 inline runtime::jit::Source source(const std::string& toy, const std::string& text = kScale) {
     runtime::jit::Source source;
     source.name = "test.cu";
@@ -39,6 +47,19 @@ inline runtime::jit::Settings toy_settings(const std::string& cache_folder = "")
     settings.compiler = SMT_TEST_COMPILER;
     settings.cache_folder = cache_folder;
     return settings;
+}
+
+// As a program has it: what NVRTC makes of the source as it stands.
+inline std::string plain_image(runtime::jit::Source source, runtime::jit::Form form = runtime::jit::Form::kPtx, const std::string& directory = "") {
+    for (size_t at = 0; (at = source.text.find("//toy", at)) != source.text.npos; at += 5) source.text.replace(at, 5, "//was");
+    source.text += "\n//toy managed none none\n//toy plain";
+    runtime::jit::Order order{source, form, ""};
+    order.directory = directory;
+    runtime::jit::Compiler compiler(toy_settings());
+    runtime::jit::Result result = compiler.compile(order);
+    INFO(result.reason << result.log);
+    REQUIRE(!result.image.empty());
+    return result.image;
 }
 
 }  // namespace smt::tests

@@ -3,6 +3,7 @@
 //   //toy managed k smt_k [single]   k has a managed form; the text has it under #ifdef TOY_REWRITTEN
 //   //toy refused k REASON           k is refused
 //   //toy error TEXT                 the whole text is
+//   //toy plain                      the text that comes out is the one that came in
 //   //toy drop                       the text that comes out is empty
 //   //toy crash, hang, exit, memory  what a compiler does with a text that it was not made for
 //   //toy garbage, lie               it talks past its worker on the server's socket
@@ -55,7 +56,7 @@ void misbehave(const std::string& how, const std::string& rest) {
 Output toy(const Input& input) {
     Output output;
     std::istringstream lines(input.text);
-    bool dropped = false;
+    bool dropped = false, plain = false;
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
         std::string mark, how, rest;
@@ -74,6 +75,8 @@ Output toy(const Input& input) {
             output.kernels.push_back(kernel);
         } else if (how == "error") {
             std::getline(words >> std::ws, output.error);
+        } else if (how == "plain") {
+            plain = true;
         } else if (how == "drop") {
             dropped = true;
         } else {
@@ -81,7 +84,8 @@ Output toy(const Input& input) {
             misbehave(how, rest);
         }
     }
-    if (!dropped) output.text = "#include \"smt_worker.h\"\n#define TOY_REWRITTEN 1\n" + input.text;
+    if (plain) output.text = input.text;
+    else if (!dropped) output.text = "#include \"smt_worker.h\"\n#define TOY_REWRITTEN 1\n" + input.text;
     return output;
 }
 

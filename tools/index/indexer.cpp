@@ -117,8 +117,8 @@ ResultPointer Indexer::try_out(const std::string& image, bool text_only) {
     int newest = 0;
     for (const image::Entry& entry : entries_of(image))
         if ((entry.kind == image::Kind::kPtx) == text_only) newest = std::max(newest, entry.architecture);
-    const std::string identity = newest ? service_.request(image, {newest, text_only}) : "";
-    return identity.empty() ? nullptr : service_.wait_for(identity, kPatience).result;
+    const std::string identity = newest ? service_.request(runtime::jit::kNoTenant, image, {newest, text_only}) : "";
+    return identity.empty() ? nullptr : service_.wait_for(runtime::jit::kNoTenant, identity, kPatience).result;
 }
 
 Outcome Indexer::index(const rewriter::source::CompileCommand& command) {

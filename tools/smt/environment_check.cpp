@@ -43,6 +43,7 @@ constexpr Number kNumbers[] = {
     {kJournalTimes, 0, 1},
     {kReportUnsupported, 0, 1},
     {kCapture, 0, 1},
+    {kCompileWorkers, 1, kCompileWorkersMax},
     {kCompileSeconds, 1, kCompileSecondsMax},
     {kCompileMemory, 0, kAny},
     {kCompileWait, 0, kCompileWaitMax},

@@ -43,7 +43,7 @@ image::Verdict verdict_of(const jit::Decision& decision, const std::string& kern
 // What the server would decide, found out in its way: by the index, the cache and the compile worker.
 image::Judge judge_for(jit::Service& service, int architecture) {
     return [&service, architecture](std::string_view bytes) -> image::ImageVerdict {
-        const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(identity, kPatience); }, [](const std::string&) {}};
+        const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, kPatience); }, [](const std::string&) {}, jit::kNoTenant};
         auto decision = std::make_shared<const jit::Decision>(jit::decide(service, bytes, {architecture, false}, how));
         return [decision](const std::string& kernel) { return verdict_of(*decision, kernel); };
     };

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "runtime/jit/form.gen.h"
+#include "runtime/jit/index.h"
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
@@ -96,18 +97,40 @@ void keep_to_registers(Result& compiled, const std::string& ptx, const Order& or
     compiled.image = hold_registers(ptx, compiled.kernels, order.registers, architecture, assembler(), compiled.log);
 }
 
+std::string architecture_of(const Order& order) {
+    return order.architecture.empty() ? architecture_in(order.source.options) : order.architecture;
+}
+
+// `architecture`: empty: no machine code can be looked at.
+void hold(Result& result, const Order& order, const std::string& architecture) {
+    result.image = architecture.empty() ? hold_registers(result.image, result.kernels, order.registers)
+                                        : hold_registers(result.image, result.kernels, order.registers, architecture, assembler(), result.log);
+}
+
 const Kernel* find(const std::vector<Kernel>& kernels, const std::string& symbol) {
     auto found = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel& each) { return each.symbol == symbol; });
     return found == kernels.end() ? nullptr : &*found;
 }
 
+// A source came with an image that it need not belong to: it is used where it makes that image, byte for byte. NVRTC gives
+// the same bytes for the same text, options, folder and version. `ptx`: of the image, or of the same compile. Nothing: proven.
+std::optional<Result> refute(const Order& order, const Nvrtc& nvrtc, std::string& ptx) {
+    Result plain = nvrtc.compile(order.source, order.form, &ptx);
+    if (!plain.image.empty() && identity_of(plain.image) == order.proves) return std::nullopt;
+    plain.reason = fmt::format("the source that was announced with the image does not make it: NVRTC {} of the compile worker {}", nvrtc.version(),
+                               plain.image.empty() ? "says: " + plain.reason : "makes another image of it");
+    plain.image.clear();
+    plain.refuted = plain.lasting;
+    return plain;
+}
+
 // The managed forms of the image's own PTX, or of what NVRTC makes of the source as it is: with no loop around it a kernel
 // is optimised as the program's own was (fdtd3d's addresses were computed anew in each step otherwise). None, where that
 // would manage less than `wanted`, which are the kernels of the rewritten source.
-std::optional<Result> by_own_ptx(const Order& order, const Nvrtc& nvrtc, const std::vector<Kernel>& wanted) {
+std::optional<Result> by_own_ptx(const Order& order, std::string ptx, const std::vector<Kernel>& wanted) {
+    if (ptx.empty()) return std::nullopt;
     Order text;
-    text.source.text = order.ptx.empty() ? nvrtc.compile(order.source, Form::kPtx).image : order.ptx;
-    if (text.source.text.empty()) return std::nullopt;
+    text.source.text = std::move(ptx);
     Result result = rewrite_ptx(text);
     if (result.image.empty()) return std::nullopt;
     for (const Kernel& kernel : wanted) {
@@ -116,21 +139,26 @@ std::optional<Result> by_own_ptx(const Order& order, const Nvrtc& nvrtc, const s
     }
     for (Kernel& kernel : result.kernels)
         if (const Kernel* written = find(wanted, kernel.symbol)) kernel.name = written->name;
-    if (order.form == Form::kCubin)
-        result.image = hold_registers(result.image, result.kernels, order.registers, order.architecture, assembler(), result.log);
+    if (order.form == Form::kCubin) hold(result, order, architecture_of(order));
+    result.shared = true;
     return result;
 }
 
 Result work_on_ptx(const Order& order) {
     Result result = rewrite_ptx(order);
     if (result.image.empty()) return result;
-    result.image = order.architecture.empty()
-                       ? hold_registers(result.image, result.kernels, order.registers)
-                       : hold_registers(result.image, result.kernels, order.registers, order.architecture, assembler(), result.log);
+    hold(result, order, order.architecture);
+    result.shared = true;
     return result;
 }
 
+// Sources include by paths that are relative to where their program was. Where that does not exist, it is not needed or missed.
+void enter(const std::string& directory) {
+    if (directory.empty() || chdir(directory.c_str()) != 0) static_cast<void>(chdir("/") == 0);
+}
+
 Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
+    enter(order.directory);
     try {
         return work(order, nvrtc, rewrite);
     } catch (const std::exception& failure) {   // memory
@@ -145,6 +173,10 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
 Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     if (given.language == Language::kPtx) return work_on_ptx(given);
     const Order order = with_architecture(given);
+    std::string ptx = order.ptx;
+    if (!order.proves.empty()) {
+        if (std::optional<Result> refuted = refute(order, nvrtc, ptx)) return *refuted;
+    }
     rewriter::source::Output output = rewrite(input_of(order));
     Result result;
     size_t managed = 0;
@@ -155,10 +187,8 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     result.lasting = rewrites(rewrite);
     if (!output.error.empty()) return result.reason = output.error, result;
     if (managed == 0) return result.reason = "no kernel of it can be managed", result;
-    if (!order.architecture.empty()) {   // not while a program waits for what it compiles
-        if (std::optional<Result> better = by_own_ptx(order, nvrtc, result.kernels)) return *better;
-    }
-    std::string ptx;
+    if (ptx.empty() && !order.architecture.empty()) ptx = nvrtc.compile(order.source, Form::kPtx).image;
+    if (std::optional<Result> better = by_own_ptx(order, std::move(ptx), result.kernels)) return *better;
     Result compiled = nvrtc.compile(rewritten(order, output), order.form, &ptx);
     compiled.kernels = std::move(result.kernels);
     if (order.form == Form::kCubin && !compiled.image.empty()) keep_to_registers(compiled, ptx, order);

@@ -22,7 +22,7 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity)
     Service::Answer answer;
     do {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-        answer = compiler.wait_for(identity, std::clamp(left, 0ms, kSlice));
+        answer = compiler.wait_for(call.session.id(), identity, std::clamp(left, 0ms, kSlice));
     } while (answer.state == Service::State::kPending && !call.session.closing() &&
              std::chrono::steady_clock::now() < deadline);
     return answer;
@@ -42,7 +42,8 @@ jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures
         call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
     return jit::decide(compiler, image, target_of(call),
                        {[&](const std::string& identity) { return wait(call, compiler, identity); },
-                        [&](const std::string& reason) { call.session.note("an image is loaded as the program made it: " + reason); }});
+                        [&](const std::string& reason) { call.session.note("an image is loaded as the program made it: " + reason); },
+                        call.session.id()});
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -14,6 +14,7 @@ TEST_CASE("both spellings of an option", "[options]") {
         read_options({"--include-path=a", "--define-macro", "X=1", "--undefine-macro=Y", "--pre-include=b.h"})
             .clang == wanted);
     CHECK(read_options({"-I", "a", "-D", "X=1", "-U", "Y", "-include=b.h"}).clang == wanted);
+    CHECK(read_options({"-I a", "-D X=1", "-U Y", "-include", "b.h"}).clang == wanted);
 }
 
 TEST_CASE("architectures", "[options]") {
