@@ -36,11 +36,14 @@ uint64_t let_go(CUmemGenericAllocationHandle handle) {
 CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* wanted, unsigned long long flags) {
     if (!call.driver.cuMemCreate) return CUDA_ERROR_NOT_SUPPORTED;
-    if (wanted->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    // NCCL and PyTorch ask for descriptors without asking whether the device can, and export them only to other processes.
+    // The memory is made without; the export is what is refused.
+    if (wanted->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     CUmemAllocationProp properties = *wanted;
     properties.location.id = call.session.device().device();
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     properties.win32HandleMetaData = nullptr;
 
     handlers::TenantMemory& memory = call.session.memory();

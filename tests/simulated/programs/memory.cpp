@@ -114,6 +114,35 @@ void virtual_memory() {
     CHECK(cuMemAddressFree(at, grain));
 }
 
+// As NCCL makes and frees the memory of a communicator: it asks for a file descriptor, takes the handle from the address, and
+// gives it back twice.
+void exportable_memory() {
+    CUmemAllocationProp wanted{};
+    wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    size_t grain = 0, bytes = 0;
+    CHECK(cuMemGetAllocationGranularity(&grain, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CUdeviceptr at = 0;
+    CUmemGenericAllocationHandle memory = 0, again = 0;
+    CHECK(cuMemCreate(&memory, grain, &wanted, 0));
+    CHECK(cuMemAddressReserve(&at, grain, grain, 0, 0));
+    CHECK(cuMemMap(at, grain, 0, memory, 0));
+    CUmemAccessDesc access{wanted.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CHECK(cuMemSetAccess(at, grain, &access, 1));
+    int descriptor = -1;
+    REQUIRE(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_ERROR_NOT_SUPPORTED);
+    CHECK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(at)));
+    CHECK(cuMemRelease(again));
+    CHECK(cuMemGetAddressRange(nullptr, &bytes, at));
+    REQUIRE(bytes == grain);
+    CHECK(cuMemUnmap(at, grain));
+    CHECK(cuMemRelease(memory));
+    CHECK(cuMemAddressFree(at, grain));
+    wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+    REQUIRE(cuMemCreate(&memory, grain, &wanted, 0) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 // Allocated and freed in the stream's order, the second block where the first was.
 void pools() {
     CUstream stream = nullptr;
@@ -202,6 +231,7 @@ int main() {
     host_memory();
     managed_variables();
     virtual_memory();
+    exportable_memory();
     pools();
     upload_before_other_streams();
     shapes();
