@@ -54,6 +54,8 @@ def stub(entry, symbol, index):
     answer = f"driver::{entry.target or entry.symbol}({arguments_of(entry, symbol)})"
     if entry.adjusted:
         answer = f"adjust::{entry.symbol}({answer}, {arguments_of(entry, symbol)})"
+    if entry.treatment == "remote":
+        answer = f"unless_refused({answer}, {index})"
     lines += [f"    return {answer};", "}"]
     return "\n".join(lines) + "\n"
 

@@ -1,16 +1,29 @@
 #include "interpose/entry/coverage.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
 #include <iterator>
 
 #include "coverage.gen.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/environment.h"
 
 namespace smt::interpose {
 
 namespace {
 
 constexpr uint32_t kEntryPoints = std::size(kCoverage);
+constinit std::atomic<bool> told[kEntryPoints]{};
+
+void tell_user(uint32_t index) {
+    if (told[index].exchange(true, std::memory_order_relaxed)) return;
+    const char* wanted = getenv(environment::kReportUnsupported);
+    if (wanted && strcmp(wanted, "1") == 0) fprintf(stderr, "smt: %s is not supported\n", kCoverage[index].symbol);
+}
 
 CUresult tell_server(uint32_t index) {
     RemoteCall call(protocol::Op::kUnsupported, sizeof(uint64_t));
@@ -23,7 +36,9 @@ CUresult tell_server(uint32_t index) {
 }  // namespace
 
 CUresult unsupported(uint32_t index) {
-    return index < kEntryPoints && state() == State::kRemote ? tell_server(index) : CUDA_ERROR_NOT_SUPPORTED;
+    if (index >= kEntryPoints) return CUDA_ERROR_NOT_SUPPORTED;
+    tell_user(index);
+    return state() == State::kRemote ? tell_server(index) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 void report_unsupported_runtime(uint32_t index) {

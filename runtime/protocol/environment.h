@@ -119,7 +119,7 @@ inline constexpr long kIdleSecondsMax = 86400;
 // Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
 inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 
-// Whether our CUDA runtime names each function that it does not do on stderr, once. 0 or 1.
+// Whether each function that smt does not do, of the driver or of our CUDA runtime, is named on stderr at its first call. 0 or 1.
 // Default: 0 (`smt log` lists them). Client.
 inline constexpr const char* kReportUnsupported = "SMT_REPORT_UNSUPPORTED";
 

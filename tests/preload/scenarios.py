@@ -7,6 +7,7 @@ Each function below named after a scenario is one test, in a runtime folder of i
 measures time: a test waits for a fact, and fails when it has not become one after PATIENCE seconds.
 """
 
+import json
 import os
 import pathlib
 import random
@@ -305,6 +306,19 @@ def device_printf(place):
         assert output == f"device says {number}\n" * 20, f"{number}:\n{output}"
 
 
+def refused_calls(place):
+    """Named on stderr, once each and only where that is wanted; counted in the journal."""
+    lines = ["smt: cuIpcGetMemHandle is not supported\n", "smt: cuMemCreate is not supported\n"]
+    for wanted in ("0", "1"):
+        process = place.start("refused", tenant=f"wanted{wanted}", SMT_REPORT_UNSUPPORTED=wanted)
+        assert finish(process)[1] == "".join(lines) * int(wanted)
+    wait_until_empty(place.program)
+    log = [json.loads(line) for line in smt(place.program, "log", "--json").splitlines()]
+    counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in log if entry["kind"] == "unsupported"]
+    each = [("cuIpcGetMemHandle", 1), ("cuIpcGetMemHandle", 2), ("cuMemCreate", 1)]
+    assert sorted(counts) == [(f"wanted{i}", *one) for i in "01" for one in each], counts
+
+
 def fatal_fault(place):
     sufferers = [place.start("fault", "suffer") for _ in range(2)]
     for process in sufferers:
@@ -349,7 +363,7 @@ def hundred_starts(place):
 
 
 SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
-             wrong_version, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
+             wrong_version, refused_calls, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 
 
