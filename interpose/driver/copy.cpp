@@ -5,6 +5,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
+#include "interpose/driver/carried.h"
 #include "interpose/driver/lent.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
@@ -100,17 +101,20 @@ CUresult prepare(Transfer& t, Located& to, Located& from) {
     return status;
 }
 
-// For a copy that runs later, and again: pageable memory is lent to the arena.
-CUresult lend_end(CopyEnd& end, Located& located) {
+// For a copy that runs later, and again: pageable memory is lent to the arena, or memory of the arena stands in for it.
+CUresult lend_end(const Transfer& t, CopyEnd& end, Located& located, Direction direction, void*& carrier) {
     if (located.home != Home::kPageable) return CUDA_SUCCESS;
     CUresult status = lend(end.address, located.span, end.address);
+    if (status == CUDA_ERROR_NOT_SUPPORTED) {
+        StandIn made;
+        status = stand_in(end, located.span, t, direction, made);
+        if (status != CUDA_SUCCESS) return status;
+        carrier = made.carrier;
+        end = linear_end(Place::kHost, made.arena);
+        end.pitch = t.width, end.height = t.height;
+    }
     if (status == CUDA_SUCCESS) located.home = Home::kShared;
     return status;
-}
-
-CUresult lend_ends(Transfer& t, Located& to, Located& from) {
-    CUresult status = lend_end(t.to, to);
-    return status == CUDA_SUCCESS ? lend_end(t.from, from) : status;
 }
 
 Copy record_of(const Transfer& t, uint32_t stream, CopyAnswer answer) {
@@ -192,17 +196,56 @@ CUstreamCaptureStatus capture_of(CUstream stream) {
     return status;
 }
 
+// Where a capture has come to: what is added behind `count` nodes comes next.
+struct Captured {
+    CUgraph graph = nullptr;
+    const CUgraphNode* nodes = nullptr;
+    size_t count = 0;
+};
+
+CUresult look_at_capture(CUstream stream, Captured& captured) {
+    CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    CUresult status = driver::cuStreamGetCaptureInfo_v3(stream, &state, &id, &captured.graph, &captured.nodes, nullptr,
+                                                        &captured.count);
+    return status == CUDA_SUCCESS && state != CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : status;
+}
+
+CUresult capture_carried(const GraphCopy& copy, CUstream stream) {
+    Captured captured;
+    CUgraph child = nullptr;
+    CUgraphNode node = nullptr;
+    CUresult status = make_carried(copy.copy, copy.before, copy.behind, &child);
+    if (status != CUDA_SUCCESS) return status;
+    status = look_at_capture(stream, captured);
+    if (status == CUDA_SUCCESS)
+        status = driver::cuGraphAddChildGraphNode(&node, captured.graph, captured.nodes, captured.count, child);
+    driver::cuGraphDestroy(child);
+    if (status != CUDA_SUCCESS) return status;
+    return driver::cuStreamUpdateCaptureDependencies_v2(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+}
+
+CUresult resolve_located(Transfer& t, Located& to, Located& from, GraphCopy& copy) {
+    copy = {};
+    CUresult status = lend_end(t, t.to, to, Direction::kFromArena, copy.behind);
+    if (status == CUDA_SUCCESS) status = lend_end(t, t.from, from, Direction::kToArena, copy.before);
+    if (status == CUDA_SUCCESS) copy.copy = record_of(t, 0, CopyAnswer::kEnqueued);
+    return status;
+}
+
 // A copy of pageable memory that is being captured.
 CUresult capture_pageable(Transfer& t, CUstream stream, uint32_t reference, Manner manner, Located& to,
                           Located& from) {
     if (manner == Manner::kSynchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    CUresult status = lend_ends(t, to, from);
+    GraphCopy copy;
+    CUresult status = resolve_located(t, to, from, copy);
     if (status == CUDA_ERROR_NOT_SUPPORTED) {
         refuse("cuMemcpyAsync");  // whichever of its forms it was
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (status == CUDA_SUCCESS) status = order_after(stream);
-    return status == CUDA_SUCCESS ? copy_directly(t, stream, reference, manner, false) : status;
+    if (status != CUDA_SUCCESS) return status;
+    return copy.carried() ? capture_carried(copy, stream) : copy_directly(t, stream, reference, manner, false);
 }
 
 }  // namespace
@@ -237,13 +280,11 @@ CUresult transfer(Transfer t, CUstream stream, Manner manner) {
     return status;
 }
 
-CUresult resolve_for_graph(Transfer t, Copy& copy) {
+CUresult resolve_for_graph(Transfer t, GraphCopy& copy) {
     if (t.width == 0 || t.height == 0 || t.depth == 0) return CUDA_ERROR_INVALID_VALUE;
     Located to, from;
     CUresult status = prepare(t, to, from);
-    if (status == CUDA_SUCCESS) status = lend_ends(t, to, from);
-    if (status == CUDA_SUCCESS) copy = record_of(t, 0, CopyAnswer::kEnqueued);
-    return status;
+    return status == CUDA_SUCCESS ? resolve_located(t, to, from, copy) : status;
 }
 
 }  // namespace smt::interpose::driver

@@ -10,7 +10,8 @@
 //     device's
 //   the processor reaches both, and     wait for the stream's earlier work, then memcpy
 //     one is pageable
-//   in a graph, one is pageable         its pages are lent to the arena (lent.h), then one record
+//   in a graph, one is pageable         its pages are lent to the arena (lent.h), then one record; where that
+//                                       cannot be, a host function carries its bytes (carried.h)
 //
 // When it returns: a synchronous call when the copy is done, except between places of the device,
 // where it is enqueued; an asynchronous call when it is enqueued, and for pageable memory when the
@@ -74,9 +75,16 @@ Transfer shaped(const D& copy) {
 // `stream` is canonical: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created stream.
 CUresult transfer(Transfer transfer, CUstream stream, Manner manner);
 
-// Graph nodes: the Copy record for a descriptor, its ends resolved, the rest left 0.
-// NOT_SUPPORTED when an end is pageable memory that cannot be lent (lent.h).
-CUresult resolve_for_graph(Transfer transfer, protocol::Copy& copy);
+// A copy that runs later, and again: its ends resolved, the rest of the record left 0. What host functions carry
+// before it and behind it (carried.h); null: nothing.
+struct GraphCopy {
+    protocol::Copy copy;
+    void* before;
+    void* behind;
+    bool carried() const { return before || behind; }
+};
+// NOT_SUPPORTED when an end is memory that nothing brings to the device.
+CUresult resolve_for_graph(Transfer transfer, GraphCopy& copy);
 
 // Between copy.cpp and copy_staged.cpp. A transfer whose linear ends begin at `address` and have
 // their pitch and height filled in, with one pageable end.

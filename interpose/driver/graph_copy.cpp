@@ -1,7 +1,9 @@
 // Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must
-// be memory that the device reaches by itself: pinned, managed, registered, or lent (lent.h).
+// be memory that the device reaches by itself: pinned, managed, registered, or lent (lent.h). Where it cannot be, the
+// node is a child graph (carried.h), which is made anew and not changed.
 #include "driver.gen.h"
 #include "interpose/driver/callback.h"
+#include "interpose/driver/carried.h"
 #include "interpose/driver/copy.h"
 #include "interpose/driver/graph.h"
 #include "interpose/driver/lent.h"
@@ -12,15 +14,27 @@ using namespace protocol;
 
 namespace {
 
+CUresult add_carried(const NodePlace& place, const driver::GraphCopy& copy, CUgraphNode* out) {
+    CUgraph child = nullptr;
+    CUresult status = driver::make_carried(copy.copy, copy.before, copy.behind, &child);
+    if (status != CUDA_SUCCESS) return status;
+    status = driver::cuGraphAddChildGraphNode(out, reinterpret_cast<CUgraph>(place.graph), place.dependencies,
+                                              place.dependency_count, child);
+    driver::cuGraphDestroy(child);
+    return status;
+}
+
 CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphNode* out,
                    const char* symbol) {
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = place.check(out)) return status;
-    GraphCopyNode node{
-        place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};
-    CUresult described = driver::resolve_for_graph(driver::shaped(*params), node.copy);
+    driver::GraphCopy copy;
+    CUresult described = driver::resolve_for_graph(driver::shaped(*params), copy);
+    if (described == CUDA_SUCCESS && copy.carried())
+        described = place.operation == NodeOperation::kAdd ? add_carried(place, copy, out) : CUDA_ERROR_NOT_SUPPORTED;
     if (described == CUDA_ERROR_NOT_SUPPORTED) return refuse(symbol);
-    if (described != CUDA_SUCCESS) return described;
+    if (described != CUDA_SUCCESS || copy.carried()) return described;
+    const GraphCopyNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, copy.copy};
     RemoteCall call(Op::kGraphMemcpyNode, sizeof(node) + place.bytes());
     if (!call.open()) return call.status();
     call.in(node);

@@ -9,6 +9,7 @@
 // shared with those others (lent.h). Pages that cannot move (shared mappings, read-only ones, the
 // stack) are noted only: copies work, through staging; device pointers are refused.
 #include "driver.gen.h"
+#include "interpose/driver/carried.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/host_pages.h"
 #include "interpose/driver/lent.h"
@@ -198,6 +199,7 @@ CUresult cuMemHostUnregister(void* p) {
 void release_memory() {
     finish_all_work();
     take_pages_back();
+    forget_carried();
     forget_ranges();
 }
 

@@ -99,8 +99,6 @@ void captured() {
         CHECK(cuMemcpyHtoDAsync(device + i * kSlice, in.data() + i * kSlice, kSlice, stream));
     CHECK(cuMemcpyDtoHAsync(out.data(), device, out.size(), stream));
     CHECK(cuMemcpyAsync(device, reinterpret_cast<CUdeviceptr>(in.data()), in.size(), stream));
-    int local = 0;
-    FAILS(cuMemcpyDtoHAsync(&local, device, sizeof local, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CHECK(cuStreamEndCapture(stream, &graph));
     CHECK(cuGraphInstantiate(&exec, graph, 0));
     for (int round = 0; round < 3; ++round) {
@@ -173,14 +171,93 @@ void again_and_again() {
     }
 }
 
+// What a host function of the graph finds on the stack, and leaves there.
+struct Seen {
+    int* local;
+    std::vector<int> values;
+};
+void CUDA_CB look(void* data) {
+    auto& seen = *static_cast<Seen*>(data);
+    seen.values.push_back(*seen.local);
+    *seen.local = -1;
+}
+
+size_t nodes_of(CUgraph graph) {
+    size_t count = 0;
+    CHECK(cuGraphGetNodes(graph, nullptr, &count));
+    return count;
+}
+
+// Stacks are no memory that can be lent: a result goes there through the graph, and a host function behind it sees it.
+void stack_captured() {
+    int in[2] = {}, local = 0;
+    Seen seen{&local, {}};
+    CUgraph graph = nullptr, copied = nullptr;
+    CUgraphExec exec = nullptr, exec_of_copy = nullptr;
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECK(cuMemcpyHtoDAsync(device, in, sizeof in, stream));
+    CHECK(cuMemcpyDtoHAsync(&local, device + sizeof(int), sizeof local, stream));
+    CHECK(cuLaunchHostFunc(stream, look, &seen));
+    CHECK(cuStreamEndCapture(stream, &graph));
+    REQUIRE(nodes_of(graph) == 3);
+    CHECK(cuGraphInstantiate(&exec, graph, 0));
+    CHECK(cuGraphClone(&copied, graph));
+    CHECK(cuGraphInstantiate(&exec_of_copy, copied, 0));
+    for (int round = 0; round < 6; ++round) {
+        in[1] = 10 + round;
+        run(round % 2 ? exec_of_copy : exec);
+        REQUIRE(local == -1);
+    }
+    REQUIRE((seen.values == std::vector<int>{10, 11, 12, 13, 14, 15}));
+    CHECK(cuGraphExecDestroy(exec));
+    CHECK(cuGraphExecDestroy(exec_of_copy));
+    CHECK(cuGraphDestroy(graph));
+    CHECK(cuGraphDestroy(copied));
+}
+
+// By hand, from constants and with gaps between rows.
+void stack_by_hand(CUcontext context) {
+    static const char kText[] = "constants";
+    char rows[3][8] = {};
+    CUgraph graph = nullptr;
+    CUgraphNode up = nullptr, down = nullptr;
+    CUgraphExec exec = nullptr;
+    CHECK(cuGraphCreate(&graph, 0));
+    CUDA_MEMCPY3D copy = to_device(kText, sizeof kText - 1);
+    CHECK(cuGraphAddMemcpyNode(&up, graph, nullptr, 0, &copy, context));
+    copy = from_device(rows, 3);
+    copy.dstPitch = 8;
+    copy.dstXInBytes = 1;
+    copy.Height = 3;
+    CHECK(cuGraphAddMemcpyNode(&down, graph, &up, 1, &copy, context));
+    REQUIRE(nodes_of(graph) == 2);
+    CHECK(cuGraphInstantiate(&exec, graph, 0));
+    run(exec);
+    REQUIRE(std::memcmp(rows, "\0con\0\0\0\0\0sta\0\0\0\0\0nts\0\0\0\0", sizeof rows) == 0);
+    CHECK(cuGraphExecDestroy(exec));
+    CHECK(cuGraphDestroy(graph));
+}
+
+// A program that captures in a loop uses no more memory or host functions for it.
+void stack_again_and_again() {
+    for (int round = 0; round < 100; ++round) {
+        int local = round;
+        CUgraph graph = nullptr;
+        CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        CHECK(cuMemcpyHtoDAsync(device, &local, sizeof local, stream));
+        CHECK(cuStreamEndCapture(stream, &graph));
+        CHECK(cuGraphDestroy(graph));
+    }
+}
+
 void refused(CUcontext context) {
     CUgraph graph = nullptr;
     CUgraphNode node = nullptr;
-    int local = 0;
     CHECK(cuGraphCreate(&graph, 0));
-    CUDA_MEMCPY3D copy = to_device(&local, sizeof local);
+    CUDA_MEMCPY3D copy = from_device(const_cast<char*>("text"), 4);   // cannot be written
     FAILS(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context), CUDA_ERROR_NOT_SUPPORTED);
-    copy = to_device("text", 4);
+    void* const nothing = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    copy = to_device(nothing, 4);
     FAILS(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context), CUDA_ERROR_NOT_SUPPORTED);
     CHECK(cuGraphDestroy(graph));
 }
@@ -205,6 +282,9 @@ int main() {
     captured();
     beside_registered();
     again_and_again();
+    stack_captured();
+    stack_by_hand(context);
+    stack_again_and_again();
     refused(context);
     in_child();
     std::vector<int> kept(1000, 3);
