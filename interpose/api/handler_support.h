@@ -17,6 +17,7 @@
 namespace smt::runtime::server {
 
 using interpose::pool_value_bytes;
+using interpose::rows;
 using interpose::times;
 
 // Arrays in a reply share its area; the rest of it is for the scalars beside them.
@@ -24,6 +25,10 @@ inline constexpr uint64_t kArrayReplyBytes = protocol::kReplyBytes - (16u << 10)
 
 inline bool may_touch(Call& call, CUdeviceptr address, uint64_t bytes) {
     return call.session.memory().may_touch(address, bytes);
+}
+
+inline bool may_touch(Call& call, const CUDA_MEMSET_NODE_PARAMS& fill) {
+    return may_touch(call, fill.dst, rows(fill.pitch, times(fill.width, fill.elementSize), fill.height));
 }
 
 // The client sent the struct without its pointers, then the attributes. They stay in the record.

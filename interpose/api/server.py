@@ -1,5 +1,6 @@
 """handlers.gen.cpp and served.gen.h: the server's half of the generated calls."""
 
+from addresses import GENERATED
 from listings import BANNER, header
 from table import CLIENT_HANDLES
 
@@ -98,6 +99,8 @@ def check(p):
             lines.append(f"    for (uint64_t i = 0; i < {p.name}_count; ++i) {{")
             lines.append("    " + owned(p, f"{p.name}[i]"))
             lines.append("    }")
+        if p.base in GENERATED:
+            lines.append(refuse(f"{p.name} && !may_touch(call, *{p.name})"))
     elif p.direction == "touch":
         lines.append(refuse(f"!may_touch(call, {p.name}, {p.count})"))
     elif p.by_value and p.handle_kind:

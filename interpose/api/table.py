@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import addresses
+
 TREATMENTS = ("early", "written", "older", "alias", "remote", "async", "real", "unsupported")
 
 # Handles the server made and the client holds as they are: type -> HandleKind.
@@ -20,7 +22,7 @@ PARAMETER = re.compile(
     r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
 LINE = re.compile(
     r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)? +(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
-    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?$")
+    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?(?: addresses=(?P<addresses>\w+))?$")
 
 
 class TableError(Exception):
@@ -47,6 +49,15 @@ class Parameter:
         return self.direction in ("", "consume", "records", "plain", "addr", "touch")
 
     @property
+    def carries_address(self):
+        """An address of the device, alone, in an array or in a struct: addresses.py."""
+        return self.direction == "addr" or (self.base in ("CUdeviceptr",) + addresses.STRUCTS and not self.only_comes_back)
+
+    @property
+    def only_comes_back(self):
+        return self.direction in ("out", "lend")
+
+    @property
     def comes_back(self):
         return self.direction in ("out", "inout", "lend")
 
@@ -71,6 +82,7 @@ class Entry:
         self.adjusted = bool(match["adjusted"])         # interpose/driver/device.h has the last word
         self.version, self.twin = int(match["version"]), match["twin"]
         self.twin_version = int(match["twin_version"] or 0)
+        self.addresses = match["addresses"]             # where the addresses it carries are checked: addresses.py
         self.has_signature = match["parameters"] is not None
         listed = (match["parameters"] or "").strip()
         self.parameters = [Parameter(p.strip()) for p in split(listed)] if listed else []
@@ -82,6 +94,28 @@ class Entry:
             for p in self.parameters:
                 if p.by_value and p.direction != "addr" and "*" in p.type:
                     raise TableError(f"{self.symbol}: '{p.name}' is a pointer without a direction")
+        self.check_addresses()
+
+    def check_addresses(self):
+        """Every address is checked, or exempt by name."""
+        if self.treatment in ("alias", "unsupported"):
+            unchecked = []
+        else:
+            unchecked = [p.name for p in self.parameters if p.carries_address and not self.checks(p)]
+        if not unchecked and self.addresses:
+            raise TableError(f"{self.symbol}: addresses={self.addresses}, but no parameter needs it")
+        if not unchecked or self.addresses in addresses.EXEMPT:
+            return
+        if not self.addresses:
+            raise TableError(f"{self.symbol}: the address in '{unchecked[0]}' is neither checked nor exempt")
+        if self.addresses not in addresses.CHECKS:
+            raise TableError(f"{self.symbol}: addresses.py knows no '{self.addresses}'")
+        if self.travels and not self.served:
+            raise TableError(f"{self.symbol}: '{self.addresses}' is a hand-written check, but both halves are generated")
+
+    def checks(self, p):
+        """Whether the generated handler checks that parameter's address."""
+        return self.travels and (p.direction == "touch" or (p.direction == "in" and p.base in addresses.GENERATED))
 
     @property
     def travels(self):

@@ -37,11 +37,11 @@ class Lane;
 class Server;
 
 namespace handlers {
-// handlers/tenant_memory.h: TenantMemory(device::Device&, uint64_t base, uint64_t bytes,
+// handlers/tenant_memory.h: TenantMemory(device::Device&, const Arena&, uint64_t base, uint64_t bytes,
 // uint64_t limit); clear() frees all memory and keeps the ranges; bytes_used(); the destructor
 // frees memory, never the range given to it (the session does).
 class TenantMemory;
-// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, journal::Writer&, profiles::Book&); clear() unloads everything, so does the
+// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, TenantMemory&, journal::Writer&, profiles::Book&); clear() unloads everything, so does the
 // destructor; function(), kernel(), module(), library() as in Call.
 class CodeTable;
 }  // namespace handlers

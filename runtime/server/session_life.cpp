@@ -196,10 +196,9 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
-    code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, journal(), server_.profiles());
-    auto memory = std::make_unique<handlers::TenantMemory>(device_, device_base_, protocol::kDeviceRangeBytes,
+    auto memory = std::make_unique<handlers::TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
                                                            memory_limit_);
-    memory->claim(arena_.base(), protocol::kArenaBytes);
+    code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(), server_.profiles());
     std::lock_guard lock(mutex_);
     memory_ = std::move(memory);
     memory_open_ = true;

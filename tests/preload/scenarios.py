@@ -292,6 +292,18 @@ def memory_limit(place):
     wait_until_empty(place.program)
 
 
+def addresses(place):
+    """Memory of another tenant, and of the server itself: its heap, where the fake driver could write."""
+    holder = place.start("hold_memory", tenant="holder")
+    held = holder.stdout.readline().strip()
+    heap = next(line.split("-")[0] for line in pathlib.Path(f"/proc/{place.server_pid()}/maps").read_text().splitlines()
+                if line.endswith("[heap]"))
+    assert place.run("addresses", held, heap, tenant="other")[0] == "refused\n"
+    output = holder.communicate("\n", timeout=PATIENCE)[0]
+    assert holder.returncode == 0 and output == "unchanged\n", output
+    wait_until_empty(place.program)
+
+
 def small_device(place):
     """What the device does not have, nobody gets; what one gives back the next can have."""
     for _ in range(2):
@@ -365,11 +377,12 @@ def hundred_starts(place):
 SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
              wrong_version, refused_calls, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
+MEMORY = [addresses]
 
 
 def main():
     program, driver, name = sys.argv[1:]
-    scenario = {each.__name__: each for each in SCENARIOS}[name]
+    scenario = {each.__name__: each for each in SCENARIOS + MEMORY}[name]
     with tempfile.TemporaryDirectory() as folder:
         place = Place(program, driver, folder)
         try:

@@ -9,6 +9,7 @@ import unittest
 API = pathlib.Path(__file__).parents[2] / "interpose" / "api"
 sys.path.insert(0, str(API))
 
+import addresses   # noqa: E402
 import client      # noqa: E402
 import generate    # noqa: E402
 import server      # noqa: E402
@@ -60,6 +61,62 @@ class Table(unittest.TestCase):
         self.assertEqual({e.treatment for e in multicast}, {"unsupported"})
 
 
+class Addresses(unittest.TestCase):
+    """Every device address that a call carries is checked, or exempt by name."""
+
+    def test_lines_without_a_check_are_refused(self):
+        for line in ("remote cuX(CUdeviceptr p) @1", "async cuX(in[n] const CUdeviceptr *p, size_t n) @1", "written cuX(CUdeviceptr p) @1",
+                     "older cuX(const CUDA_MEMCPY2D *p) @1", "remote served cuX(in const CUDA_RESOURCE_DESC *p) @1", "remote cuX(addr void *p) @1",
+                     "remote cuX(in const CUDA_RESOURCE_DESC *p) @1 addresses=resource",   # no hand-written half is there to make it
+                     "written cuX(CUdeviceptr p) @1 addresses=nothing_known", "written cuX(int p) @1 addresses=copy"):
+            with self.assertRaises(table.TableError, msg=line):
+                table.Entry("area", line)
+        for line in ("remote cuX(touch[4] CUdeviceptr p) @1", "written cuX(CUdeviceptr p) @1 addresses=copy", "remote cuX(out CUdeviceptr *p) @1",
+                     "remote cuX(in const CUDA_MEMSET_NODE_PARAMS *p) @1", "remote cuX(addr void *p) @1 addresses=program"):
+            table.Entry("area", line)
+
+    def test_generated_checks_come_before_the_driver(self):
+        for symbol, check in (("cuMemsetD8Async", "may_touch(call, dstDevice, times(N, 1))"), ("cuGraphAddMemsetNode", "may_touch(call, *memsetParams)"),
+                              ("cuTexRefSetAddress_v2", "may_touch(call, dptr, bytes)"), ("cuTexRefSetAddress2D_v3", "may_touch(call, dptr, ")):
+            entry = next(e for e in ENTRIES if e.symbol == symbol)
+            text = server.handler(entry)
+            self.assertLess(text.index(check), text.index(f"call.driver.{symbol}("))
+
+    def test_hand_written_checks_are_there(self):
+        root = API.parents[1]
+        for name, (file, functions, check) in addresses.CHECKS.items():
+            text = (root / file).read_text()
+            for function in functions:
+                body = re.search(rf"^CUresult {function}\(.*?^}}", text, re.S | re.M)
+                self.assertIsNotNone(body, f"{name}: {file} has no {function}")
+                self.assertIn(check, body[0], f"{name}: {function} in {file}")
+
+    def test_every_name_is_used(self):
+        named = {e.addresses for e in ENTRIES}
+        self.assertEqual(set(addresses.CHECKS) | set(addresses.EXEMPT), named - {None})
+
+    def test_every_struct_of_the_toolkit_is_known(self):
+        self.assertEqual(structs_with_addresses((INCLUDE / "cuda.h").read_text()) - set(addresses.STRUCTS), set())
+
+
+def structs_with_addresses(header):
+    """Names of the types in cuda.h that hold a CUdeviceptr or an access policy window, in themselves or in what they hold."""
+    header = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.S)
+    bodies = {}   # name -> text of its members
+    for body, name in re.findall(r"typedef (?:struct|union) \w*\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})\s*(\w+);", header):
+        bodies[name] = body
+    for name, body in re.findall(r"^(?:struct|union) (\w+)\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\});", header, re.S | re.M):
+        bodies[name] = body
+    for old, new in re.findall(r"typedef (?:struct |union )?(\w+) (\w+);", header):
+        bodies.setdefault(new, old)
+    found = {"CUdeviceptr", "CUaccessPolicyWindow_v1"}
+    while True:
+        more = {name for name, body in bodies.items() if found & set(re.findall(r"\w+", body))} - found
+        if not more:
+            return {name for name in found if not name.startswith("CUdeviceptr") and not name.endswith("_st") and not name.endswith("_union")}
+        found |= more
+
+
 class Lines(unittest.TestCase):
     def test_refused(self):
         for line in ("remote cuX(int *p) @1", "whatever cuX() @1", "remote cuX()", "alias cuX() @1", "written cuX @1"):
@@ -82,7 +139,7 @@ class Lines(unittest.TestCase):
         self.assertLess(text.index("call.driver.cuX(g, s)"), text.index("call.forget"))
 
     def test_default_stream_of_a_twin(self):
-        entry = table.Entry("area", "written cuX(CUdeviceptr p) @1 ptds@2")
+        entry = table.Entry("area", "written cuX(CUdeviceptr p) @1 ptds@2 addresses=copy")
         self.assertEqual(entry.signature(extra=True), "CUdeviceptr p, CUstream stream")
         self.assertIn("driver::cuX(p, CU_STREAM_LEGACY)", client.stub(entry, "cuX", 0))
         self.assertIn("driver::cuX(p, CU_STREAM_PER_THREAD)", client.stub(entry, "cuX_ptds", 0))

@@ -152,6 +152,20 @@ DRIVER_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_
     *fill = node_of(node)->fill;
     return CUDA_SUCCESS;
 }
+DRIVER_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode handle, const CUDA_MEMSET_NODE_PARAMS* fill) {
+    if (!fill) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphMemsetNodeSetParams);
+    Lock lock(world());
+    node_of(handle)->fill = *fill;
+    node_of(handle)->work = work_of(*node_of(handle));
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode handle,
+                                                      const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext) {
+    DRIVER_ASKED(cuGraphExecMemsetNodeSetParams);
+    Node* node = find_in_exec(exec, handle);
+    return node ? cuGraphMemsetNodeSetParams(handle_of(node), fill) : CUDA_ERROR_INVALID_VALUE;
+}
 DRIVER_EXPORT CUresult cuGraphAddHostNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                                           size_t count, const CUDA_HOST_NODE_PARAMS* host) {
     if (!host) return CUDA_ERROR_INVALID_VALUE;

@@ -93,6 +93,8 @@ void fill(DriverApi& api) {
     HAS(cuGraphExecMemcpyNodeSetParams);
     HAS(cuGraphAddMemsetNode);
     HAS(cuGraphMemsetNodeGetParams);
+    HAS(cuGraphMemsetNodeSetParams);
+    HAS(cuGraphExecMemsetNodeSetParams);
     HAS(cuGraphAddHostNode);
     HAS(cuGraphHostNodeGetParams);
     HAS(cuGraphHostNodeSetParams);

@@ -6,6 +6,7 @@
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/standstill.h"
+#include "runtime/server/handlers/tenant_memory.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -18,8 +19,9 @@ constexpr size_t kMaxImages = 64u << 10;
 
 }  // namespace
 
-CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, journal::Writer& journal, profiles::Book& book)
-    : dispatcher_(dispatcher), tenant_(tenant), driver_(dispatcher.driver()), journal_(journal), book_(book), exceptions_(journal), times_(driver_),
+CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
+                     profiles::Book& book)
+    : dispatcher_(dispatcher), tenant_(tenant), memory_(memory), driver_(dispatcher.driver()), journal_(journal), book_(book), exceptions_(journal), times_(driver_),
       limits_(driver_), links_(driver_) {}
 
 CodeTable::~CodeTable() {
@@ -88,6 +90,13 @@ CUresult CodeTable::unload(uint32_t id) {
     return unload(*image);
 }
 
+CUresult CodeTable::give_out(Image& image, CUdeviceptr address, uint64_t bytes) {
+    std::lock_guard lock(image.mutex);
+    if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
+    memory_.own().add(address, bytes, &image);
+    return CUDA_SUCCESS;
+}
+
 CUresult CodeTable::unload(Image& image) {
     std::lock_guard lock(image.mutex);
     image.gone = true;
@@ -100,6 +109,7 @@ CUresult CodeTable::unload(Image& image) {
         free_kernels_.push_back(kernel->id);
     }
     image.kernels.clear();
+    memory_.own().forget(&image);   // before the driver may give the addresses to another image
     const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }

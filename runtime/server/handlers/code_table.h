@@ -33,6 +33,8 @@
 
 namespace smt::runtime::server::handlers {
 
+class TenantMemory;
+
 struct Kernel {
     // What a launch reads.
     std::atomic<uint32_t> users{0};
@@ -70,7 +72,8 @@ using ImagePointer = std::shared_ptr<Image>;
 
 class CodeTable {
 public:
-    CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, journal::Writer& journal, profiles::Book& book);
+    CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
+              profiles::Book& book);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -83,6 +86,8 @@ public:
                  ManagedVariables managed, jit::Decision form);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over
+    // The program has a variable's address from now on and may name it in calls, until the image goes.
+    CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
     CUresult fetch(uint32_t image_id, const char* name, Kernel** kernel);
 
@@ -120,6 +125,7 @@ private:
 
     dispatch::Dispatcher& dispatcher_;
     const dispatch::Tenant& tenant_;
+    TenantMemory& memory_;
     const DriverApi& driver_;
     journal::Writer& journal_;
     profiles::Book& book_;

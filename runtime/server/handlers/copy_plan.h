@@ -1,5 +1,5 @@
 // A checked copy, and the cheapest driver call that does it. What a client sends becomes a
-// CopyPlan only if all memory it touches is the tenant's, or nobody's.
+// CopyPlan only if all memory it touches is the session's own.
 #pragma once
 
 #include <cuda.h>

@@ -146,6 +146,7 @@ CUresult handle_get_global(Call& call) {
     CUresult status = image->library
                           ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
                           : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
+    if (status == CUDA_SUCCESS) status = call.session.code().give_out(*image, address, bytes);
     if (status) return status;
     call.out.scalar(protocol::MemAllocated{address, bytes});
     return CUDA_SUCCESS;

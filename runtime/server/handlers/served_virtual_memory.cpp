@@ -104,4 +104,10 @@ CUresult cuMemSetAccess(Call& call, CUdeviceptr address, size_t bytes, const CUm
     return call.driver.cuMemSetAccess(address, bytes, descriptions, count);
 }
 
+CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+    if (!call.session.memory().reserved(address, 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.driver.cuMemGetAccess) return CUDA_ERROR_NOT_SUPPORTED;
+    return call.driver.cuMemGetAccess(flags, location, address);
+}
+
 }  // namespace smt::runtime::server::served

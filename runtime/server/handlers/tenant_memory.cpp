@@ -36,11 +36,11 @@ uint64_t plain_size(uint64_t bytes) { return bytes; }
 
 }  // namespace
 
-TenantMemory::TenantMemory(device::Device& device, uint64_t base, uint64_t bytes, uint64_t limit)
-    : device_(device), driver_(device.driver()), base_(base), bytes_(bytes), limit_(limit), pools_(driver_, *this) {
+TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit)
+    : device_(device), driver_(device.driver()), base_(base), bytes_(bytes), limit_(limit), own_(arena, base, bytes),
+      pools_(driver_, *this) {
     addresses_.add(base, bytes);
     TenantRanges::add(*this);
-    TenantRanges::claim(*this, base, bytes);
 }
 
 TenantMemory::~TenantMemory() {
@@ -52,8 +52,6 @@ TenantMemory::~TenantMemory() {
         driver_.cuMemAddressFree(base, bytes);
     }
 }
-
-void TenantMemory::claim(uint64_t base, uint64_t bytes) { TenantRanges::claim(*this, base, bytes); }
 
 // Out of memory: everybody's idle memory goes, and what the tenant itself has freed in stream order is
 // waited for. No lock of ours is held meanwhile.
@@ -128,7 +126,7 @@ uint64_t TenantMemory::take_addresses(uint64_t bytes, uint64_t alignment, uint64
         return 0;
     further_ranges_[range] = wanted;
     addresses_.add(range, wanted);
-    TenantRanges::claim(*this, range, wanted);
+    own_.add(range, wanted, this);
     return addresses_.allocate(bytes, alignment);
 }
 
@@ -303,12 +301,6 @@ BlockAllocator::Block TenantMemory::find(CUdeviceptr address) const {
     auto mapping = containing(mappings_, address, 1, plain_size);
     if (mapping != mappings_.end()) return {mapping->first, mapping->second, mapping->second};
     return slabs_.find(address);
-}
-
-bool TenantMemory::may_touch(CUdeviceptr address, uint64_t bytes) const {
-    uint64_t skipped = address - base_;
-    if (skipped < bytes_ && bytes <= bytes_ - skipped) return true;
-    return TenantRanges::may_touch(*this, address, bytes);
 }
 
 void TenantMemory::clear() {

@@ -25,6 +25,7 @@
 #include "runtime/device/device.h"
 #include "runtime/server/handlers/block_allocator.h"
 #include "runtime/server/handlers/pools.h"
+#include "runtime/server/handlers/tenant_addresses.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -36,7 +37,7 @@ inline constexpr uint64_t kCacheBytes = 256ull << 20;  // idle chunks kept
 class TenantMemory {
 public:
     // limit: bytes of physical memory; 0: the device's.
-    TenantMemory(device::Device& device, uint64_t base, uint64_t bytes, uint64_t limit);
+    TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit);
     ~TenantMemory();
     TenantMemory(const TenantMemory&) = delete;
     TenantMemory& operator=(const TenantMemory&) = delete;
@@ -62,11 +63,9 @@ public:
 
     // The allocation or mapping that contains the address; bytes 0: none.
     BlockAllocator::Block find(CUdeviceptr address) const;
-    // False when the bytes touch a range that belongs to another tenant. What is nobody's (a
-    // module's variables) is the driver's to judge.
-    bool may_touch(CUdeviceptr address, uint64_t bytes) const;
-    // Addresses that other tenants must not name (the session's arena). Until the destructor.
-    void claim(uint64_t base, uint64_t bytes);
+    // What the tenant may name in calls.
+    bool may_touch(CUdeviceptr address, uint64_t bytes) const { return own_.may_touch(address, bytes); }
+    TenantAddresses& own() { return own_; }
 
     void clear();               // frees all memory and reservations, keeps the ranges
     void trim();                // gives cached chunks back
@@ -98,6 +97,7 @@ private:
     const uint64_t base_;
     const uint64_t bytes_;
     const uint64_t limit_;
+    TenantAddresses own_;
 
     mutable std::mutex mutex_;  // everything below
     BlockAllocator addresses_{kChunkBytes};
