@@ -36,6 +36,7 @@ enum Form : uint8_t { kByteForm = 2, kHalfForm = 3, kBytesForm = 4 };
 
 enum Attribute : uint8_t {
     kMaxThreads = 0x05,
+    kExterns = 0x0f,       // numbers of symbols; through functions and pointers that it calls, too
     kRequiredThreads = 0x10,
     kMinimumStack = 0x12,
     kParameter = 0x17,     // of at most 16 KiB
@@ -165,7 +166,25 @@ private:
             found->second->facts.shared_bytes = declared_shared(section.sh_size);
         if (section.sh_type != kInfoSection || !file_.name_begins(section, ".nv.info.")) return true;
         std::string_view info = file_.content(section);
-        return info.size() == section.sh_size && spend(info.size()) && read_attributes(info, *found->second);
+        return info.size() == section.sh_size && spend(info.size()) && read_attributes(info, *found->second) &&
+               read_externs(section, found->second->facts.externs);
+    }
+
+    bool read_externs(const Elf64_Shdr& section, std::vector<std::string>& externs) {
+        if (section.sh_link >= file_.sections().size()) return true;
+        const Elf64_Shdr& symbols = file_.sections()[section.sh_link];
+        return for_attributes(file_.content(section), [&](const Head& head, std::string_view bytes) {
+            if (head.form != kBytesForm || head.kind != kExterns) return true;
+            uint32_t number = 0;
+            for (uint64_t at = 0; read_at(bytes, at, &number); at += sizeof number) {
+                Elf64_Sym symbol;
+                if (!read_at(file_.content(symbols), uint64_t{number} * sizeof symbol, &symbol)) return false;
+                const std::string_view name = ElfFile::text_at(file_.content(symbols.sh_link), symbol.st_name);
+                if (!spend(name.size())) return false;
+                externs.emplace_back(name);
+            }
+            return true;
+        });
     }
 
     uint32_t declared_shared(uint64_t bytes) const {

@@ -38,6 +38,7 @@ struct KernelFacts {
     bool explicit_cluster = false;      // it synchronises with its cluster: no launch without one
     bool grid_of_clusters = false;      // the launch's grid counts clusters
     uint32_t most_cluster_blocks = 0;   // 0: not said
+    std::vector<std::string> externs;   // functions outside of the image that it may reach: vprintf, malloc, ...
     std::vector<Parameter> parameters;  // in the order of the source
 };
 

@@ -11,6 +11,11 @@ namespace smt::image {
 
 namespace {
 
+// The last operand names the prototype or the list of targets.
+bool is_call_through_pointer(const ptx::Instruction& instruction) {
+    return instruction.opcode == ptx::Opcode::kCall && instruction.operands.size() > 3;
+}
+
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 // What a function's body has in it and what it names.
@@ -18,6 +23,7 @@ struct Uses {
     std::vector<const ptx::Variable*> own_shared;
     std::set<std::string_view> names;  // of variables and functions
     bool grid_workspace = false;
+    bool calls_pointer = false;
 };
 
 class Collector {
@@ -26,8 +32,10 @@ public:
 
     void scope(const ptx::Scope& scope) {
         for (const ptx::Statement& statement : scope.statements) {
-            if (auto* instruction = std::get_if<ptx::Instruction>(&statement))
+            if (auto* instruction = std::get_if<ptx::Instruction>(&statement)) {
                 operands(instruction->operands);
+                uses_.calls_pointer |= is_call_through_pointer(*instruction);
+            }
             if (auto* variable = std::get_if<ptx::Variable>(&statement);
                 variable && variable->space == ptx::Space::kShared)
                 uses_.own_shared.push_back(variable);
@@ -56,9 +64,11 @@ public:
             if (auto* variable = std::get_if<ptx::Variable>(&declaration);
                 variable && variable->space == ptx::Space::kShared)
                 shared_.emplace(variable->name, variable);
+            if (auto* alias = std::get_if<ptx::Alias>(&declaration)) functions_[alias->name].names.insert(alias->target);
             auto* function = std::get_if<ptx::Function>(&declaration);
-            if (!function || !function->body) continue;
-            Collector(functions_[function->name]).scope(*function->body);
+            if (!function) continue;
+            if (!function->body) declared_.insert(function->name);
+            else Collector(functions_[function->name]).scope(*function->body);
         }
     }
 
@@ -111,12 +121,14 @@ private:
         std::set<std::string_view> reached{name};
         std::vector<std::string_view> to_do{name};
         std::vector<const ptx::Variable*> shared;
+        bool any = false;   // of the module's functions
         while (!to_do.empty()) {
             auto function = functions_.find(to_do.back());
             to_do.pop_back();
             if (function == functions_.end()) continue;
             const Uses& uses = function->second;
             kernel.cooperative |= uses.grid_workspace;
+            any |= uses.calls_pointer;
             shared.insert(shared.end(), uses.own_shared.begin(), uses.own_shared.end());
             for (std::string_view used : uses.names) {
                 if (!reached.insert(used).second) continue;
@@ -124,6 +136,10 @@ private:
                 if (auto variable = shared_.find(used); variable != shared_.end())
                     shared.push_back(variable->second);
             }
+        }
+        for (const std::string_view each : declared_) {
+            if (functions_.find(each) != functions_.end()) continue;   // its body follows
+            if (reached.contains(each) || (any && is_used(each))) kernel.facts.externs.emplace_back(each);
         }
         uint64_t bytes = 0;
         for (const ptx::Variable* variable : shared) {
@@ -134,8 +150,13 @@ private:
         kernel.facts.shared_bytes = static_cast<uint32_t>(bytes);
     }
 
+    bool is_used(std::string_view name) const {
+        return std::any_of(functions_.begin(), functions_.end(), [&](const auto& each) { return each.second.names.contains(name); });
+    }
+
     const ptx::Module& module_;
     std::map<std::string, Uses, std::less<>> functions_;               // with a body, by name
+    std::set<std::string_view> declared_;                               // functions, not all of them without one
     std::map<std::string, const ptx::Variable*, std::less<>> shared_;  // of the module, by name
 };
 

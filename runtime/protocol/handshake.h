@@ -35,6 +35,7 @@ inline constexpr int kMappingAttempts = 8;
 inline constexpr uint32_t kTenantNameBytes = 64;
 inline constexpr uint32_t kMessageBytes = 256;
 inline constexpr uint32_t kPolicyNameBytes = 32;
+inline constexpr uint32_t kWaitBytes = 128;
 
 enum class ControlKind : uint32_t {
     kHello = 1,
@@ -151,10 +152,13 @@ struct TenantStatus {
     uint64_t launches = 0;
     uint32_t multiprocessors = 0;          // that it asked to be confined to; 0: all
     uint32_t lanes = 0;
+    uint32_t gone = 0;                     // 1: its program has ended, and its work has not
+    uint32_t waited_ms = 0;                // how long it has waited,
+    char waits_for[kWaitBytes] = {};       // for what of another program; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
-static_assert(sizeof(TenantStatus) == 192);
+static_assert(sizeof(TenantStatus) == 328);
 
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;

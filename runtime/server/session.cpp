@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/device/held_up.h"
 #include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
@@ -88,6 +89,11 @@ protocol::TenantStatus Session::status() const {
     status.launches = launches_.load(std::memory_order_relaxed);
     status.multiprocessors = multiprocessors_;
     status.lanes = lane_count_.load();
+    status.gone = closing();
+    if (const std::optional<device::Wait> wait = device::longest_wait(id_)) {
+        status.waited_ms = static_cast<uint32_t>(wait->lasted / std::chrono::milliseconds(1));
+        std::strncpy(status.waits_for, wait->by.c_str(), sizeof status.waits_for - 1);
+    }
     std::strncpy(status.tenant, tenant_.c_str(), sizeof status.tenant - 1);
     std::strncpy(status.program, program_.c_str(), sizeof status.program - 1);
     return status;

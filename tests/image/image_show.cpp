@@ -2,12 +2,14 @@
 //
 //   entry 0 ptx 90 - zstd          FOLDER/0 has its bytes
 //   facts 1 _Z5scalePffi kernel registers 10 stack 0 shared 0 barriers 0
+//   prints 90 _Z4sayPi             a kernel that may print on sm_90; `*`: every one, and why
 #include <fmt/format.h>
 
 #include <fstream>
 #include <sstream>
 
 #include "runtime/image/kernel_facts.h"
+#include "runtime/image/printing.h"
 
 namespace {
 
@@ -52,5 +54,8 @@ int main(int count, char** arguments) {
         std::ofstream(fmt::format("{}/{}", arguments[2], i), std::ios::binary) << content;
         if (entry.kind == Kind::kCubin && show_facts(i, content)) return 1;
     }
+    const Printing printing = printing_kernels(image, {90});
+    if (printing.all) fmt::print("prints 90 * {}\n", printing.why);
+    for (const std::string& kernel : printing.kernels) fmt::print("prints 90 {}\n", kernel);
     return 0;
 }

@@ -10,6 +10,7 @@ import tempfile
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 SOURCE = PROGRAMS / "kernels.cu"
+PRINTING = PROGRAMS / "printing.cu"
 # nvcc's options, and the entries that they give: kind, target, variant, compression
 SM_90 = ["-arch=sm_90"]
 CASES = [
@@ -92,6 +93,25 @@ class Test:
         self.expect("entries of a cubin", self.shown("entry"), [f"cubin {target[3:]} - none"])
 
 
+    def printing(self, *options):
+        """The kernels of printing.cu whose names say so, and no others."""
+        run(self.nvcc, *options, "-o", self.image, PRINTING)
+        self.expect_printing(" ".join(options))
+
+    def expect_printing(self, what):
+        shown = set(self.shown("prints")) - {"makes"}   # ptxas may count that it takes a function's address
+        self.expect("what prints: " + what, shown, set(re.findall(r"says_\w+", PRINTING.read_text())))
+
+    def printing_linked(self):
+        """Across files, where the linker tells what a kernel may reach."""
+        objects = []
+        for part in ("CALLERS", "CALLED"):
+            objects.append(self.folder / (part + ".o"))
+            run(self.nvcc, "-arch=sm_90", "-dc", "-D" + part, "-o", objects[-1], PRINTING)
+        run(self.nvcc, "-arch=sm_90", "-dlink", "-fatbin", "-o", self.image, *objects)
+        self.expect_printing("linked")
+
+
 def main(show, nvcc):
     with tempfile.TemporaryDirectory() as folder:
         test = Test(show, nvcc, folder)
@@ -99,6 +119,11 @@ def main(show, nvcc):
         for target in ["sm_75", "sm_80", "sm_90"]:
             for source in [SOURCE, PROGRAMS / "layouts.cu"]:
                 test.facts(target, source)
+        for options in (["-arch=sm_75", "-fatbin"], ["-arch=sm_90", "-fatbin"], ["-arch=sm_90", "-cubin"],
+                        ["-arch=sm_90", "-fatbin", "-Xfatbin", "-compress-all"], ["-arch=compute_90", "-ptx"],
+                        ["-gencode", "arch=compute_90,code=compute_90", "-fatbin"]):
+            test.printing(*options)
+        test.printing_linked()
         print("\n".join(test.problems) or f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
         return 1 if test.problems else 0
 

@@ -331,6 +331,27 @@ def refused_calls(place):
     assert sorted(counts) == [(f"wanted{i}", *one) for i in "01" for one in each], counts
 
 
+def printed_before(place):
+    """Who prints does not wait for other work of a program that has printed."""
+    other = place.start("printed", "after", tenant="other")
+    place.wait_reached(1)
+    assert place.run("say", 7, 3, tenant="prints")[0] == "device says 7\n" * 3
+    place.open(1)
+    assert finish(other)[0] == "device says 1\n"
+
+
+def prints_on(place):
+    """A kernel that may print and does not end holds up others that print, but not for ever, and status names it."""
+    other = place.start("printed", "itself", tenant="other")
+    place.wait_reached(1)
+    prints = place.start("say", 7, 3, tenant="prints")
+    wait_for(lambda: re.search(r"prints waits \d+\.\d s for device printf of other\n", smt(place.program, "status")), "status names the wait")
+    assert finish(prints)[0] == "device says 7\n" * 3
+    place.open(1)
+    assert finish(other)[0] == "device says 1\n"
+    assert "prints although kernels of other that print have not ended" in "".join(each.read_text() for each in place.folder.glob("*.log"))
+
+
 def fatal_fault(place):
     sufferers = [place.start("fault", "suffer") for _ in range(2)]
     for process in sufferers:
@@ -378,11 +399,12 @@ SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_
              wrong_version, refused_calls, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses]
+WAITS = [printed_before, prints_on]
 
 
 def main():
     program, driver, name = sys.argv[1:]
-    scenario = {each.__name__: each for each in SCENARIOS + MEMORY}[name]
+    scenario = {each.__name__: each for each in SCENARIOS + MEMORY + WAITS}[name]
     with tempfile.TemporaryDirectory() as folder:
         place = Place(program, driver, folder)
         try:

@@ -118,7 +118,7 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
         CUlibrary library = nullptr;
         if (owner == ImageOwner::kModule) REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
         else REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
-        const uint32_t id = code.add(owner, module, library, false, "", {}, {compiled, "", nullptr});
+        const uint32_t id = code.add(owner, module, library, {}, "", {}, {compiled, "", nullptr});
         CHECK(fetch(id, "plain")->managed.function == fetch(id, "smt_plain")->function);
         CHECK(fetch(id, "plain")->managed.reuse == Reuse::kAlways);
         CHECK(fetch(id, "alone")->managed.function == fetch(id, "smt_alone")->function);
@@ -135,7 +135,7 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     const char plain[] = "FAKE\nkernel plain\nkernel alone\nkernel refused\nkernel lost\n";
     CUmodule module = nullptr;
     REQUIRE(session.driver().cuModuleLoadData(&module, plain) == CUDA_SUCCESS);
-    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, false, "", {}, {nullptr, "no reason", compiled});
+    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {nullptr, "no reason", compiled});
     for (const char* name : {"plain", "alone", "refused", "lost"}) {
         CHECK(fetch(id, name)->managed.function == nullptr);
         CHECK(fetch(id, name)->managed.reuse == Reuse::kAlways);

@@ -34,9 +34,13 @@ std::string status_text(const ServerStatus& status, const RecentUse& use) {
     for (const protocol::TenantStatus& tenant : status.tenants) {
         const auto found = use.by_session.find(tenant.session);
         const Usage usage = found == use.by_session.end() ? Usage{} : found->second;
-        text += fmt::format(kRow, tenant.tenant, tenant.session, tenant.pid, tenant.priority, fmt::format("{:.3g}", tenant.weight),
+        text += fmt::format(kRow, tenant.tenant, tenant.session, tenant.gone ? "gone" : fmt::format("{}", tenant.pid), tenant.priority, fmt::format("{:.3g}", tenant.weight),
                             mebibytes(tenant.device_bytes), tenant.memory_limit ? mebibytes(tenant.memory_limit) : "-", tenant.launches,
                             fmt::format("{:.1f}", usage.launches_per_second), percent(usage.busy), percent(usage.multiprocessors));
+    }
+    for (const protocol::TenantStatus& tenant : status.tenants) {
+        if (tenant.waits_for[0]) text += fmt::format("  {} waits {:.1f} s for {}\n", tenant.tenant, tenant.waited_ms / 1000.0, tenant.waits_for);
+        if (tenant.gone) text += fmt::format("  {} is gone: its program has ended, and its work on the GPU has not\n", tenant.tenant);
     }
     return text;
 }

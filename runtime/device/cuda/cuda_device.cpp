@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/context_wide.h"
 #include "runtime/device/cuda/waits.h"
 #include "runtime/device/device.h"
+#include "runtime/device/held_up.h"
 #include "runtime/protocol/environment.h"
 
 namespace smt::runtime::device {
@@ -70,7 +71,8 @@ public:
         return true;
     }
 
-    CUresult enter_thread(Guest*, uint32_t) override {
+    CUresult enter_thread(Guest* guest, uint32_t) override {
+        set_guest_of_thread(guest);
         CUresult status = driver_.cuCtxSetCurrent(context_);
         if (status != CUDA_SUCCESS) return status;
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

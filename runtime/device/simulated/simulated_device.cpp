@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/device/held_up.h"
 #include "runtime/device/hosted/table.h"
 #include "runtime/device/simulated/driver/backend.h"
 #include "runtime/device/simulated/driver/settings.h"
@@ -50,6 +51,7 @@ public:
     }
 
     CUresult enter_thread(Guest* guest, uint32_t lane) override {
+        set_guest_of_thread(guest);
         Caller& self = caller();
         self = {guest ? tenant_of(*guest) : nullptr, lane, 0};
         CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

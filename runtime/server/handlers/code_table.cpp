@@ -55,13 +55,13 @@ CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
     return CUDA_SUCCESS;
 }
 
-uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, bool prints, std::string identity,
+uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
                         ManagedVariables managed, jit::Decision form) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->module = module;
     image->library = library;
-    image->prints = prints;
+    image->printing = std::move(printing);
     image->identity = std::move(identity);
     image->managed = std::move(managed);
     image->form = std::move(form);
@@ -132,7 +132,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) 
     std::lock_guard table_lock(mutex_);
     Kernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
-    entry->prints = found->prints;
+    entry->prints = found->printing.may(name);
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;

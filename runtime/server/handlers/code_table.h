@@ -21,6 +21,7 @@
 #include "driver_api.gen.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/work.h"
+#include "runtime/image/printing.h"
 #include "runtime/jit/decision.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/book.h"
@@ -60,7 +61,7 @@ struct Image {
     protocol::ImageOwner owner;
     CUmodule module = nullptr;  // of a library: once it is asked for
     CUlibrary library = nullptr;
-    bool prints = false;
+    image::Printing printing;
     std::string identity;  // of the bytes that the program gave, for profiles (profiles/book.h)
     ManagedVariables managed;
     jit::Decision form;   // compiled: what this is the managed form of an image by
@@ -82,7 +83,7 @@ public:
     CUresult function(uint32_t id, CUfunction* function) const;
     CUresult module(uint32_t id, CUmodule* module) const;
 
-    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, bool prints, std::string identity,
+    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
                  ManagedVariables managed, jit::Decision form);
     ImagePointer image(uint32_t id) const;  // null: none
     CUresult unload(uint32_t id);           // the session's work is over

@@ -1,6 +1,4 @@
 // Graphs: launching them, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
-#include <mutex>
-
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/copy_plan.h"
 #include "runtime/server/handlers/graph_place.h"
@@ -22,14 +20,15 @@ CUresult handle_graph_launch(Call& call) {
     dispatch::OpaquePass pass;
     const dispatch::OpaqueLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
-    std::unique_lock<std::mutex> printing;
+    const auto exec = reinterpret_cast<CUgraphExec>(request.exec);
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
         pass.drop();  // to print may need others' work to end
-        printing = call.session.device_printf().launching(call.session);
-        call.session.code().output_expected().store(true);
+        return call.session.device_printf().launch(call.session, stream->handle, [&] {
+            call.session.code().output_expected().store(true);
+            return call.driver.cuGraphLaunch(exec, stream->handle);
+        });
     }
-    CUresult status = call.driver.cuGraphLaunch(reinterpret_cast<CUgraphExec>(request.exec), stream->handle);
-    if (printing.owns_lock()) call.lane.note_uses();  // before another tenant's kernel may print
+    CUresult status = call.driver.cuGraphLaunch(exec, stream->handle);
     return status == CUDA_SUCCESS ? pass.launched() : status;
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/dispatch/standstill.h"
 #include "runtime/image/container.h"
+#include "runtime/image/printing.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
@@ -33,17 +34,6 @@ bool is_sound(Call& call, std::string_view bytes) {
     return !problem;
 }
 
-// Kernels that may print name vprintf. In a container that holds nothing but compressed text the
-// name cannot be seen, so it is taken for granted.
-bool may_print(std::string_view image) {
-    if (image.find("vprintf") != image.npos) return true;
-    return image::is_fatbin(image) &&
-           image.find(
-               "\x7f"
-               "ELF") == image.npos &&
-           image.find(".version") == image.npos;
-}
-
 CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module, CUlibrary* library) {
     const DriverApi& driver = call.driver;
     if (owner == ImageOwner::kLibrary)   // of which nothing is loaded yet
@@ -58,6 +48,14 @@ int architecture_of(Call& call) {
     return 10 * device.compute_major + device.compute_minor;
 }
 
+// A device that knows whose kernel prints needs no turns.
+image::Printing find_printing(Call& call, std::string_view image) {
+    if (call.session.device().properties().keeps_sessions_apart) return {};
+    image::Printing printing = image::printing_kernels(image, image::device_from_environment(architecture_of(call)));
+    if (printing.all) call.session.note("all kernels of an image are taken for kernels that print: " + printing.why);
+    return printing;
+}
+
 // Memory in the arena for the image's managed variables, if it has any.
 CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables* managed) {
     uint64_t memory = 0;
@@ -70,9 +68,7 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
 // `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is the program's own.
 CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
                     uint32_t* object) {
-    // A device that knows whose kernel prints needs no turns.
-    bool prints = !call.session.device().properties().keeps_sessions_apart &&
-                  may_print(std::string_view(image.data(), image.size()));
+    image::Printing printing = find_printing(call, std::string_view(image.data(), image.size()));
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed;
     uint64_t variables = 0;
@@ -97,7 +93,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, prints, identity, std::move(managed), std::move(form));
+        *object = call.session.code().add(owner, module, library, std::move(printing), identity, std::move(managed), std::move(form));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,7 +1,6 @@
 // Kernel launches: the hot path of the server. No lock, no allocation, unless the kernel prints,
 // the stream captures, or launch times are wanted.
 #include <algorithm>
-#include <mutex>
 #include <vector>
 
 #include "rewriter/device/smt_worker.h"
@@ -193,12 +192,11 @@ CUresult launch_noted(Call& call, const Kernel& kernel, const Request& request, 
 
 // What prints is not counted by the dispatcher while it waits for the turn to print: that may need others' work to end.
 CUresult launch_printing(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
-    std::unique_lock<std::mutex> printing = call.session.device_printf().launching(call.session);
-    call.session.code().output_expected().store(true);
-    CUresult status = launch_noted(call, kernel, request, stream.handle, nullptr);
+    CUresult status = call.session.device_printf().launch(call.session, stream.handle, [&] {
+        call.session.code().output_expected().store(true);
+        return launch_noted(call, kernel, request, stream.handle, nullptr);
+    });
     if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) status = tell_dispatcher(call, stream);
-    // Before another tenant's kernel may print: it waits for the work that is known.
-    call.lane.note_uses();
     return status;
 }
 

@@ -1,0 +1,67 @@
+#include "runtime/device/held_up.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace smt::runtime::device {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Entry {
+    uint32_t session;
+    Clock::time_point since;
+    std::string by;
+};
+
+struct State {
+    std::mutex mutex;
+    std::map<uint64_t, Entry> waits;
+    uint64_t last = 0;
+};
+
+// Never destroyed: sessions' threads may outlive main().
+State& state() {
+    static State& state = *new State;
+    return state;
+}
+
+thread_local Guest* guest = nullptr;
+
+uint64_t enter(uint32_t session, Clock::time_point since, std::string by) {
+    if (session == 0) return 0;
+    std::lock_guard lock(state().mutex);
+    state().waits[++state().last] = {session, since, std::move(by)};
+    return state().last;
+}
+
+}  // namespace
+
+HeldUp::HeldUp(uint32_t session, std::string by) : number_(enter(session, Clock::now(), std::move(by))), since_(Clock::now()) {}
+
+HeldUp::~HeldUp() {
+    std::lock_guard lock(state().mutex);
+    state().waits.erase(number_);
+}
+
+void HeldUp::change(std::string by) {
+    std::lock_guard lock(state().mutex);
+    if (auto found = state().waits.find(number_); found != state().waits.end()) found->second.by = std::move(by);
+}
+
+std::chrono::nanoseconds HeldUp::lasted() const { return Clock::now() - since_; }
+
+std::optional<Wait> longest_wait(uint32_t session) {
+    std::lock_guard lock(state().mutex);
+    for (const auto& [number, entry] : state().waits) {   // the eldest first
+        if (entry.session == session) return Wait{Clock::now() - entry.since, entry.by};
+    }
+    return std::nullopt;
+}
+
+Guest* guest_of_thread() { return guest; }
+void set_guest_of_thread(Guest* of) { guest = of; }
+
+}  // namespace smt::runtime::device
