@@ -209,6 +209,17 @@ def memory_and_graphs(smt, programs):
         assert all(entry["sms"] == list(range(8)) for entry in of_graphs)
 
 
+def unloading(smt, programs):
+    """No kernel runs in code that was unloaded: in its program's own form, and in managed form, stopped half way. Two programs at once."""
+    for ptx, options in (("0", ()), ("1", ("--stress", "7"))):
+        with Place(smt, programs) as place:
+            place.environment["SMT_PTX"] = ptx
+            both = [place.start(name, "unload", options=options) for name in ("one", "two")]
+            for program in both:
+                finish(program)
+            assert "after its code was unloaded" not in place.log(), place.log()
+
+
 def survives_a_kill(smt, programs):
     with Place(smt, programs) as place:
         victim = place.start("victim", "work", "100000", "64")

@@ -78,16 +78,17 @@ ImagePointer CodeTable::image(uint32_t id) const {
     return found == images_.end() ? nullptr : found->second;
 }
 
-CUresult CodeTable::unload(uint32_t id) {
+ImagePointer CodeTable::withdraw(uint32_t id) {
     ImagePointer image;
     {
         std::lock_guard lock(mutex_);
         auto found = images_.find(id);
-        if (found == images_.end()) return CUDA_ERROR_INVALID_HANDLE;
+        if (found == images_.end()) return nullptr;
         image = std::move(found->second);
         images_.erase(found);
     }
-    return unload(*image);
+    withdraw(*image);
+    return image;
 }
 
 CUresult CodeTable::give_out(Image& image, CUdeviceptr address, uint64_t bytes) {
@@ -97,18 +98,25 @@ CUresult CodeTable::give_out(Image& image, CUdeviceptr address, uint64_t bytes) 
     return CUDA_SUCCESS;
 }
 
-CUresult CodeTable::unload(Image& image) {
+void CodeTable::withdraw(Image& image) {
     std::lock_guard lock(image.mutex);
     image.gone = true;
     for (auto& [name, kernel] : image.kernels) {
         kernel->live.store(false);
         while (kernel->users.load() != 0) std::this_thread::yield();  // as long as one launch takes
-        std::lock_guard table_lock(mutex_);
-        by_handle_.erase(kernel->function);
-        if (kernel->kernel) by_handle_.erase(kernel->kernel);
-        free_kernels_.push_back(kernel->id);
     }
-    image.kernels.clear();
+}
+
+CUresult CodeTable::unload(Image& image) {
+    {
+        std::scoped_lock lock(image.mutex, mutex_);
+        for (auto& [name, kernel] : image.kernels) {
+            by_handle_.erase(kernel->function);
+            if (kernel->kernel) by_handle_.erase(kernel->kernel);
+            free_kernels_.push_back(kernel->id);
+        }
+        image.kernels.clear();
+    }
     memory_.own().forget(&image);   // before the driver may give the addresses to another image
     const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
@@ -259,7 +267,10 @@ void CodeTable::clear() {
         std::lock_guard lock(mutex_);
         images.swap(images_);
     }
-    for (auto& [id, image] : images) unload(*image);
+    for (auto& [id, image] : images) {
+        withdraw(*image);
+        unload(*image);
+    }
     graphs_print_.store(false);
     limits_.clear();
 }

@@ -2,7 +2,8 @@
 // numbers the client knows them by.
 //
 // Kernels stand in a table that never moves, so a launch finds its kernel without a lock; a launch
-// holds its kernel (KernelUse) while it is handed to the driver, and an unload waits for that.
+// holds its kernel (KernelUse) while it is handed to the driver or the dispatcher. So an unload has three steps: the image is
+// withdrawn, all work of the session is waited for, and the driver unloads.
 // Numbers are reused, entries are freed with the table.
 #pragma once
 
@@ -86,7 +87,9 @@ public:
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
                  ManagedVariables managed, jit::Decision form);
     ImagePointer image(uint32_t id) const;  // null: none
-    CUresult unload(uint32_t id);           // the session's work is over
+    // No launch finds its kernels any more, and those that had found one are with the driver or the dispatcher. Null: there is none.
+    ImagePointer withdraw(uint32_t id);
+    CUresult unload(Image& image);          // withdrawn, and the session's work since then is over
     // The program has a variable's address from now on and may name it in calls, until the image goes.
     CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
@@ -122,7 +125,7 @@ private:
     std::string find_managed(const Image& image, const char* name, Kernel& kernel) const;
     std::string find_written(const Image& image, const char* name, Kernel& kernel) const;
     bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const;
-    CUresult unload(Image& image);
+    void withdraw(Image& image);
 
     dispatch::Dispatcher& dispatcher_;
     const dispatch::Tenant& tenant_;

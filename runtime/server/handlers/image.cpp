@@ -185,11 +185,11 @@ CUresult handle_module_load(Call& call) {
 CUresult handle_module_unload(Call& call) {
     protocol::ObjectRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    ImagePointer image = call.session.code().image(request.object);
+    ImagePointer image = call.session.code().withdraw(request.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     if (CUresult status = call.session.streams().synchronize_all()) return status;
     call.session.streams().forget_code();
-    CUresult status = call.session.code().unload(request.object);
+    CUresult status = call.session.code().unload(*image);
     if (status == CUDA_SUCCESS && image->managed.memory())
         call.session.arena().free_host(image->managed.memory());
     return status;

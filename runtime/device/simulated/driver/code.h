@@ -2,6 +2,7 @@
 // first use, and a launch holds on to the code it runs.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,6 +30,7 @@ std::variant<PtxTexts, Refusal> find_ptx(const void* image);
 std::variant<PtxTexts, Refusal> find_ptx(const void* input, size_t bytes);
 
 struct LoadedModule {
+    std::atomic<bool> unloaded{false};   // a kernel that ends now ran in memory that was given back
     std::mutex decoding;
     std::unique_ptr<Module> module;
     std::map<std::string, uint32_t> registers;
@@ -44,6 +46,10 @@ struct PtxFunction final : hosted::Function {
 };
 
 struct PtxImage final : hosted::Image {
+    PtxImage() = default;
+    ~PtxImage() {
+        if (code) code->unloaded.store(true);
+    }
     std::shared_ptr<LoadedModule> code;
 };
 

@@ -52,6 +52,7 @@ public:
 private:
     void write_journal(const GridResult& result);
     void report(const GridResult& result);
+    void lose(CUresult error, const std::string& what);
 
     LaunchSurroundings& surroundings_;
     const std::shared_ptr<LaunchCode> code_;
@@ -101,6 +102,9 @@ void KernelGrid::ended(const GridResult& result) {
     write_journal(result);
     if (stream_) surroundings_.streams.end(*stream_);
     if (result.end != GridResult::End::kDone && result.end != GridResult::End::kCancelled) report(result);
+    // On a GPU it would have executed whatever lies there next.
+    if (result.end == GridResult::End::kDone && code_->module->unloaded.load())
+        lose(CUDA_ERROR_ILLEGAL_INSTRUCTION, fmt::format("kernel {} ran after its code was unloaded", name));
     over_(result);
 }
 
@@ -171,6 +175,10 @@ void KernelGrid::report(const GridResult& result) {
                 name, block.x, block.y, block.z, result.line);
             break;
     }
+    lose(error, what);
+}
+
+void KernelGrid::lose(CUresult error, const std::string& what) {
     if (!tenant_) return;
     int none = CUDA_SUCCESS;
     if (tenant_->fault.compare_exchange_strong(none, error)) tenant_->lost(error, what);
