@@ -69,8 +69,11 @@ void leave_lane(void* value) {
     }
     pthread_mutex_unlock(&lanes_lock);
     if (keep || !drain(*lane)) return;
+    // As soon as the server hears of it the next thread may be given a lane of this index.
+    pthread_mutex_lock(&lanes_lock);
     lane->live.store(0, std::memory_order_release);
     write_bare_record(*lane, Op::kCloseLane);
+    pthread_mutex_unlock(&lanes_lock);
 }
 
 // With lanes_lock held.
@@ -104,6 +107,10 @@ Lane* open_new(CUresult& status) {
     lane.reply = base + protocol::kLaneReplyOffset;
     lane.session = session();
     lane.index = index;
+    lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);   // where the last lane there ended
+    lane.reply_seq = 0;
+    lane.staging = {};
+    lane.posted.store(lane.tail, std::memory_order_relaxed);
     lane.live.store(1, std::memory_order_release);
     if (index >= lane_count.load(std::memory_order_relaxed)) {
         lane_count.store(index + 1, std::memory_order_seq_cst);

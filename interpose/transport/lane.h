@@ -2,8 +2,8 @@
 //
 // A thread opens its lane at its first remote call and gives it back when it ends. Lanes given back
 // wait for the next new thread, so short-lived threads cost no handshake; beyond kIdleLanes they are
-// closed. Lane i is lanes[i] for the whole life of the session, so another thread may always read
-// `posted`.
+// closed, and a later lane may have the same index: its positions go on where the closed one's ended.
+// Lane i is lanes[i] for the whole life of the session, so another thread may always read `posted`.
 //
 // Rules of the place: only the owning thread writes a Lane; no locks, no system calls on the path
 // of a record, unless the ring is full or the server sleeps.

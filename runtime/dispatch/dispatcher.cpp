@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,7 +41,7 @@ Dispatcher::~Dispatcher() {
         ending_ = true;
         device_.disturb();
     }
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
     say_durations();
     if (control_) driver().cuStreamDestroy_v2(control_);
 }
@@ -109,11 +110,14 @@ void Dispatcher::read_device() {
 void Dispatcher::join(ManagedStream& stream) {
     const Wanted wanted(wanted_);
     const auto lock = lock_soon(mutex_);
+    if (!thread_.joinable()) {
+        const std::string why = thread_.serve({"dispatcher", ""}, [this] { run(); });
+        if (!why.empty()) throw std::runtime_error(why);
+    }
     Member member{&stream, {snapshot_.device.multiprocessors, places(stream.tenant())}};
     member.trial = trial(stream);
     members_.push_back(std::move(member));
     device_.disturb();
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
 // Null: the policy has the say.
@@ -169,6 +173,7 @@ void Dispatcher::look_again() {
 void Dispatcher::run() {
     device_.enter_thread();
     std::unique_lock lock(mutex_);
+    studying_ = study_ != nullptr;   // a study that threw is over
     while (!ending_) {
         if (look() || now() >= ask_again_) decide();
         look_at_standstill();

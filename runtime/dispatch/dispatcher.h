@@ -14,7 +14,6 @@
 #include <mutex>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/device/device.h"
@@ -32,6 +31,7 @@
 #include "runtime/dispatch/sweep.h"
 #include "runtime/schedule/policy.h"
 #include "runtime/schedule/recorder.h"
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::dispatch {
 
@@ -203,7 +203,7 @@ private:
     schedule::TimePoint read_again_{};  // what workers wrote down
     schedule::TimePoint ask_again_ = schedule::TimePoint::max();   // the policy, whatever happens
     bool ending_ = false;
-    std::thread thread_;                // from the first stream on
+    Thread thread_;                     // from the first stream on
 };
 
 }  // namespace smt::runtime::dispatch

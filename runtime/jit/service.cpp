@@ -36,6 +36,7 @@ std::string title(const char* origin, const Order& order) {
     return order.language == Language::kPtx ? "PTX of an image" : fmt::format("source {}: {}", origin, order.source.name);
 }
 
+// Worth another try: it says nothing of the source.
 Result failed(std::string reason) {
     Result result;
     result.reason = std::move(reason);
@@ -72,7 +73,7 @@ Service::~Service() {
         for (Compiler* compiler : compilers_) compiler->interrupt();
     }
     work_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();   // joins them
 }
 
 bool Service::may_be_known(std::string_view image) {
@@ -173,10 +174,7 @@ void Service::enqueue(TenantId tenant, JobPointer job) {
 }
 
 bool Service::start_thread() {
-    try {
-        threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {   // others do its work, later
-    }
+    if (!threads_.emplace_back().serve({"compiler", ""}, [this] { run(); }).empty()) threads_.pop_back();   // others do its work, later
     return !threads_.empty();
 }
 
@@ -224,10 +222,30 @@ ResultPointer Service::from_index(const std::string& identity) {
     return job->result;
 }
 
+// A thread's worker, for as long as the destructor may interrupt it.
+class Service::Listed {
+public:
+    Listed(Service& service, Compiler& compiler) : service_(service), compiler_(compiler) {
+        std::lock_guard lock(service_.mutex_);
+        service_.compilers_.push_back(&compiler_);
+        if (service_.leaving_) compiler_.interrupt();
+    }
+    ~Listed() {
+        std::lock_guard lock(service_.mutex_);
+        std::erase(service_.compilers_, &compiler_);
+    }
+    Listed(const Listed&) = delete;
+    Listed& operator=(const Listed&) = delete;
+
+private:
+    Service& service_;
+    Compiler& compiler_;
+};
+
 void Service::run() {
     Compiler compiler(settings_);
+    const Listed listed(*this, compiler);   // past the lock, also where something throws
     std::unique_lock lock(mutex_);
-    compilers_.push_back(&compiler);
     while (true) {
         JobPointer job;
         const auto ready = [&] { return leaving_ || (job = std::static_pointer_cast<Job>(queue_.next())); };
@@ -241,7 +259,12 @@ void Service::run() {
         lock.unlock();
         const auto began = Clock::now();
         bool from_cache = false;
-        Result result = result_of(*job, compiler, from_cache);
+        Result result;
+        try {
+            result = result_of(*job, compiler, from_cache);
+        } catch (const std::exception& error) {
+            result = failed(error.what());
+        }
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
         report(*job, result, from_cache, took);   // before anybody loads it
         lock.lock();
@@ -249,7 +272,6 @@ void Service::run() {
         finish(job, std::move(result));
         done_.notify_all();
     }
-    std::erase(compilers_, &compiler);
 }
 
 // The thread's: may take long.

@@ -33,7 +33,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -44,6 +43,7 @@
 #include "runtime/jit/queue.h"
 #include "runtime/jit/settings.h"
 #include "runtime/jit/source.h"
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::jit {
 
@@ -110,6 +110,7 @@ private:
     void announce(TenantId tenant, const Job& job);
     std::string announced(TenantId tenant, const std::string& image) const;   // empty: nothing
     JobPointer find(const std::string& identity) const;
+    class Listed;
     void run();
     Result result_of(const Job& job, Compiler& compiler, bool& from_cache);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
@@ -133,7 +134,7 @@ private:
     bool leaving_ = false;
     size_t idle_ = 0;   // threads that wait for work
     std::vector<Compiler*> compilers_;   // the threads'
-    std::vector<std::thread> threads_;
+    std::deque<Thread> threads_;
 };
 
 }  // namespace smt::runtime::jit

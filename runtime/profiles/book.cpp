@@ -39,23 +39,27 @@ Book::~Book() {
         ending_ = write_ = true;
         wake_.notify_all();
     }
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
 }
 
 std::shared_ptr<KnownKernel> Book::open(const std::string& symbol, const std::string& image) {
     if (!kept_ || image.empty()) return nullptr;
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     std::shared_ptr<KnownKernel>& kernel = kernels_[{symbol, image}];
     if (kernel) {
         met_again_ = true;
         wake_.notify_one();
         return kernel;
     }
-    kernel = std::make_shared<KnownKernel>(symbol, image, facts_);
-    fresh_.push_back(kernel);
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    const auto fresh = kernel = std::make_shared<KnownKernel>(symbol, image, facts_);
+    fresh_.push_back(fresh);
+    if (!thread_.joinable() && !failed_) {
+        const std::string why = thread_.start({"profiles", ""}, [this] { run(); }, [this](const std::string& what) { give_up(what); });
+        lock.unlock();
+        if (!why.empty()) give_up(why);
+    }
     wake_.notify_one();
-    return kernel;
+    return fresh;
 }
 
 void Book::write_soon() {

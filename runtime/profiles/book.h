@@ -14,12 +14,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "profiler/store/store.h"
 #include "runtime/profiles/known_kernel.h"
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::profiles {
 
@@ -71,7 +71,7 @@ private:
     bool busy_ = false;
     bool ending_ = false;
     bool failed_ = false;
-    std::thread thread_;        // from the first kernel on
+    Thread thread_;             // from the first kernel on
 };
 
 }  // namespace smt::runtime::profiles

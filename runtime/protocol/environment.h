@@ -116,6 +116,17 @@ inline constexpr const char* kIdleSeconds = "SMT_IDLE_SECONDS";
 inline constexpr long kIdleSecondsDefault = 60;
 inline constexpr long kIdleSecondsMax = 86400;
 
+// Lanes that one session has at once: its threads that use CUDA, each of which is a thread of the server. 1 to 65535. Default:
+// 1024. Server.
+inline constexpr const char* kSessionLanes = "SMT_SESSION_LANES";
+inline constexpr unsigned kSessionLanesDefault = 1024;
+inline constexpr unsigned kSessionLanesMax = 65535;
+
+// Streams that one session has at once, those included that were destroyed and still have work. 1 to 65536. Default: 4096. Server.
+inline constexpr const char* kSessionStreams = "SMT_SESSION_STREAMS";
+inline constexpr unsigned kSessionStreamsDefault = 4096;
+inline constexpr unsigned kSessionStreamsMax = 65536;
+
 // Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
 inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 

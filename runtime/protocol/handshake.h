@@ -100,7 +100,7 @@ static_assert(sizeof(OpenLane) == 8);
 struct LaneOpened {
     ControlKind kind = ControlKind::kLaneOpened;
     int32_t status = 0;                    // CUresult
-    uint32_t lane = 0;                     // index, unique in the session for its whole life
+    uint32_t lane = 0;                     // index: no other lane of the session has it now
     uint32_t reserved = 0;
     uint64_t offset = 0;                   // of the LaneHeader in the arena
 };

@@ -82,7 +82,8 @@ static_assert(kWordsOffset + kWordsBytes <= kArenaHeapOffset);
 //   reply:  server fills reply area, reply_status, reply_bytes, then reply_seq (release), and
 //           wakes the futex if client_asleep
 //
-// head and tail count bytes and never wrap; position p lives at ring[p % kRingBytes].
+// head and tail count bytes and never wrap; position p lives at ring[p % kRingBytes]. Where an index is used again, both
+// begin with the position at which the lane before ended, so that a position of a lane (WaitLane) means one moment.
 struct LaneHeader {
     alignas(64) std::atomic<uint64_t> tail;
     alignas(64) std::atomic<uint64_t> head;

@@ -31,20 +31,41 @@ bool same_user(int socket) {
 }  // namespace
 
 Connection::~Connection() {
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
     close(socket_);
 }
 
-void Connection::start() {
-    thread_ = std::thread([this] {
+std::string Connection::start() {
+    const auto body = [this] {
         answer();
-        shutdown(socket_, SHUT_RDWR);   // the peer sees the end now, the descriptor goes with us
-        ended_.store(true);
-        owner_.ended();
-    });
+        finish();
+    };
+    return thread_.start({"connection", ""}, body, [this](const std::string&) { finish(); });
 }
 
-void Connection::hang_up() { shutdown(socket_, SHUT_RDWR); }
+void Connection::finish() {
+    shutdown(socket_, SHUT_RDWR);   // the peer sees the end now, the descriptor goes with us
+    ended_.store(true);
+    owner_.ended();
+}
+
+void Connection::turn_away(const std::string& why) {
+    refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), why);
+    hang_up();
+}
+
+void Connection::note(const std::string& line) {
+    if (owner_.server) {
+        owner_.server->note(line);
+    } else {
+        log_line(line);
+    }
+}
+
+void Connection::hang_up() {
+    silent_.store(false);   // whatever its thread still does
+    shutdown(socket_, SHUT_RDWR);
+}
 
 void Connection::answer() {
     if (!same_user(socket_)) return;
@@ -52,6 +73,7 @@ void Connection::answer() {
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     alignas(8) char packet[sizeof(Hello) + 1];
     ssize_t got = recv(socket_, packet, sizeof packet, 0);
+    silent_.store(false);
     if (got < static_cast<ssize_t>(sizeof(StatusRequest))) {
         if (got > 0) refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is too short");
         return;
@@ -78,12 +100,7 @@ void Connection::refuse(uint32_t status, const std::string& why) {
     welcome.server_pid = getpid();
     std::strncpy(welcome.message, why.c_str(), sizeof welcome.message - 1);
     if (send(socket_, &welcome, sizeof welcome, MSG_NOSIGNAL) < 0) return;
-    std::string line = "refused a program: " + why;
-    if (owner_.server) {
-        owner_.server->note(line);
-    } else {
-        log_line(line);
-    }
+    note("refused a program: " + why);
 }
 
 void Connection::answer_hello(const void* packet, size_t bytes) {
@@ -110,7 +127,14 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     uint32_t number = server.device().admit(std::string(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant)));
     if (number == 0) number = server.next_session();
     auto session = std::make_unique<Session>(server, number, socket_, hello);
-    if (!session->serve()) server.keep(std::move(session));
+    bool apart = false;
+    try {
+        apart = session->serve();
+    } catch (...) {   // its lanes may still run
+        server.keep(std::move(session));
+        throw;
+    }
+    if (!apart) server.keep(std::move(session));
 }
 
 void Connection::answer_status(bool stop) {

@@ -5,7 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
+
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
 
@@ -27,12 +28,16 @@ public:
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
-    void start();
-    void hang_up();   // the thread ends soon
+    std::string start();   // empty, or why there is no thread for it
+    void hang_up();        // the thread ends soon
+    void turn_away(const std::string& why);   // instead of start(); does not wait
     bool ended() const { return ended_.load(); }
+    bool silent() const { return silent_.load(); }   // no message has come
 
 private:
     void answer();
+    void finish();
+    void note(const std::string& line);
     void answer_hello(const void* packet, size_t bytes);
     void answer_status(bool stop);
     void answer_tenants();
@@ -42,7 +47,8 @@ private:
     ConnectionOwner& owner_;
     const int socket_;
     std::atomic<bool> ended_{false};
-    std::thread thread_;
+    std::atomic<bool> silent_{true};
+    Thread thread_;
 };
 
 }  // namespace smt::runtime::server

@@ -5,9 +5,11 @@
 
 #include "coverage.gen.h"
 #include "cudart_coverage.gen.h"
+#include "runtime/protocol/environment.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
+#include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server {
@@ -107,7 +109,10 @@ CUresult stream_create(Call& call) {
     protocol::StreamCreate request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     StreamPointer stream;
-    CUresult status = call.session.streams().create(request.flags, request.priority, &stream);
+    const uint32_t most = call.session.server().quotas().streams;
+    CUresult status = call.session.streams().create(request.flags, request.priority, most, &stream);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY && call.session.streams().count() >= most)
+        call.session.note_quota("streams", most, environment::kSessionStreams);
     if (status != CUDA_SUCCESS) return status;
     unsigned long long id = 0;
     call.driver.cuStreamGetId(stream->handle, &id);

@@ -60,16 +60,27 @@ bool spin_until(Done done, uint64_t look_on = kLookOn) {
 
 }  // namespace
 
-Lane::Lane(Session& session, uint32_t index, uint64_t address)
-    : session_(session), index_(index), address_(address), record_(new uint64_t[kMaxRecordBytes / 8]) {}
+Lane::Lane(Session& session, uint32_t index, uint64_t address, uint64_t position)
+    : session_(session), index_(index), address_(address), reached_(position), head_(position), tail_(position),
+      record_(new uint64_t[kMaxRecordBytes / 8]) {
+    header().head.store(position);
+    header().tail.store(position);
+}
 
 Lane::~Lane() { join(); }
 
-void Lane::start() { thread_ = std::thread([this] { run(); }); }
-
-void Lane::join() {
-    if (thread_.joinable()) thread_.join();
+std::string Lane::start() {
+    return thread_.start({fmt::format("lane {}", index_), session_.tenant()}, [this] { run(); }, [this](const std::string& why) { fail(why); });
 }
+
+// On the lane's thread, when something threw there.
+void Lane::fail(const std::string& why) {
+    stopping_.store(true);
+    close();
+    session_.end_because(fmt::format("its lane {} failed: {}", index_, why));
+}
+
+void Lane::join() { thread_.join(); }
 
 // Called again and again until the lane has ended, because the client may write server_asleep too.
 void Lane::stop() {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "runtime/protocol/layout.h"
@@ -15,6 +15,7 @@
 #include "runtime/server/arena.h"
 #include "runtime/server/events.h"
 #include "runtime/server/streams.h"
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
 
@@ -22,7 +23,8 @@ class Session;
 
 class Lane {
 public:
-    Lane(Session& session, uint32_t index, uint64_t address);
+    // Its positions count from `position`, where the lane that had this index before ended.
+    Lane(Session& session, uint32_t index, uint64_t address, uint64_t position);
     ~Lane();
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
@@ -30,10 +32,11 @@ public:
     uint32_t index() const { return index_; }
     uint64_t address() const { return address_; }
 
-    void start();
+    std::string start();                // empty, or why there is no thread for it
     void stop();                        // asks it to end after the record under way; does not wait
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void join();
+    uint64_t position() const { return head_; }   // of a lane that has ended
 
     // Waits until the lane has executed everything before `position`, or `waiter` must stop.
     void wait_reached(uint64_t position, const Lane& waiter);
@@ -71,20 +74,21 @@ private:
     void publish(uint64_t head);
     void wait_for_records();
     void close();
+    void fail(const std::string& why);
     protocol::LaneHeader& header() const { return *reinterpret_cast<protocol::LaneHeader*>(address_); }
 
     Session& session_;
     const uint32_t index_;
     const uint64_t address_;
-    std::thread thread_;
+    Thread thread_;
     std::atomic<bool> stopping_{false};
     std::atomic<bool> ended_{false};
-    std::atomic<uint64_t> reached_{0};       // head, where the client cannot write
+    std::atomic<uint64_t> reached_;          // head, where the client cannot write
     std::atomic<uint32_t> progress_{0};      // futex word of those in wait_reached()
     std::atomic<uint32_t> waiters_{0};
 
-    uint64_t head_ = 0;
-    uint64_t tail_ = 0;                      // as last read
+    uint64_t head_;
+    uint64_t tail_;                          // as last read
     std::unique_ptr<uint64_t[]> record_;     // private copy of the record under way
     std::vector<StreamPointer> held_streams_;
     std::vector<EventPointer> held_events_;

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
+#include <exception>
 
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
@@ -30,6 +30,8 @@ constexpr uint64_t kSecond = 1'000'000'000;
 constexpr int kTickMs = 200;                        // looks at the context and at what is overdue
 constexpr uint64_t kWindUp = 10 * kSecond;          // sessions may take that long to end
 constexpr uint64_t kFaultGrace = 5 * kSecond;       // programs see the fault before the server goes
+constexpr size_t kMostConnections = 1024;           // each has a thread: programs, and questions about the server
+constexpr long kMostSilent = 128;                   // of them without a message: the oldest is hung up on
 constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device says so
 
 uint64_t idle_limit() {
@@ -95,9 +97,14 @@ void Listener::wake() {
 bool Listener::run() {
     idle_since_ns_ = journal::now_ns();
     while (!time_to_leave()) {
-        wait(connections_.empty() ? 1000 : kTickMs);
-        reap();
-        if (owner_.server) owner_.server->tick();
+        try {
+            wait(connections_.empty() ? 1000 : kTickMs);
+            reap();
+            if (owner_.server) owner_.server->tick();
+        } catch (const std::exception& error) {   // most likely memory: programs that are there go on
+            log_line(error.what());
+            usleep(10'000);
+        }
     }
     close_door();
     return wind_up();
@@ -127,13 +134,29 @@ void Listener::accept_all() {
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) usleep(10'000);
             return;
         }
-        auto connection = std::make_unique<Connection>(owner_, socket);
-        try {
-            connection->start();
-            connections_.push_back(std::move(connection));
-        } catch (const std::system_error& error) {
-            log_line(fmt::format("no thread for a connection: {}", error.what()));
-        }
+        take(socket);
+    }
+}
+
+void Listener::take(int socket) {
+    std::unique_ptr<Connection> connection;
+    try {
+        connections_.reserve(connections_.size() + 1);
+        connection = std::make_unique<Connection>(owner_, socket);
+    } catch (...) {
+        close(socket);
+        throw;
+    }
+    const auto silent = [](const std::unique_ptr<Connection>& each) { return each->silent() && !each->ended(); };
+    if (std::count_if(connections_.begin(), connections_.end(), silent) >= kMostSilent)
+        (*std::find_if(connections_.begin(), connections_.end(), silent))->hang_up();
+    const std::string why = connections_.size() < kMostConnections
+                          ? connection->start()
+                          : fmt::format("the server has {} connections, the most that it takes", kMostConnections);
+    if (why.empty()) {
+        connections_.push_back(std::move(connection));
+    } else {
+        connection->turn_away(why);
     }
 }
 
@@ -152,7 +175,7 @@ bool Listener::time_to_leave() {
         if (!busy || now - owner_.server->fatal_since_ns() > kFaultGrace) return true;
     }
     // What a stuck session holds is freed by the end of the process: nobody is left to mind.
-    if (!busy && stuck) return true;
+    if (!busy && (stuck || (owner_.server && owner_.server->keeps()))) return true;
     return !busy && idle_limit_ns_ && now - idle_since_ns_ >= idle_limit_ns_;
 }
 
@@ -172,7 +195,7 @@ bool Listener::wind_up() {
     while (true) {
         reap();
         bool lost = owner_.server && owner_.server->fatal() != CUDA_SUCCESS;
-        if (connections_.empty()) return !lost;
+        if (connections_.empty()) return !lost && !(owner_.server && owner_.server->keeps());
         uint64_t stuck = owner_.server ? owner_.server->stuck() : 0;
         if (connections_.size() <= stuck || journal::now_ns() - started > kWindUp) return false;
         wait(20);

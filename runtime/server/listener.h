@@ -33,6 +33,7 @@ private:
     void wake();
     void wait(int milliseconds);
     void accept_all();
+    void take(int socket);
     void reap();
     bool time_to_leave();
     void close_door();

@@ -19,6 +19,7 @@
 #include "runtime/server/log.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
 
@@ -100,6 +101,7 @@ void start_recording(Server& server) {
 // Without a device the server stays a moment to say why to the programs that wait for it.
 int serve(const Options& options, const Files& files) {
     device::ask_for_short_turns();   // before the first thread starts
+    Thread::log_with([](const std::string& line) { log_line(line); });
     DevicePrintf device_printf;
     if (!device_printf.redirect_stdout()) return fail("stdout cannot be redirected");
     journal::Writer journal(files.journal);
@@ -156,5 +158,9 @@ int main(int count, char** arguments) {
     if (lock == Lock::kFailed) return fail(error);
     // From here on this process is the server of this key, and these files are its own.
     if (options.daemonize && !log_to(files.log)) return fail("cannot write " + files.log);
-    return serve(options, files);
+    try {
+        return serve(options, files);
+    } catch (const std::exception& why) {
+        return fail(fmt::format("the server cannot start: {}", why.what()));
+    }
 }

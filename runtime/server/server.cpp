@@ -67,7 +67,13 @@ void Server::stop_sessions(const std::string& why) {
 
 void Server::keep(std::unique_ptr<Session> session) {
     std::lock_guard lock(mutex_);
+    std::erase(sessions_, session.get());
     kept_.push_back(std::move(session));
+}
+
+bool Server::keeps() const {
+    std::lock_guard lock(mutex_);
+    return !kept_.empty();
 }
 
 void Server::poison(CUresult status, Session* culprit) {

@@ -20,6 +20,7 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
 #include "runtime/server/measuring.h"
+#include "runtime/server/quotas.h"
 
 namespace smt::runtime::server {
 
@@ -42,6 +43,7 @@ public:
     jit::Service& compiler() { return compiler_; }
     profiles::Book& profiles() { return profiles_; }
     Measuring* measuring() { return measuring_.get(); }   // null: nothing is measured
+    const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
     void note(const std::string& line, const Session* of = nullptr);
@@ -50,8 +52,10 @@ public:
     void add(Session& session);
     void remove(Session& session);
     void stop_sessions(const std::string& why);
-    // A session of a poisoned context: the driver may still hold pointers into it.
+    // A session that cannot be taken apart: its context is poisoned, and the driver may still hold pointers into it, or its
+    // teardown failed. It goes with the process.
     void keep(std::unique_ptr<Session> session);
+    bool keeps() const;
 
     // The shared context is lost: every session is told, and no new one is taken.
     void poison(CUresult status, Session* culprit);
@@ -74,6 +78,7 @@ private:
     DevicePrintf& device_printf_;
     dispatch::Dispatcher dispatcher_;
     AddressPlan addresses_;
+    const Quotas quotas_ = read_quotas();
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};

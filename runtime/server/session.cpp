@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/device/held_up.h"
+#include "runtime/protocol/environment.h"
 #include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
@@ -137,6 +138,14 @@ void Session::note_wide_launch(const std::string& kernel) {
     if (!launched_wide_.exchange(true)) note(fmt::format("{} is a cooperative launch too large for its multiprocessors: it runs on all", kernel));
 }
 
+void Session::note_quota(const char* what, uint32_t most, const char* variable) {
+    {
+        std::lock_guard lock(mutex_);
+        if (!used_up_.insert(variable).second) return;
+    }
+    note(fmt::format("it has {} {}, the most that a session may have; {} in the server's environment changes that", most, what, variable));
+}
+
 void Session::stop(const std::string& why) {
     {
         std::lock_guard lock(mutex_);
@@ -213,30 +222,53 @@ protocol::LaneOpened Session::open_lane() {
     protocol::LaneOpened answer;
     uint64_t address = 0;
     answer.status = open_status_;
+    const uint32_t most = server_.quotas().lanes;
+    if (answer.status == CUDA_SUCCESS && lane_count_.load() >= most) {
+        note_quota("threads that use CUDA", most, environment::kSessionLanes);
+        answer.status = CUDA_ERROR_OUT_OF_MEMORY;
+    }
     if (answer.status == CUDA_SUCCESS) answer.status = arena_.allocate(protocol::kLaneBytes, false, &address);
     if (answer.status != CUDA_SUCCESS) return answer;
-    uint32_t index = next_lane_.load();
-    auto lane = std::make_shared<Lane>(*this, index, address);
+    uint64_t position = 0;
+    const uint32_t index = place_for_lane(&position);
+    auto lane = std::make_shared<Lane>(*this, index, address, position);
     lane_count_.fetch_add(1);
-    try {
-        lane->start();
-    } catch (const std::system_error&) {
+    if (const std::string why = lane->start(); !why.empty()) {
         lane_count_.fetch_sub(1);
         arena_.free(address);
+        note("a thread of it gets no lane: " + why);
         answer.status = CUDA_ERROR_OUT_OF_MEMORY;
         return answer;
     }
     {
         std::lock_guard lock(mutex_);
-        for (std::shared_ptr<Lane>& each : lanes_) {
-            if (each && each->ended()) each.reset();   // joins a thread that is past its end
-        }
-        lanes_.push_back(std::move(lane));
+        lanes_[index] = std::move(lane);
     }
-    next_lane_.store(index + 1);
     answer.lane = index;
     answer.offset = address - arena_.base();
     return answer;
+}
+
+// The session's thread. A thread of the program that waits for the lane that ended finds its position reached.
+uint32_t Session::place_for_lane(uint64_t* position) {
+    std::lock_guard lock(mutex_);
+    size_t place = lanes_.size();
+    for (size_t i = lanes_.size(); i-- > 0;) {
+        if (lanes_[i] && !lanes_[i]->ended()) continue;
+        if (lanes_[i]) {
+            lanes_[i]->join();   // a thread that is past its end
+            lane_ends_[i] = lanes_[i]->position();
+            lanes_[i].reset();
+        }
+        place = i;
+    }
+    if (place == lanes_.size()) {
+        lanes_.emplace_back();
+        lane_ends_.push_back(0);
+        next_lane_.store(static_cast<uint32_t>(lanes_.size()));
+    }
+    *position = lane_ends_[place];
+    return static_cast<uint32_t>(place);
 }
 
 CUresult Session::reset() {

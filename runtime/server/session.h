@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/device/device.h"
@@ -97,6 +98,7 @@ public:
     std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
     // Waits until that many images of NVRTC were shown (protocol::Captured), for `patience` at most.
     void await_captures(uint32_t count, std::chrono::milliseconds patience);
+    void note_quota(const char* what, uint32_t most, const char* variable);   // it is used up; said once
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
 
@@ -117,9 +119,11 @@ private:
     CUresult open();                                 // after the client mapped both
     bool send_welcome(protocol::WelcomeStatus status, const std::string& why);
     void answer_control();
+    void answer_control_guarded();
     bool answer_open_lane();                         // false: the client is gone
     void take_captured(int file, uint64_t bytes);
     protocol::LaneOpened open_lane();
+    uint32_t place_for_lane(uint64_t* position);     // an index that no lane has, and where its positions go on
     void teardown();
     void stop_lanes();
     void await_work();
@@ -164,7 +168,9 @@ private:
     std::string output_;
     mutable std::mutex mutex_;                 // the rest
     std::vector<std::shared_ptr<Lane>> lanes_;   // by index; empty: gone
+    std::vector<uint64_t> lane_ends_;            // by index: the position at which the last lane there ended
     std::unordered_map<std::string, uint64_t> unsupported_;
+    std::unordered_set<std::string> used_up_;    // quotas
     std::string end_;                          // how it ended, for the journal
     bool memory_open_ = false;                 // device_bytes() may ask memory_
     uint32_t captures_ = 0;

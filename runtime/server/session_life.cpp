@@ -41,9 +41,23 @@ void set_timeout(int socket, long seconds) {
 
 bool Session::serve() {
     device_.arrived(*this);
-    const bool apart = device_.enter_thread(this) == CUDA_SUCCESS && live();
+    bool apart = false;
+    try {
+        apart = device_.enter_thread(this) == CUDA_SUCCESS && live();
+    } catch (const std::exception& error) {   // it cannot be taken apart, and is kept
+        note(fmt::format("ended: {}; what it holds stays held until the server leaves", error.what()));
+    }
     device_.left(*this);
     return apart;
+}
+
+// What throws here ends this session, by the way that every session ends.
+void Session::answer_control_guarded() {
+    try {
+        answer_control();
+    } catch (const std::exception& error) {
+        end_because(fmt::format("its thread failed: {}", error.what()));
+    }
 }
 
 bool Session::live() {
@@ -53,7 +67,7 @@ bool Session::live() {
     }
     server_.add(*this);
     write_journal(journal::Kind::kSessionOpened, program_);
-    answer_control();
+    answer_control_guarded();
     teardown();
     {
         std::lock_guard lock(mutex_);

@@ -11,9 +11,6 @@ namespace smt::runtime::server {
 
 namespace {
 
-// More than any program keeps; a program that leaks streams fails before the server does.
-constexpr size_t kMaxStreams = 64u << 10;
-
 // How synchronize() looks for the end of a host function, which the client tells by a word.
 constexpr long kShortestNap = 20'000;   // ns
 constexpr long kLongestNap = 500'000;
@@ -52,12 +49,18 @@ CUresult Streams::open() {
     return status;
 }
 
-CUresult Streams::create(uint32_t flags, int32_t priority, StreamPointer* stream) {
+size_t Streams::count() {
+    std::lock_guard lock(mutex_);
+    drop_idle();
+    return created_.size() + retired_.size();
+}
+
+CUresult Streams::create(uint32_t flags, int32_t priority, size_t most, StreamPointer* stream) {
     if (flags != CU_STREAM_DEFAULT && flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    if (count() >= most) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult status = make(flags == CU_STREAM_DEFAULT, priority, stream);
     if (status != CUDA_SUCCESS) return status;
     std::lock_guard lock(mutex_);
-    if (created_.size() >= kMaxStreams) return CUDA_ERROR_OUT_OF_MEMORY;
     while (next_ < protocol::kFirstStream || created_.contains(next_)) ++next_;
     (*stream)->reference = next_++;
     created_[(*stream)->reference] = *stream;
@@ -85,6 +88,10 @@ void Streams::retire(const StreamPointer& stream) {
 // it. So the stream stays until it is seen to be idle.
 void Streams::let_go(const StreamPointer& stream) {
     retired_.push_back(stream);
+    drop_idle();
+}
+
+void Streams::drop_idle() {
     std::erase_if(retired_, [&](const StreamPointer& each) {
         if (each->busy() && query(*each) == CUDA_ERROR_NOT_READY) return false;
         if (each->unjoined.load()) {

@@ -92,7 +92,9 @@ public:
     // Before something opaque is launched: waits for its turn, where somebody may go first.
     CUresult enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass);
 
-    CUresult create(uint32_t flags, int32_t priority, StreamPointer* stream);
+    // OUT_OF_MEMORY where there are `most`.
+    CUresult create(uint32_t flags, int32_t priority, size_t most, StreamPointer* stream);
+    size_t count();   // created ones, and those that were destroyed and have work
     CUresult destroy(uint32_t reference);
     CUresult find(uint32_t reference, Lane& lane, StreamPointer* stream);   // makes the lane's own one
 
@@ -137,6 +139,7 @@ private:
     CUresult join_blocking(Stream& legacy);
     CUresult wait_legacy(Stream& stream);
     void let_go(const StreamPointer& stream);   // with mutex_ held
+    void drop_idle();                           // of retired_; with mutex_ held
     std::vector<StreamPointer> all() const;
 
     const DriverApi& driver_;

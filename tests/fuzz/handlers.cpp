@@ -67,7 +67,7 @@ struct Client {
         tests::TestServer::get().device().enter_thread();
         session.open_lane();   // which is idle: from then on the session is complete
         if (session.session().arena().allocate(kLaneBytes, false, &address) != CUDA_SUCCESS) tests::give_up("a lane");
-        lane = std::make_unique<Lane>(session.session(), 0, address);
+        lane = std::make_unique<Lane>(session.session(), 0, address, 0);
         known.assign(16, 0);
         prepare();
     }

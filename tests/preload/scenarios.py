@@ -23,10 +23,10 @@ import time
 from run import PATIENCE, smt, wait_until_empty
 
 MAGIC = 0x31544D53
-HELLO, WELCOME = 1, 2
+HELLO, WELCOME, MAPPED, CAPTURED = 1, 2, 3, 9
 OK, VERSION_MISMATCH, REFUSED = 0, 1, 2
 WELCOME_FORMAT = "<4I3Q2i256s"
-UNAVAILABLE, NOT_READY, ILLEGAL_ADDRESS = 46, 802, 700
+OUT_OF_MEMORY, UNAVAILABLE, NOT_READY, ILLEGAL_ADDRESS = 2, 46, 802, 700
 
 
 class Place:
@@ -208,13 +208,17 @@ def connect(place, packet):
     return client
 
 
-def hello(version, table_hash=0):
-    return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, 0, 0, b"other", b"other")
+def hello(version, table_hash=0, tenant=b"other"):
+    return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, 0, 0, tenant, tenant)
 
 
 def bystander(place):
     """A program that is there all the time: the server has no reason to leave."""
-    held = place.start("held", "launch", tenant="bystander")
+    return bystander_with(place)
+
+
+def bystander_with(place, **environment):
+    held = place.start("held", "launch", tenant="bystander", **environment)
     place.wait_reached(1)
     return held
 
@@ -402,9 +406,9 @@ MEMORY = [addresses]
 WAITS = [printed_before, prints_on]
 
 
-def main():
+def main(scenarios=None):
     program, driver, name = sys.argv[1:]
-    scenario = {each.__name__: each for each in SCENARIOS + MEMORY + WAITS}[name]
+    scenario = {each.__name__: each for each in scenarios or SCENARIOS + MEMORY + WAITS}[name]
     with tempfile.TemporaryDirectory() as folder:
         place = Place(program, driver, folder)
         try:

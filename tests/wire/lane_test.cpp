@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "opcodes.gen.h"
+#include "runtime/server/lane.h"
 #include "tests/wire/server.h"
 
 namespace smt::tests {
@@ -187,6 +188,50 @@ TEST_CASE("a tenant's limit is its own", "[lane]") {
     CHECK(small.call(Op::kMemAlloc, MemAlloc{16 << 20, 0, 0}).status == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(large.call(Op::kMemAlloc, MemAlloc{16 << 20, 0, 0}).status == CUDA_SUCCESS);
     CHECK(small.call(Op::kMemAlloc, MemAlloc{4 << 20, 0, 0}).status == CUDA_SUCCESS);
+}
+
+TEST_CASE("the index of a closed lane is used again, and its positions go on", "[lane]") {
+    TestSession client;
+    TestLane first = client.open_lane();
+    uint64_t position = 0;
+    for (int i = 0; i < 5; ++i) {
+        TestLane lane = client.open_lane();
+        CHECK(lane.index() == 1);
+        CHECK(lane.position() == position);
+        REQUIRE(lane.call(Op::kMemInfo).status == CUDA_SUCCESS);
+        const uint64_t before = lane.position();
+        lane.post(static_cast<uint16_t>(Op::kCloseLane), nullptr, 0);
+        const auto twin = client.session().lane(1);
+        await([&] { return twin->ended(); }, "the lane has ended");
+        position = before;
+        // Whoever waits for what the lane did before its end does not wait.
+        first.post(Op::kWaitLane, WaitLane{1, 0, before});
+        CHECK(first.call(Op::kMemInfo).status == CUDA_SUCCESS);
+        TestLane again = client.open_lane();
+        CHECK(again.index() == 1);
+        first.post(Op::kWaitLane, WaitLane{1, 0, before});
+        CHECK(first.call(Op::kMemInfo).status == CUDA_SUCCESS);
+        again.post(static_cast<uint16_t>(Op::kCloseLane), nullptr, 0);
+        const auto next = client.session().lane(1);
+        await([&] { return next->ended(); }, "the lane has ended");
+    }
+    CHECK(client.session().lane_count() == 1);
+}
+
+TEST_CASE("a session has so many streams, and another one has its own", "[lane]") {
+    const uint32_t most = TestServer::get().server().quotas().streams;
+    TestSession client, neighbour;
+    TestLane lane = client.open_lane(), other = neighbour.open_lane();
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < most; ++i) {
+        const Reply made = lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0});
+        REQUIRE(made.status == CUDA_SUCCESS);
+        last = made.as<StreamCreated>().stream;
+    }
+    for (int i = 0; i < 3; ++i) CHECK(lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(other.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status == CUDA_SUCCESS);
+    REQUIRE(lane.call(Op::kStreamDestroy, StreamRef{last, 0}).status == CUDA_SUCCESS);
+    CHECK(lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status == CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ struct Reply {
 // The client's end of one lane. Waits for at most a minute, then the process ends with a line about it.
 class TestLane {
 public:
-    TestLane(uint64_t address, uint32_t index) : address_(address), index_(index) {}
+    TestLane(uint64_t address, uint32_t index) : address_(address), index_(index), position_(header().tail.load()) {}
     protocol::LaneHeader& header() const { return *reinterpret_cast<protocol::LaneHeader*>(address_); }
     char* ring() const { return reinterpret_cast<char*>(address_ + protocol::kLaneRingOffset); }
     uint32_t index() const { return index_; }
@@ -76,7 +76,7 @@ public:
 private:
     const uint64_t address_;
     const uint32_t index_;
-    uint64_t position_ = 0;
+    uint64_t position_;
     uint32_t sequence_ = 0;
 };
 

@@ -40,6 +40,8 @@ constexpr Number kNumbers[] = {
     {kMapping, 0, 1},
     {kAhead, 0, kAheadMax},
     {kIdleSeconds, 0, kIdleSecondsMax},
+    {kSessionLanes, 1, kSessionLanesMax},
+    {kSessionStreams, 1, kSessionStreamsMax},
     {kJournalTimes, 0, 1},
     {kReportUnsupported, 0, 1},
     {kCapture, 0, 1},

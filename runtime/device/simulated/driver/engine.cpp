@@ -1,6 +1,7 @@
 #include "runtime/device/simulated/driver/engine.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace smt::runtime::device::simulated {
 
@@ -28,7 +29,8 @@ Caller& caller() {
 
 Engine::Engine(const Settings& settings, MakeGrid make_grid)
     : settings_(settings), make_grid_(std::move(make_grid)), machine_(settings.machine) {
-    thread_ = std::thread([this] { run(); });
+    const std::string why = thread_.serve({"device", ""}, [this] { run(); });
+    if (!why.empty()) throw std::runtime_error(why);
 }
 
 Engine::~Engine() { stop(); }
@@ -251,16 +253,14 @@ void Engine::start_copy(const StreamPointer& stream, const std::shared_ptr<Node>
     });
 }
 
-// On a thread of its own: it may wait for other work of the device.
+// On a thread of its own: it may wait for other work of the device. Without one the tenant is lost, and no other.
 void Engine::start_host_function(const StreamPointer& stream, const std::shared_ptr<Node>& node) {
     std::shared_ptr<Tenant> tenant = stream->tenant;
     if (tenant) {
         ++tenant->callbacks;
         tenant->active = RealTime::now();
     }
-    std::thread([this, stream, node, tenant] {
-        node->work();
-        Lock lock(world());
+    const auto over = [this, stream, tenant] {   // with world()
         if (tenant) {
             --tenant->callbacks;
             tenant->active = RealTime::now();
@@ -268,7 +268,25 @@ void Engine::start_host_function(const StreamPointer& stream, const std::shared_
         done_by_others_.push_back(stream);
         attention_ = true;
         wake_.notify_all();
-    }).detach();
+    };
+    const auto fail = [tenant] {
+        if (tenant) tenant->fault.store(CUDA_ERROR_OUT_OF_MEMORY);
+    };
+    const std::string why = Thread::detach(
+        {"host function", tenant ? tenant->name : ""},
+        [node, over] {
+            node->work();
+            Lock lock(world());
+            over();
+        },
+        [fail, over](const std::string&) {
+            Lock lock(world());
+            fail();
+            over();
+        });
+    if (why.empty()) return;
+    fail();
+    over();
 }
 
 // What takes no time: events, values.

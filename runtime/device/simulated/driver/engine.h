@@ -24,13 +24,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "runtime/device/hosted/backend.h"
 #include "runtime/device/simulated/driver/ordered_journal.h"
 #include "runtime/device/simulated/driver/tenant.h"
 #include "runtime/device/simulated/machine/machine.h"
+#include "runtime/thread/thread.h"
 
 namespace smt::runtime::device::simulated {
 
@@ -150,7 +150,7 @@ private:
     // The engine's thread only.
     std::vector<StreamPointer> done_by_machine_;
     std::vector<std::pair<StreamPointer, std::shared_ptr<Grid>>> grids_;  // launched and not over
-    std::thread thread_;
+    Thread thread_;
 };
 
 }  // namespace smt::runtime::device::simulated
