@@ -60,7 +60,7 @@ Result failed(const std::string& why) {
 
 bool Compiler::spawn(int descriptor, std::string& problem) {
     std::vector<std::string> arguments = {settings_.compiler, "--descriptor", std::to_string(kChildDescriptor), "--memory",
-                                          std::to_string(settings_.memory_bytes)};
+                                          std::to_string(settings_.memory_bytes), "--cpu", std::to_string(settings_.cpu / 1s)};
     std::vector<std::string> variables = child_environment();
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;

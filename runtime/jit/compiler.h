@@ -30,6 +30,7 @@ public:
     // NVRTC's version, which starts the worker if need be. `problem` says why nothing can be compiled; empty: it can.
     std::string nvrtc(std::string& problem);
     Result compile(const Order& order);
+    const std::string& lacking() const { return ready_.lacking; }   // of what confines the worker; known when it has started
     void rest() { end(); }   // until the next order; an idle worker holds NVRTC's memory
     void interrupt() { interrupted_.store(true); }   // what runs fails soon, and all that follows
     pid_t process() const { return child_; }         // 0: none

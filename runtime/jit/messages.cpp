@@ -119,6 +119,7 @@ std::string encode(const Ready& ready) {
     Packer to;
     to.string(ready.nvrtc);
     to.string(ready.problem);
+    to.string(ready.lacking);
     return to.take();
 }
 
@@ -161,6 +162,7 @@ std::optional<Ready> decode_ready(std::string_view bytes) {
     Ready ready;
     ready.nvrtc = read_string(reader);
     ready.problem = read_string(reader);
+    ready.lacking = read_string(reader);
     return if_whole(reader, std::move(ready));
 }
 

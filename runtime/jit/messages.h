@@ -1,6 +1,6 @@
 // Bytes between smtd and its compile worker, and in the cache.
 //
-//   worker -> smtd   Head{kReady},  ready  := string nvrtc, string problem
+//   worker -> smtd   Head{kReady},  ready  := string nvrtc, string problem, string lacking
 //   smtd -> worker   Head{kOrder},  order  := u32 form, string architecture, u32 language, u64 count,
 //                                             { string kernel, u32 registers }, string ptx, string directory,
 //                                             string proves, source
@@ -46,6 +46,7 @@ inline constexpr uint64_t kMostItems = 1u << 16;   // of any list
 struct Ready {
     std::string nvrtc;     // its version, "13.0"
     std::string problem;   // why nothing can be compiled
+    std::string lacking;   // of what confines the worker, in words; empty: nothing
 };
 
 std::string encode(const Ready& ready);

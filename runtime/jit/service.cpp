@@ -267,6 +267,7 @@ void Service::run() {
         }
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
         report(*job, result, from_cache, took);   // before anybody loads it
+        warn(compiler.lacking());
         lock.lock();
         queue_.done(*job);
         finish(job, std::move(result));
@@ -322,6 +323,11 @@ void Service::evict() {
         auto known = jobs_.find(name);   // another one, where it was done again
         if (known != jobs_.end() && known->second == oldest) jobs_.erase(known);
     }
+}
+
+// Once: what it lacks the kernel lacks.
+void Service::warn(const std::string& lacking) {
+    if (!lacking.empty() && !warned_.exchange(true)) say_(fmt::format("this machine's kernel does not confine the compile workers by {}", lacking));
 }
 
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {

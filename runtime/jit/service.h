@@ -25,6 +25,7 @@
 // Any thread may call anything. Nothing here calls the driver or waits for a compile, but wait_for().
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -117,12 +118,15 @@ private:
     ResultPointer from_index(const std::string& identity);
     void finish(const JobPointer& job, Result result);   // with mutex_ held
     void evict();
+    void warn(const std::string& lacking);
     void report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took);
 
     const Settings settings_;
     const Say say_;
     Cache cache_;
     SourceIndex index_;
+
+    std::atomic<bool> warned_{false};
 
     std::mutex mutex_;   // the rest
     std::condition_variable work_, done_;

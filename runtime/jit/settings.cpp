@@ -44,6 +44,7 @@ Settings read_settings(const std::string& own_folder) {
     if (settings.compiler.empty()) settings.compiler = own_folder + "/smt-compile";
     if (access(settings.compiler.c_str(), X_OK) != 0) settings.compiler.clear();
     settings.time = std::chrono::seconds(number_of(kCompileSeconds, 1, kCompileSecondsMax, kCompileSecondsDefault));
+    settings.cpu = settings.time;
     settings.workers = number_of(kCompileWorkers, 1, kCompileWorkersMax, default_workers());
     settings.memory_bytes = number_of(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
     settings.wait = std::chrono::seconds(number_of(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));

@@ -10,7 +10,8 @@ namespace smt::runtime::jit {
 struct Settings {
     std::string compiler;                 // the worker's program; empty: there is none, nothing is compiled
     size_t workers = 2;                   // that run at once
-    std::chrono::milliseconds time{60'000};
+    std::chrono::milliseconds time{60'000};   // for one order
+    std::chrono::milliseconds cpu{60'000};    // its CPU time, of all threads
     uint64_t memory_bytes = 4ull << 30;   // of the worker's addresses; 0: no limit
     std::chrono::milliseconds wait{10'000};   // how long a load waits for a compile
     bool ptx = true;                          // whether images without known source are managed by their PTX

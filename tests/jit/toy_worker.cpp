@@ -7,15 +7,21 @@
 //   //toy drop                       the text that comes out is empty
 //   //toy crash, hang, exit, memory  what a compiler does with a text that it was not made for
 //   //toy garbage, lie               it talks past its worker on the server's socket
-//   //toy write PATH                 it tries to make a file with something in it
+//   //toy try WHAT [PATH]            the whole text is refused: what came of writing or reading PATH, of a socket, exec, fork,
+//                                    ptrace, a signal to the server, a thread; "WHAT: done", or why not
+//   //toy spin                       it computes for ever
+#include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/jit/messages.h"
@@ -28,7 +34,7 @@ using smt::rewriter::source::Output;
 
 constexpr int kServer = 3;
 
-void misbehave(const std::string& how, const std::string& rest) {
+void misbehave(const std::string& how) {
     using namespace smt::runtime::jit;
     if (how == "crash") {
         std::signal(SIGSEGV, SIG_DFL);   // a sanitizer would report it and leave in its own way
@@ -47,10 +53,23 @@ void misbehave(const std::string& how, const std::string& rest) {
     if (how == "lie") {   // a whole message with nonsense in it
         if (!write_message(kServer, Message::kResult, "no result at all")) _exit(8);
     }
-    if (how == "write") {
-        std::FILE* file = std::fopen(rest.c_str(), "w");
-        if (file && std::fputs("written", file) >= 0) std::fclose(file);
-    }
+    if (how == "spin")
+        while (true) __asm__ volatile("");
+}
+
+bool attempt(const std::string& what, const std::string& path) {
+    if (what == "write") return open(path.c_str(), O_WRONLY | O_CREAT, 0600) >= 0;
+    if (what == "append") return open(path.c_str(), O_RDWR) >= 0;
+    if (what == "remove") return unlink(path.c_str()) == 0;
+    if (what == "read") return open(path.c_str(), O_RDONLY) >= 0;
+    if (what == "socket") return socket(AF_INET, SOCK_STREAM, 0) >= 0;
+    if (what == "exec") return execl("/bin/true", "/bin/true", nullptr) == 0;
+    if (what == "ptrace") return ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr) == 0;
+    if (what == "signal") return kill(getppid(), SIGURG) == 0;
+    if (what == "thread") return std::thread([] {}).join(), true;
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    return child > 0;
 }
 
 Output toy(const Input& input) {
@@ -75,13 +94,16 @@ Output toy(const Input& input) {
             output.kernels.push_back(kernel);
         } else if (how == "error") {
             std::getline(words >> std::ws, output.error);
+        } else if (how == "try") {
+            std::string what;
+            words >> what >> rest;
+            output.error = what + ": " + (attempt(what, rest) ? "done" : std::strerror(errno));
         } else if (how == "plain") {
             plain = true;
         } else if (how == "drop") {
             dropped = true;
         } else {
-            words >> rest;
-            misbehave(how, rest);
+            misbehave(how);
         }
     }
     if (plain) output.text = input.text;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +18,7 @@
 #include "runtime/jit/index.h"
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
+#include "runtime/jit/worker/confinement.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
 #include "runtime/jit/worker/registers.h"
 #include "runtime/jit/worker/toolkit.h"
@@ -29,6 +30,7 @@ namespace {
 struct Arguments {
     int descriptor = -1;
     uint64_t memory = 0;
+    std::chrono::seconds cpu{0};   // of an order
 };
 
 bool parse(int count, char** arguments, Arguments& result) {
@@ -36,23 +38,10 @@ bool parse(int count, char** arguments, Arguments& result) {
         const std::string_view name = arguments[i];
         if (name == "--descriptor") result.descriptor = std::atoi(arguments[i + 1]);
         else if (name == "--memory") result.memory = std::strtoull(arguments[i + 1], nullptr, 10);
+        else if (name == "--cpu") result.cpu = std::chrono::seconds(std::strtoul(arguments[i + 1], nullptr, 10));
         else return false;
     }
-    return result.descriptor >= 0;
-}
-
-// What is compiled here was written by somebody else.
-void restrict_process(uint64_t memory) {
-    const rlimit nothing{0, 0};
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &nothing);   // no files
-    setrlimit(RLIMIT_CORE, &nothing);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)   // their shadow is larger than any limit
-    const rlimit addresses{memory, memory};
-    if (memory) setrlimit(RLIMIT_AS, &addresses);
-#else
-    static_cast<void>(memory);
-#endif
+    return result.descriptor >= 0 && result.cpu.count() > 0;
 }
 
 rewriter::source::Input input_of(const Order& order) {
@@ -198,17 +187,18 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
 int worker_main(int count, char** arguments, Rewrite rewrite) {
     Arguments settings;
     if (!parse(count, arguments, settings)) {
-        std::fprintf(stderr, "usage: smt-compile --descriptor N --memory BYTES (smtd starts it)\n");
+        std::fprintf(stderr, "usage: smt-compile --descriptor N --memory BYTES --cpu SECONDS (smtd starts it)\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    restrict_process(settings.memory);
+    const std::string lacking = confine(settings.memory);
     const Nvrtc nvrtc;
-    const Ready ready{nvrtc.version(), rewrites(rewrite) ? nvrtc.problem() : "this build of smt has no source rewriter"};
+    const Ready ready{nvrtc.version(), rewrites(rewrite) ? nvrtc.problem() : "this build of smt has no source rewriter", lacking};
     if (!write_message(settings.descriptor, Message::kReady, encode(ready))) return 1;
     while (std::optional<std::string> bytes = read_message(settings.descriptor, Message::kOrder)) {
         std::optional<Order> order = decode_order(*bytes);
         if (!order) return 1;
+        allow_cpu(settings.cpu);
         Result result = guarded_work(*order, nvrtc, rewrite);
         if (!write_message(settings.descriptor, Message::kResult, encode(result))) return 1;
     }

@@ -14,7 +14,7 @@ namespace smt::runtime::jit {
 Result work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite);
 
 // main() of the worker, with the rewriter or, in tests, something in its place:
-//   smt-compile --descriptor N --memory BYTES
+//   smt-compile --descriptor N --memory BYTES --cpu SECONDS
 // Ends when the other end of the descriptor is closed, or its parent dies.
 int worker_main(int count, char** arguments, Rewrite rewrite);
 
