@@ -25,6 +25,7 @@ constexpr unsigned char kToolsStorage[4] = {0x42, 0xd8, 0x5a, 0x81};
 constexpr unsigned char kContextFacts[4] = {0x21, 0x31, 0x8c, 0x60};
 constexpr unsigned char kRuntimeHooks[4] = {0xa0, 0x94, 0x79, 0x8c};
 constexpr unsigned char kModuleFacts[4] = {0x6e, 0x16, 0x3f, 0xbe};
+constexpr unsigned char kDeviceFeatures[4] = {0xcd, 0x3e, 0xa2, 0xc6};
 constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 constexpr size_t kMostSlots = 128;
@@ -55,6 +56,7 @@ constinit Copied tools_storage{};
 constinit Copied context_facts{};
 constinit Copied module_facts{};
 constinit Copied runtime_hooks{};
+constinit Copied device_features{};
 
 Stored* find_stored(CUcontext context, void* key) {
     for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
@@ -173,6 +175,10 @@ int visit_functions(CUcontext, CUmodule module, void (*visit)(void* state, CUfun
     return found;
 }
 
+// cuSPARSELt asks whether the device has a feature. The driver looks for the answer in the process's own context, where there is none,
+// and ends with SIGSEGV. No: cuSPARSELt goes on without the feature, as with older drivers.
+int has_feature(int /*device*/, int /*feature*/, void*) { return 0; }
+
 struct Replaced {
     size_t slot;
     const void* function;
@@ -244,6 +250,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (is(id, kLocalStorage)) *table = serve_storage();
     if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(introduce)}});
     if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});
+    if (is(id, kDeviceFeatures)) *table = serve(device_features, *table, {{1, address(has_feature)}});
     if (is(id, kModuleFacts)) *table = serve(module_facts, *table, {{7, address(visit_functions)}});
     if (is(id, kContextFacts)) {
         *table = serve(context_facts, *table,

@@ -1,5 +1,5 @@
 // Calls that smt does not do: one of which it does nothing, and a form of one that the server refuses.
-#include "program.h"
+#include "tests/preload/program.h"
 
 int main() {
     preload::start();

@@ -356,6 +356,11 @@ def prints_on(place):
     assert "prints although kernels of other that print have not ended" in "".join(each.read_text() for each in place.folder.glob("*.log"))
 
 
+def private_tables(place):
+    """The driver's own functions behind them need a context of the process."""
+    place.run("tables", SMT_REAL_DRIVER=place.driver)
+
+
 def fatal_fault(place):
     sufferers = [place.start("fault", "suffer") for _ in range(2)]
     for process in sufferers:
@@ -400,7 +405,7 @@ def hundred_starts(place):
 
 
 SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
-             wrong_version, refused_calls, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
+             wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses]
 WAITS = [printed_before, prints_on]

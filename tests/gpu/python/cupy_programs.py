@@ -149,7 +149,7 @@ def jit_shared():
         t = jit.threadIdx.x
         shared[t] = x[jit.blockIdx.x * 256 + t]
         jit.syncthreads()
-        width = 128
+        width = jit.blockDim.x // 2
         while width > 0:
             if t < width:
                 shared[t] = shared[t] + shared[t + width]
