@@ -1,49 +1,82 @@
 #include "runtime/dispatch/common_time.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace smt::runtime::dispatch {
 
-void CommonTime::look(schedule::TimePoint now, const std::array<Seen, 2>& seen) {
+using schedule::Duration;
+using schedule::TimePoint;
+
+void CommonTime::look(TimePoint now, const std::array<Seen, 2>& seen) {
     const auto goes_on = [&](size_t i) { return seen[i].launch == sides_[i].launch && seen[i].blocks >= sides_[i].last; };
     const bool both = seen[0].at_work && seen[1].at_work;
     if (!both || !goes_on(0) || !goes_on(1)) interrupt();
     if (!both) return;
     if (!together_) {
         together_ = now;
-        for (size_t i = 0; i < 2; ++i) sides_[i] = {seen[i].launch, seen[i].blocks, seen[i].blocks, {}, 0, {}};
+        for (size_t i = 0; i < 2; ++i) {
+            sides_[i].launch = seen[i].launch, sides_[i].round = std::max<uint64_t>(seen[i].round, 1);
+            sides_[i].last = seen[i].blocks;
+        }
     }
-    settled_ = settled_ || settled(now, seen);
-    for (size_t i = 0; i < 2; ++i) {
-        Side& side = sides_[i];
-        if (std::exchange(side.last, seen[i].blocks) == seen[i].blocks || !settled_) continue;
-        if (!side.begun) side.begun = now, side.first = seen[i].blocks;
-        const uint64_t blocks = seen[i].blocks - side.first, rounds = blocks / std::max<uint64_t>(seen[i].round, 1);
-        if (rounds > side.whole.rounds) side.whole = {blocks, rounds, now - *side.begun};
+    for (size_t i = 0; i < 2; ++i) sides_[i].follow(now, seen[i].blocks, begun_.has_value());
+    if (!begun_ && now - *together_ >= kSettles) {
+        begun_ = now;
+        for (Side& side : sides_) side.begun = side.last;
     }
+    last_ = now;
 }
 
-bool CommonTime::settled(schedule::TimePoint now, const std::array<Seen, 2>& seen) const {
-    const auto begun = [&](size_t i) { return seen[i].blocks - sides_[i].before >= seen[i].round; };
-    return now - *together_ >= kSettles && (now - *together_ >= kSettlesAtMost || (begun(0) && begun(1)));
+// `counts`: the stretch has begun.
+void CommonTime::Side::follow(TimePoint now, uint64_t blocks, bool counts) {
+    if (blocks == last) return;
+    last = blocks;
+    if (first && (blocks - first->blocks) / round == rounds) return;
+    const Mark here{now, blocks};
+    if (!first || !counts) {
+        first = whole = here;
+        return;
+    }
+    longest = std::max(longest, now - whole.at);
+    whole = here;
+    rounds = (blocks - first->blocks) / round;
+}
+
+std::optional<double> CommonTime::Side::by_rounds(TimePoint from, TimePoint until) const {
+    if (rounds == 0) return std::nullopt;
+    const double each = std::chrono::duration<double>(whole.at - first->at).count() / static_cast<double>(whole.blocks - first->blocks);
+    if (std::chrono::duration<double>(until - from).count() < each * static_cast<double>(round)) return std::nullopt;
+    const auto at = [&](TimePoint when, const Mark& mark) {   // no more than has ever been done between two marks
+        return static_cast<double>(mark.blocks) + std::chrono::duration<double>(std::clamp(when - mark.at, -longest, longest)).count() / each;
+    };
+    return at(until, whole) - at(from, *first);
 }
 
 void CommonTime::interrupt() {
-    before_ = done();
+    if (begun_) {
+        for (size_t i = 0; i < 2; ++i) add(before_[i], sides_[i], sides_[i].by_rounds(*begun_, last_).value_or(static_cast<double>(sides_[i].last - sides_[i].begun)));
+        time_before_ += last_ - *begun_;
+    }
     sides_ = {};
     together_.reset();
-    settled_ = false;
+    begun_.reset();
+}
+
+void CommonTime::add(Done& to, const Side& side, double blocks) {
+    to.blocks += blocks;
+    to.rounds += blocks / static_cast<double>(side.round);
+}
+
+bool CommonTime::told() const {
+    return begun_ && std::all_of(sides_.begin(), sides_.end(), [&](const Side& side) { return side.by_rounds(*begun_, last_).has_value(); });
 }
 
 std::array<CommonTime::Done, 2> CommonTime::done() const {
     std::array<Done, 2> sums = before_;
-    for (size_t i = 0; i < 2; ++i) {
-        sums[i].blocks += sides_[i].whole.blocks;
-        sums[i].rounds += sides_[i].whole.rounds;
-        sums[i].time += sides_[i].whole.time;
-    }
+    for (size_t i = 0; told() && i < 2; ++i) add(sums[i], sides_[i], *sides_[i].by_rounds(*begun_, last_));
     return sums;
 }
+
+Duration CommonTime::time() const { return told() ? time_before_ + (last_ - *begun_) : time_before_; }
 
 }  // namespace smt::runtime::dispatch

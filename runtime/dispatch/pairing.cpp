@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/profiles/plan.h"
 
@@ -167,12 +168,14 @@ bool Pairing::others_work() const {
 void Pairing::judge() {
     Pair& pair = *current_->pair;
     const std::array<CommonTime::Done, 2> done = pair.time.done();
-    const bool enough = std::all_of(done.begin(), done.end(), [&](const CommonTime::Done& each) { return each.rounds >= kRounds && each.time >= least_; });
-    const bool fruitless = std::any_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds == 0; });
+    const Duration time = pair.time.time();
+    const bool enough = time >= least_ && std::all_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds >= kRounds; });
+    const bool fruitless = std::any_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds < 1; });
     if (enough) {
         for (size_t i = 0; i < 2; ++i) {
-            const auto ns = static_cast<uint64_t>(std::chrono::nanoseconds(done[i].time).count());
-            pair.sides[i].known->ran_beside(pair.sides[i].shape, company(pair, i, *pair.ctas), done[i].blocks, ns);
+            const auto blocks = static_cast<uint64_t>(std::llround(done[i].blocks));
+            const auto ns = static_cast<uint64_t>(std::chrono::nanoseconds(time).count());
+            pair.sides[i].known->ran_beside(pair.sides[i].shape, company(pair, i, *pair.ctas), blocks, ns);
         }
         ++pair.measured[*pair.ctas];
         ++windows_;
@@ -186,6 +189,7 @@ void Pairing::judge() {
 
 const char* Pairing::why_fruitless() const {
     if (others_work()) return "beside which others are at work";
+    if (current_->pair->time.time() >= least_) return "of which one gets less than a round of its blocks done beside the other";
     const auto complete = [&](size_t i) { return seats_.at(current_->streams[i]).complete; };
     return complete(0) && complete(1) ? "whose launches are too short" : "of which not all CTAs found a place, or which could not be stopped";
 }

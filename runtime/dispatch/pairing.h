@@ -44,7 +44,7 @@ struct Seat {
 class Pairing {
 public:
     static constexpr int64_t kWindows = 2;   // of each combination: each kernel is the elder once
-    static constexpr uint64_t kRounds = 8;   // of each kernel's blocks in a window: what is in half a round is little then. And for so long,
+    static constexpr double kRounds = 8;     // of each kernel's blocks in a window: what is in half a round is little then. And for so long,
     static constexpr schedule::Duration kLeast = std::chrono::milliseconds(30);           // three hundred looks at its tickets
     static constexpr schedule::Duration kLongestTry = std::chrono::seconds(10);           // for a window, while both have something to do,
     static constexpr schedule::Duration kLongestFruitless = std::chrono::seconds(2);      // without anything that could be counted

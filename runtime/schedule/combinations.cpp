@@ -43,6 +43,17 @@ std::vector<models::CoSchedule> measured_together(const Profile& first, const Pr
     return found;
 }
 
+std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& second, const models::CoSchedule& measured) {
+    if (!first.mix || !second.mix) return std::nullopt;
+    const auto busy = [&](double models::Utilization::*pipe) {
+        const double a = first.mix->utilization.*pipe, b = second.mix->utilization.*pipe;
+        return (measured.together[0] * a + measured.together[1] * b) / std::max({1.0, a, b});   // where one alone has more than 1 the peak is set too low
+    };
+    const double issue = busy(&models::Utilization::pur), memory = busy(&models::Utilization::mur);
+    if (std::max(issue, memory) <= kMostBusy) return std::nullopt;
+    return issue >= memory ? BeyondPipe{"issue slots", issue} : BeyondPipe{"memory", memory};
+}
+
 bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second, const Device& device) {
     Resources free = limits_of(device);
     const Resources each_first = cta_of(first, free), each_second = cta_of(second, free);

@@ -263,6 +263,11 @@ TEST_CASE("what tells nothing is given up, with the reason", "[pairs]") {
     CHECK(brief.pairing.summary().find("missing: 3 of 3 combinations of a and b, whose launches are too short") != std::string::npos);
     CHECK(brief.programs[1].flows);
     CHECK(brief.news(0).empty());
+    World starved;   // of one hardly anything gets done beside the other
+    starved.programs = {{.stream = 1, .kernel = known("a"), .rate = 1e-5}, {.stream = 2, .kernel = known("b")}};
+    starved.run(8001ms);
+    CHECK(starved.pairing.summary().find("missing: 3 of 3 combinations of a and b, of which one gets less than a round of its blocks done beside the other") != std::string::npos);
+    CHECK((starved.programs[1].flows && starved.news(0).empty()));
     World crowded;   // some CTAs find no place
     crowded.programs = {{.stream = 1, .kernel = known("a"), .complete = false}, {.stream = 2, .kernel = known("b")}};
     crowded.run(3s);

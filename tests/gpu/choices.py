@@ -1,28 +1,32 @@
 #!/usr/bin/env python3
 """What it is worth to go by the Markov model, of pairs that were measured side by side in several combinations of CTAs.
 
-    smt profile pairs --measured > TABLE; choices.py TABLE
+    smt profile pairs --measured --json > FILE; choices.py FILE
 
-For each form of the model: how far off its profit is, how far where it has its best combination, what is lost against the best combination that was measured (a pair
+Combinations whose rates are refused, because a pipe cannot be as busy, are left out. For each form of the model: how far off its profit is, how far where it has its best combination, what is lost against the best combination that was measured (a pair
 of which it expects less than slice asks for has none), and against the best partner of each kernel.
 """
 import itertools
+import json
 import statistics
 import sys
 
 LEAST_PROFIT = 0.05   # SliceKnobs::least_profit
 
 
+def identity(kernel):
+    """Kernels of one name differ by image, block shape or class of grids."""
+    return kernel["symbol"], kernel["image"], tuple(kernel["block"]), kernel["grid_class"]
+
+
 def read(path):
     """{pair of kernels: [(CTAs, measured, {form: predicted})]}, of pairs that were counted; profits."""
     pairs = {}
     with open(path) as file:
-        for line in file:
-            words = line.split()
-            if len(words) == 9 and words[8].endswith("%"):   # no heading, and both were counted
-                *names, first, second, _, _, measured, paper, told = words
-                profits = [float(each.rstrip("%")) / 100 for each in (measured, paper, told)]
-                pairs.setdefault(tuple(names), []).append(((int(first), int(second)), profits[0], {"R_m": profits[1], "told": profits[2]}))
+        for row in json.load(file):
+            if "paper" in row and "told" in row and "refused" not in row:   # both were counted
+                pair = identity(row["first"]), identity(row["second"])
+                pairs.setdefault(pair, []).append((tuple(row["blocks"]), row["profit"], {"R_m": row["paper"], "told": row["told"]}))
     return {pair: rows for pair, rows in pairs.items() if len(rows) > 1}
 
 

@@ -61,7 +61,7 @@ TEST_CASE("slice: measured pairs and the model's are held against each other", "
     const double profit = models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), kFull)->profit;
     const auto with = [&](double cp) {   // 1 and 2 are the model's, 2 and 3 were measured
         const double rate = 1 / (1 - cp) / 2;
-        return std::vector<Kernel>{profiled(1, kComputes), profiled(2, measured(kLoads, 9, {{7, 4, 4, rate}})), profiled(3, measured(kLoads, 7, {{9, 4, 4, rate}}))};
+        return std::vector<Kernel>{profiled(1, kComputes), profiled(2, measured(kLoads, 9, {{7, 4, 4, rate}})), profiled(3, measured(kComputes, 7, {{9, 4, 4, rate}}))};
     };
     CHECK(chosen(*make_slice(), modelled(132), with(profit - 0.02)) == Ids{1, 2});
     CHECK(chosen(*make_slice(), modelled(132), with(profit + 0.02)) == Ids{2, 3});
@@ -85,9 +85,35 @@ TEST_CASE("slice: of a pair of which one side was measured, or combinations that
     CHECK(decided({{9, 4, 5, 1}, {9, 2, 2, 0.6}}, {{7, 5, 4, 1}, {7, 2, 2, 0.6}}) == Said{{1, "run 2"}, {2, "run 2"}});
 }
 
-TEST_CASE("slice: what was measured is not pruned, and needs no counters", "[policy]") {
-    const auto same = measured(kComputes, 7, {{7, 3, 5, 0.7}, {7, 5, 3, 0.8}, {7, 4, 4, 0.5}});
-    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, same), profiled(2, same)}}, kBegin)) == Said{{1, "run 3"}, {2, "run 5"}});
+TEST_CASE("slice: what was measured is pruned like what the model says", "[policy]") {
+    const auto with = [](double pur, double rate) {   // 1 and 2 were measured; so were 2 and 3, which are less alike
+        const auto other = mix(0.01, pur, 0.3);
+        return std::vector<Kernel>{profiled(1, measured(mix(0.002, 0.3, 0.3), 7, {{9, 4, 4, rate}})),
+                                   profiled(2, measured(other, 9, {{7, 4, 4, rate}, {5, 4, 4, 0.6}})), profiled(3, measured(mix(0.2, 0.1, 0.35), 5, {{9, 4, 4, 0.6}}))};
+    };
+    CHECK(chosen(*make_slice(), modelled(132), with(0.75, 0.9)) == Ids{1, 2});   // PUR is 0.45 apart
+    CHECK(chosen(*make_slice(), modelled(132), with(0.6, 0.9)) == Ids{2, 3});    // 0.3, and MUR is the same
+    // alpha_p and alpha_m are halved until something is left; of one mix nothing is.
+    std::vector<Kernel> two = with(0.6, 0.9);
+    two.pop_back();
+    CHECK(chosen(*make_slice(), modelled(132), two) == Ids{1, 2});
+    const auto same = measured(kBetween, 7, {{7, 3, 5, 0.7}, {7, 5, 3, 0.8}, {7, 4, 4, 0.5}});
+    CHECK(chosen(*make_slice(), modelled(132), {profiled(1, same), profiled(2, same)}) == Ids{1});
+}
+
+TEST_CASE("slice: rates that keep a pipe busier than it can be are not gone by", "[policy]") {
+    // As two that compute were once measured: both as fast as alone.
+    const auto first = mix(0.002, 0.66, 0.3), second = mix(0.002, 0.83, 0.01);
+    const auto pair_of = [&](double rate, int ctas) {
+        return std::vector<Kernel>{profiled(1, measured(first, 7, {{9, 4, 4, 1.04}, {9, ctas, 5, rate}})), profiled(2, measured(second, 9, {{7, 4, 4, 1.03}, {7, 5, ctas, rate}}))};
+    };
+    const Decision decision = make_slice()->decide({modelled(132), pair_of(0.7, 3)}, kBegin);   // 1.04 of the issue slots for 1.54
+    CHECK(said(decision) == Said{{1, "run 3"}, {2, "run 5"}});
+    const Decision none = make_slice()->decide({modelled(132), pair_of(0.8, 3)}, kBegin);       // 1.19: the model decides
+    for (const uint64_t kernel : {1, 2}) CHECK(reason(none, kernel).find("measured") == std::string::npos);
+}
+
+TEST_CASE("slice: what was measured needs no counters", "[policy]") {
     const auto first = measured(nullptr, 7, {{9, 3, 5, 0.7}}), second = measured(nullptr, 9, {{7, 5, 3, 0.8}});
     for (const Device& sms : {modelled(132), device(132)})   // nor a model
         CHECK(said(make_slice()->decide({sms, {profiled(1, first), profiled(2, second)}}, kBegin)) == Said{{1, "run 3"}, {2, "run 5"}});

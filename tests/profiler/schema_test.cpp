@@ -77,7 +77,17 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
     news.beside = some_profile().beside;
     REQUIRE(problem_of(store.record(news)).empty());
     CHECK(value_of(store.find(some_key())) == some_profile());
-    CHECK(Database(folder.file("p")).integer("PRAGMA user_version") == 2);
+    CHECK(Database(folder.file("p")).integer("PRAGMA user_version") == 3);
+}
+
+TEST_CASE("a file of version 2 keeps its profiles, and loses its pairs, which were counted over two stretches of time", "[profiles]") {
+    TemporaryFolder folder;
+    REQUIRE(problem_of(Store(folder.file("p")).record(some_profile())).empty());
+    REQUIRE_FALSE(some_profile().beside.empty());
+    Database(folder.file("p")).run("PRAGMA user_version = 2");   // whose tables are the same
+    Profile left = some_profile();
+    left.beside.clear();
+    CHECK(value_of(Store(folder.file("p")).find(some_key())) == left);
 }
 
 TEST_CASE("a step that fails leaves the file as it was", "[profiles]") {

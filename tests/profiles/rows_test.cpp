@@ -131,12 +131,34 @@ TEST_CASE("pairs that were measured have a row for each combination, and the bes
     CHECK(json[1]["measured"]["blocks"] == nlohmann::json::parse("[1, 3]"));
     CHECK(json[1]["measured"]["profit"].get<double>() == Approx(0.2));
 
+    const nlohmann::json all = nlohmann::json::parse(json_of(measured));
+    REQUIRE(all.size() == 3);
+    CHECK((all[1]["first"]["symbol"] == profiles[0].key.kernel && all[1]["second"]["grid_class"] == profiles[1].key.grid_class));
+    CHECK((all[1]["rates"][0].get<double>() == Approx(0.5) && !all[1].contains("refused")));
+
     std::vector<Profile> elsewhere = profiles;
     elsewhere[1].key.device = "another device";
     CHECK(measured_of(rows_of(elsewhere)).size() == 1);
     const std::vector<Profile> alone = {counted()};
     CHECK_FALSE(pairs_of(rows_of(alone)).at(0).measured);
     CHECK(table_of(pairs_of(rows_of(alone))).find("smt profile --pair") != std::string::npos);
+}
+
+TEST_CASE("rates that keep a pipe busier than it can be are refused, with the reason", "[rows]") {
+    Profile first = counted(), second = counted();   // PUR is 0.5
+    second.key.kernel = "_Z5otherv";
+    first.beside = {{{second.key, 1, 3}, {2, 2400, 1'000'000}}, {{second.key, 2, 2}, {2, 1000, 1'000'000}}};   // 1.2 and 0.5 of its rate alone
+    second.beside = {{{first.key, 3, 1}, {2, 2200, 1'000'000}}, {{first.key, 2, 2}, {2, 1600, 1'000'000}}};
+    const std::vector<Profile> profiles = {first, second};
+    const std::vector<ProfileRow> rows = rows_of(profiles);
+    const std::vector<MeasuredRow> measured = measured_of(rows);
+    REQUIRE(measured.size() == 2);
+    REQUIRE(measured[0].refused);
+    CHECK(measured[0].refused->busy == Approx(0.5 * 1.2 + 0.5 * 1.1));
+    CHECK_FALSE(measured[1].refused);
+    CHECK(table_of(measured).find("refused: that would take 115 % of the issue slots\n") != std::string::npos);
+    CHECK(nlohmann::json::parse(json_of(measured))[0]["refused"]["pipe"] == "issue slots");
+    CHECK(pairs_of(rows).at(1).measured->blocks == smt::profiler::models::Blocks{2, 2});   // the best of those that can be
 }
 
 TEST_CASE("curves are drawn of what was swept", "[rows]") {

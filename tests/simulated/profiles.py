@@ -190,7 +190,7 @@ def side_by_side(smt, programs):
             assert text in place.profile(*arguments, code=2).stderr, arguments
         for arguments in ((), ("--measured",)):
             assert "no two kernels were measured" in place.profile("pairs", *arguments).stdout
-        assert "no --json" in place.profile("pairs", "--measured", "--json", code=2).stderr
+        assert json.loads(place.profile("pairs", "--measured", "--json").stdout) == []
         assert "the program ended with 1" in pair(("false",), ("true",), code=1).stderr
         assert "true launched no kernel" in pair(program(few, 1), ("true",), code=1).stderr
         # Three blocks are less than a round.
@@ -220,6 +220,7 @@ def side_by_side(smt, programs):
         assert abs(best["measured"]["profit"] - 0.25) < 0.03 and "told" not in best, best
         assert "2 1: 2" in place.profile("pairs").stdout
         assert place.profile("pairs", "--measured").stdout == done.stdout
+        assert {tuple(row["blocks"]) for row in json.loads(place.profile("pairs", "--measured", "--json").stdout)} == {(1, 2), (2, 1)}
 
         place.environment.update(SMT_POLICY="slice", SMT_SIM_TENANTS="2")
         for process in [place.start(words[0], "beside", *words, "12") for words in (few, many)]:

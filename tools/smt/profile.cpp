@@ -71,12 +71,12 @@ int show(const Arguments& arguments) {
 
 int pairs(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--json", "--measured"}, {"--kernel", "--image", "--device"});
-    if (options.has("--measured") && options.has("--json")) throw Misuse("--measured is a table: no --json");
     Store store(path_of_store());
     const std::vector<Profile> profiles = take(store.list(which(options)));
     const std::vector<ProfileRow> rows = rows_of(profiles);
     if (options.has("--measured")) {
         const std::vector<MeasuredRow> measured = measured_of(rows);
+        if (options.has("--json")) return write(nullptr, json_of(measured)), 0;
         write(nullptr, measured.empty() ? "no two kernels were measured side by side; smt profile --pair -- PROGRAM -- PROGRAM does that\n" : table_of(measured));
         return 0;
     }
@@ -185,7 +185,7 @@ const Command profile_command = {"profile",
                                  "smt profile [--sweep [--plot FILE.svg] [--runs N] [--stops N] | --times] [--device gpu|sim] -- PROGRAM [ARGUMENT]...\n"
                                  "       smt profile --pair [--runs N] [--device gpu|sim] -- PROGRAM [ARGUMENT]... -- PROGRAM [ARGUMENT]...\n"
                                  "       smt profile show [--json] [--plot FILE.svg] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
-                                 "       smt profile pairs [--json | --measured] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
+                                 "       smt profile pairs [--json] [--measured] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile export [--csv] [-o FILE] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile forget --all | [--kernel SYMBOL] [--image DIGEST] [--device NAME]",
                                  "measures what a program's kernels need, alone or beside another's, for policies", run};

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/schedule/combinations.h"
 #include "tools/smt/profile_rows.h"
 
 namespace smt::tools {
@@ -36,6 +35,10 @@ void add_models(PairRow& pair, const ModelInputs& first, const ModelInputs& seco
 
 std::string percent(const std::optional<double>& part) { return part ? fmt::format("{:.1f}%", 100 * *part) : "-"; }
 
+std::string refusal(const MeasuredRow& row) {
+    return row.refused ? fmt::format("  refused: that would take {:.0f} % of the {}", 100 * row.refused->busy, row.refused->pipe) : "";
+}
+
 }  // namespace
 
 std::vector<MeasuredRow> measured_of(const std::vector<ProfileRow>& rows) {
@@ -44,7 +47,7 @@ std::vector<MeasuredRow> measured_of(const std::vector<ProfileRow>& rows) {
         for (size_t j = i; j < rows.size(); ++j) {
             const auto first = model_inputs(*rows[i].profile), second = model_inputs(*rows[j].profile);
             for (const models::CoSchedule& each : measured(rows[i], rows[j])) {
-                MeasuredRow row{&rows[i], &rows[j], each, {}, {}};
+                MeasuredRow row{&rows[i], &rows[j], each, {}, {}, runtime::schedule::beyond_pipe(rows[i].known, rows[j].known, each)};
                 if (first && second) {
                     row.paper = models::co_schedule(first->multiprocessor, first->paper, second->paper, each.blocks).profit;
                     row.told = models::co_schedule(first->multiprocessor, first->told, second->told, each.blocks).profit;
@@ -60,10 +63,23 @@ std::string table_of(const std::vector<MeasuredRow>& rows) {
     std::string text = fmt::format("{:<28} {:<28} {:>7} {:>15} {:>9} {:>7} {:>7}\n", "kernel", "beside", "CTAs", "of rates alone", "measured", "R_m", "told");
     for (const MeasuredRow& row : rows) {
         const models::CoSchedule& measured = row.measured;
-        text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}\n", row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
-                            measured.together[0], measured.together[1], percent(measured.profit), percent(row.paper), percent(row.told));
+        text += fmt::format("{:<28.28} {:<28.28} {:>3} {:>3} {:>7.3f} {:>7.3f} {:>9} {:>7} {:>7}{}\n", row.first->name, row.second->name, measured.blocks[0], measured.blocks[1],
+                            measured.together[0], measured.together[1], percent(measured.profit), percent(row.paper), percent(row.told), refusal(row));
     }
     return text + "The last three: the time that is saved over one after the other, as measured, and by the model that knows R_m, and the one that is told of waits and times alone, by which slice goes where nothing was measured.\n";
+}
+
+std::string json_of(const std::vector<MeasuredRow>& rows) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const MeasuredRow& row : rows) {
+        nlohmann::json one = {{"first", name_of(*row.first)}, {"second", name_of(*row.second)}, {"blocks", row.measured.blocks},
+                              {"rates", row.measured.together}, {"profit", row.measured.profit}};
+        if (row.paper) one["paper"] = *row.paper;
+        if (row.told) one["told"] = *row.told;
+        if (row.refused) one["refused"] = {{"pipe", row.refused->pipe}, {"busy", row.refused->busy}};
+        all.push_back(std::move(one));
+    }
+    return all.dump(1) + "\n";
 }
 
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows) {
@@ -75,6 +91,7 @@ std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows) {
             PairRow pair;
             pair.first = &rows[i], pair.second = &rows[j];
             for (const models::CoSchedule& each : measured(rows[i], rows[j])) {
+                if (runtime::schedule::beyond_pipe(rows[i].known, rows[j].known, each)) continue;
                 if (!pair.measured || each.profit > pair.measured->profit) pair.measured = each;
             }
             const bool counted = first && second && rows[i].profile->key.device == rows[j].profile->key.device;

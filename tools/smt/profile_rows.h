@@ -10,6 +10,7 @@
 #include "profiler/models/saturation.h"
 #include "profiler/models/utilization.h"
 #include "profiler/store/profile.h"
+#include "runtime/schedule/combinations.h"
 #include "runtime/schedule/profile.h"
 
 namespace smt::tools {
@@ -55,17 +56,19 @@ struct MeasuredRow {
     const ProfileRow* second = nullptr;
     profiler::models::CoSchedule measured;
     std::optional<double> paper, told;   // profit
+    std::optional<runtime::schedule::BeyondPipe> refused;   // so that nothing goes by it
 };
 // Of each two rows that were measured together, all combinations.
 std::vector<MeasuredRow> measured_of(const std::vector<ProfileRow>& rows);
 std::string table_of(const std::vector<MeasuredRow>& rows);
+std::string json_of(const std::vector<MeasuredRow>& rows);
 
 // Two kernels side by side, by the models: each with half of the CTAs that fit, at least one (as SMT_PROFILE=halves runs them).
 struct PairRow {
     const ProfileRow* first = nullptr;
     const ProfileRow* second = nullptr;
     std::optional<profiler::models::CoSchedule> paper, told;   // if both were counted
-    std::optional<profiler::models::CoSchedule> measured;      // the best combination that was
+    std::optional<profiler::models::CoSchedule> measured;      // the best combination that was, and was not refused
 };
 // All pairs of rows that were counted on one device, or measured together; a kernel beside itself, too.
 std::vector<PairRow> pairs_of(const std::vector<ProfileRow>& rows);

@@ -11,14 +11,15 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kOneMix = 10;     // after eight halvings only kernels of one mix are left out
-constexpr int kMeasured = 11;   // not a likeness: the answer is what was measured
+constexpr int kOneMix = 10;    // after eight halvings only kernels of one mix are left out
+constexpr int kUnknown = 11;   // not a likeness: not both were counted
 
-// Of the combinations that both were measured in, and that fit, the one with the largest profit; nothing: there is none.
+// Of the combinations that both were measured in, that can be, and that fit, the one with the largest profit; nothing: there is none.
 std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second, const Device& device) {
     std::optional<models::CoSchedule> best;
     for (const models::CoSchedule& each : measured_together(*first.profile, *second.profile)) {
-        if (fit_together(each.blocks, first, second, device) && (!best || each.profit > best->profit)) best = each;
+        if ((best && each.profit <= best->profit) || !fit_together(each.blocks, first, second, device)) continue;
+        if (!beyond_pipe(*first.profile, *second.profile, each)) best = each;
     }
     return best;
 }
@@ -94,33 +95,32 @@ void Pairs::all_pairs(const Each& each) {
     }
 }
 
-// The pairs, of this one if it is not null, that were measured; and of the others those that are least alike: those that are not too much alike, or would not be if as
-// much again and again were allowed. All of these are left out if they are of one mix.
+// The pairs, of this one if it is not null, that are least alike: those that are not too much alike, or would not be if as
+// much again and again were allowed. All of them are left out if they are of one mix. And those that were measured, and of which it is not known how much alike they are.
 void Pairs::list(const Kernels& kernels, const Kernel* one, const Device& device) {
     kept_.clear();
-    measured_.clear();
+    unpruned_.clear();
     int least = kOneMix;
     all_pairs([&](const Pair& pair, Known& known) {
         if (one && kernels[pair.first] != one && kernels[pair.second] != one) return;
         const int alike = likeness(kernels, pair, known, device);
-        if (alike > least) {
-            if (alike == kMeasured) measured_.push_back(pair);
-            return;
-        }
+        if (alike == kUnknown && known.measured) unpruned_.push_back(pair);
+        if (alike > least) return;
         if (alike < least) kept_.clear(), least = alike;
         if (alike < kOneMix) kept_.push_back(pair);
     });
 }
 
-// How often alpha_p and alpha_m have to be halved until the two are not too much alike, from 1 on; kOneMix: that is never enough, or the model cannot say
-// anything of one; kMeasured: they were measured, and the answer is kept.
+// How often alpha_p and alpha_m have to be halved until the two are not too much alike, from 1 on; kOneMix: that is never enough; kUnknown: not both were counted.
+// What was measured of the two is kept.
 int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) {
     const Kernel &first = *kernels[pair.first], &second = *kernels[pair.second];
     if (const Answer measured = best_measured(first, second, device)) {
         keep(known, measured);
-        return known.likeness = kMeasured;
+        known.measured = true;
     }
-    if (!is_counted(first, device) || !is_counted(second, device)) return known.likeness = kOneMix;
+    const auto counted = [&](const Kernel& kernel) { return known.measured ? kernel.profile->mix.has_value() : is_counted(kernel, device); };
+    if (!counted(first) || !counted(second)) return known.likeness = kUnknown;
     models::Likeness allowed = likeness_;
     known.likeness = 1;
     while (known.likeness < kOneMix && models::too_alike(first.profile->mix->utilization, second.profile->mix->utilization, allowed)) {
@@ -195,19 +195,19 @@ std::optional<Pairs::Found> Pairs::best(const Kernels& kernels, const Kernel* on
     number(kernels, device);
     list(kernels, one, device);
     const Pair* best = nullptr;
-    double profit = least_profit_;
+    double profit = 0;
     const auto choose = [&](const std::vector<Pair>& pairs) {
         for (const Pair& pair : pairs) {
             const Answer& found = together(kernels, pair, device);
-            if (found && found->profit > profit) best = &pair, profit = found->profit;
+            if (!found || found->profit <= (known(pair).measured ? least_measured_ : least_profit_)) continue;
+            if (!best || found->profit > profit) best = &pair, profit = found->profit;
         }
     };
     choose(kept_);
-    if (!best) profit = least_measured_;
-    choose(measured_);
+    choose(unpruned_);
     if (!best) return std::nullopt;
     const Known& found = known(*best);
-    return Found{kernels[best->first], kernels[best->second], *answers_[found.answer - 1u], found.likeness == kMeasured};
+    return Found{kernels[best->first], kernels[best->second], *answers_[found.answer - 1u], found.measured};
 }
 
 }  // namespace smt::runtime::schedule

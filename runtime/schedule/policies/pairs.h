@@ -1,9 +1,9 @@
 // The best pair of kernels (FindCoSchedule of Kernelet's Algorithm 1): with the largest CP (equation 1), and its blocks on an SM.
 //
 // CP of a pair that was measured side by side (`smt profile --pair`) is what was measured: of the combinations of CTAs of which both
-// kernels' rates are known, and which still fit, that with the largest one, as Kernelet's OPT has it (5.1). Such a pair is not pruned by PUR
-// and MUR: pruning spares the model pairs that look hopeless (4.3), and here nothing is left to compute or to guess. Of all other
-// pairs CP is the model's, of those that pruning leaves.
+// kernels' rates are known, and which still fit, that with the largest one, as Kernelet's OPT has it (5.1). Rates that keep a pipe busier than it can be are
+// refused (beyond_pipe()). Of all other pairs CP is the model's. Pairs of both kinds are pruned by PUR and MUR (4.3) where both kernels were counted; a measured pair of which
+// one was not is not pruned.
 //
 // What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 40 us, of which
 // a few hundred pairs would be looked at in a decision. So kernels have numbers, the same for the same profile and CTA, and what is
@@ -67,7 +67,8 @@ private:
     // Of two sides.
     struct Known {
         uint16_t answer = 0;   // its place, from 1 on; 0: not computed
-        uint8_t likeness = 0;  // from 1 on, or that they were measured; 0: not computed
+        uint8_t likeness = 0;  // from 1 on; 0: not computed
+        bool measured = false; // the answer is what was measured
     };
     Known& known(const Pair& pair) { return known_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
     int likeness(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) { return known.likeness ? known.likeness : compare(kernels, pair, known, device); }
@@ -92,8 +93,8 @@ private:
     std::vector<Answer> answers_;
     std::vector<size_t> numbers_;                       // of a call's kernels
     std::vector<size_t> studied_;                       // of those of which nothing was left to study
-    std::vector<Pair> kept_;                            // pairs of a call that are not too much alike, or of which nothing is known
-    std::vector<Pair> measured_;                        // and those that were measured
+    std::vector<Pair> kept_;                            // pairs of a call that are not too much alike
+    std::vector<Pair> unpruned_;                        // and those that were measured, of kernels that were not counted
     std::vector<int> least_;                            // by kernel: of its pairs' likenesses
 };
 
