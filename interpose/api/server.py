@@ -2,7 +2,7 @@
 
 from addresses import GENERATED
 from listings import BANNER, header
-from table import CLIENT_HANDLES
+from table import CLIENT_HANDLES, SERVER_HANDLES
 
 RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUmodule": "module"}   # methods of Call
 
@@ -44,6 +44,7 @@ def handler(entry):
     lines.append("    if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;")
     for p in entry.parameters:
         lines += check(p)
+    lines += uses(entry)
     lines += storage(entry, returned)
     for kind in ("CUevent", "CUfunction", "CUkernel", "CUmodule", "CUlibrary", "CUstream"):
         lines += [line for p in entry.parameters if p.type == kind for line in resolve(p)]
@@ -67,7 +68,8 @@ def decode(p, of_client):
     if p.type == "CUdevice" and not of_client:
         return [f"    call.in.scalar<{p.base}>();", f"    const CUdevice {name} = call.session.device().device();"]
     if p.by_value:
-        return [f"    const auto {name} = call.in.scalar<{p.base}>();"]
+        const = "" if p.handle_kind else "const "   # of an id the driver's handle is made
+        return [f"    {const}auto {name} = call.in.scalar<{p.base}>();"]
     if p.direction == "str":
         return [f"    const char* {name} = call.in.string();"]
     if p.type.startswith("const CUlaunchConfig"):
@@ -95,22 +97,27 @@ def check(p):
         needed = f"static_cast<uint64_t>({p.count})" if p.count else "1"
         missing = f"{p.name}_count < {needed}"
         lines.append(refuse(f"{p.name} && {missing}" if p.optional else missing))
-        if p.handle_kind:
-            lines.append(f"    for (uint64_t i = 0; i < {p.name}_count; ++i) {{")
-            lines.append("    " + owned(p, f"{p.name}[i]"))
-            lines.append("    }")
         if p.base in GENERATED:
             lines.append(refuse(f"{p.name} && !may_touch(call, *{p.name})"))
     elif p.direction == "touch":
         lines.append(refuse(f"!may_touch(call, {p.name}, {p.count})"))
-    elif p.by_value and p.handle_kind:
-        lines.append(owned(p, p.name))
     return lines
 
 
-def owned(p, value):
-    return (f"    if (CUresult status = call.owned(HandleKind::{p.handle_kind}, (uint64_t){value}); status != CUDA_SUCCESS)"
-            " return status;")
+def uses(entry):
+    """The objects of the session, checked and held until the call is over: from here on as the driver knows them."""
+    lines = []
+    for p in entry.parameters:
+        if not p.handle_kind or p.comes_back:
+            continue
+        if p.direction == "in":
+            lines.append(f"    call.uses.add(HandleKind::{p.handle_kind}, {p.name}, {p.name}_count);")
+        else:
+            verb = "take" if p.direction == "consume" else "add"
+            lines.append(f"    call.uses.{verb}(HandleKind::{p.handle_kind}, {p.name});")
+    if lines:
+        lines.append("    if (CUresult status = call.uses.begin(); status != CUDA_SUCCESS) return status;")
+    return lines
 
 
 def storage(entry, returned):
@@ -158,15 +165,11 @@ def finish(entry, returned):
     lines = []
     success = []
     for p in entry.parameters:
-        if p.direction == "consume":
-            success.append(f"call.forget(HandleKind::{p.handle_kind}, (uint64_t){p.name});")
         if p.comes_back and p.handle_kind:
-            verb = "lend" if p.direction == "lend" else "adopt"
             if p.count:
-                success.append(f"for (uint64_t i = 0; i < {filled(p)}; ++i) "
-                               f"call.{verb}(HandleKind::{p.handle_kind}, (uint64_t){p.name}[i]);")
+                success.append(f"for (uint64_t i = 0; i < {filled(p)}; ++i) {named(entry, p, f'{p.name}[i]')};")
             elif p.direction != "out" or not p.always:
-                success.append(f"if ({p.name}) call.{verb}(HandleKind::{p.handle_kind}, (uint64_t){p.name});")
+                success.append(f"if ({p.name}) {named(entry, p, p.name)};")
     if success:
         lines += ["    if (result == CUDA_SUCCESS) {"] + ["        " + s for s in success] + ["    }"]
     if not returned:
@@ -181,6 +184,17 @@ def finish(entry, returned):
         else:
             lines.append(f"    call.out.scalar({p.name});")
     return lines
+
+
+def named(entry, p, value):
+    """The driver's handle becomes an id: a new one, or that of what belongs to another object or is known."""
+    parent = entry.parent_of(p)
+    if parent:
+        kind = SERVER_HANDLES.get(parent.type, "kModule")
+        return f"call.lend(HandleKind::{p.handle_kind}, {value}, HandleKind::{kind}, {parent.name})"
+    if p.direction == "lend" and p.base != "CUmemoryPool":
+        return f"result = call.known(HandleKind::{p.handle_kind}, {value})"
+    return f"call.{'lend' if p.direction == 'lend' else 'adopt'}(HandleKind::{p.handle_kind}, {value})"
 
 
 def filled(p):

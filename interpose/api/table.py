@@ -7,12 +7,17 @@ import addresses
 
 TREATMENTS = ("early", "written", "older", "alias", "remote", "async", "real", "unsupported")
 
-# Handles the server made and the client holds as they are: type -> HandleKind.
+# Objects of the server, of which the client holds ids: type -> HandleKind.
 SERVER_HANDLES = {
     "CUgraph": "kGraph", "CUgraphNode": "kGraphNode", "CUgraphExec": "kGraphExec", "CUarray": "kArray",
     "CUmipmappedArray": "kMipmappedArray", "CUtexObject": "kTexture", "CUsurfObject": "kSurface",
     "CUmemoryPool": "kPool", "CUmemGenericAllocationHandle": "kPhysicalMemory", "CUlinkState": "kLink",
     "CUuserObject": "kUserObject", "CUtexref": "kTextureReference", "CUsurfref": "kSurfaceReference",
+}
+# What a handle that comes back belongs to: the parameter of the first of these types that the call has.
+PARENTS = {
+    "CUgraphNode": ("CUgraph", "CUgraphNode"), "CUgraph": ("CUgraphNode",), "CUarray": ("CUmipmappedArray", "CUarray"),
+    "CUtexref": ("CUmodule",), "CUsurfref": ("CUmodule",),
 }
 # Handles that are addresses of the client's own objects (interpose/driver/objects.h).
 CLIENT_HANDLES = ("CUstream", "CUevent", "CUfunction", "CUkernel", "CUmodule", "CUlibrary")
@@ -116,6 +121,14 @@ class Entry:
     def checks(self, p):
         """Whether the generated handler checks that parameter's address."""
         return self.travels and (p.direction == "touch" or (p.direction == "in" and p.base in addresses.GENERATED))
+
+    def parent_of(self, parameter):
+        """The parameter that owns what comes back in `parameter`; None: nobody does, or it is not said which."""
+        for kind in PARENTS.get(parameter.base, ()):
+            for p in self.parameters:
+                if p.type == kind and p.by_value:
+                    return p
+        return None
 
     @property
     def travels(self):

@@ -1,5 +1,5 @@
-// What the graph calls have in common. Graphs, nodes and executable graphs are the server's own
-// handles and pass through; only what a node says about the client's world is translated:
+// What the graph calls have in common. Graphs, nodes and executable graphs are ids of the server
+// and pass through; only what a node says about the client's world is translated:
 // functions, host memory, host functions, events.
 #pragma once
 

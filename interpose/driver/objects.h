@@ -3,8 +3,8 @@
 // handle is checked (range, alignment, `live`) before it is read, and a wild one gives
 // CUDA_ERROR_INVALID_HANDLE instead of a crash. Slots are reused, never unmapped.
 //
-// Every other handle (graphs, nodes, arrays, texture objects, pools ...) is the server's own value,
-// passed through; the server checks that the session owns it.
+// Every other handle (graphs, nodes, arrays, pools ...) is an id that the server gave, passed through; the
+// server looks it up (runtime/server/handles.h). Texture and surface objects are the driver's own numbers.
 #pragma once
 
 #include <cuda.h>

@@ -111,12 +111,12 @@ struct Launch {
 inline constexpr uint32_t kLaunchCooperative = 1;
 static_assert(sizeof(Launch) == 48);
 
-// One end of a copy. Host addresses must lie in the arena; arrays are handles of the session.
+// One end of a copy. Host addresses must lie in the arena; arrays are ids of the session.
 enum class Place : uint32_t { kHost = 1, kDevice = 2, kArray = 3 };  // = CUmemorytype
 struct CopyEnd {
     Place place;
     uint32_t lod;
-    uint64_t address;           // or the array's handle
+    uint64_t address;           // or the array's id
     uint64_t x_bytes, y, z;     // start within it
     uint64_t pitch, height;     // 0: packed
 };
@@ -210,8 +210,8 @@ struct HostFunction {
     uint32_t kind;              // CallbackKind
 };
 
-// Graph nodes. Handles of graphs, nodes and executable graphs are the server's own values, checked
-// against what the session owns. operation says which driver call it is.
+// Graph nodes. Graphs, nodes and executable graphs are named by ids that the server gave to the session.
+// operation says which driver call it is. A question is answered with the graph at the top of the node's.
 enum class NodeOperation : uint32_t { kAdd = 0, kSet = 1, kExecSet = 2 };
 struct GraphKernelNode {        // then dependency_count u64, attributes, parameters
     NodeOperation operation;

@@ -6,10 +6,19 @@
 
 namespace smt::runtime::server {
 
-CUresult Call::launch_stream(uint32_t reference, StreamPointer* stream) {
+Handles& handles_of(Session& session) { return session.handles(); }
+
+CUresult Call::find_stream(uint32_t reference, StreamPointer* stream) {
     CUresult status = session.streams().find(reference, lane, stream);
     if (status != CUDA_SUCCESS) return status;
     lane.hold(*stream);
+    if (session.streams().capturing((*stream)->handle)) uses.hold_captures();
+    return CUDA_SUCCESS;
+}
+
+CUresult Call::launch_stream(uint32_t reference, StreamPointer* stream) {
+    CUresult status = find_stream(reference, stream);
+    if (status != CUDA_SUCCESS) return status;
     status = session.streams().prepare_launch(**stream);
     if (status != CUDA_SUCCESS) return status;
     lane.uses(**stream);
@@ -26,11 +35,9 @@ CUresult Call::stream(uint32_t reference, CUstream* stream) {
 
 CUresult Call::plain_stream(uint32_t reference, CUstream* stream) {
     StreamPointer found;
-    CUresult status = session.streams().find(reference, lane, &found);
-    if (status != CUDA_SUCCESS) return status;
-    lane.hold(found);
-    *stream = found->handle;
-    return CUDA_SUCCESS;
+    CUresult status = find_stream(reference, &found);
+    if (status == CUDA_SUCCESS) *stream = found->handle;
+    return status;
 }
 
 CUresult Call::event(uint32_t index, CUevent* event) {
@@ -43,14 +50,13 @@ CUresult Call::event(uint32_t index, CUevent* event) {
 }
 
 CUresult Call::function(uint32_t id, CUfunction* function) { return session.code().function(id, function); }
-CUresult Call::module(uint32_t id, CUmodule* module) { return session.code().module(id, module); }
-
-CUresult Call::owned(HandleKind kind, uint64_t handle) const {
-    return session.handles().owned(kind, handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+CUresult Call::module(uint32_t id, CUmodule* module) {
+    image = session.code().image(id);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    image_lock = std::unique_lock(image->mutex);
+    return session.code().module(*image, module);
 }
-void Call::adopt(HandleKind kind, uint64_t handle) { session.handles().adopt(kind, handle); }
-void Call::lend(HandleKind kind, uint64_t handle) { session.handles().lend(kind, handle); }
-void Call::forget(HandleKind kind, uint64_t handle) { session.handles().forget(kind, handle); }
+
 CUcontext Call::context() const { return session.device().context(); }
 
 }  // namespace smt::runtime::server

@@ -9,10 +9,13 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 
 #include "driver_api.gen.h"
 #include "runtime/protocol/codec.h"
 #include "runtime/protocol/record.h"
+#include "runtime/server/handles.h"
 #include "runtime/server/streams.h"
 
 namespace smt::runtime::server {
@@ -20,11 +23,11 @@ namespace smt::runtime::server {
 class Session;
 class Lane;
 
-// Handles that the driver made for a session and that the client holds as they are.
-enum class HandleKind : uint8_t {
-    kGraph, kGraphNode, kGraphExec, kArray, kMipmappedArray, kTexture, kSurface, kPool, kPhysicalMemory,
-    kLink, kUserObject, kTextureReference, kSurfaceReference, kCount
-};
+namespace handlers {
+struct Image;
+}
+
+Handles& handles_of(Session& session);
 
 struct Call {
     Lane& lane;
@@ -34,7 +37,13 @@ struct Call {
     protocol::Writer out;
     bool wants_reply;
     uint64_t measured = 0;   // the number of the launch, where the server measures it (measuring.h)
+    // The session's objects that the call uses: named, then begun, before it asks for streams.
+    Uses uses{handles_of(session), driver};
+    std::shared_ptr<handlers::Image> image{};      // of module(): loaded until the call is over
+    std::unique_lock<std::mutex> image_lock{};
 
+    // The stream behind a reference. Where it captures, the call has the captures to itself from then on.
+    CUresult find_stream(uint32_t reference, StreamPointer* stream);
     // The driver's stream for a reference, ready for work: the tenant's legacy-stream ordering is
     // in place and the stream counts as used. INVALID_HANDLE if the session has no such stream.
     CUresult stream(uint32_t reference, CUstream* stream);
@@ -45,11 +54,26 @@ struct Call {
     CUresult event(uint32_t index, CUevent* event);
     CUresult function(uint32_t id, CUfunction* function);
     CUresult module(uint32_t id, CUmodule* module);      // a library's module too
-    // Whether the session owns the handle; null is not owned.
-    CUresult owned(HandleKind kind, uint64_t handle) const;
-    void adopt(HandleKind kind, uint64_t handle);        // it is the session's from now on
-    void lend(HandleKind kind, uint64_t handle);         // it may be used, another object owns it
-    void forget(HandleKind kind, uint64_t handle);
+    // What the driver gave becomes the session's, and the handle its id.
+    template <typename T>
+    void adopt(HandleKind kind, T& handle) {
+        handle = (T)handles_of(session).adopt(kind, (uint64_t)handle);
+    }
+    // The same for what belongs to an object of the session, which is given as the driver knows it.
+    template <typename T, typename Parent>
+    void lend(HandleKind kind, T& handle, HandleKind parent_kind, Parent parent) {
+        handle = (T)handles_of(session).lend(kind, (uint64_t)handle, parent_kind, (uint64_t)parent);
+    }
+    template <typename T>
+    void lend(HandleKind kind, T& handle) {
+        lend(kind, handle, HandleKind::kCount, uint64_t{0});
+    }
+    // The id of what the session has already. INVALID_VALUE: it has no such object, or no longer.
+    template <typename T>
+    CUresult known(HandleKind kind, T& handle) {
+        handle = (T)handles_of(session).find(kind, (uint64_t)handle);
+        return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     CUcontext context() const;                           // the shared one
 };
 

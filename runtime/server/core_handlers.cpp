@@ -123,6 +123,9 @@ CUresult stream_create(Call& call) {
 CUresult stream_destroy(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    StreamPointer stream;
+    if (CUresult status = call.find_stream(request.stream, &stream)) return status;
+    call.session.drop_capture(stream->handle, call.uses);
     return call.session.streams().destroy(request.stream);
 }
 
@@ -131,9 +134,8 @@ CUresult stream_destroy(Call& call) {
 CUresult find_ordered(Call& call, StreamPointer* stream) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    Streams& streams = call.session.streams();
-    CUresult status = streams.find(request.stream, call.lane, stream);
-    return status == CUDA_SUCCESS ? streams.order(**stream) : status;
+    CUresult status = call.find_stream(request.stream, stream);
+    return status == CUDA_SUCCESS ? call.session.streams().order(**stream) : status;
 }
 
 CUresult stream_synchronize(Call& call) {
@@ -173,10 +175,9 @@ CUresult host_function(Call& call) {
     if (!decode(call, request) || request.function == 0) return CUDA_ERROR_INVALID_VALUE;
     Streams& streams = call.session.streams();
     StreamPointer stream;
-    CUresult status = streams.find(request.stream, call.lane, &stream);
+    CUresult status = call.find_stream(request.stream, &stream);
     if (status == CUDA_SUCCESS) status = streams.prepare(*stream);
     if (status != CUDA_SUCCESS) return status;
-    call.lane.hold(stream);
     call.lane.uses(*stream);
     auto kind = static_cast<protocol::CallbackKind>(request.kind);
     Callbacks& callbacks = call.session.callbacks();

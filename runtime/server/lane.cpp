@@ -276,7 +276,11 @@ void Lane::close() {
         // Copies may still be on their way through the staging slots.
         if (staging_.address) session_.streams().synchronize_all();
         if (staging_.address) session_.arena().close_staging(staging_);
-        if (own_stream_) session_.streams().retire(own_stream_);
+        if (own_stream_) {
+            Uses uses(session_.handles(), session_.driver());
+            session_.drop_capture(own_stream_->handle, uses);
+            session_.streams().retire(own_stream_);
+        }
         own_stream_.reset();
         session_.lane_ended();
         ended_.store(true, std::memory_order_release);

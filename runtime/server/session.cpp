@@ -271,8 +271,23 @@ uint32_t Session::place_for_lane(uint64_t* position) {
     return static_cast<uint32_t>(place);
 }
 
+void Session::drop_capture(CUstream stream, Uses& uses) {
+    if (!handles_.captures(stream)) return;
+    uses.hold_captures();
+    CUgraph graph = nullptr;
+    driver().cuStreamEndCapture(stream, &graph);
+    streams_.capture_ended();
+    handles_.capture_ended(stream, graph);
+}
+
+void Session::end_captures() {
+    Uses uses(handles_, driver());
+    uses.hold_captures();
+    streams_.end_captures([&](CUstream stream, CUgraph graph) { handles_.capture_ended(stream, graph); });
+}
+
 CUresult Session::reset() {
-    streams_.end_captures();
+    end_captures();
     CUresult status = streams_.synchronize_all();
     device_printf().collect(*this);
     free_objects();

@@ -42,8 +42,8 @@ namespace handlers {
 // uint64_t limit); clear() frees all memory and keeps the ranges; bytes_used(); the destructor
 // frees memory, never the range given to it (the session does).
 class TenantMemory;
-// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, TenantMemory&, journal::Writer&, profiles::Book&); clear() unloads everything, so does the
-// destructor; function(), kernel(), module(), library() as in Call.
+// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, TenantMemory&, journal::Writer&, profiles::Book&,
+// Handles&); clear() unloads everything, so does the destructor; function(), kernel(), module(), library() as in Call.
 class CodeTable;
 }  // namespace handlers
 
@@ -102,6 +102,9 @@ public:
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
 
+    // The stream goes, and with it what it captures: the graph stays until the session frees its objects.
+    void drop_capture(CUstream stream, Uses& uses);
+
     // Frees everything but lanes and the legacy stream: cuDevicePrimaryCtxReset.
     CUresult reset();
     // Device printf that waits for the client.
@@ -127,6 +130,7 @@ private:
     void teardown();
     void stop_lanes();
     void await_work();
+    void end_captures();
     void free_objects();
     void write_journal(journal::Kind kind, const std::string& text);
 

@@ -212,7 +212,8 @@ CUresult Session::open() {
     }
     auto memory = std::make_unique<handlers::TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
                                                            memory_limit_);
-    code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(), server_.profiles());
+    code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
+                                                  server_.profiles(), handles_);
     std::lock_guard lock(mutex_);
     memory_ = std::move(memory);
     memory_open_ = true;
@@ -230,7 +231,7 @@ void Session::teardown() {
     server_.compiler().forget(id_);
     // The context is lost: the driver frees nothing any more, and the process is about to leave.
     if (server_.fatal() != CUDA_SUCCESS) return device_printf().leave(*this);
-    streams_.end_captures();
+    end_captures();
     await_work();
     device_printf().leave(*this);
     if (server_.fatal() != CUDA_SUCCESS) return;

@@ -326,13 +326,13 @@ std::vector<StreamPointer> Streams::all() const {
     return streams;
 }
 
-void Streams::end_captures() {
+void Streams::end_captures(const std::function<void(CUstream, CUgraph)>& ended) {
     if (captures_.load() <= 0) return;
     for (const StreamPointer& stream : all()) {
         CUgraph graph = nullptr;
         if (!capturing(stream->handle)) continue;
         driver_.cuStreamEndCapture(stream->handle, &graph);
-        if (graph) driver_.cuGraphDestroy(graph);
+        ended(stream->handle, graph);
     }
     captures_.store(0);
 }

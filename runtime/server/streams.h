@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -128,7 +129,8 @@ public:
 
     const StreamPointer& legacy() const { return legacy_; }
     void retire(const StreamPointer& stream);   // a lane's own stream, when the lane ends
-    void end_captures();                        // of a client that is gone, or that resets
+    // Of a client that is gone, or that resets: `ended` is told what each stream has captured.
+    void end_captures(const std::function<void(CUstream, CUgraph)>& ended);
     // Destroys every created stream, whose work is over; the legacy and the lanes' streams stay.
     void clear();
     void close();   // destroys those too; the session's last use of this object

@@ -3,6 +3,7 @@
 //   FAKE
 //   kernel NAME params BYTES,BYTES,...     (or just: kernel NAME)
 //   global NAME BYTES
+//   texture NAME
 //
 // Anything else in it is ignored.
 #include <cstdlib>
@@ -55,6 +56,8 @@ CUresult load(const void* text, std::unique_ptr<Image>* loaded) {
         if (!(words >> what >> name)) continue;
         if (what == "kernel") {
             image->functions[name] = read_function(image.get(), words, name);
+        } else if (what == "texture") {
+            image->textures[name] = std::make_unique<TextureReference>();
         } else if (what == "global") {
             size_t bytes = 0;
             words >> bytes;

@@ -129,7 +129,7 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
         CHECK(told(id, "plain", "managed by source"));
         CHECK(told(id, "refused", "opaque: it is"));
         CHECK(told(id, "lost", "opaque: the driver does not take its managed form"));
-        REQUIRE(code.unload(id) == CUDA_SUCCESS);
+        REQUIRE(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
     }
     // An entry of the table that is used again remembers nothing.
     const char plain[] = "FAKE\nkernel plain\nkernel alone\nkernel refused\nkernel lost\n";
@@ -142,7 +142,7 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     }
     CHECK(told(id, "plain", "opaque: no reason"));
     CHECK(told(id, "refused", "opaque: it is"));   // what was said of it when its image was looked at
-    CHECK(code.unload(id) == CUDA_SUCCESS);
+    CHECK(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
     // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders nothing.
     session.device_bytes();
 }

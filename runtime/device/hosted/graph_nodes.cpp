@@ -208,3 +208,21 @@ DRIVER_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* 
     *graph = reinterpret_cast<CUgraph>(node_of(node)->child.get());
     return *graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+// In the general form there are child graphs only, because no other call hands a graph over.
+DRIVER_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
+                                         const CUgraphEdgeData*, size_t count, CUgraphNodeParams* parameters) {
+    if (!handle || !parameters) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphAddNode_v2, "type=%d", parameters->type);
+    if (parameters->type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_NOT_SUPPORTED;
+    if (parameters->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+        return cuGraphAddChildGraphNode(handle, graph, dependencies, count, parameters->graph.graph);
+    if (parameters->graph.graph == graph) return CUDA_ERROR_INVALID_VALUE;
+    auto node = make(CU_GRAPH_NODE_TYPE_GRAPH);
+    {
+        Lock lock(world());
+        node->child = take_graph(parameters->graph.graph);
+    }
+    if (!node->child) return CUDA_ERROR_INVALID_VALUE;
+    return add(handle, graph, dependencies, count, std::move(node));
+}

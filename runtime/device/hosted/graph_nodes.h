@@ -14,6 +14,7 @@ inline CUgraphNode handle_of(Node* node) { return reinterpret_cast<CUgraphNode>(
 
 // `of`: the graph's node -> the copy's.
 std::unique_ptr<Graph> clone(const Graph& graph, std::unordered_map<const Node*, Node*>* of);
+std::unique_ptr<Graph> take_graph(CUgraph handle);  // out of the list; null: it is none of it. With the lock
 Node* in_exec(CUgraphExec handle,
               CUgraphNode node);  // an executable graph's own; null: it has none. With the lock
 

@@ -33,6 +33,19 @@ State& state() {
     return *state;
 }
 
+Exec* find_exec(CUgraphExec handle) {
+    auto found = state().execs.find(handle);
+    return found == state().execs.end() ? nullptr : found->second.get();
+}
+
+// What the graph and the graphs in it hold of user objects.
+void gather(const Graph& graph, UserReferences& objects) {
+    for (const auto& [object, count] : graph.objects) objects[object] += count;
+    for (const auto& node : graph.nodes) {
+        if (node->child) gather(*node->child, objects);
+    }
+}
+
 // What a node says it does, without its place in a graph.
 std::unique_ptr<Node> copy_of(const Node& node) {
     auto made = std::make_unique<Node>();
@@ -83,6 +96,8 @@ CUresult give(const std::vector<Node*>& nodes, CUgraphNode* to, size_t* count) {
 
 std::unique_ptr<Graph> clone(const Graph& graph, std::unordered_map<const Node*, Node*>* of) {
     auto copy = std::make_unique<Graph>();
+    copy->objects = graph.objects;
+    for (const auto& [object, count] : copy->objects) retain(object, count);
     for (const auto& node : graph.nodes) {
         auto made = copy_of(*node);
         if (node->child) made->child = clone(*node->child, of);
@@ -101,6 +116,14 @@ Node* in_exec(CUgraphExec handle, CUgraphNode node) {
     return found == exec->second->of.end() ? nullptr : found->second;
 }
 
+std::unique_ptr<Graph> take_graph(CUgraph handle) {
+    auto found = state().graphs.find(handle);
+    if (found == state().graphs.end()) return nullptr;
+    std::unique_ptr<Graph> graph = std::move(found->second);
+    state().graphs.erase(found);
+    return graph;
+}
+
 }  // namespace smt::runtime::device::hosted
 
 using namespace smt::runtime::device::hosted;
@@ -117,7 +140,13 @@ DRIVER_EXPORT CUresult cuGraphCreate(CUgraph* graph, unsigned) {
 DRIVER_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
     DRIVER_ASKED(cuGraphDestroy);
     Lock lock(world());
-    return state().graphs.erase(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const std::unique_ptr<Graph> gone = take_graph(graph);
+    if (!gone) return CUDA_ERROR_INVALID_VALUE;
+    UserReferences objects;
+    gather(*gone, objects);
+    lock.unlock();
+    let_go(objects);
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphClone(CUgraph* copy, CUgraph graph) {
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
@@ -125,16 +154,32 @@ DRIVER_EXPORT CUresult cuGraphClone(CUgraph* copy, CUgraph graph) {
     Lock lock(world());
     std::unordered_map<const Node*, Node*> of;
     auto made = clone(*graph_of(graph), &of);
+    for (auto& [original, node] : of) node->original = original;
     *copy = reinterpret_cast<CUgraph>(made.get());
     state().graphs[*copy] = std::move(made);
     return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode original, CUgraph copy) {
+    if (!found) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuGraphNodeFindInClone);
+    Lock lock(world());
+    for (const auto& node : graph_of(copy)->nodes) {
+        if (node->original != node_of(original)) continue;
+        *found = handle_of(node.get());
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
 }
 DRIVER_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle) {
     DRIVER_ASKED(cuGraphDestroyNode);
     Lock lock(world());
     auto& nodes = node_of(handle)->owner->nodes;
     for (auto& node : nodes) std::erase(node->after, node_of(handle));
+    UserReferences objects;
+    if (node_of(handle)->child) gather(*node_of(handle)->child, objects);
     std::erase_if(nodes, [&](const auto& node) { return node.get() == node_of(handle); });
+    lock.unlock();
+    let_go(objects);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
@@ -209,15 +254,40 @@ DRIVER_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph,
     if (!info) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphExecUpdate_v2);
     Lock lock(world());
-    auto exec = state().execs.find(handle);
-    if (exec == state().execs.end()) return CUDA_ERROR_INVALID_VALUE;
+    Exec* exec = find_exec(handle);
+    if (!exec) return CUDA_ERROR_INVALID_VALUE;
     *info = {};
-    if (exec->second->graph->nodes.size() != graph_of(graph)->nodes.size()) {
+    const auto& nodes = graph_of(graph)->nodes;
+    if (exec->graph->nodes.size() != nodes.size()) {
         info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+        if (!nodes.empty()) info->errorNode = handle_of(nodes.back().get());
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
-    exec->second->of.clear();
-    exec->second->graph = clone(*graph_of(graph), &exec->second->of);
+    UserReferences before;
+    gather(*exec->graph, before);
+    exec->of.clear();
+    exec->graph = clone(*graph_of(graph), &exec->of);
+    lock.unlock();
+    let_go(before);
+    return CUDA_SUCCESS;
+}
+// The copy that replaces the node's graph is known by the nodes of the graph that the node was made with.
+DRIVER_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node_handle,
+                                                          CUgraph child) {
+    DRIVER_ASKED(cuGraphExecChildGraphNodeSetParams);
+    Lock lock(world());
+    Exec* exec = find_exec(handle);
+    Node* node = in_exec(handle, node_handle);
+    if (!node || !node->child) return CUDA_ERROR_INVALID_VALUE;
+    const auto& nodes = node_of(node_handle)->child->nodes;
+    if (nodes.size() != graph_of(child)->nodes.size()) return CUDA_ERROR_INVALID_VALUE;
+    UserReferences before;
+    gather(*node->child, before);
+    std::unordered_map<const Node*, Node*> of;
+    node->child = clone(*graph_of(child), &of);
+    for (size_t i = 0; i < nodes.size(); ++i) exec->of[nodes[i].get()] = node->child->nodes[i].get();
+    lock.unlock();
+    let_go(before);
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned enabled) {
@@ -231,7 +301,14 @@ DRIVER_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handl
 DRIVER_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
     DRIVER_ASKED(cuGraphExecDestroy);
     Lock lock(world());
-    return state().execs.erase(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    auto found = state().execs.find(exec);
+    if (found == state().execs.end()) return CUDA_ERROR_INVALID_VALUE;
+    UserReferences objects;
+    gather(*found->second->graph, objects);
+    state().execs.erase(found);
+    lock.unlock();
+    let_go(objects);
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphUpload(CUgraphExec, CUstream) {
     DRIVER_ASKED(cuGraphUpload);

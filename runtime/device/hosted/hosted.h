@@ -50,10 +50,14 @@ struct Global {
     size_t bytes = 0;
     bool lent = false;  // its memory is not the image's
 };
+struct TextureReference {
+    unsigned flags = 0;
+};
 struct Image {
     virtual ~Image() = default;
     std::map<std::string, std::unique_ptr<Function>> functions;
     std::map<std::string, Global> globals;
+    std::map<std::string, std::unique_ptr<TextureReference>> textures;
 };
 Function* find_function(const void* handle);  // null: it is none
 
@@ -91,10 +95,14 @@ struct Node {
     CUDA_HOST_NODE_PARAMS host{};
     std::unique_ptr<Graph> child;
     Graph* owner = nullptr;
+    const Node* original = nullptr;  // that cuGraphClone copied; may be gone
 };
+
+using UserReferences = std::map<CUuserObject, unsigned>;
 
 struct Graph {
     std::vector<std::unique_ptr<Node>> nodes;
+    UserReferences objects;  // that it holds
     Node* add(std::unique_ptr<Node> node);
 };
 
@@ -139,6 +147,11 @@ void append(Stream& stream, std::shared_ptr<Node> node);  // with the lock
 void finish_front(Stream& stream);  // with the lock: what a backend calls when it is done
 size_t limit(CUlimit which);        // 0: there is no such limit
 void wait_idle(Lock& lock, const Stream& stream);
+
+// References to user objects. The last one calls the program's destructor: so without the lock.
+CUresult let_go(CUuserObject object, unsigned count);
+bool retain(CUuserObject object, unsigned count);  // with the lock
+void let_go(const UserReferences& objects);
 
 Work copy_work(const CUDA_MEMCPY3D& copy);
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill);

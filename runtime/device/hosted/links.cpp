@@ -26,6 +26,10 @@ State& state() {
     return *state;
 }
 
+}  // namespace
+
+namespace smt::runtime::device::hosted {
+
 CUresult let_go(CUuserObject handle, unsigned count) {
     Lock lock(world());
     auto found = state().objects.find(handle);
@@ -39,7 +43,18 @@ CUresult let_go(CUuserObject handle, unsigned count) {
     return CUDA_SUCCESS;
 }
 
-}  // namespace
+void let_go(const UserReferences& objects) {
+    for (const auto& [object, count] : objects) let_go(object, count);
+}
+
+bool retain(CUuserObject handle, unsigned count) {
+    auto found = state().objects.find(handle);
+    if (found == state().objects.end()) return false;
+    found->second->references += count;
+    return true;
+}
+
+}  // namespace smt::runtime::device::hosted
 
 DRIVER_EXPORT CUresult cuLinkCreate_v2(unsigned, CUjit_option*, void**, CUlinkState* handle) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
@@ -87,12 +102,27 @@ DRIVER_EXPORT CUresult cuUserObjectCreate(CUuserObject* handle, void* data, CUho
 DRIVER_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
     DRIVER_ASKED(cuUserObjectRetain);
     Lock lock(world());
-    auto found = state().objects.find(handle);
-    if (found == state().objects.end()) return CUDA_ERROR_INVALID_VALUE;
-    found->second->references += count;
-    return CUDA_SUCCESS;
+    return retain(handle, count) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 DRIVER_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
     DRIVER_ASKED(cuUserObjectRelease);
+    return let_go(handle, count);
+}
+DRIVER_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, unsigned count,
+                                               unsigned flags) {
+    DRIVER_ASKED(cuGraphRetainUserObject, "references=%u flags=%u", count, flags);
+    Lock lock(world());
+    if (!(flags & CU_GRAPH_USER_OBJECT_MOVE) && !retain(handle, count)) return CUDA_ERROR_INVALID_VALUE;
+    reinterpret_cast<Graph*>(graph)->objects[handle] += count;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle, unsigned count) {
+    DRIVER_ASKED(cuGraphReleaseUserObject, "references=%u", count);
+    Lock lock(world());
+    UserReferences& held = reinterpret_cast<Graph*>(graph)->objects;
+    auto found = held.find(handle);
+    if (found == held.end() || found->second < count) return CUDA_ERROR_INVALID_VALUE;
+    if ((found->second -= count) == 0) held.erase(found);
+    lock.unlock();
     return let_go(handle, count);
 }

@@ -145,6 +145,16 @@ CUresult get_global(CUdeviceptr* address, size_t* bytes, void* image_handle, con
     return CUDA_SUCCESS;
 }
 
+CUresult get_texture(CUtexref* to, void* image_handle, const char* name) {
+    Lock lock(world());
+    Image* image = find_image(image_handle);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    auto found = image->textures.find(name);
+    if (found == image->textures.end()) return CUDA_ERROR_NOT_FOUND;
+    *to = reinterpret_cast<CUtexref>(found->second.get());
+    return CUDA_SUCCESS;
+}
+
 CUresult parameter(void* handle, size_t index, size_t* offset, size_t* bytes) {
     Function* function = nullptr;
     if (CUresult status = prepared(handle, &function); status != CUDA_SUCCESS) return status;
@@ -256,6 +266,23 @@ DRIVER_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes,
                                             const char* name) {
     DRIVER_ASKED(cuModuleGetGlobal_v2, "%s", name);
     return get_global(address, bytes, module, name);
+}
+// A reference is used by its handle alone, as graphs are.
+DRIVER_EXPORT CUresult cuModuleGetTexRef(CUtexref* texture, CUmodule module, const char* name) {
+    if (!texture) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuModuleGetTexRef, "%s", name);
+    return get_texture(texture, module, name);
+}
+DRIVER_EXPORT CUresult cuTexRefSetFlags(CUtexref texture, unsigned flags) {
+    DRIVER_ASKED(cuTexRefSetFlags);
+    reinterpret_cast<TextureReference*>(texture)->flags = flags;
+    return CUDA_SUCCESS;
+}
+DRIVER_EXPORT CUresult cuTexRefGetFlags(unsigned* flags, CUtexref texture) {
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
+    DRIVER_ASKED(cuTexRefGetFlags);
+    *flags = reinterpret_cast<TextureReference*>(texture)->flags;
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* options,
                                          void** values, unsigned count, CUlibraryOption*, void**, unsigned) {

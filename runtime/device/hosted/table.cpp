@@ -100,7 +100,10 @@ void fill(DriverApi& api) {
     HAS(cuGraphHostNodeSetParams);
     HAS(cuGraphExecHostNodeSetParams);
     HAS(cuGraphAddChildGraphNode);
+    HAS(cuGraphAddNode_v2);
     HAS(cuGraphChildGraphNodeGetGraph);
+    HAS(cuGraphExecChildGraphNodeSetParams);
+    HAS(cuGraphNodeFindInClone);
     HAS(cuGraphDestroyNode);
     HAS(cuGraphNodeGetType);
     HAS(cuGraphGetNodes);
@@ -137,6 +140,8 @@ void fill(DriverApi& api) {
     HAS(cuUserObjectCreate);
     HAS(cuUserObjectRetain);
     HAS(cuUserObjectRelease);
+    HAS(cuGraphRetainUserObject);
+    HAS(cuGraphReleaseUserObject);
     // memory.cpp
     HAS(cuMemGetInfo_v2);
     HAS(cuMemGetAllocationGranularity);

@@ -11,7 +11,7 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-// Nodes that a client names as dependencies, with or without edge data. False: not all are its own.
+// Nodes that a client names as dependencies, with or without edge data. They are among what the call uses.
 struct Dependencies {
     const CUgraphNode* nodes = nullptr;
     const CUgraphEdgeData* edges = nullptr;
@@ -26,10 +26,7 @@ bool read(Call& call, uint64_t count, bool with_edges, Dependencies* dependencie
         dependencies->edges =
             reinterpret_cast<const CUgraphEdgeData*>(call.in.take(count * sizeof(CUgraphEdgeData)));
     if (!call.in.good()) return false;
-    for (uint64_t i = 0; i < count; ++i) {
-        if (call.owned(HandleKind::kGraphNode, reinterpret_cast<uint64_t>(dependencies->nodes[i])))
-            return false;
-    }
+    call.uses.add(HandleKind::kGraphNode, dependencies->nodes, count);
     return true;
 }
 
@@ -37,8 +34,8 @@ CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     if (reference == protocol::kLegacyStream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     StreamPointer found;
     Streams& streams = call.session.streams();
-    if (CUresult status = streams.find(reference, call.lane, &found)) return status;
-    call.lane.hold(found);
+    if (CUresult status = call.find_stream(reference, &found)) return status;
+    call.uses.hold_captures();
     *stream = found->handle;
     if (streams.capturing(found->handle)) return CUDA_SUCCESS;
     CUresult status = found->guard();
@@ -52,6 +49,14 @@ bool has_capture(Call& call, CUstream stream) {
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+CUgraph captured_graph(Call& call, CUstream stream) {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+    CUgraph graph = nullptr;
+    call.driver.cuStreamGetCaptureInfo_v3(stream, &capture, &id, &graph, nullptr, nullptr, nullptr);
+    return graph;
+}
+
 }  // namespace
 
 CUresult handle_begin_capture(Call& call) {
@@ -62,8 +67,12 @@ CUresult handle_begin_capture(Call& call) {
     // Counted first: another lane must not take the stream for an ordinary one meanwhile.
     call.session.streams().capture_begun();
     CUresult status = call.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-    if (status) call.session.streams().capture_ended();
-    return status;
+    if (status) {
+        call.session.streams().capture_ended();
+        return status;
+    }
+    call.session.handles().capture_begun(stream, captured_graph(call, stream), true);
+    return CUDA_SUCCESS;
 }
 
 CUresult handle_begin_capture_to_graph(Call& call) {
@@ -71,14 +80,18 @@ CUresult handle_begin_capture_to_graph(Call& call) {
     auto count = call.in.scalar<uint64_t>();
     Dependencies dependencies;
     if (!read(call, count, true, &dependencies)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kGraph, request.graph)) return status;
+    auto graph = reinterpret_cast<CUgraph>(request.graph);
+    call.uses.add(HandleKind::kGraph, graph);
+    if (CUresult status = call.uses.begin()) return status;
     CUstream stream = nullptr;
     if (CUresult status = capturable(call, request.stream, &stream)) return status;
     call.session.streams().capture_begun();
     CUresult status = call.driver.cuStreamBeginCaptureToGraph(
-        stream, reinterpret_cast<CUgraph>(request.graph), dependencies.nodes, dependencies.edges,
-        dependencies.count, CU_STREAM_CAPTURE_MODE_RELAXED);
-    if (status) call.session.streams().capture_ended();
+        stream, graph, dependencies.nodes, dependencies.edges, dependencies.count, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (status)
+        call.session.streams().capture_ended();
+    else
+        call.session.handles().capture_begun(stream, graph, false);
     return status;
 }
 
@@ -91,10 +104,11 @@ CUresult handle_end_capture(Call& call) {
     bool captured = has_capture(call, stream);
     CUgraph graph = nullptr;
     CUresult status = call.driver.cuStreamEndCapture(stream, &graph);
-    if (captured && !has_capture(call, stream)) call.session.streams().capture_ended();
-    if (graph) call.adopt(HandleKind::kGraph, reinterpret_cast<uint64_t>(graph));
+    if (!captured || has_capture(call, stream)) return status ? status : CUDA_ERROR_ILLEGAL_STATE;
+    call.session.streams().capture_ended();
+    const uint64_t id = call.session.handles().capture_ended(stream, graph);
     if (status) return status;
-    call.out.scalar(reinterpret_cast<uint64_t>(graph));
+    call.out.scalar(id);
     return CUDA_SUCCESS;
 }
 
@@ -121,12 +135,12 @@ CUresult handle_capture_info(Call& call) {
     info.dependency_count = static_cast<uint32_t>(count);
     info.id = id;
     info.graph = reinterpret_cast<uint64_t>(graph);
-    call.lend(HandleKind::kGraph, info.graph);
-    for (size_t i = 0; i < count; ++i)
-        call.lend(HandleKind::kGraphNode, reinterpret_cast<uint64_t>(nodes[i]));
+    if (CUresult known = call.known(HandleKind::kGraph, info.graph)) return known;
+    std::vector<CUgraphNode> ids(nodes, nodes + count);
+    for (CUgraphNode& node : ids) call.lend(HandleKind::kGraphNode, node, HandleKind::kGraph, graph);
     std::vector<CUgraphEdgeData> none(edges ? 0 : count);
     call.out.scalar(info);
-    call.out.bytes(nodes, count * sizeof(CUgraphNode));
+    call.out.bytes(ids.data(), count * sizeof(CUgraphNode));
     call.out.bytes(edges ? edges : none.data(), count * sizeof(CUgraphEdgeData));
     return CUDA_SUCCESS;
 }
@@ -136,6 +150,7 @@ CUresult handle_update_capture(Call& call) {
     Dependencies dependencies;
     if (!read(call, request.dependency_count, request.has_edge_data != 0, &dependencies))
         return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.uses.begin()) return status;
     CUstream stream = nullptr;
     if (CUresult status = capturable(call, request.stream, &stream)) return status;
     return call.driver.cuStreamUpdateCaptureDependencies_v2(

@@ -20,9 +20,9 @@ constexpr size_t kMaxImages = 64u << 10;
 }  // namespace
 
 CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
-                     profiles::Book& book)
-    : dispatcher_(dispatcher), tenant_(tenant), memory_(memory), driver_(dispatcher.driver()), journal_(journal), book_(book), exceptions_(journal), times_(driver_),
-      limits_(driver_), links_(driver_) {}
+                     profiles::Book& book, Handles& handles)
+    : dispatcher_(dispatcher), tenant_(tenant), memory_(memory), driver_(dispatcher.driver()), journal_(journal), book_(book),
+      handles_(handles), exceptions_(journal), times_(driver_), limits_(driver_), links_(driver_) {}
 
 CodeTable::~CodeTable() {
     clear();
@@ -46,12 +46,16 @@ CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
     ImagePointer found = image(id);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard lock(found->mutex);
-    if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
-    if (!found->module) {
+    return this->module(*found, module);
+}
+
+CUresult CodeTable::module(Image& image, CUmodule* module) const {
+    if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
+    if (!image.module) {
         const dispatch::Standstill others(dispatcher_, tenant_);
-        if (CUresult status = load(*found)) return status;
+        if (CUresult status = load(image)) return status;
     }
-    *module = found->module;
+    *module = image.module;
     return CUDA_SUCCESS;
 }
 
@@ -92,7 +96,6 @@ ImagePointer CodeTable::withdraw(uint32_t id) {
 }
 
 CUresult CodeTable::give_out(Image& image, CUdeviceptr address, uint64_t bytes) {
-    std::lock_guard lock(image.mutex);
     if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
     memory_.own().add(address, bytes, &image);
     return CUDA_SUCCESS;
@@ -118,6 +121,7 @@ CUresult CodeTable::unload(Image& image) {
         image.kernels.clear();
     }
     memory_.own().forget(&image);   // before the driver may give the addresses to another image
+    if (image.module) handles_.forget_module(image.module);
     const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
     return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
 }

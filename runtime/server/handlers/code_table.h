@@ -32,6 +32,7 @@
 #include "runtime/server/handlers/links.h"
 #include "runtime/server/handlers/managed_variables.h"
 #include "runtime/server/handlers/treatment.h"
+#include "runtime/server/handles.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -75,7 +76,7 @@ using ImagePointer = std::shared_ptr<Image>;
 class CodeTable {
 public:
     CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
-              profiles::Book& book);
+              profiles::Book& book, Handles& handles);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -83,6 +84,7 @@ public:
     // For Call: the driver's handle behind a number, INVALID_HANDLE if there is none.
     CUresult function(uint32_t id, CUfunction* function) const;
     CUresult module(uint32_t id, CUmodule* module) const;
+    CUresult module(Image& image, CUmodule* module) const;   // with image.mutex held
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
                  ManagedVariables managed, jit::Decision form);
@@ -90,7 +92,8 @@ public:
     // No launch finds its kernels any more, and those that had found one are with the driver or the dispatcher. Null: there is none.
     ImagePointer withdraw(uint32_t id);
     CUresult unload(Image& image);          // withdrawn, and the session's work since then is over
-    // The program has a variable's address from now on and may name it in calls, until the image goes.
+    // The program has a variable's address from now on and may name it in calls, until the image goes. With
+    // image.mutex held, as by Call::module().
     CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
     CUresult fetch(uint32_t image_id, const char* name, Kernel** kernel);
@@ -133,6 +136,7 @@ private:
     const DriverApi& driver_;
     journal::Writer& journal_;
     profiles::Book& book_;
+    Handles& handles_;
     const ExceptionNames exceptions_;
     std::array<std::atomic<Kernel*>, kPages> pages_{};
 

@@ -24,6 +24,7 @@ CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value,
 CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot, uint32_t word) {
     CopyPlan plan;
     if (CUresult status = plan_slot_copy(call, request, slot, &plan)) return status;
+    if (CUresult status = call.uses.begin()) return status;
     StreamPointer stream;
     if (CUresult status = use_stream(call, request.stream, &stream)) return status;
     if (call.session.streams().capturing(stream->handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -34,6 +35,7 @@ CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot,
 CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
     CopyPlan plan;
     if (CUresult status = plan_copy(call, request, &plan)) return status;
+    if (CUresult status = call.uses.begin()) return status;
     StreamPointer stream;
     if (CUresult status = use_stream(call, request.stream, &stream)) return status;
     if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;

@@ -46,7 +46,8 @@ CUresult plan_end(Call& call, const CopyEnd& end, const Extent& extent, PlannedE
         planned->x = end.x_bytes;
         planned->y = end.y;
         planned->z = end.z;
-        return call.owned(HandleKind::kArray, end.address);
+        call.uses.add(HandleKind::kArray, planned->address);
+        return CUDA_SUCCESS;
     }
     uint64_t bytes = 0;
     if (!measure(end, extent, planned, &bytes)) return CUDA_ERROR_INVALID_VALUE;
@@ -75,15 +76,14 @@ CUresult plan_slot_copy(Call& call, const protocol::CopySlot& copy, uint64_t slo
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
     if (copy.device.place == Place::kHost) return CUDA_ERROR_INVALID_VALUE;
     CopyEnd packed{Place::kHost, 0, slot, 0, 0, 0, extent.width, extent.height};
-    PlannedEnd host, device;
+    *plan = {{}, {}, extent.width, extent.height, extent.depth};
+    PlannedEnd& device = copy.to_device ? plan->to : plan->from;
+    PlannedEnd& host = copy.to_device ? plan->from : plan->to;
     uint64_t bytes = 0;
     if (!measure(packed, extent, &host, &bytes)) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > protocol::kStagingSlotBytes) return CUDA_ERROR_INVALID_VALUE;
     host.type = CU_MEMORYTYPE_HOST;
-    if (CUresult status = plan_end(call, copy.device, extent, &device)) return status;
-    *plan = {copy.to_device ? device : host, copy.to_device ? host : device, extent.width, extent.height,
-             extent.depth};
-    return CUDA_SUCCESS;
+    return plan_end(call, copy.device, extent, &device);
 }
 
 CUresult CopyPlan::enqueue(const DriverApi& driver, CUstream stream) const {

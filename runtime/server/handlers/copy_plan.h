@@ -37,7 +37,8 @@ private:
     CUDA_MEMCPY2D flat_shape() const;
 };
 
-// Host ends must lie in one of the session's host allocations, arrays must be its own.
+// Host ends must lie in one of the session's host allocations. Arrays are named among what the call uses:
+// the plan must stay where it is, and is one when the call has begun (Uses).
 CUresult plan_copy(Call& call, const protocol::Copy& copy, CopyPlan* plan);
 // The host end is a staging slot at `slot`, whose rows are packed.
 CUresult plan_slot_copy(Call& call, const protocol::CopySlot& copy, uint64_t slot, CopyPlan* plan);

@@ -11,16 +11,23 @@ namespace smt::runtime::server::handlers {
 
 using protocol::NodeOperation;
 
+CUresult read_node(Call& call, CUgraphNode* node) {
+    if (!decode(call, *node)) return CUDA_ERROR_INVALID_VALUE;
+    call.uses.add(HandleKind::kGraphNode, *node);
+    return call.uses.begin();
+}
+
 CUresult handle_graph_launch(Call& call) {
     protocol::GraphLaunch request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kGraphExec, request.exec)) return status;
+    auto exec = reinterpret_cast<CUgraphExec>(request.exec);
+    call.uses.add(HandleKind::kGraphExec, exec);
+    if (CUresult status = call.uses.begin()) return status;
     StreamPointer stream;
     if (CUresult status = call.launch_stream(request.stream, &stream)) return status;
     dispatch::OpaquePass pass;
     const dispatch::OpaqueLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
-    const auto exec = reinterpret_cast<CUgraphExec>(request.exec);
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
         pass.drop();  // to print may need others' work to end
         return call.session.device_printf().launch(call.session, stream->handle, [&] {
@@ -38,6 +45,7 @@ CUresult handle_graph_memcpy_node(Call& call) {
     if (CUresult status = read_place(call, request, &place)) return status;
     CopyPlan plan;
     if (CUresult status = plan_copy(call, request.copy, &plan)) return status;
+    if (CUresult status = call.uses.begin()) return status;
     CUDA_MEMCPY3D shape = plan.shape();
     CUresult status = CUDA_SUCCESS;
     switch (place.operation) {
@@ -57,12 +65,13 @@ CUresult handle_graph_memcpy_node(Call& call) {
 }
 
 CUresult handle_graph_memcpy_node_get(Call& call) {
-    uint64_t node = 0;
-    if (!decode(call, node)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kGraphNode, node)) return status;
+    CUgraphNode node = nullptr;
+    if (CUresult status = read_node(call, &node)) return status;
     CUDA_MEMCPY3D shape{};
-    CUresult status = call.driver.cuGraphMemcpyNodeGetParams(reinterpret_cast<CUgraphNode>(node), &shape);
+    CUresult status = call.driver.cuGraphMemcpyNodeGetParams(node, &shape);
     if (status) return status;
+    call.known(HandleKind::kArray, shape.srcArray);   // null: the array is no more
+    call.known(HandleKind::kArray, shape.dstArray);
     call.out.scalar(shape);
     return CUDA_SUCCESS;
 }
@@ -72,6 +81,7 @@ CUresult handle_graph_host_node(Call& call) {
     NodePlace place;
     if (CUresult status = read_place(call, request, &place)) return status;
     if (request.function == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (CUresult status = call.uses.begin()) return status;
     CUDA_HOST_NODE_PARAMS ours = call.session.callbacks().node(request.function, request.user_data);
     if (!ours.fn) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult status = CUDA_SUCCESS;
@@ -91,11 +101,10 @@ CUresult handle_graph_host_node(Call& call) {
 }
 
 CUresult handle_graph_host_node_get(Call& call) {
-    uint64_t node = 0;
-    if (!decode(call, node)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kGraphNode, node)) return status;
+    CUgraphNode node = nullptr;
+    if (CUresult status = read_node(call, &node)) return status;
     CUDA_HOST_NODE_PARAMS ours{};
-    CUresult status = call.driver.cuGraphHostNodeGetParams(reinterpret_cast<CUgraphNode>(node), &ours);
+    CUresult status = call.driver.cuGraphHostNodeGetParams(node, &ours);
     if (status) return status;
     uint64_t function = 0, user_data = 0;
     if (!call.session.callbacks().application_function(ours, &function, &user_data))

@@ -92,6 +92,7 @@ CUresult handle_graph_kernel_node(Call& call) {
     char* parameters = const_cast<char*>(call.in.take(launch.parameter_bytes));
     if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = check_launch_attributes(attributes, launch.attribute_count)) return status;
+    if (CUresult status = call.uses.begin()) return status;
     KernelUse kernel(call.session.code(), launch.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -109,17 +110,16 @@ CUresult handle_graph_kernel_node(Call& call) {
 }
 
 CUresult handle_graph_kernel_node_get(Call& call) {
-    uint64_t node = 0;
-    if (!decode(call, node)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kGraphNode, node)) return status;
+    CUgraphNode node = nullptr;
+    if (CUresult status = read_node(call, &node)) return status;
     CUDA_KERNEL_NODE_PARAMS set{};
-    CUresult status = call.driver.cuGraphKernelNodeGetParams_v2(reinterpret_cast<CUgraphNode>(node), &set);
+    CUresult status = call.driver.cuGraphKernelNodeGetParams_v2(node, &set);
     if (status) return status;
     const Kernel* kernel = call.session.code().find(set.func, set.kern);
     std::vector<char> buffer;
     if (!kernel || !pack(*kernel, set, buffer)) return CUDA_ERROR_INVALID_VALUE;
     protocol::GraphKernelNode answer{};
-    answer.node = node;
+    answer.graph = call.session.handles().root(HandleKind::kGraphNode, reinterpret_cast<uint64_t>(node));
     answer.launch.function = kernel->id;
     const uint32_t grid[3] = {set.gridDimX, set.gridDimY, set.gridDimZ};
     const uint32_t block[3] = {set.blockDimX, set.blockDimY, set.blockDimZ};

@@ -19,8 +19,9 @@ struct NodePlace {
     size_t dependency_count = 0;
 };
 
-// Takes the dependencies, which follow the request in the record, and checks every handle.
-// `Request` is one of GraphKernelNode, GraphCopyNode, GraphHostNode.
+// Takes the dependencies, which follow the request in the record, and names every object that the call
+// uses: `place` must stay where it is until the call begins (Uses). `Request` is one of GraphKernelNode,
+// GraphCopyNode, GraphHostNode, GraphChildNode.
 template <typename Request>
 CUresult read_place(Call& call, const Request& request, NodePlace* place) {
     place->operation = request.operation;
@@ -30,25 +31,28 @@ CUresult read_place(Call& call, const Request& request, NodePlace* place) {
     place->dependencies = reinterpret_cast<const CUgraphNode*>(dependencies);
     if (request.operation == protocol::NodeOperation::kAdd) {
         place->graph = reinterpret_cast<CUgraph>(request.graph);
-        for (size_t i = 0; i < place->dependency_count; ++i) {
-            auto dependency = reinterpret_cast<uint64_t>(place->dependencies[i]);
-            if (CUresult status = call.owned(HandleKind::kGraphNode, dependency)) return status;
-        }
-        return call.owned(HandleKind::kGraph, request.graph);
+        call.uses.add(HandleKind::kGraphNode, place->dependencies, place->dependency_count);
+        call.uses.add(HandleKind::kGraph, place->graph);
+        return CUDA_SUCCESS;
     }
     place->node = reinterpret_cast<CUgraphNode>(request.node);
-    if (CUresult status = call.owned(HandleKind::kGraphNode, request.node)) return status;
+    call.uses.add(HandleKind::kGraphNode, place->node);
     if (request.operation == protocol::NodeOperation::kSet) return CUDA_SUCCESS;
     if (request.operation != protocol::NodeOperation::kExecSet) return CUDA_ERROR_INVALID_VALUE;
     place->exec = reinterpret_cast<CUgraphExec>(request.graph);
-    return call.owned(HandleKind::kGraphExec, request.graph);
+    call.uses.add(HandleKind::kGraphExec, place->exec);
+    return CUDA_SUCCESS;
 }
 
-// Answers with the node, which is the session's from now on if it is new.
+// The node that a question is about.
+CUresult read_node(Call& call, CUgraphNode* node);
+
+// Answers with the node's id if it is new.
 inline CUresult answer_node(Call& call, const NodePlace& place, CUresult status) {
     if (status || place.operation != protocol::NodeOperation::kAdd) return status;
-    call.adopt(HandleKind::kGraphNode, reinterpret_cast<uint64_t>(place.node));
-    call.out.scalar(reinterpret_cast<uint64_t>(place.node));
+    CUgraphNode node = place.node;
+    call.lend(HandleKind::kGraphNode, node, HandleKind::kGraph, place.graph);
+    call.out.scalar(reinterpret_cast<uint64_t>(node));
     return CUDA_SUCCESS;
 }
 

@@ -33,7 +33,7 @@ CUresult handle_link_create(Call& call) {
         return CUDA_ERROR_INVALID_VALUE;
     CUlinkState state = nullptr;
     if (CUresult status = call.session.code().links().create(std::move(options), &state)) return status;
-    call.adopt(HandleKind::kLink, reinterpret_cast<uint64_t>(state));
+    call.adopt(HandleKind::kLink, state);
     call.out.scalar(reinterpret_cast<uint64_t>(state));
     return CUDA_SUCCESS;
 }
@@ -43,8 +43,9 @@ CUresult handle_link_add(Call& call) {
     const char* name = request.name_bytes ? call.in.take(request.name_bytes) : nullptr;
     auto* list = take_options(call, request.jit_option_count);
     if (!call.in.good() || (name && name[request.name_bytes - 1] != 0)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kLink, request.state)) return status;
     auto state = reinterpret_cast<CUlinkState>(request.state);
+    call.uses.add(HandleKind::kLink, state);
+    if (CUresult status = call.uses.begin()) return status;
     JitOptionsPointer logs = call.session.code().links().find(state);
     JitOptions options;
     if (!logs || !options.read(list, request.jit_option_count, 0, 0)) return CUDA_ERROR_INVALID_VALUE;
@@ -65,10 +66,10 @@ CUresult handle_link_add(Call& call) {
 }
 
 CUresult handle_link_complete(Call& call) {
-    uint64_t handle = 0;
-    if (!decode(call, handle)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kLink, handle)) return status;
-    auto state = reinterpret_cast<CUlinkState>(handle);
+    CUlinkState state = nullptr;
+    if (!decode(call, state)) return CUDA_ERROR_INVALID_VALUE;
+    call.uses.add(HandleKind::kLink, state);
+    if (CUresult status = call.uses.begin()) return status;
     JitOptionsPointer logs = call.session.code().links().find(state);
     if (!logs) return CUDA_ERROR_INVALID_VALUE;
     void* image = nullptr;
@@ -82,12 +83,12 @@ CUresult handle_link_complete(Call& call) {
 }
 
 CUresult handle_link_destroy(Call& call) {
-    uint64_t handle = 0;
-    if (!decode(call, handle)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.owned(HandleKind::kLink, handle)) return status;
-    call.forget(HandleKind::kLink, handle);
+    CUlinkState state = nullptr;
+    if (!decode(call, state)) return CUDA_ERROR_INVALID_VALUE;
+    call.uses.take(HandleKind::kLink, state);
+    if (CUresult status = call.uses.begin()) return status;
     std::vector<char>().swap(call.lane.download());
-    return call.session.code().links().destroy(reinterpret_cast<CUlinkState>(handle));
+    return call.session.code().links().destroy(state);
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -18,10 +18,15 @@ JitOptionsPointer Links::find(CUlinkState state) const {
 }
 
 CUresult Links::destroy(CUlinkState state) {
-    CUresult status = driver_.cuLinkDestroy(state);
-    std::lock_guard lock(mutex_);
-    states_.erase(state);
-    return status;
+    JitOptionsPointer options;   // the driver writes to its buffers until then
+    {
+        std::lock_guard lock(mutex_);
+        if (auto found = states_.find(state); found != states_.end()) {
+            options = std::move(found->second);
+            states_.erase(found);
+        }
+    }
+    return driver_.cuLinkDestroy(state);
 }
 
 void Links::clear() {

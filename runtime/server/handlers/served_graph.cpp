@@ -1,5 +1,6 @@
 // Graph and stream calls whose parameters hold addresses: attributes, memory operations, user objects.
 #include <memory>
+#include <vector>
 
 #include "runtime/server/callbacks.h"
 #include "runtime/server/handlers/tenant_memory.h"
@@ -51,7 +52,7 @@ CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count,
 // the session is gone; the legacy stream, which lives as long as the session, tells.
 namespace {
 
-constexpr unsigned int kMostReferences = 1u << 16;  // in one call; they are counted one by one
+constexpr unsigned int kMostReferences = 1u << 16;  // in one call
 
 struct Destructor {
     std::weak_ptr<Stream> session;
@@ -61,14 +62,6 @@ struct Destructor {
 void run_destructor(void* data) {
     std::unique_ptr<Destructor> destructor(static_cast<Destructor*>(data));
     if (destructor->session.lock()) destructor->ours.fn(destructor->ours.userData);
-}
-
-void adopt(Call& call, CUuserObject object, unsigned int count) {
-    for (; count > 0; --count) call.adopt(HandleKind::kUserObject, reinterpret_cast<uint64_t>(object));
-}
-
-void forget(Call& call, CUuserObject object, unsigned int count) {
-    for (; count > 0; --count) call.forget(HandleKind::kUserObject, reinterpret_cast<uint64_t>(object));
 }
 
 }  // namespace
@@ -87,31 +80,112 @@ CUresult cuUserObjectCreate(Call& call, CUuserObject* object, void* data, CUhost
         call.driver.cuUserObjectCreate(object, destructor.get(), run_destructor, references, flags);
     if (status != CUDA_SUCCESS) return status;
     destructor.release();
-    adopt(call, *object, references - 1);  // the generated half adopts it once
+    call.session.handles().adopt(HandleKind::kUserObject, reinterpret_cast<uint64_t>(*object));
+    call.session.handles().add_references(*object, references - 1);
     return CUDA_SUCCESS;
 }
 
+// Who retains or gives a reference has one, so that the object lives on meanwhile; what others of the
+// session's graphs hold is not the caller's.
 CUresult cuUserObjectRetain(Call& call, CUuserObject object, unsigned int count) {
-    if (count > kMostReferences) return CUDA_ERROR_INVALID_VALUE;
+    Handles& handles = call.session.handles();
+    if (count == 0 || count > kMostReferences || !handles.has_references(object, 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.driver.cuUserObjectRetain) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuUserObjectRetain(object, count);
-    if (status == CUDA_SUCCESS) adopt(call, object, count);
+    if (status == CUDA_SUCCESS) handles.add_references(object, count);
     return status;
 }
 
 CUresult cuUserObjectRelease(Call& call, CUuserObject object, unsigned int count) {
-    if (count > kMostReferences) return CUDA_ERROR_INVALID_VALUE;
-    CUresult status = call.driver.cuUserObjectRelease(object, count);
-    if (status == CUDA_SUCCESS) forget(call, object, count);
-    return status;
+    if (!call.driver.cuUserObjectRelease) return CUDA_ERROR_NOT_SUPPORTED;
+    if (count == 0 || !call.session.handles().take_references(object, count)) return CUDA_ERROR_INVALID_VALUE;
+    return call.driver.cuUserObjectRelease(object, count);
 }
 
 // MOVE hands the caller's references to the graph.
 CUresult cuGraphRetainUserObject(Call& call, CUgraph graph, CUuserObject object, unsigned int count,
                                  unsigned int flags) {
-    if (count > kMostReferences) return CUDA_ERROR_INVALID_VALUE;
+    Handles& handles = call.session.handles();
+    const bool move = flags & CU_GRAPH_USER_OBJECT_MOVE;
+    if (count == 0 || count > kMostReferences || !handles.has_references(object, move ? count : 1))
+        return CUDA_ERROR_INVALID_VALUE;
     if (!call.driver.cuGraphRetainUserObject) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphRetainUserObject(graph, object, count, flags);
-    if (status == CUDA_SUCCESS && (flags & CU_GRAPH_USER_OBJECT_MOVE)) forget(call, object, count);
+    if (status == CUDA_SUCCESS) handles.give_to_graph(object, graph, count, move);
+    return status;
+}
+
+CUresult cuGraphReleaseUserObject(Call& call, CUgraph graph, CUuserObject object, unsigned int count) {
+    if (!call.driver.cuGraphReleaseUserObject) return CUDA_ERROR_NOT_SUPPORTED;
+    if (count == 0 || !call.session.handles().take_from_graph(object, graph, count)) return CUDA_ERROR_INVALID_VALUE;
+    return call.driver.cuGraphReleaseUserObject(graph, object, count);
+}
+
+CUresult cuGraphClone(Call& call, CUgraph* copy, CUgraph graph) {
+    if (!copy) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.driver.cuGraphClone) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphClone(copy, graph);
+    if (status != CUDA_SUCCESS) return status;
+    call.session.handles().adopt(HandleKind::kGraph, reinterpret_cast<uint64_t>(*copy));
+    call.session.handles().copy_references(graph, *copy);
+    return CUDA_SUCCESS;
+}
+
+// A call that failed may name the node to blame, which stands in the graph or in one of those in it.
+namespace {
+
+std::vector<CUgraphNode> nodes_of(Call& call, CUgraph graph) {
+    size_t count = 0;
+    if (call.driver.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) return {};
+    std::vector<CUgraphNode> nodes(count);
+    if (call.driver.cuGraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) return {};
+    nodes.resize(count);
+    return nodes;
+}
+
+void learn_nodes(Call& call, CUgraph top) {
+    std::vector<CUgraph> left{top};
+    while (!left.empty()) {
+        const CUgraph graph = left.back();
+        left.pop_back();
+        for (const CUgraphNode node : nodes_of(call, graph)) {
+            CUgraphNode id = node;
+            call.lend(HandleKind::kGraphNode, id, HandleKind::kGraph, graph);
+            CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+            CUgraph child = nullptr;
+            const bool has_child = call.driver.cuGraphNodeGetType(node, &type) == CUDA_SUCCESS &&
+                                   type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                                   call.driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
+            if (!has_child) continue;
+            left.push_back(child);
+            call.lend(HandleKind::kGraph, child, HandleKind::kGraphNode, node);
+        }
+    }
+}
+
+void name_node(Call& call, CUgraph graph, CUgraphNode& node) {
+    if (!node) return;
+    CUgraphNode id = node;
+    if (call.known(HandleKind::kGraphNode, id) != CUDA_SUCCESS) learn_nodes(call, graph);
+    call.known(HandleKind::kGraphNode, node);
+}
+
+}  // namespace
+
+CUresult cuGraphExecUpdate_v2(Call& call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+    if (!call.driver.cuGraphExecUpdate_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphExecUpdate_v2(exec, graph, info);
+    if (!info) return status;
+    name_node(call, graph, info->errorNode);
+    name_node(call, graph, info->errorFromNode);
+    return status;
+}
+
+CUresult cuGraphInstantiate_v2(Call& call, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
+                               size_t log_bytes) {
+    if (!call.driver.cuGraphInstantiate_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
+    if (error_node) name_node(call, graph, *error_node);
     return status;
 }
 

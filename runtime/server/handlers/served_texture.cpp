@@ -8,17 +8,19 @@ namespace smt::runtime::server::served {
 
 namespace {
 
-CUresult check(Call& call, const CUDA_RESOURCE_DESC& resource) {
+// Names the array, or checks the memory.
+CUresult check(Call& call, CUDA_RESOURCE_DESC& resource) {
     const auto memory = [&](CUdeviceptr address, uint64_t bytes) {
         return call.session.memory().may_touch(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     };
-    const auto& res = resource.res;
+    auto& res = resource.res;
     switch (resource.resType) {
         case CU_RESOURCE_TYPE_ARRAY:
-            return call.owned(HandleKind::kArray, reinterpret_cast<uint64_t>(res.array.hArray));
+            call.uses.add(HandleKind::kArray, res.array.hArray);
+            return call.uses.begin();
         case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-            return call.owned(HandleKind::kMipmappedArray,
-                              reinterpret_cast<uint64_t>(res.mipmap.hMipmappedArray));
+            call.uses.add(HandleKind::kMipmappedArray, res.mipmap.hMipmappedArray);
+            return call.uses.begin();
         case CU_RESOURCE_TYPE_LINEAR:
             return memory(res.linear.devPtr, res.linear.sizeInBytes);
         case CU_RESOURCE_TYPE_PITCH2D:
@@ -28,21 +30,44 @@ CUresult check(Call& call, const CUDA_RESOURCE_DESC& resource) {
     }
 }
 
-}  // namespace
-
-CUresult cuTexObjectCreate(Call& call, CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
-                           const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
-    CUresult status = check(call, *resource);
-    if (status != CUDA_SUCCESS) return status;
-    if (!call.driver.cuTexObjectCreate) return CUDA_ERROR_NOT_SUPPORTED;
-    return call.driver.cuTexObjectCreate(object, resource, texture, view);
+// The driver tells of its own handles. Null: the array is no more.
+void name_array(Call& call, CUDA_RESOURCE_DESC& resource) {
+    if (resource.resType == CU_RESOURCE_TYPE_ARRAY) call.known(HandleKind::kArray, resource.res.array.hArray);
+    if (resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+        call.known(HandleKind::kMipmappedArray, resource.res.mipmap.hMipmappedArray);
 }
 
-CUresult cuSurfObjectCreate(Call& call, CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
-    CUresult status = check(call, *resource);
+}  // namespace
+
+CUresult cuTexObjectCreate(Call& call, CUtexObject* object, const CUDA_RESOURCE_DESC* wanted,
+                           const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
+    CUDA_RESOURCE_DESC resource = *wanted;
+    CUresult status = check(call, resource);
+    if (status != CUDA_SUCCESS) return status;
+    if (!call.driver.cuTexObjectCreate) return CUDA_ERROR_NOT_SUPPORTED;
+    return call.driver.cuTexObjectCreate(object, &resource, texture, view);
+}
+
+CUresult cuTexObjectGetResourceDesc(Call& call, CUDA_RESOURCE_DESC* resource, CUtexObject object) {
+    if (!call.driver.cuTexObjectGetResourceDesc) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuTexObjectGetResourceDesc(resource, object);
+    if (status == CUDA_SUCCESS && resource) name_array(call, *resource);
+    return status;
+}
+
+CUresult cuSurfObjectCreate(Call& call, CUsurfObject* object, const CUDA_RESOURCE_DESC* wanted) {
+    CUDA_RESOURCE_DESC resource = *wanted;
+    CUresult status = check(call, resource);
     if (status != CUDA_SUCCESS) return status;
     if (!call.driver.cuSurfObjectCreate) return CUDA_ERROR_NOT_SUPPORTED;
-    return call.driver.cuSurfObjectCreate(object, resource);
+    return call.driver.cuSurfObjectCreate(object, &resource);
+}
+
+CUresult cuSurfObjectGetResourceDesc(Call& call, CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
+    if (!call.driver.cuSurfObjectGetResourceDesc) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuSurfObjectGetResourceDesc(resource, object);
+    if (status == CUDA_SUCCESS && resource) name_array(call, *resource);
+    return status;
 }
 
 }  // namespace smt::runtime::server::served

@@ -98,11 +98,9 @@ Handler written_handler(protocol::Op op) {
 namespace handlers {
 
 CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream) {
-    Streams& streams = call.session.streams();
-    CUresult status = streams.find(reference, call.lane, stream);
-    if (status == CUDA_SUCCESS) status = streams.prepare(**stream);
+    CUresult status = call.find_stream(reference, stream);
+    if (status == CUDA_SUCCESS) status = call.session.streams().prepare(**stream);
     if (status) return status;
-    call.lane.hold(*stream);
     call.lane.uses(**stream);
     return CUDA_SUCCESS;
 }
