@@ -42,11 +42,11 @@ CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* para
 }
 
 // The parameters of nodes that were read back: the application may look at them for as long as the
-// node lives. Nodes die unseen here (with their graph), so a copy stays until its node's handle is
-// read again with another size.
+// node lives, which is until it is destroyed, or the graph at the top of those it stands in.
 struct NodeParameters {
     NodeParameters* next;
     uint64_t node;
+    uint64_t graph;
     uint32_t count;
     uint32_t bytes;
     void** pointers() { return reinterpret_cast<void**>(this + 1); }
@@ -56,7 +56,24 @@ constexpr uint32_t kBuckets = 1024;
 constinit NodeParameters* read_nodes[kBuckets] = {};
 constinit pthread_mutex_t read_nodes_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void** keep_parameters(uint64_t node, const Function& function, const char* values) {
+// Those of one node, or of all nodes of a graph.
+template <typename Match>
+void drop_parameters(Match match) {
+    Lock lock(read_nodes_lock);
+    for (NodeParameters*& bucket : read_nodes) {
+        for (NodeParameters** at = &bucket; *at;) {
+            NodeParameters* kept = *at;
+            if (!match(*kept)) {
+                at = &kept->next;
+                continue;
+            }
+            *at = kept->next;
+            std::free(kept);
+        }
+    }
+}
+
+void** keep_parameters(uint64_t node, uint64_t graph, const Function& function, const char* values) {
     Lock lock(read_nodes_lock);
     NodeParameters** at = &read_nodes[(node >> 4) % kBuckets];
     while (*at && (*at)->node != node) at = &(*at)->next;
@@ -72,7 +89,7 @@ void** keep_parameters(uint64_t node, const Function& function, const char* valu
         kept = static_cast<NodeParameters*>(std::malloc(size));
         if (!kept) return nullptr;
         NodeParameters** bucket = &read_nodes[(node >> 4) % kBuckets];
-        *kept = {*bucket, node, function.parameter_count, function.parameter_bytes};
+        *kept = {*bucket, node, graph, function.parameter_count, function.parameter_bytes};
         *bucket = kept;
     }
     std::memcpy(kept->values(), values, function.parameter_bytes);
@@ -112,7 +129,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     const char* values = call.reply().take(found.launch.parameter_bytes);
     if (!values || found.launch.parameter_bytes < function->parameter_bytes) return CUDA_ERROR_UNKNOWN;
-    void** parameters = keep_parameters(node, *function, values);
+    void** parameters = keep_parameters(node, found.graph, *function, values);
     if (!parameters) return CUDA_ERROR_OUT_OF_MEMORY;
     CUcontext context = nullptr;
     driver::cuCtxGetCurrent(&context);
@@ -134,5 +151,21 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
 }
 
 }  // namespace driver
+
+namespace adjust {
+
+CUresult cuGraphDestroy(CUresult status, CUgraph graph) {
+    const auto gone = reinterpret_cast<uint64_t>(graph);
+    if (status == CUDA_SUCCESS) drop_parameters([&](const NodeParameters& kept) { return kept.graph == gone; });
+    return status;
+}
+
+CUresult cuGraphDestroyNode(CUresult status, CUgraphNode node) {
+    const auto gone = reinterpret_cast<uint64_t>(node);
+    if (status == CUDA_SUCCESS) drop_parameters([&](const NodeParameters& kept) { return kept.node == gone; });
+    return status;
+}
+
+}  // namespace adjust
 
 }  // namespace smt::interpose

@@ -77,12 +77,33 @@ CUresult add_edges(CUgraph graph, CUgraphNode node, const CUgraphNode* dependenc
     return CUDA_SUCCESS;
 }
 
+// The graph goes over to the node, so it cannot be added without its edges first.
+CUresult move_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
+                    size_t count, CUgraph child) {
+    using namespace protocol;
+    const NodePlace place = NodePlace::add(graph, dependencies, count);
+    if (CUresult status = place.check(out)) return status;
+    if (!child) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t edge_bytes = edges ? count * sizeof(CUgraphEdgeData) : 0;
+    RemoteCall call(Op::kGraphChildNode, sizeof(GraphChildNode) + place.bytes() + edge_bytes);
+    if (!call.open()) return call.status();
+    call.in(GraphChildNode{place.operation, static_cast<uint32_t>(count), place.graph, 0,
+                           reinterpret_cast<uint64_t>(child), edges ? 1u : 0u, 0});
+    in_dependencies(call, place);
+    if (edge_bytes) call.in_bytes(edges, edge_bytes);
+    return finish_node(call, out);
+}
+
 }  // namespace
 
 CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
                            const CUgraphEdgeData* dependencyData, size_t numDependencies,
                            CUgraphNodeParams* nodeParams) {
     if (!phGraphNode || !nodeParams || (numDependencies && !dependencies)) return CUDA_ERROR_INVALID_VALUE;
+    if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH &&
+        nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+        return move_child(phGraphNode, hGraph, dependencies, numDependencies ? dependencyData : nullptr,
+                          numDependencies, nodeParams->graph.graph);
     if (!dependencyData || plain(dependencyData, numDependencies))
         return add_node(phGraphNode, hGraph, dependencies, numDependencies, *nodeParams);
     if (CUresult status = add_node(phGraphNode, hGraph, nullptr, 0, *nodeParams)) return status;

@@ -88,6 +88,7 @@ enum class Op : uint16_t {
     kBeginCaptureToGraph = 82, // StreamCapture, u64 count, node ids, CUgraphEdgeData -> status
     kAddressFree = 83,     // AddressRange -> status: what kAddressReserve gave
     kHostAllocShowing = 84,    // HostPieces, HostPiece each -> MemAllocated
+    kGraphChildNode = 85,      // GraphChildNode, ids, CUgraphEdgeData -> node
 };
 
 // A stream as a record names it. Created streams count from kFirstStream on.
@@ -233,6 +234,14 @@ struct GraphHostNode {          // then dependency_count u64
     uint64_t graph;
     uint64_t node;
     uint64_t function, user_data;
+};
+struct GraphChildNode {         // then dependency_count u64, then as many CUgraphEdgeData if has_edge_data
+    NodeOperation operation;    // kAdd
+    uint32_t dependency_count;
+    uint64_t graph;
+    uint64_t node;
+    uint64_t child;             // moved into the node; copied by cuGraphAddChildGraphNode
+    uint32_t has_edge_data, reserved;
 };
 struct GraphLaunch { uint64_t exec; uint32_t stream; uint32_t reserved; };
 struct CaptureInfo { uint32_t status; uint32_t dependency_count; uint64_t id; uint64_t graph; };  // then ids, then edge data

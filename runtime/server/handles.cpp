@@ -180,10 +180,18 @@ uint64_t Handles::root(HandleKind kind, uint64_t value) const {
     return known ? root_of(known)->id : 0;
 }
 
-void Handles::move_into(uint64_t graph, uint64_t node) {
+CUresult Handles::may_move(CUgraph child, CUgraph graph) const {
     std::lock_guard lock(mutex_);
-    Object* moved = by_value(HandleKind::kGraph, graph);
-    Object* parent = by_value(HandleKind::kGraphNode, node);
+    const Object* moved = by_value(HandleKind::kGraph, value_of(child));
+    Object* holder = by_value(HandleKind::kGraph, value_of(graph));
+    if (!moved || !holder || !moved->own || moved->parent || root_of(holder) == moved) return CUDA_ERROR_INVALID_VALUE;
+    return moved->family == captures_family_ ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+}
+
+void Handles::move_into(CUgraph child, CUgraphNode node) {
+    std::lock_guard lock(mutex_);
+    Object* moved = by_value(HandleKind::kGraph, value_of(child));
+    Object* parent = by_value(HandleKind::kGraphNode, value_of(node));
     if (!moved || !parent) return;
     moved->own = false;
     moved->parent = parent;

@@ -87,8 +87,10 @@ public:
     uint64_t find(HandleKind kind, uint64_t value) const;   // 0: not known
     // The top of the tree that the object stands in; 0: not known.
     uint64_t root(HandleKind kind, uint64_t value) const;
-    // The child graph that was moved into a node is the node's from now on. Both graphs are held.
-    void move_into(uint64_t graph, uint64_t node);
+    // A graph that becomes a node's: only one that the session made, and that does not hold the node's
+    // graph itself. Both are held.
+    CUresult may_move(CUgraph child, CUgraph graph) const;
+    void move_into(CUgraph child, CUgraphNode node);
     // A module's texture references are gone when this returns, and so are the calls that used them.
     void forget_module(CUmodule module);
 

@@ -204,6 +204,7 @@ def memory_and_graphs(smt, programs):
     with Place(smt, programs) as place:
         place.run("memory", "memory")
         place.run("graph", "graph")
+        place.run("nested", "nested")
         of_graphs = [entry for entry in place.launches() if entry["tenant"] == "graph" and entry["kernel"] == "add"]
         assert len(of_graphs) == 5, "kernels of graphs are in the journal"
         assert all(entry["sms"] == list(range(8)) for entry in of_graphs)

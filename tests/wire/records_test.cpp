@@ -15,7 +15,7 @@ TEMPLATE_TEST_CASE("a record's struct comes back as it was written, or not at al
                    StreamRef, StreamCreate, StreamCreated, StreamCapture, MemAlloc, MemAllocated, Address, MemInfo,
                    MemAllocAsync, MemFreeAsync, AddressReserve, AddressRange, UploadBegin, UploadSlot, Download,
                    ModuleLoad, JitOption, Loaded, ObjectRef, ParameterInfo, FunctionInfo, FunctionAttribute,
-                   HostFunction, GraphKernelNode, GraphCopyNode, GraphHostNode, GraphLaunch, CaptureInfo,
+                   HostFunction, GraphKernelNode, GraphCopyNode, GraphHostNode, GraphChildNode, GraphLaunch, CaptureInfo,
                    StreamUpdateCapture, LinkCreate, LinkResult, LinkAdd, Hello, Welcome, Mapped, OpenLane, LaneOpened,
                    StatusRequest, StatusReply, TenantStatus, PolicyRequest, PolicyReply) {
     static_assert(std::is_trivially_copyable_v<TestType> && alignof(TestType) <= 8);

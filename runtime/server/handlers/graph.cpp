@@ -76,6 +76,35 @@ CUresult handle_graph_memcpy_node_get(Call& call) {
     return CUDA_SUCCESS;
 }
 
+// The child graph that is moved keeps its id. Copies go the generated way (cuGraphAddChildGraphNode).
+CUresult handle_graph_child_node(Call& call) {
+    auto request = call.in.scalar<protocol::GraphChildNode>();
+    NodePlace place;
+    if (CUresult status = read_place(call, request, &place)) return status;
+    if (place.operation != NodeOperation::kAdd) return CUDA_ERROR_INVALID_VALUE;
+    const char* edges = nullptr;
+    if (request.has_edge_data) edges = call.in.take(uint64_t{request.dependency_count} * sizeof(CUgraphEdgeData));
+    if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
+    auto child = reinterpret_cast<CUgraph>(request.child);
+    call.uses.add(HandleKind::kGraph, child);
+    if (CUresult status = call.uses.begin()) return status;
+    Handles& handles = call.session.handles();
+    if (CUresult status = handles.may_move(child, place.graph)) return status;
+    if (!call.driver.cuGraphAddNode_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    CUgraphNodeParams parameters{};
+    parameters.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    parameters.graph.graph = child;
+    parameters.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+    CUresult status = call.driver.cuGraphAddNode_v2(&place.node, place.graph, place.dependencies,
+                                                    reinterpret_cast<const CUgraphEdgeData*>(edges),
+                                                    place.dependency_count, &parameters);
+    if (status) return status;
+    const CUgraphNode node = place.node;
+    status = answer_node(call, place, status);
+    handles.move_into(child, node);
+    return status;
+}
+
 CUresult handle_graph_host_node(Call& call) {
     auto request = call.in.scalar<protocol::GraphHostNode>();
     NodePlace place;

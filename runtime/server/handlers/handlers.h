@@ -45,6 +45,7 @@ CUresult handle_update_capture(Call& call);
 CUresult handle_graph_launch(Call& call);
 CUresult handle_graph_memcpy_node(Call& call);
 CUresult handle_graph_memcpy_node_get(Call& call);
+CUresult handle_graph_child_node(Call& call);
 CUresult handle_graph_host_node(Call& call);
 CUresult handle_graph_host_node_get(Call& call);
 CUresult handle_graph_kernel_node(Call& call);

@@ -78,6 +78,8 @@ Handler written_handler(protocol::Op op) {
             return handle_graph_memcpy_node;
         case Op::kGraphMemcpyNodeGet:
             return handle_graph_memcpy_node_get;
+        case Op::kGraphChildNode:
+            return handle_graph_child_node;
         case Op::kGraphHostNode:
             return handle_graph_host_node;
         case Op::kGraphHostNodeGet:
