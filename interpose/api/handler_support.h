@@ -6,22 +6,32 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "interpose/api/sizes.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/call.h"
+#include "runtime/server/handlers/array_size.h"
 #include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/handlers/tenant_ranges.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server {
 
+using handlers::array_bytes;
 using interpose::pool_value_bytes;
 using interpose::rows;
 using interpose::times;
 
 // Arrays in a reply share its area; the rest of it is for the scalars beside them.
 inline constexpr uint64_t kArrayReplyBytes = protocol::kReplyBytes - (16u << 10);
+
+// What tenants have freed and the server keeps for them; then the driver may be asked again.
+inline bool free_idle_memory() {
+    handlers::TenantRanges::trim_all();
+    return true;
+}
 
 inline bool may_touch(Call& call, CUdeviceptr address, uint64_t bytes) {
     return call.session.memory().may_touch(address, bytes);

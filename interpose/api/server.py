@@ -4,6 +4,7 @@ from addresses import GENERATED
 from listings import BANNER, header
 from table import CLIENT_HANDLES, SERVER_HANDLES
 
+CHARGED_OBJECTS = ("CUarray", "CUmipmappedArray")   # whose makers have memory=FUNCTION(...)
 RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUmodule": "module"}   # methods of Call
 
 
@@ -52,9 +53,23 @@ def handler(entry):
     if entry.served:
         arguments = ", ".join(["call"] + ([arguments] if arguments else []))
     callee = f"served::{entry.symbol}" if entry.served else f"call.driver.{entry.symbol}"
+    if entry.charged:
+        lines += ["    Charge charge;",
+                  f"    if (CUresult status = call.session.memory().charge({entry.charged}, &charge); status != CUDA_SUCCESS) return status;"]
+    lines += [f"    Charge held = call.session.memory().take_held(HandleKind::{p.handle_kind}, (uint64_t){p.name});"
+              for p in entry.parameters if holds(p)]
     lines.append(f"    CUresult result = {callee}({arguments});")
+    if entry.charged:
+        lines.append(f"    if (result == CUDA_ERROR_OUT_OF_MEMORY && free_idle_memory()) result = {callee}({arguments});")
+    lines += [f"    if (result != CUDA_SUCCESS) call.session.memory().hold(HandleKind::{p.handle_kind}, (uint64_t){p.name}, std::move(held));"
+              for p in entry.parameters if holds(p)]
     lines += finish(entry, returned)
     return "\n".join(lines + ["    return result;", "}"]) + "\n"
+
+
+def holds(p):
+    """The object that is about to go holds memory which the generated handler counted."""
+    return p.direction == "consume" and p.type in CHARGED_OBJECTS
 
 
 def decode(p, of_client):
@@ -169,6 +184,8 @@ def finish(entry, returned):
             if p.count:
                 success.append(f"for (uint64_t i = 0; i < {filled(p)}; ++i) {named(entry, p, f'{p.name}[i]')};")
             elif p.direction != "out" or not p.always:
+                if entry.charged and entry.gives(p):
+                    success.append(f"if ({p.name}) call.session.memory().hold(HandleKind::{p.handle_kind}, (uint64_t){p.name}, std::move(charge));")
                 success.append(f"if ({p.name}) {named(entry, p, p.name)};")
     if success:
         lines += ["    if (result == CUDA_SUCCESS) {"] + ["        " + s for s in success] + ["    }"]

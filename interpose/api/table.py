@@ -4,6 +4,7 @@ import pathlib
 import re
 
 import addresses
+import charges
 
 TREATMENTS = ("early", "written", "older", "alias", "remote", "async", "real", "unsupported")
 
@@ -27,7 +28,7 @@ PARAMETER = re.compile(
     r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
 LINE = re.compile(
     r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)? +(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
-    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?(?: addresses=(?P<addresses>\w+))?$")
+    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?(?: addresses=(?P<addresses>\w+))?(?: memory=(?P<memory>\S+))?$")
 
 
 class TableError(Exception):
@@ -88,6 +89,7 @@ class Entry:
         self.version, self.twin = int(match["version"]), match["twin"]
         self.twin_version = int(match["twin_version"] or 0)
         self.addresses = match["addresses"]             # where the addresses it carries are checked: addresses.py
+        self.memory = match["memory"]                   # where the memory that it gives is counted: charges.py
         self.has_signature = match["parameters"] is not None
         listed = (match["parameters"] or "").strip()
         self.parameters = [Parameter(p.strip()) for p in split(listed)] if listed else []
@@ -100,6 +102,41 @@ class Entry:
                 if p.by_value and p.direction != "addr" and "*" in p.type:
                     raise TableError(f"{self.symbol}: '{p.name}' is a pointer without a direction")
         self.check_addresses()
+        self.check_memory()
+
+    @property
+    def gives_memory(self):
+        if self.treatment in ("alias", "unsupported"):
+            return False
+        return self.symbol in charges.OTHER_CALLS or any(self.gives(p) for p in self.parameters)
+
+    def gives(self, p):
+        """Whether the parameter is a new object that holds memory, or an address of some."""
+        if p.base not in charges.OBJECTS or "*" not in p.type or p.type.startswith("const"):
+            return False
+        if self.travels:
+            return p.direction in ("out", "inout")
+        return p.base != "CUdeviceptr" or self.addresses in ("answer", "wish")
+
+    @property
+    def charged(self):
+        """The expression of how much a new object takes, where the generated handler counts it."""
+        return self.memory if self.memory and "(" in self.memory else None
+
+    def check_memory(self):
+        """Memory that it gives is counted, or not counted by name."""
+        if not self.gives_memory:
+            if self.memory:
+                raise TableError(f"{self.symbol}: memory={self.memory}, but it gives none")
+        elif not self.memory:
+            raise TableError(f"{self.symbol}: the memory that it gives is counted nowhere")
+        elif self.charged:
+            if not self.travels or self.served or not any(p.handle_kind for p in self.parameters if self.gives(p)):
+                raise TableError(f"{self.symbol}: only a generated handler that makes an object counts '{self.memory}'")
+        elif self.memory not in charges.CHARGED and self.memory not in charges.UNCHARGED:
+            raise TableError(f"{self.symbol}: charges.py knows no '{self.memory}'")
+        elif self.memory in charges.CHARGED and self.travels and not self.served:
+            raise TableError(f"{self.symbol}: '{self.memory}' is counted by hand, but both halves are generated")
 
     def check_addresses(self):
         """Every address is checked, or exempt by name."""

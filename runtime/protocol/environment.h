@@ -71,6 +71,10 @@ inline constexpr const char* kTenant = "SMT_TENANT";
 // Default: 0. Client; the server enforces it.
 inline constexpr const char* kMemoryLimit = "SMT_MEMORY_LIMIT";
 
+// Host memory that the server may hold for one tenant: pinned and managed memory, and images on their way to the driver.
+// Bytes, with an optional K, M, G or T; 0: no limit. Default: half of the machine's. Server.
+inline constexpr const char* kHostMemory = "SMT_HOST_MEMORY";
+
 // The tenant's priority. Whole number, 0 is normal and more is more urgent; or high (1), normal (0), low (-1).
 // Default: 0. Client.
 inline constexpr const char* kPriority = "SMT_PRIORITY";

@@ -138,6 +138,8 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
     release_dying();
     uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
     uint64_t offset = 0;
+    Charge charge;
+    if (host && !charge.take(account_, whole)) return CUDA_ERROR_OUT_OF_MEMORY;
     {
         std::lock_guard lock(mutex_);
         auto hole = free_.begin();
@@ -160,8 +162,7 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
         return status;
     }
     std::lock_guard lock(mutex_);
-    blocks_[offset] = {whole, pinned, host, showing};
-    if (host) host_bytes_.fetch_add(whole, std::memory_order_relaxed);
+    blocks_[offset] = {whole, pinned, host, showing, std::move(charge)};
     *address = base_ + offset;
     return CUDA_SUCCESS;
 }
@@ -173,15 +174,14 @@ CUresult Arena::free_block(uint64_t address, bool host) {
         std::lock_guard lock(mutex_);
         auto found = blocks_.find(offset);
         if (found == blocks_.end() || found->second.host != host) return CUDA_ERROR_INVALID_VALUE;
-        block = found->second;
+        block = std::move(found->second);
         blocks_.erase(found);
-        if (host) host_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
     }
     release_dying();
     CUresult status = release(offset, block);
     if (status != CUDA_ERROR_NOT_READY) return status;
     std::lock_guard lock(mutex_);
-    dying_[offset] = block;
+    dying_[offset] = std::move(block);
     return CUDA_SUCCESS;
 }
 

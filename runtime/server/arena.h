@@ -10,17 +10,20 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver_api.gen.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/record.h"
+#include "runtime/server/memory_account.h"
 
 namespace smt::runtime::server {
 
 class Arena {
 public:
-    explicit Arena(const DriverApi& driver) : driver_(driver) {}
+    // What the application asks for counts against `account`.
+    Arena(const DriverApi& driver, MemoryAccountPointer account) : driver_(driver), account_(std::move(account)) {}
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
@@ -49,7 +52,6 @@ public:
     // both addresses show the same.
     CUresult allocate_showing(uint64_t bytes, const protocol::HostPiece* pieces, uint32_t count, uint64_t* address);
     bool contains(uint64_t address, uint64_t bytes) const;   // inside one live host allocation
-    uint64_t host_bytes() const { return host_bytes_.load(std::memory_order_relaxed); }
     void free_all_host();                                    // context reset
 
     // Completion words. word(i) is valid for every i below kEventWords + kServerWords.
@@ -85,6 +87,7 @@ private:
         bool pinned = false;
         bool host = false;
         bool showing = false;   // some of its addresses are mapped to pages of other blocks
+        Charge charge;          // of host memory
     };
     struct Pieces {
         const protocol::HostPiece* list;
@@ -101,6 +104,7 @@ private:
     uint32_t take_words(uint32_t count);
 
     const DriverApi& driver_;
+    const MemoryAccountPointer account_;
     int file_ = -1;
     uint64_t base_ = 0;
     bool words_registered_ = false;
@@ -112,7 +116,6 @@ private:
     std::vector<Staging> idle_staging_;
     std::vector<Word> idle_words_;
     uint32_t next_word_ = protocol::kEventWords;
-    std::atomic<uint64_t> host_bytes_{0};
 };
 
 }  // namespace smt::runtime::server

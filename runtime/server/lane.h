@@ -60,6 +60,7 @@ public:
     bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
 
     std::vector<char>& upload() { return upload_; }         // kUploadBegin, kUploadSlot, kModuleLoad
+    Charge& upload_charge() { return upload_charge_; }      // what upload() takes of the client's host memory
     std::vector<char>& download() { return download_; }     // kLinkComplete, kDownload
 
 private:
@@ -96,6 +97,7 @@ private:
     StreamPointer own_stream_;
     Arena::Staging staging_;
     std::vector<char> upload_;
+    Charge upload_charge_;
     std::vector<char> download_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,7 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_number.h"
 #include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
@@ -24,6 +26,13 @@ namespace {
 // Device printf that the client has not fetched. A kernel that prints without end must not fill the
 // server; the driver's own buffer is 1 MiB and drops lines too.
 constexpr size_t kMostOutput = 64u << 20;
+
+// Pinned pages cannot be swapped out: what one tenant takes, all others and the system lack.
+uint64_t most_host_memory() {
+    const uint64_t pages = static_cast<uint64_t>(std::max(0l, sysconf(_SC_PHYS_PAGES)));
+    const uint64_t machine = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return environment::number_of(environment::kHostMemory, 0, ~uint64_t{0}, machine / 2);
+}
 
 std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return std::string(field, strnlen(field, sizeof field));
@@ -61,7 +70,8 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       journal_name_(server.journal().name(tenant_)),
       graphs_name_(server.journal().name("a graph")),
       dispatched_(tenant_of(server, id, journal_name_, hello)),
-      arena_(device_.driver()),
+      host_account_(std::make_shared<MemoryAccount>(most_host_memory())),
+      arena_(device_.driver(), host_account_),
       streams_(device_.driver(), arena_),
       events_(device_.driver()),
       callbacks_(device_.driver(), arena_) {

@@ -65,7 +65,7 @@ public:
     uint32_t lane_count() const { return lane_count_.load(); }
     protocol::TenantStatus status() const;
     uint64_t device_bytes() const;
-    uint64_t host_bytes() const { return arena_.host_bytes(); }
+    uint64_t host_bytes() const { return host_account_->held(); }
     void tick();                               // now and then, from the listener
 
     // For handlers.
@@ -78,6 +78,8 @@ public:
     device::Device& device() { return device_; }
     const DriverApi& driver() const { return device_.driver(); }
     Arena& arena() { return arena_; }
+    // Host memory that the server holds for the client: pinned, managed, and images on their way.
+    const MemoryAccountPointer& host_account() { return host_account_; }
     Streams& streams() { return streams_; }
     Events& events() { return events_; }
     Handles& handles() { return handles_; }
@@ -160,6 +162,7 @@ private:
     int next_slot_[2][AddressPlan::kRegions] = {};   // where to go on when the client could not map
 
     // In the order of construction; teardown() frees what needs another order before.
+    const MemoryAccountPointer host_account_;
     Arena arena_;
     Streams streams_;
     Events events_;

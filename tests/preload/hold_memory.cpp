@@ -11,6 +11,8 @@ int main() {
     CHECK(cuMemAlloc(&memory, kBytes));
     CHECK(cuMemsetD8(memory, 0x11, kBytes));
     CHECK(cuCtxSynchronize());
+    void* pinned = nullptr;
+    CHECK(cuMemHostAlloc(&pinned, 8u << 20, 0));
     std::printf("%llx\n", memory);
     std::fflush(stdout);
     std::getchar();

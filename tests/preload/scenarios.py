@@ -308,6 +308,18 @@ def addresses(place):
     wait_until_empty(place.program)
 
 
+def charges(place):
+    """All memory counts against a limit, however it is had; host memory shows in the status beside it."""
+    os.environ["SMT_HOST_MEMORY"] = "64M"
+    holder = place.start("hold_memory", tenant="holder")
+    assert holder.stdout.readline()
+    row = next(line for line in smt(place.program, "status").splitlines() if "holder" in line)
+    assert row.split().count("8.0") == 1, row   # MiB of pinned memory
+    assert place.run("charges", options=("--memory", "256M"))[0] == "all counted\n"
+    holder.communicate("\n", timeout=PATIENCE)
+    wait_until_empty(place.program)
+
+
 def small_device(place):
     """What the device does not have, nobody gets; what one gives back the next can have."""
     for _ in range(2):
@@ -407,7 +419,7 @@ def hundred_starts(place):
 SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
-MEMORY = [addresses]
+MEMORY = [addresses, charges]
 WAITS = [printed_before, prints_on]
 
 

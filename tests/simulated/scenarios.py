@@ -221,6 +221,11 @@ def unloading(smt, programs):
             assert "after its code was unloaded" not in place.log(), place.log()
 
 
+def variables_count(smt, programs):
+    with Place(smt, programs) as place:
+        place.run("counted", "variables", options=("--memory", "256M"))
+
+
 def survives_a_kill(smt, programs):
     with Place(smt, programs) as place:
         victim = place.start("victim", "work", "100000", "64")

@@ -10,6 +10,7 @@ API = pathlib.Path(__file__).parents[2] / "interpose" / "api"
 sys.path.insert(0, str(API))
 
 import addresses   # noqa: E402
+import charges     # noqa: E402
 import client      # noqa: E402
 import generate    # noqa: E402
 import server      # noqa: E402
@@ -71,7 +72,7 @@ class Addresses(unittest.TestCase):
                      "written cuX(CUdeviceptr p) @1 addresses=nothing_known", "written cuX(int p) @1 addresses=copy"):
             with self.assertRaises(table.TableError, msg=line):
                 table.Entry("area", line)
-        for line in ("remote cuX(touch[4] CUdeviceptr p) @1", "written cuX(CUdeviceptr p) @1 addresses=copy", "remote cuX(out CUdeviceptr *p) @1",
+        for line in ("remote cuX(touch[4] CUdeviceptr p) @1", "written cuX(CUdeviceptr p) @1 addresses=copy", "remote cuX(out CUdeviceptr *p) @1 memory=exists",
                      "remote cuX(in const CUDA_MEMSET_NODE_PARAMS *p) @1", "remote cuX(addr void *p) @1 addresses=program"):
             table.Entry("area", line)
 
@@ -97,6 +98,37 @@ class Addresses(unittest.TestCase):
 
     def test_every_struct_of_the_toolkit_is_known(self):
         self.assertEqual(structs_with_addresses((INCLUDE / "cuda.h").read_text()) - set(addresses.STRUCTS), set())
+
+
+class Charges(unittest.TestCase):
+    """Memory that a call gives is counted, or not counted by name."""
+
+    def test_lines_that_count_nothing_are_refused(self):
+        for line in ("remote cuX(out CUarray *a) @1", "written cuX(CUdeviceptr *p) @1 addresses=answer", "written cuX(CUmodule *m) @1",
+                     "remote cuX(out CUarray *a) @1 memory=chunk",        # no hand-written half is there to do it
+                     "remote served cuX(out CUarray *a) @1 memory=f(a)",   # no generated one
+                     "written cuX(CUmodule *m) @1 memory=nothing_known", "remote cuX(int n) @1 memory=exists"):
+            with self.assertRaises(table.TableError, msg=line):
+                table.Entry("area", line)
+        table.Entry("area", "remote cuX(lend CUarray *a) @1")
+
+    def test_generated_charges(self):
+        text = server.handler(next(e for e in ENTRIES if e.symbol == "cuArray3DCreate_v2"))
+        self.assertLess(text.index("charge(array_bytes(*pAllocateArray)"), text.index("call.driver.cuArray3DCreate_v2("))
+        self.assertIn("hold(HandleKind::kArray, (uint64_t)pHandle, std::move(charge))", text)
+        text = server.handler(next(e for e in ENTRIES if e.symbol == "cuArrayDestroy"))
+        self.assertLess(text.index("take_held(HandleKind::kArray"), text.index("call.driver.cuArrayDestroy("))
+
+    def test_hand_written_charges_are_there(self):
+        root = API.parents[1]
+        for name, (file, function, charge) in charges.CHARGED.items():
+            body = re.search(rf"^CUresult {function}\(.*?^}}", (root / file).read_text(), re.S | re.M)
+            self.assertIsNotNone(body, f"{name}: {file} has no {function}")
+            self.assertIn(charge, body[0], f"{name}: {function} in {file}")
+
+    def test_every_name_is_used(self):
+        named = {e.memory for e in ENTRIES if e.memory and not e.charged}
+        self.assertEqual(set(charges.CHARGED) | set(charges.UNCHARGED), named)
 
 
 def structs_with_addresses(header):

@@ -85,6 +85,7 @@ TEST_CASE("a status as text", "[usage]") {
     std::strcpy(status.tenants[1].tenant, "bob");
     status.tenants[1].session = 2;
     status.tenants[1].device_bytes = 3 << 19;
+    status.tenants[1].host_bytes = 12 << 20;
     status.tenants[1].launches = 77;
     status.tenants[1].gone = 1;
     status.tenants[0].waited_ms = 1234;
@@ -93,9 +94,9 @@ TEST_CASE("a status as text", "[usage]") {
     use.by_session[2] = {10, 0.5, 0.125};
     CHECK(status_text(status, use) ==
           "server k: a GPU, policy fifo, up 1.5 s, 2 sessions; busy and SMs in % of the last 2 s\n"
-          "  tenant               session  process priority  weight       memory        limit   launches   a second   busy    SMs\n"
-          "  alice                      1        0       -2     0.5      0.0 MiB   4096.0 MiB          0        0.0      -      -\n"
-          "  bob                        2     gone        0       1      1.5 MiB            -         77       10.0   50.0   12.5\n"
+          "  tenant               session  process priority  weight       memory        limit         host   launches   a second   busy    SMs\n"
+          "  alice                      1        0       -2     0.5      0.0 MiB   4096.0 MiB      0.0 MiB          0        0.0      -      -\n"
+          "  bob                        2     gone        0       1      1.5 MiB            -     12.0 MiB         77       10.0   50.0   12.5\n"
           "  alice waits 1.2 s for cuStreamWaitValue32 of bob\n"
           "  bob is gone: its program has ended, and its work on the GPU has not\n");
 }

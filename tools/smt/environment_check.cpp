@@ -35,6 +35,7 @@ constexpr Number kNumbers[] = {
     {kSimDispatchClock, 0, 1},
     {kSimLoadsWait, 0, 1},
     {kMemoryLimit, 0, kAny},
+    {kHostMemory, 0, kAny},
     {kMultiprocessors, 0, kMultiprocessorsMax},
     {kStress, 0, std::numeric_limits<uint32_t>::max()},
     {kMapping, 0, 1},

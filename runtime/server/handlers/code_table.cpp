@@ -60,9 +60,10 @@ CUresult CodeTable::module(Image& image, CUmodule* module) const {
 }
 
 uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
-                        ManagedVariables managed, jit::Decision form) {
+                        ManagedVariables managed, jit::Decision form, Charge charge) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
+    image->charge = std::move(charge);
     image->module = module;
     image->library = library;
     image->printing = std::move(printing);
@@ -123,7 +124,9 @@ CUresult CodeTable::unload(Image& image) {
     memory_.own().forget(&image);   // before the driver may give the addresses to another image
     if (image.module) handles_.forget_module(image.module);
     const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
-    return image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+    const CUresult status = image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+    image.charge = {};
+    return status;
 }
 
 CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) {

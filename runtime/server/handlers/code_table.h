@@ -33,6 +33,7 @@
 #include "runtime/server/handlers/managed_variables.h"
 #include "runtime/server/handlers/treatment.h"
 #include "runtime/server/handles.h"
+#include "runtime/server/memory_account.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -67,6 +68,7 @@ struct Image {
     std::string identity;  // of the bytes that the program gave, for profiles (profiles/book.h)
     ManagedVariables managed;
     jit::Decision form;   // compiled: what this is the managed form of an image by
+    Charge charge;        // of its variables
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, Kernel*> kernels;
@@ -87,7 +89,7 @@ public:
     CUresult module(Image& image, CUmodule* module) const;   // with image.mutex held
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
-                 ManagedVariables managed, jit::Decision form);
+                 ManagedVariables managed, jit::Decision form, Charge charge = {});
     ImagePointer image(uint32_t id) const;  // null: none
     // No launch finds its kernels any more, and those that had found one are with the driver or the dispatcher. Null: there is none.
     ImagePointer withdraw(uint32_t id);

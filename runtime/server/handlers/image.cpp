@@ -9,11 +9,13 @@
 #include "runtime/dispatch/standstill.h"
 #include "runtime/image/container.h"
 #include "runtime/image/printing.h"
+#include "runtime/image/variables.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/jit_options.h"
 #include "runtime/server/handlers/managed_image.h"
+#include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/handlers/tenant_ranges.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/server.h"
@@ -56,6 +58,13 @@ image::Printing find_printing(Call& call, std::string_view image) {
     return printing;
 }
 
+// As the driver chooses among an image's entries.
+image::Device loading_device(Call& call) {
+    image::Device device = image::device_from_environment(architecture_of(call));
+    if (call.session.device().properties().keeps_sessions_apart) device.takes_cubins = false;   // it executes PTX
+    return device;
+}
+
 // Memory in the arena for the image's managed variables, if it has any.
 CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables* managed) {
     uint64_t memory = 0;
@@ -69,6 +78,9 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
 CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
                     uint32_t* object) {
     image::Printing printing = find_printing(call, std::string_view(image.data(), image.size()));
+    Charge charge;
+    const std::string_view program(image.data(), image.size());
+    if (CUresult status = call.session.memory().charge(image::variable_bytes(program, loading_device(call)), &charge)) return status;
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed;
     uint64_t variables = 0;
@@ -93,7 +105,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, std::move(printing), identity, std::move(managed), std::move(form));
+        *object = call.session.code().add(owner, module, library, std::move(printing), identity, std::move(managed), std::move(form), std::move(charge));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -106,6 +118,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const
 CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
     std::vector<char> image = std::move(call.lane.upload());
     call.lane.upload().clear();
+    const Charge upload = std::move(call.lane.upload_charge());
     std::string_view bytes(image.data(), image.size());
     if (!is_sound(call, bytes)) return CUDA_ERROR_INVALID_IMAGE;
     const std::string identity = call.session.server().profiles().identify(bytes);
@@ -131,6 +144,8 @@ CUresult handle_upload_begin(Call& call) {
     protocol::UploadBegin request;
     if (!decode(call, request) || request.bytes == 0 || request.bytes > protocol::kMostImageBytes)
         return CUDA_ERROR_INVALID_VALUE;
+    std::vector<char>().swap(call.lane.upload());   // what was sent before and never used
+    if (!call.lane.upload_charge().take(call.session.host_account(), request.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     std::vector<char> buffer;
     buffer.reserve(request.bytes + 1);  // untouched pages cost nothing
     call.lane.upload() = std::move(buffer);

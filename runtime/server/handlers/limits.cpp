@@ -1,6 +1,11 @@
 // See limits.h.
 #include "runtime/server/handlers/limits.h"
 
+#include <algorithm>
+
+#include "interpose/api/sizes.h"
+#include "runtime/server/handlers/tenant_memory.h"
+
 namespace smt::runtime::server::handlers {
 
 namespace {
@@ -23,19 +28,39 @@ CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
     return CUDA_SUCCESS;
 }
 
+// Device memory of a limit that is so much above its default. The others are numbers of things.
+uint64_t bytes_of(CUlimit limit, uint64_t more, uint64_t threads) {
+    switch (limit) {
+        case CU_LIMIT_STACK_SIZE:
+            return interpose::times(more, threads);
+        case CU_LIMIT_PRINTF_FIFO_SIZE:
+        case CU_LIMIT_MALLOC_HEAP_SIZE:
+            return more;
+        default:
+            return 0;
+    }
+}
+
 }  // namespace
 
-CUresult Limits::set(CUlimit limit, size_t value) {
+CUresult Limits::set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t threads) {
     if (!known(limit)) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(shared_mutex);
-    size_t now = 0;
-    if (CUresult status = default_of(driver_, limit, &now)) return status;
+    size_t before = 0, now = 0;
+    if (CUresult status = default_of(driver_, limit, &before)) return status;
     if (CUresult status = driver_.cuCtxGetLimit(&now, limit)) return status;
-    if (value > now) {
-        if (CUresult status = driver_.cuCtxSetLimit(limit, value)) return status;
-        if (CUresult status = driver_.cuCtxGetLimit(&value, limit)) return status;  // rounded
-    }
     std::lock_guard own_lock(mutex_);
+    const uint64_t held = charges_[limit].bytes();
+    const uint64_t wanted = value > before ? bytes_of(limit, value - before, threads) : 0;
+    if (CUresult status = memory.charge(wanted, &charges_[limit])) return status;
+    if (value > now) {
+        CUresult status = driver_.cuCtxSetLimit(limit, value);
+        if (status == CUDA_SUCCESS) status = driver_.cuCtxGetLimit(&value, limit);  // rounded
+        if (status != CUDA_SUCCESS) {
+            memory.charge(std::min(held, wanted), &charges_[limit]);
+            return status;
+        }
+    }
     wanted_[limit] = value;
     return CUDA_SUCCESS;
 }
@@ -56,6 +81,7 @@ CUresult Limits::get(CUlimit limit, size_t* value) {
 void Limits::clear() {
     std::lock_guard lock(mutex_);
     wanted_.fill(std::nullopt);
+    for (Charge& charge : charges_) charge = {};
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -5,18 +5,24 @@
 #include <cuda.h>
 
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
 #include "driver_api.gen.h"
+#include "runtime/server/memory_account.h"
 
 namespace smt::runtime::server::handlers {
+
+class TenantMemory;
 
 class Limits {
 public:
     explicit Limits(const DriverApi& driver) : driver_(driver) {}
 
-    CUresult set(CUlimit limit, size_t value);
+    // What a value takes beyond the default counts against the tenant's memory. threads: that the device holds at once,
+    // each of which has a stack.
+    CUresult set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t threads);
     CUresult get(CUlimit limit, size_t* value);
     void clear();  // back to the defaults
 
@@ -24,6 +30,7 @@ private:
     const DriverApi& driver_;
     std::mutex mutex_;
     std::array<std::optional<size_t>, CU_LIMIT_MAX> wanted_;
+    std::array<Charge, CU_LIMIT_MAX> charges_;
 };
 
 }  // namespace smt::runtime::server::handlers

@@ -51,6 +51,7 @@ CUresult handle_link_add(Call& call) {
     if (!logs || !options.read(list, request.jit_option_count, 0, 0)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<char> input = std::move(call.lane.upload());
     call.lane.upload().clear();
+    const Charge upload = std::move(call.lane.upload_charge());
     if (input.empty()) return CUDA_ERROR_INVALID_VALUE;
     size_t bytes = input.size();
     if (auto problem = image::check({input.data(), bytes})) {

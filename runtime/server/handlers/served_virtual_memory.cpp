@@ -1,7 +1,7 @@
 // Physical memory that the application makes and maps itself: counted against the tenant's limit,
 // mapped into the tenant's own reservations only.
-#include <mutex>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/handlers/tenant_ranges.h"
@@ -12,26 +12,21 @@ namespace smt::runtime::server::served {
 
 namespace {
 
-// Sizes of the physical memory in use: the driver does not tell them. Handles are unique in the
-// process; an entry that a session left behind is replaced when the driver reuses its handle.
-struct Physical {
-    uint64_t bytes = 0;
-    uint64_t references = 0;
-};
-std::mutex physical_mutex;
-std::unordered_map<CUmemGenericAllocationHandle, Physical> physical;
-
-// The last reference's bytes, else 0.
-uint64_t let_go(CUmemGenericAllocationHandle handle) {
-    std::lock_guard lock(physical_mutex);
-    auto found = physical.find(handle);
-    if (found == physical.end() || --found->second.references != 0) return 0;
-    const uint64_t bytes = found->second.bytes;
-    physical.erase(found);
-    return bytes;
+// The program has one device, whatever its number in the server.
+CUmemLocation here(Call& call, CUmemLocation location) {
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = call.session.device().device();
+    return location;
 }
 
 }  // namespace
+
+CUresult cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CUmemAllocationProp* wanted,
+                                       CUmemAllocationGranularity_flags option) {
+    if (!call.driver.cuMemGetAllocationGranularity) return CUDA_ERROR_NOT_SUPPORTED;
+    CUmemAllocationProp properties = *wanted;
+    properties.location = here(call, wanted->location);
+    return call.driver.cuMemGetAllocationGranularity(granularity, &properties, option);
+}
 
 CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* wanted, unsigned long long flags) {
@@ -47,7 +42,8 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     properties.win32HandleMetaData = nullptr;
 
     handlers::TenantMemory& memory = call.session.memory();
-    CUresult status = memory.charge(bytes);
+    Charge charge;
+    CUresult status = memory.charge(bytes, &charge);
     if (status != CUDA_SUCCESS) return status;
     status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -58,18 +54,15 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
         status = memory.zero_physical(*handle, bytes);
         if (status != CUDA_SUCCESS) call.driver.cuMemRelease(*handle);
     }
-    if (status != CUDA_SUCCESS) {
-        memory.discharge(bytes);
-        return status;
-    }
-    std::lock_guard lock(physical_mutex);
-    physical[*handle] = {bytes, 1};
-    return CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) memory.note_physical(*handle, std::move(charge));
+    return status;
 }
 
+// What is mapped stays, and is counted on.
 CUresult cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
+    auto charge = call.session.memory().release_physical(handle);
     CUresult status = call.driver.cuMemRelease(handle);
-    if (status == CUDA_SUCCESS) call.session.memory().discharge(let_go(handle));
+    if (status != CUDA_SUCCESS) call.session.memory().restore_physical(handle, std::move(charge));
     return status;
 }
 
@@ -77,37 +70,39 @@ CUresult cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocationHandle* h
     const auto place = reinterpret_cast<CUdeviceptr>(address);
     if (!handle || !call.session.memory().reserved(place, 1)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = call.driver.cuMemRetainAllocationHandle(handle, address);
-    if (status != CUDA_SUCCESS) return status;
-    std::lock_guard lock(physical_mutex);
-    if (auto found = physical.find(*handle); found != physical.end()) ++found->second.references;
-    return CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) call.session.memory().retain_physical(*handle, place);
+    return status;
 }
 
 CUresult cuMemMap(Call& call, CUdeviceptr address, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
     if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
     CUresult status = call.driver.cuMemMap(address, bytes, offset, handle, flags);
-    if (status == CUDA_SUCCESS) call.session.memory().note_mapping(address, bytes);
+    if (status == CUDA_SUCCESS) call.session.memory().note_mapping(address, bytes, handle);
     return status;
 }
 
 CUresult cuMemUnmap(Call& call, CUdeviceptr address, size_t bytes) {
     if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    auto mappings = call.session.memory().take_mappings(address, bytes);
     CUresult status = call.driver.cuMemUnmap(address, bytes);
-    if (status == CUDA_SUCCESS) call.session.memory().forget_mappings(address, bytes);
+    if (status != CUDA_SUCCESS) call.session.memory().restore_mappings(std::move(mappings));
     return status;
 }
 
 CUresult cuMemSetAccess(Call& call, CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptions,
                         size_t count) {
     if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    return call.driver.cuMemSetAccess(address, bytes, descriptions, count);
+    std::vector<CUmemAccessDesc> access(descriptions, descriptions + count);
+    for (CUmemAccessDesc& each : access) each.location = here(call, each.location);
+    return call.driver.cuMemSetAccess(address, bytes, access.data(), access.size());
 }
 
 CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
     if (!call.session.memory().reserved(address, 1)) return CUDA_ERROR_INVALID_VALUE;
     if (!call.driver.cuMemGetAccess) return CUDA_ERROR_NOT_SUPPORTED;
-    return call.driver.cuMemGetAccess(flags, location, address);
+    const CUmemLocation place = here(call, *location);
+    return call.driver.cuMemGetAccess(flags, &place, address);
 }
 
 }  // namespace smt::runtime::server::served

@@ -33,11 +33,13 @@ auto containing(const Map& map, uint64_t address, uint64_t bytes, Size size) {
 }
 
 uint64_t plain_size(uint64_t bytes) { return bytes; }
+uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.bytes; }
 
 }  // namespace
 
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit)
-    : device_(device), driver_(device.driver()), base_(base), bytes_(bytes), limit_(limit), own_(arena, base, bytes),
+    : device_(device), driver_(device.driver()), base_(base), bytes_(bytes),
+      account_(std::make_shared<MemoryAccount>(limit)), own_(arena, base, bytes),
       pools_(driver_, *this) {
     addresses_.add(base, bytes);
     TenantRanges::add(*this);
@@ -131,14 +133,14 @@ uint64_t TenantMemory::take_addresses(uint64_t bytes, uint64_t alignment, uint64
 }
 
 CUresult TenantMemory::make_chunk(uint64_t bytes, uint64_t* base) {
-    if (limit_ && (bytes > limit_ || held_ > limit_ - bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!account_->take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t address = take_addresses(bytes, kChunkBytes, 0);
-    if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (CUresult status = map_zeroed(address, bytes)) {
-        addresses_.release(address);
+    CUresult status = address ? map_zeroed(address, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (status != CUDA_SUCCESS) {
+        if (address) addresses_.release(address);
+        account_->give(bytes);
         return status;
     }
-    held_ += bytes;
     *base = address;
     return CUDA_SUCCESS;
 }
@@ -195,7 +197,7 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
 void TenantMemory::drop_chunk(uint64_t base, uint64_t bytes) {
     driver_.cuMemUnmap(base, bytes);
     addresses_.release(base);
-    held_ -= std::min(held_, bytes);
+    account_->give(bytes);
 }
 
 // Gives idle chunks back until no more than bound is left, the largest first.
@@ -230,23 +232,57 @@ CUresult TenantMemory::info(uint64_t* free, uint64_t* total) {
     if (CUresult status = driver_.cuMemGetInfo_v2(&device_free, &device_total)) return status;
     Lock lock(mutex_);
     uint64_t available = device_free + idle_bytes();
-    *total = limit_ ? std::min<uint64_t>(limit_, device_total) : device_total;
-    uint64_t in_use = held_ - std::min(held_, idle_bytes());
+    const uint64_t limit = account_->limit(), held = account_->held();
+    *total = limit ? std::min<uint64_t>(limit, device_total) : device_total;
+    uint64_t in_use = held - std::min(held, idle_bytes());
     *free = std::min(available, *total - std::min(*total, in_use));
     return CUDA_SUCCESS;
 }
 
-CUresult TenantMemory::charge(uint64_t bytes) {
-    Lock lock(mutex_);
-    if (limit_ && (bytes > limit_ || held_ > limit_ - bytes)) trim_to(0);
-    if (limit_ && (bytes > limit_ || held_ > limit_ - bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    held_ += bytes;
-    return CUDA_SUCCESS;
+CUresult TenantMemory::charge(uint64_t bytes, Charge* charge) {
+    if (charge->take(account_, bytes)) return CUDA_SUCCESS;
+    trim();
+    return charge->take(account_, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void TenantMemory::discharge(uint64_t bytes) {
+void TenantMemory::hold(HandleKind kind, uint64_t handle, Charge charge) {
     Lock lock(mutex_);
-    held_ -= std::min(held_, bytes);
+    held_[{kind, handle}] = std::move(charge);
+}
+
+Charge TenantMemory::take_held(HandleKind kind, uint64_t handle) {
+    Lock lock(mutex_);
+    auto found = held_.extract({kind, handle});
+    return found ? std::move(found.mapped()) : Charge();
+}
+
+void TenantMemory::note_physical(CUmemGenericAllocationHandle memory, Charge charge) {
+    Lock lock(mutex_);
+    physical_[memory] = {std::make_shared<Charge>(std::move(charge)), 1};
+}
+
+void TenantMemory::retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped) {
+    Lock lock(mutex_);
+    auto mapping = containing(mappings_, mapped, 1, mapped_bytes);
+    Physical& physical = physical_[memory];
+    if (!physical.charge && mapping != mappings_.end()) physical.charge = mapping->second.charge;
+    ++physical.handles;
+}
+
+SharedCharge TenantMemory::release_physical(CUmemGenericAllocationHandle memory) {
+    Lock lock(mutex_);
+    auto found = physical_.find(memory);
+    if (found == physical_.end()) return nullptr;
+    SharedCharge charge = found->second.charge;
+    if (--found->second.handles == 0) physical_.erase(found);
+    return charge;
+}
+
+void TenantMemory::restore_physical(CUmemGenericAllocationHandle memory, SharedCharge charge) {
+    Lock lock(mutex_);
+    Physical& physical = physical_[memory];
+    physical.charge = std::move(charge);
+    ++physical.handles;
 }
 
 CUresult TenantMemory::reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address) {
@@ -277,9 +313,10 @@ bool TenantMemory::reserved(CUdeviceptr address, uint64_t bytes) const {
     return bytes != 0 && containing(reservations_, address, bytes, plain_size) != reservations_.end();
 }
 
-void TenantMemory::note_mapping(CUdeviceptr address, uint64_t bytes) {
+void TenantMemory::note_mapping(CUdeviceptr address, uint64_t bytes, CUmemGenericAllocationHandle memory) {
     Lock lock(mutex_);
-    mappings_[address] = bytes;
+    auto found = physical_.find(memory);
+    mappings_[address] = {bytes, found == physical_.end() ? nullptr : found->second.charge};
     device_.allocated(address, bytes);
 }
 
@@ -288,18 +325,27 @@ void TenantMemory::note_reuse(CUdeviceptr address, uint64_t block, uint64_t byte
     device_.allocated(address, bytes);
 }
 
-void TenantMemory::forget_mappings(CUdeviceptr address, uint64_t bytes) {
+TenantMemory::Mappings TenantMemory::take_mappings(CUdeviceptr address, uint64_t bytes) {
     Lock lock(mutex_);
-    mappings_.erase(mappings_.lower_bound(address), mappings_.lower_bound(address + bytes));
-    device_.freed(address, bytes);
+    Mappings taken;
+    auto each = mappings_.lower_bound(address);
+    while (each != mappings_.end() && each->first < address + bytes) taken.insert(mappings_.extract(each++));
+    for (const auto& [base, mapping] : taken) device_.freed(base, mapping.bytes);
+    return taken;
+}
+
+void TenantMemory::restore_mappings(Mappings mappings) {
+    Lock lock(mutex_);
+    for (const auto& [base, mapping] : mappings) device_.allocated(base, mapping.bytes);
+    mappings_.merge(mappings);
 }
 
 BlockAllocator::Block TenantMemory::find(CUdeviceptr address) const {
     Lock lock(mutex_);
     auto large = containing(large_, address, 1, [](const Chunk& chunk) { return chunk.bytes; });
     if (large != large_.end()) return {large->first, large->second.bytes, large->second.requested};
-    auto mapping = containing(mappings_, address, 1, plain_size);
-    if (mapping != mappings_.end()) return {mapping->first, mapping->second, mapping->second};
+    auto mapping = containing(mappings_, address, 1, mapped_bytes);
+    if (mapping != mappings_.end()) return {mapping->first, mapping->second.bytes, mapping->second.bytes};
     return slabs_.find(address);
 }
 
@@ -308,8 +354,10 @@ void TenantMemory::clear() {
     Lock lock(mutex_);
     device_.freed(base_, bytes_);
     for (auto [base, bytes] : further_ranges_) device_.freed(base, bytes);
-    for (auto [base, bytes] : mappings_) driver_.cuMemUnmap(base, bytes);
+    for (const auto& [base, mapping] : mappings_) driver_.cuMemUnmap(base, mapping.bytes);
     mappings_.clear();
+    physical_.clear();
+    held_.clear();
     for (auto [base, bytes] : reservations_) addresses_.release(base);
     reservations_.clear();
     for (auto& [base, chunk] : large_) {
@@ -319,12 +367,6 @@ void TenantMemory::clear() {
     large_.clear();
     slabs_.release_all();
     trim_to(0);
-    held_ = 0;  // what was charged went with its handles
-}
-
-uint64_t TenantMemory::bytes_used() const {
-    Lock lock(mutex_);
-    return held_;
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -18,14 +18,17 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
 #include "driver_api.gen.h"
 #include "runtime/device/device.h"
+#include "runtime/server/call.h"
 #include "runtime/server/handlers/block_allocator.h"
 #include "runtime/server/handlers/pools.h"
 #include "runtime/server/handlers/tenant_addresses.h"
+#include "runtime/server/memory_account.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -50,14 +53,31 @@ public:
     CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address);
     CUresult release_reservation(CUdeviceptr address, uint64_t bytes);
     bool reserved(CUdeviceptr address, uint64_t bytes) const;  // inside one reservation
-    void note_mapping(CUdeviceptr address, uint64_t bytes);    // the application mapped memory there
+    // The application mapped memory there.
+    void note_mapping(CUdeviceptr address, uint64_t bytes, CUmemGenericAllocationHandle memory);
     void note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes);   // of a block for another allocation
-    void forget_mappings(CUdeviceptr address, uint64_t bytes);
+    // What is mapped there is about to go, or it did not: restore_mappings().
+    struct Mapping {
+        uint64_t bytes;
+        SharedCharge charge;
+    };
+    using Mappings = std::map<uint64_t, Mapping>;   // by base
+    Mappings take_mappings(CUdeviceptr address, uint64_t bytes);
+    void restore_mappings(Mappings mappings);
 
-    // Physical memory that others made for the tenant (cuMemCreate, arrays): OUT_OF_MEMORY beyond
-    // the limit.
-    CUresult charge(uint64_t bytes);
-    void discharge(uint64_t bytes);
+    // Device memory that the driver takes for the tenant elsewhere (arrays, variables, a larger stack), as long as the
+    // charge lives: OUT_OF_MEMORY beyond the limit. `charge` may hold some already.
+    CUresult charge(uint64_t bytes, Charge* charge);
+    // The same for an object that is known by a handle.
+    void hold(HandleKind kind, uint64_t handle, Charge charge);
+    Charge take_held(HandleKind kind, uint64_t handle);   // it is about to go
+
+    // The application's physical memory (cuMemCreate): counted until the last handle and the last mapping is gone.
+    void note_physical(CUmemGenericAllocationHandle memory, Charge charge);
+    void retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped);   // another handle of what is mapped there
+    // A handle is about to go, or it did not: restore_physical().
+    SharedCharge release_physical(CUmemGenericAllocationHandle memory);
+    void restore_physical(CUmemGenericAllocationHandle memory, SharedCharge charge);
     // Zeroes physical memory that the application is about to get, through a mapping of its own.
     CUresult zero_physical(CUmemGenericAllocationHandle memory, uint64_t bytes);
 
@@ -70,13 +90,17 @@ public:
     void clear();               // frees all memory and reservations, keeps the ranges
     void trim();                // gives cached chunks back
     void keep(uint64_t bytes);  // cache that much more than kCacheBytes (the pools' release threshold)
-    uint64_t bytes_used() const;
+    uint64_t bytes_used() const { return account_->held(); }
     Pools& pools() { return pools_; }
 
 private:
     struct Chunk {
         uint64_t bytes;
         uint64_t requested;
+    };
+    struct Physical {
+        SharedCharge charge;   // its mappings have it too
+        uint64_t handles = 0;
     };
     using Lock = std::lock_guard<std::mutex>;
 
@@ -96,7 +120,7 @@ private:
     const DriverApi& driver_;
     const uint64_t base_;
     const uint64_t bytes_;
-    const uint64_t limit_;
+    const MemoryAccountPointer account_;   // physical memory, cached chunks included
     TenantAddresses own_;
 
     mutable std::mutex mutex_;  // everything below
@@ -105,10 +129,11 @@ private:
     std::map<uint64_t, Chunk> large_;
     std::multimap<uint64_t, uint64_t> cached_;     // bytes -> base
     std::map<uint64_t, uint64_t> reservations_;    // base -> bytes
-    std::map<uint64_t, uint64_t> mappings_;        // base -> bytes
+    Mappings mappings_;
+    std::map<CUmemGenericAllocationHandle, Physical> physical_;
+    std::map<std::pair<HandleKind, uint64_t>, Charge> held_;
     std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes, reserved by us when the range was full
     uint64_t cached_bytes_ = 0;
-    uint64_t held_ = 0;  // physical memory, cached chunks included
     uint64_t kept_ = 0;
 
     Pools pools_;

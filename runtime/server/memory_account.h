@@ -1,0 +1,73 @@
+// What a session holds of a kind of memory, against its limit, and the part of it that one object takes.
+//
+//   Charge charge;
+//   if (!charge.take(account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;   // beyond the limit
+//   ... the object keeps `charge`; with the object the bytes go
+//
+// Any thread may use an account; a charge belongs to the object that keeps it, and outlives the session if that does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace smt::runtime::server {
+
+class MemoryAccount {
+public:
+    explicit MemoryAccount(uint64_t limit) : limit_(limit) {}   // 0: none
+
+    bool take(uint64_t bytes) {
+        uint64_t held = held_.load(std::memory_order_relaxed);
+        const uint64_t most = limit_ ? limit_ : ~uint64_t{0};
+        do {
+            if (bytes > most || held > most - bytes) return false;
+        } while (!held_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+        return true;
+    }
+    void give(uint64_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
+    uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+    uint64_t limit() const { return limit_; }
+
+private:
+    const uint64_t limit_;
+    std::atomic<uint64_t> held_{0};
+};
+using MemoryAccountPointer = std::shared_ptr<MemoryAccount>;
+
+class Charge {
+public:
+    Charge() = default;
+    ~Charge() { drop(); }
+    Charge(Charge&& other) noexcept : account_(std::move(other.account_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Charge& operator=(Charge&& other) noexcept {
+        if (this == &other) return *this;
+        drop();
+        account_ = std::move(other.account_);
+        bytes_ = std::exchange(other.bytes_, 0);
+        return *this;
+    }
+
+    // To that many bytes from what it is now. False: beyond the limit, and it stays as it is.
+    bool take(const MemoryAccountPointer& account, uint64_t bytes) {
+        if (bytes > bytes_ && !account->take(bytes - bytes_)) return false;
+        if (bytes < bytes_) account->give(bytes_ - bytes);
+        account_ = account;
+        bytes_ = bytes;
+        return true;
+    }
+    uint64_t bytes() const { return bytes_; }
+
+private:
+    void drop() {
+        if (bytes_) account_->give(bytes_);
+        bytes_ = 0;
+    }
+
+    MemoryAccountPointer account_;
+    uint64_t bytes_ = 0;
+};
+using SharedCharge = std::shared_ptr<Charge>;   // of what several things keep alive
+
+}  // namespace smt::runtime::server
