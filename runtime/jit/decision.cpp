@@ -8,8 +8,6 @@
 
 namespace smt::runtime::jit {
 
-using namespace std::chrono_literals;
-
 namespace {
 
 Decision none(const Deciding& how, std::string reason) {
@@ -18,13 +16,13 @@ Decision none(const Deciding& how, std::string reason) {
 }
 
 // No reason where nothing is known.
-Decision take(Service& service, const std::string& identity, const Deciding& how) {
+Decision take(const std::string& identity, const Deciding& how) {
     if (identity.empty()) return {};
     const Service::Answer answer = how.wait(identity);
     switch (answer.state) {
         case Service::State::kUnknown: return {};
         case Service::State::kPending:
-            return none(how, fmt::format("its managed form was not there within {} s", service.settings().wait / 1s));
+            return none(how, how.late());
         case Service::State::kDone: break;
     }
     if (!answer.result->image.empty()) return {answer.result, "", nullptr};
@@ -43,7 +41,7 @@ Decision from_ptx(Service& service, std::string_view image, const Target& target
     if (!service.settings().ptx) return {nullptr, "PTX is not looked at (SMT_PTX=0)", nullptr};
     PtxChoice choice = choose_ptx(image, target.architecture, service.settings().ptx_bytes);
     if (!choice.reason.empty()) return none(how, std::move(choice.reason));
-    return take(service, service.submit_ptx(how.tenant, std::move(choice), target), how);
+    return take(service.submit_ptx(how.tenant, std::move(choice), target), how);
 }
 
 }  // namespace
@@ -61,7 +59,7 @@ std::string Decision::why_opaque(std::string_view kernel) const {
 }
 
 Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how) {
-    Decision from_source = take(service, identify(service, image, target, how), how);
+    Decision from_source = take(identify(service, image, target, how), how);
     if (from_source.compiled) return from_source;
     Decision found = from_ptx(service, image, target, how);
     if (!found.compiled && !from_source.reason.empty()) found.reason = from_source.reason + "; " + found.reason;

@@ -29,6 +29,8 @@ struct Deciding {
     // all (SMT_PTX=0).
     std::function<void(const std::string& reason)> say;
     TenantId tenant = kNoTenant;   // that loads the image
+    // Why the last wait ended before what it was for was there.
+    std::function<std::string()> late = [] { return std::string("its managed form was not there in time"); };
 };
 
 // `image`: a fatbin, a cubin or a text, not trusted. Compiles what is not in the cache; any thread.

@@ -160,7 +160,7 @@ inline constexpr const char* kCompileMemory = "SMT_COMPILE_MEMORY";
 inline constexpr unsigned long kCompileMemoryDefault = 4ul << 30;
 
 // Seconds that the load of an image waits for its source's compile, which began when the program took the image
-// out of NVRTC. 0 to 600. Default: 10. Server.
+// out of NVRTC; and three times as long for all loads of a program together. 0 to 600. Default: 10. Server.
 inline constexpr const char* kCompileWait = "SMT_COMPILE_WAIT";
 inline constexpr long kCompileWaitDefault = 10;
 inline constexpr long kCompileWaitMax = 600;

@@ -100,6 +100,9 @@ public:
     std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
     // Waits until that many images of NVRTC were shown (protocol::Captured), for `patience` at most.
     void await_captures(uint32_t count, std::chrono::milliseconds patience);
+    // How long loads of images have waited for managed forms, all together.
+    std::chrono::nanoseconds waited_for_code() const { return std::chrono::nanoseconds(waited_for_code_.load()); }
+    void note_wait_for_code(std::chrono::nanoseconds time) { waited_for_code_.fetch_add(time.count()); }
     void note_quota(const char* what, uint32_t most, const char* variable);   // it is used up; said once
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
@@ -154,6 +157,7 @@ private:
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
     std::atomic<uint64_t> launches_{0};
+    std::atomic<int64_t> waited_for_code_{0};  // nanoseconds
     std::atomic<uint32_t> next_lane_{0};
     CUresult open_status_ = CUDA_SUCCESS;      // what asks for a lane are answered
     uint64_t device_base_ = 0;                 // 0: no range is reserved

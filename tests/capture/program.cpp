@@ -2,6 +2,7 @@
 //
 //   compile TOY            prints all that NVRTC gave back
 //   run TOY [late]         compiles and runs; late: the session is open before
+//   many COUNT TOY         run, COUNT times, each with an image of its own
 //   save FILE TOY          compiles and writes the PTX to FILE
 //   load FILE              runs what save wrote, without NVRTC
 //   time COUNT             prints how long COUNT compiles took
@@ -129,6 +130,10 @@ int main(int count, char** arguments) {
         const std::string image = compile(arguments[2]);
         if (count == 3) preload::start();
         run(image);
+    } else if (what == "many" && count > 3) {
+        preload::start();
+        for (int i = 0; i < std::atoi(arguments[2]); ++i)
+            run(compile(std::string(arguments[3]) + "\n__constant__ int number = " + std::to_string(i) + ";"));
     } else if (what == "save" && count > 3) {
         std::ofstream(arguments[2]) << compile(arguments[3]).c_str();
         preload::start();   // so that the server hears of it

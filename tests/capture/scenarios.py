@@ -147,6 +147,14 @@ def slow_compiler(place):
     assert matching(place.notes(), "loaded in managed form"), place.notes()
 
 
+def many_slow_compiles(place):
+    """The loads of a program wait three times as long as one of them, all together."""
+    assert place.run("many", "5", "//toy hang", SMT_COMPILE_WAIT="1", SMT_COMPILE_SECONDS="60") == "right\n" * 5
+    notes = place.notes()
+    assert len(matching(notes, "was not there within 1 s")) == 3, notes
+    assert len(matching(notes, "not there yet, and the program has waited 3 s for others")) == 2, notes
+
+
 def later_without_source(place):
     """A program that keeps its PTX in a file: the next server knows the image."""
     place.run("save", "kernel.ptx", MANAGED)

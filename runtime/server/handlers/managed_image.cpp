@@ -1,5 +1,7 @@
 #include "runtime/server/handlers/managed_image.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -17,15 +19,33 @@ namespace {
 constexpr std::chrono::milliseconds kMessagePatience = 2s;   // for a message that was sent already
 constexpr std::chrono::milliseconds kSlice = 100ms;          // after which the session may be over
 
-Service::Answer wait(Call& call, Service& compiler, const std::string& identity) {
-    const auto deadline = std::chrono::steady_clock::now() + compiler.settings().wait;
+// A program that compiles kernels by the hundred must not become slower without bound: when its loads have waited so often the time
+// that one load may wait, each further load waits briefly, which is enough for PTX.
+constexpr int kLongWaits = 3;
+constexpr std::chrono::milliseconds kBriefly = 100ms;
+
+bool waits_briefly(const Session& session, const Service& compiler) {
+    return session.waited_for_code() >= kLongWaits * compiler.settings().wait;
+}
+
+Service::Answer wait(Call& call, Service& compiler, const std::string& identity, bool briefly) {
+    const std::chrono::milliseconds all = compiler.settings().wait;
+    const auto began = std::chrono::steady_clock::now();
+    const auto deadline = began + (briefly ? std::min(all, kBriefly) : all);
     Service::Answer answer;
     do {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
         answer = compiler.wait_for(call.session.id(), identity, std::clamp(left, 0ms, kSlice));
     } while (answer.state == Service::State::kPending && !call.session.closing() &&
              std::chrono::steady_clock::now() < deadline);
+    call.session.note_wait_for_code(std::chrono::steady_clock::now() - began);
     return answer;
+}
+
+std::string late(bool briefly, const Service& compiler) {
+    const auto seconds = compiler.settings().wait / 1s;
+    return briefly ? fmt::format("its managed form was not there yet, and the program has waited {} s for others", kLongWaits * seconds)
+                   : fmt::format("its managed form was not there within {} s", seconds);
 }
 
 // The simulated device executes PTX.
@@ -40,10 +60,14 @@ jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures
     Service& compiler = call.session.server().compiler();
     if (!jit::is_fatbin(image) && Service::may_be_known(image))
         call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
+    bool briefly = false;
     return jit::decide(compiler, image, target_of(call),
-                       {[&](const std::string& identity) { return wait(call, compiler, identity); },
+                       {[&](const std::string& identity) {
+                            briefly = waits_briefly(call.session, compiler);
+                            return wait(call, compiler, identity, briefly);
+                        },
                         [&](const std::string& reason) { call.session.note("an image is loaded as the program made it: " + reason); },
-                        call.session.id()});
+                        call.session.id(), [&] { return late(briefly, compiler); }});
 }
 
 }  // namespace smt::runtime::server::handlers
