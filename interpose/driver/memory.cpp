@@ -3,6 +3,7 @@
 #include "interpose/driver/memory.h"
 
 #include "driver.gen.h"
+#include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/insist.h"
 #include "interpose/driver/refuse.h"
@@ -141,13 +142,15 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
     return allocate_in_order(dptr, bytesize, pool, stream);
 }
 
-// Memory that no range holds may be a graph's: the server knows.
+// Memory that no range holds may be a graph's: the server knows. In a capture its answer is waited for: only memory that a
+// capture allocated can be freed there, and the call after this one may be the capture's end.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (dptr == 0) return CUDA_ERROR_INVALID_VALUE;
     uint32_t reference;
     if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     Range range;
-    if (find_range(dptr, range)) {
+    const bool known = find_range(dptr, range);
+    if (known) {
         bool device = range.memory == Memory::kPool || range.memory == Memory::kDevice;
         if (!device || range.base != dptr) return CUDA_ERROR_INVALID_VALUE;
     }
@@ -158,8 +161,9 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
         if (!call.open()) return call.status();
         take_range(dptr, range);
         call.in(protocol::MemFreeAsync{dptr, reference, 0});
-        status = call.post();
+        status = any_capture_active() ? call.wait() : call.post();
     }
+    if (known && status != CUDA_SUCCESS) add_range(range);
     note_use(stream);
     return status;
 }

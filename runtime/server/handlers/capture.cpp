@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 
@@ -153,6 +154,7 @@ CUresult handle_update_capture(Call& call) {
     if (CUresult status = call.uses.begin()) return status;
     CUstream stream = nullptr;
     if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    if (request.flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES) call.session.memory().graphs().reorder(stream);
     return call.driver.cuStreamUpdateCaptureDependencies_v2(
         stream, const_cast<CUgraphNode*>(dependencies.nodes), dependencies.edges, dependencies.count,
         request.flags);

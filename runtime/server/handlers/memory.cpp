@@ -24,6 +24,7 @@ CUresult handle_mem_free(Call& call) {
     BlockAllocator::Block block = memory.find(request.address);
     if (block.bytes == 0 || block.base != request.address) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = call.session.streams().synchronize_all()) return status;
+    if (memory.graphs().owns(request.address)) return memory.graphs().free(request.address, nullptr);
     if (CUresult status = memory.pools().forget(request.address)) return status;
     return memory.free(request.address);
 }
@@ -62,20 +63,22 @@ CUresult handle_mem_info(Call& call) {
     protocol::MemInfo info{};
     TenantMemory& memory = call.session.memory();
     memory.pools().collect();
+    memory.graphs().collect();
     if (CUresult status = memory.info(&info.free, &info.total)) return status;
     call.out.scalar(info);
     return CUDA_SUCCESS;
 }
 
-// Memory nodes of graphs are not supported: the address would have to be the graph's.
+// In a capture: graph_memory.h.
 CUresult handle_mem_alloc_async(Call& call) {
     protocol::MemAllocAsync request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
     if (CUresult status = call.plain_stream(request.stream, &stream)) return status;
-    if (call.session.streams().capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     CUdeviceptr address = 0;
-    CUresult status = call.session.memory().pools().allocate(request.pool, request.bytes, stream, &address);
+    TenantMemory& memory = call.session.memory();
+    CUresult status = call.session.streams().capturing(stream) ? memory.graphs().allocate(request.bytes, stream, &address)
+                                                               : memory.pools().allocate(request.pool, request.bytes, stream, &address);
     if (status) return status;
     call.out.scalar(protocol::MemAllocated{address, request.bytes});
     return CUDA_SUCCESS;
@@ -86,8 +89,9 @@ CUresult handle_mem_free_async(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
     if (CUresult status = call.stream(request.stream, &stream)) return status;
-    if (call.session.streams().capturing(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return call.session.memory().pools().free(request.address, stream);
+    TenantMemory& memory = call.session.memory();
+    if (call.session.streams().capturing(stream)) return memory.graphs().free_captured(request.address, stream);
+    return memory.pools().free(request.address, stream);
 }
 
 CUresult handle_address_reserve(Call& call) {

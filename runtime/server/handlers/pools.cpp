@@ -20,11 +20,11 @@ Pools::Pool* Pools::find(uint64_t pool) {
 
 const Pools::Pool* Pools::find(uint64_t pool) const { return const_cast<Pools*>(this)->find(pool); }
 
-uint64_t Pools::create() {
+uint64_t Pools::create(uint64_t most_bytes) {
     Lock lock(mutex_);
     uint64_t pool = next_;
     next_ += 0x10;
-    pools_[pool] = {};
+    pools_[pool].most = most_bytes;
     return pool;
 }
 
@@ -54,14 +54,16 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     {
         Lock lock(mutex_);
-        if (!find(pool)) return CUDA_ERROR_INVALID_VALUE;
+        const Pool* from = find(pool);
+        if (!from) return CUDA_ERROR_INVALID_VALUE;
+        if (from->most && (bytes > from->most || from->used > from->most - bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool == 0) pool = current_;
         if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
         collect_locked();
     }
     if (CUresult status = memory_.allocate(bytes, address)) return status;  // may collect() itself
     Lock lock(mutex_);
-    note_live(*address, {pool, memory_.find(*address).bytes});
+    note_live(*address, {pool, memory_.find(*address).bytes, bytes});
     return CUDA_SUCCESS;
 }
 
@@ -76,10 +78,10 @@ bool Pools::reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* a
         if (best == queue->second.end() || size < best->block.bytes) best = it;
     }
     if (best == queue->second.end()) return false;
-    if (Pool* owner = find(best->block.pool)) owner->pending -= std::min(owner->pending, best->block.bytes);
+    if (Pool* owner = find(best->block.pool)) owner->pending -= std::min(owner->pending, best->block.requested);
     *address = best->address;
     memory_.note_reuse(best->address, best->block.bytes, bytes);
-    note_live(best->address, {pool, best->block.bytes});
+    note_live(best->address, {pool, best->block.bytes, bytes});
     idle_events_.push_back(best->event);
     freed_.erase(best->address);
     queue->second.erase(best);
@@ -90,14 +92,16 @@ void Pools::note_live(CUdeviceptr address, Block block) {
     live_[address] = block;
     Pool* pool = find(block.pool);
     if (!pool) return;
-    pool->used += block.bytes;
+    pool->used += block.requested;
     pool->used_high = std::max(pool->used_high, pool->used);
-    pool->reserved_high = std::max(pool->reserved_high, pool->used + pool->pending);
+    pool->reserved = std::max(pool->reserved, in_steps(pool->used + pool->pending));
+    pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
 }
 
 CUresult Pools::free(CUdeviceptr address, CUstream stream) {
+    if (memory_.graphs().owns(address)) return memory_.graphs().free(address, stream);
     Lock lock(mutex_);
-    Block block{0, 0};
+    Block block{0, 0, 0};
     auto live = live_.find(address);
     if (live != live_.end()) {
         block = live->second;
@@ -105,7 +109,7 @@ CUresult Pools::free(CUdeviceptr address, CUstream stream) {
         BlockAllocator::Block found = memory_.find(address);
         if (found.bytes == 0 || found.base != address) return CUDA_ERROR_INVALID_VALUE;
         if (freed_.contains(address)) return CUDA_ERROR_INVALID_VALUE;
-        block.bytes = found.bytes;
+        block.bytes = block.requested = found.bytes;
     }
     CUevent event = nullptr;
     CUresult status = take_event(&event);
@@ -116,8 +120,8 @@ CUresult Pools::free(CUdeviceptr address, CUstream stream) {
     }
     if (live != live_.end()) live_.erase(live);
     if (auto pool = pools_.find(block.pool); pool != pools_.end()) {
-        pool->second.used -= std::min(pool->second.used, block.bytes);
-        pool->second.pending += block.bytes;
+        pool->second.used -= std::min(pool->second.used, block.requested);
+        pool->second.pending += block.requested;
     }
     freed_.insert(address);
     pending_[stream].push_back({address, block, event});
@@ -130,7 +134,7 @@ CUresult Pools::forget(CUdeviceptr address) {
     auto live = live_.find(address);
     if (live == live_.end()) return CUDA_SUCCESS;
     if (auto pool = pools_.find(live->second.pool); pool != pools_.end())
-        pool->second.used -= std::min(pool->second.used, live->second.bytes);
+        pool->second.used -= std::min(pool->second.used, live->second.requested);
     live_.erase(live);
     return CUDA_SUCCESS;
 }
@@ -165,13 +169,27 @@ void Pools::settle(const Pending& pending) {
     memory_.free(pending.address);
     idle_events_.push_back(pending.event);
     if (auto pool = pools_.find(pending.block.pool); pool != pools_.end())
-        pool->second.pending -= std::min(pool->second.pending, pending.block.bytes);
+        pool->second.pending -= std::min(pool->second.pending, pending.block.requested);
 }
 
-CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t* value) const {
+void Pools::shrink(Pool& pool, uint64_t keep) { pool.reserved = std::max(in_steps(pool.used + pool.pending), std::min(pool.reserved, keep)); }
+
+CUresult Pools::trim(uint64_t handle, uint64_t bytes) {
     Lock lock(mutex_);
-    const Pool* pool = find(handle);
+    collect_locked();
+    Pool* pool = find(handle);
     if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    shrink(*pool, bytes > ~uint64_t{0} - kStepBytes ? bytes : in_steps(bytes));
+    return CUDA_SUCCESS;
+}
+
+// What a wait was for is over, and the driver would have given back what is above the threshold by now.
+CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t* value) {
+    Lock lock(mutex_);
+    collect_locked();
+    Pool* pool = find(handle);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    shrink(*pool, pool->threshold / kStepBytes * kStepBytes);
     switch (attribute) {
         case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -182,7 +200,7 @@ CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
             *value = pool->threshold;
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-            *value = pool->used + pool->pending;
+            *value = pool->reserved;
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
             *value = pool->reserved_high;
@@ -214,7 +232,7 @@ CUresult Pools::set_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
             if (value != 0) return CUDA_ERROR_INVALID_VALUE;
-            pool->reserved_high = pool->used + pool->pending;
+            pool->reserved_high = pool->reserved;
             return CUDA_SUCCESS;
         case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
             if (value != 0) return CUDA_ERROR_INVALID_VALUE;

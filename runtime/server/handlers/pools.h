@@ -32,7 +32,7 @@ public:
 
     // Handles are numbers of our own; 0 stands for the current pool.
     static constexpr uint64_t kDefaultPool = 0x706f6f6c00000010ull;
-    uint64_t create();
+    uint64_t create(uint64_t most_bytes);   // 0: no limit of its own
     CUresult destroy(uint64_t pool);
     CUresult set_current(uint64_t pool);
     uint64_t current() const;
@@ -45,8 +45,14 @@ public:
     CUresult forget(CUdeviceptr address);
 
     // Values are cuuint64_t; the reuse switches are 0 or 1.
-    CUresult get_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t* value) const;
+    CUresult get_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t* value);
     CUresult set_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t value);
+
+    // No more than that much stays reserved, beyond what is in use.
+    CUresult trim(uint64_t pool, uint64_t bytes);
+    // The driver's pools grow and shrink in steps, and programs see that in what they reserve.
+    static constexpr uint64_t kStepBytes = 32ull << 20;
+    static uint64_t in_steps(uint64_t bytes) { return (bytes + kStepBytes - 1) / kStepBytes * kStepBytes; }
 
     // Pending blocks whose event has completed become free. False: others are pending still.
     bool collect();
@@ -58,12 +64,15 @@ private:
         uint64_t threshold = 0;
         uint64_t used = 0;
         uint64_t used_high = 0;
-        uint64_t pending = 0;  // reserved = used + pending
+        uint64_t pending = 0;   // freed, and not known to be over
+        uint64_t reserved = 0;  // what the driver's pool would hold: in steps, and until a wait finds it above the threshold
         uint64_t reserved_high = 0;
+        uint64_t most = 0;
     };
     struct Block {
         uint64_t pool;
-        uint64_t bytes;
+        uint64_t bytes;      // taken
+        uint64_t requested;  // what the pool counts
     };
     struct Pending {
         CUdeviceptr address;
@@ -79,6 +88,7 @@ private:
     CUresult take_event(CUevent* event);
     void collect_locked();
     void settle(const Pending& pending);
+    static void shrink(Pool& pool, uint64_t keep);
     void update_threshold();
 
     const DriverApi& driver_;

@@ -30,18 +30,34 @@ CUresult check_place(const CUmemLocation& location, CUmemAllocationType type) {
 }  // namespace
 
 CUresult cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmemPoolProps* properties) {
-    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    // As with cuMemCreate: what is made to be exported is served, the export is refused.
+    if (properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = check_place(properties->location, properties->allocType);
     if (status != CUDA_SUCCESS) return status;
-    return pool ? give(pool, pools(call).create()) : CUDA_ERROR_INVALID_VALUE;
+    return pool ? give(pool, pools(call).create(properties->maxSize)) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGraphMemTrim(Call& call, CUdevice) {
+    call.session.memory().graphs().collect();
+    call.session.memory().trim();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetGraphMemAttribute(Call& call, CUdevice, CUgraphMem_attribute attribute, void* value) {
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
+    return call.session.memory().graphs().get_attribute(attribute, static_cast<cuuint64_t*>(value));
+}
+
+CUresult cuDeviceSetGraphMemAttribute(Call& call, CUdevice, CUgraphMem_attribute attribute, void* value) {
+    return call.session.memory().graphs().set_attribute(attribute, *static_cast<const cuuint64_t*>(value));
 }
 
 CUresult cuMemPoolDestroy(Call& call, CUmemoryPool pool) { return pools(call).destroy(number(pool)); }
 
-CUresult cuMemPoolTrimTo(Call& call, CUmemoryPool, size_t) {
-    pools(call).collect();
-    call.session.memory().trim();
-    return CUDA_SUCCESS;
+CUresult cuMemPoolTrimTo(Call& call, CUmemoryPool pool, size_t bytes) {
+    CUresult status = pools(call).trim(number(pool), bytes);
+    if (status == CUDA_SUCCESS) call.session.memory().trim();
+    return status;
 }
 
 CUresult cuMemPoolSetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {

@@ -40,7 +40,7 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit)
     : device_(device), driver_(device.driver()), base_(base), bytes_(bytes),
       account_(std::make_shared<MemoryAccount>(limit)), own_(arena, base, bytes),
-      pools_(driver_, *this) {
+      pools_(driver_, *this), graphs_(driver_, *this) {
     addresses_.add(base, bytes);
     TenantRanges::add(*this);
 }
@@ -62,6 +62,7 @@ CUresult TenantMemory::allocate(uint64_t bytes, CUdeviceptr* address) {
     CUresult status = try_allocate(bytes, address);
     for (bool last = false; status == CUDA_ERROR_OUT_OF_MEMORY && !last;) {
         last = pools_.collect();
+        graphs_.collect();
         TenantRanges::trim_all();
         status = try_allocate(bytes, address);
         if (status == CUDA_ERROR_OUT_OF_MEMORY && !last) std::this_thread::sleep_for(kPendingNap);
@@ -218,6 +219,7 @@ void TenantMemory::trim_to(uint64_t bound) {
 
 void TenantMemory::trim() {
     pools_.collect();
+    graphs_.collect();
     Lock lock(mutex_);
     trim_to(0);
 }
@@ -350,6 +352,7 @@ BlockAllocator::Block TenantMemory::find(CUdeviceptr address) const {
 }
 
 void TenantMemory::clear() {
+    graphs_.clear();
     pools_.clear();
     Lock lock(mutex_);
     device_.freed(base_, bytes_);

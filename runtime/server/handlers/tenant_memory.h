@@ -26,6 +26,7 @@
 #include "runtime/device/device.h"
 #include "runtime/server/call.h"
 #include "runtime/server/handlers/block_allocator.h"
+#include "runtime/server/handlers/graph_memory.h"
 #include "runtime/server/handlers/pools.h"
 #include "runtime/server/handlers/tenant_addresses.h"
 #include "runtime/server/memory_account.h"
@@ -92,6 +93,7 @@ public:
     void keep(uint64_t bytes);  // cache that much more than kCacheBytes (the pools' release threshold)
     uint64_t bytes_used() const { return account_->held(); }
     Pools& pools() { return pools_; }
+    GraphMemory& graphs() { return graphs_; }
 
 private:
     struct Chunk {
@@ -137,6 +139,7 @@ private:
     uint64_t kept_ = 0;
 
     Pools pools_;
+    GraphMemory graphs_;
     CUstream stream_ = nullptr;  // zeroes chunks, where sessions are kept apart
 };
 
