@@ -1,4 +1,4 @@
-// charges: under --memory 256M, and 64M of host memory, every way to get memory ends with OUT_OF_MEMORY, cuMemGetInfo
+// charges: under --memory 64M, and 64M of host memory, every way to get memory ends with OUT_OF_MEMORY, cuMemGetInfo
 // knows of all of it, and what is given back can be had again.
 #include <functional>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace {
 
 constexpr size_t kMiB = 1u << 20;
-constexpr size_t kLimit = 256 * kMiB;
+constexpr size_t kLimit = 64 * kMiB;
 constexpr int kMost = 1000;   // of one kind
 
 size_t free_bytes() {
@@ -45,11 +45,11 @@ void give_each(std::vector<Handle>& all, CUresult (*give)(Handle)) {
 
 void arrays() {
     CUDA_ARRAY_DESCRIPTOR flat{};
-    flat.Width = flat.Height = 4096;
+    flat.Width = flat.Height = 2048;
     flat.Format = CU_AD_FORMAT_UNSIGNED_INT8;
     flat.NumChannels = 1;
     CUDA_ARRAY3D_DESCRIPTOR layers{};
-    layers.Width = layers.Height = 1024;
+    layers.Width = layers.Height = 512;
     layers.Depth = 4;
     layers.Format = CU_AD_FORMAT_FLOAT;
     layers.NumChannels = 1;
@@ -66,7 +66,7 @@ void arrays() {
     REQUIRE(exhaust("arrays of layers", [&] { return keep(cuArray3DCreate(&array, &layers)); }, give, true) == 16);
     std::vector<CUmipmappedArray> all;
     const auto with_levels = [&] {
-        const CUresult status = cuMipmappedArrayCreate(&mipmapped, &layers, 11);
+        const CUresult status = cuMipmappedArrayCreate(&mipmapped, &layers, 10);
         if (status == CUDA_SUCCESS) all.push_back(mipmapped);
         return status;
     };
@@ -80,7 +80,7 @@ void physical() {
     wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     CUdeviceptr base = 0;
-    constexpr size_t kPiece = 16 * kMiB;
+    constexpr size_t kPiece = 4 * kMiB;
     size_t mapped = 0;
     CHECK(cuMemAddressReserve(&base, kMost * kPiece, 0, 0, 0));
     const auto take = [&] {
@@ -98,14 +98,14 @@ void physical() {
     CHECK(cuMemAddressFree(base, kMost * kPiece));
 }
 
-// 4 multiprocessors of 2048 threads: a stack of 16 KiB takes 128 MiB, of which 1 KiB is there anyhow.
+// 4 multiprocessors of 2048 threads: a stack of 4 KiB takes 32 MiB, of which 1 KiB is there anyhow.
 void limits() {
     const size_t before = free_bytes();
     size_t stack = 0;
     CHECK(cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE));
-    CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16 << 10));
-    REQUIRE(free_bytes() == before - ((16 << 10) - stack) * 4 * 2048);
-    FAILS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 64 << 10), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 << 10));
+    REQUIRE(free_bytes() == before - ((4 << 10) - stack) * 4 * 2048);
+    FAILS(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16 << 10), CUDA_ERROR_OUT_OF_MEMORY);
     FAILS(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 512 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
     FAILS(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 512 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, stack));

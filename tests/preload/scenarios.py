@@ -315,7 +315,7 @@ def charges(place):
     assert holder.stdout.readline()
     row = next(line for line in smt(place.program, "status").splitlines() if "holder" in line)
     assert row.split().count("8.0") == 1, row   # MiB of pinned memory
-    assert place.run("charges", options=("--memory", "256M"))[0] == "all counted\n"
+    assert place.run("charges", options=("--memory", "64M"))[0] == "all counted\n"
     holder.communicate("\n", timeout=PATIENCE)
     wait_until_empty(place.program)
 

@@ -332,5 +332,13 @@ DRIVER_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
     std::vector<std::shared_ptr<Node>> pieces;
     flatten(*exec->second->graph, pieces);
     for (auto& piece : pieces) append(*stream, std::move(piece));
+    // A launch under way holds the graph's user objects, too.
+    UserReferences objects;
+    gather(*exec->second->graph, objects);
+    if (objects.empty()) return CUDA_SUCCESS;
+    for (const auto& [object, count] : objects) retain(object, count);
+    auto end = std::make_shared<Node>();
+    end->work = [objects] { let_go(objects); };
+    append(*stream, std::move(end));
     return CUDA_SUCCESS;
 }

@@ -11,6 +11,7 @@ p.environment({
     "expandable_segments_graph": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
     "malloc_async": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "malloc_async_graph": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
+    "malloc_async_statistics": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"},
     "nccl_one_rank": {"MASTER_ADDR": "127.0.0.1", "NCCL_SOCKET_IFNAME": "lo"},
     "nccl_ddp": {"MASTER_ADDR": "127.0.0.1", "NCCL_SOCKET_IFNAME": "lo"},
 })
@@ -404,6 +405,30 @@ def expandable_segments_graph():
 def malloc_async():
     grow_and_shrink()
     show("backend", torch.cuda.get_allocator_backend())
+
+
+@program
+def malloc_async_statistics():
+    """What the pool has in use and in reserve: the driver's numbers."""
+    mebi = 1 << 20
+
+    def told(when):
+        torch.cuda.synchronize()
+        show(when, torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
+
+    small = torch.empty(10 * mebi, dtype=torch.uint8, device=DEVICE)
+    told("10 MiB")
+    large = torch.empty(100 * mebi, dtype=torch.uint8, device=DEVICE)
+    told("100 MiB more")
+    del large
+    told("and freed")
+    torch.cuda.empty_cache()
+    told("cache emptied")
+    torch.cuda.reset_peak_memory_stats()
+    del small
+    told("peak reset, all freed")
+    torch.cuda.empty_cache()
+    told("cache emptied again")
 
 
 @program
