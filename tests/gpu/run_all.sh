@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
-#   parts: check python faults bench (default: these, in this order), examples and opaque; SECONDS_IN_ALL (default
+#   parts: check python faults bench (default: these, in this order), examples, opaque and frameworks; SECONDS_IN_ALL (default
 #   560) is shared out among them. Writes at most eight plain files into OUT, and goes on after failures.
 #   Exit code 1 when a part failed, had no time left or does not exist; the last line names those parts.
 set -u
@@ -56,6 +56,8 @@ for part in $parts; do
     check)  one check 240 python3 "$here/check.py" --programs --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
     python) one python 260 python3 "$here/check.py" --python --build "$build" --out "$out/python.d" --jobs "$jobs" --budget @BUDGET@
             mv -f "$out/python.d/check.jsonl" "$out/python.jsonl" 2>/dev/null; rmdir "$out/python.d" 2>/dev/null ;;
+    frameworks) one frameworks 560 python3 "$here/frameworks.py" --build "$build" --out "$out/frameworks.d" --jobs "$jobs" --budget @BUDGET@
+            mv -f "$out/frameworks.d/check.jsonl" "$out/frameworks.jsonl" 2>/dev/null; rmdir "$out/frameworks.d" 2>/dev/null ;;
     faults) one faults 420 python3 "$here/faults.py" --build "$build" --out "$out" --starts-budget "${STARTS_BUDGET:-200}" ;;
     bench)  one bench 300 "$build/bin/bench_remoting" --preload "$build/lib/libsmt.so" --json "$out/bench.jsonl" --budget @BUDGET@ ;;
     examples) one examples 200 python3 "$here/examples.py" --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
