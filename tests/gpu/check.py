@@ -56,11 +56,11 @@ class Checker:
     def in_parallel(self, jobs, work, items):
         def guarded(item):
             if time.monotonic() > self.deadline:
-                return self.lines.add(mode=work.__name__, program=str(item)[:200], kind="", ok=None, why="skipped: out of time")
+                return self.lines.add(mode=work.__name__, program=str(item[0])[:200], kind="", ok=None, why="skipped: out of time")
             try:
                 return work(item)
             except Exception as error:   # one broken run must not end the others
-                return self.lines.add(mode=work.__name__, program=str(item)[:200], kind="", ok=False, why=repr(error))
+                return self.lines.add(mode=work.__name__, program=str(item[0])[:200], kind="", ok=False, why=repr(error))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             list(pool.map(guarded, items))
 
