@@ -34,7 +34,7 @@ def driver_api(entries):
     for e in entries:
         for symbol in e.exports():
             members.append(symbol)
-            if e.treatment == "unsupported" and e.area != "green":   # those are for the server itself
+            if e.treatment == "unsupported" and e.area not in ("green", "diagnostics"):   # those are for the server itself
                 text += f"    AnyFunction {symbol};\n"
             else:
                 text += f"    CUresult (*{symbol})({e.signature()});\n"

@@ -44,7 +44,7 @@ bool native_is_wanted() {
 
 bool can_go_native() { return native_is_wanted() && real_driver(); }
 
-// The only thing libsmt.so ever writes to stderr, once in a process.
+// Once in a process. The other line that libsmt.so writes to stderr without being asked is tell_fault().
 void say(const char* why) {
     if (said_it.exchange(true)) return;
     const char* format = can_go_native()      ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
@@ -188,6 +188,17 @@ CUresult sticky_error() {
         return static_cast<CUresult>(header->fatal.load(std::memory_order_acquire));
     }
     return static_cast<CUresult>(no_session_error.load(std::memory_order_relaxed));
+}
+
+void tell_fault() {
+    static constinit std::atomic<bool> told{false};
+    const protocol::SessionHeader* const header = session();
+    if (!header || header->fatal.load(std::memory_order_acquire) == CUDA_SUCCESS || header->fault[0] == 0 || told.exchange(true)) return;
+    char line[protocol::kFaultBytes + 200];
+    int bytes = snprintf(line, sizeof line, "smt: the GPU's context is lost: %.*s. Every call returns this error from now on; start the program again\n",
+                         static_cast<int>(sizeof header->fault), header->fault);
+    if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
+    if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
 }
 
 bool server_lives() {

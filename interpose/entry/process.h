@@ -71,6 +71,8 @@ inline std::atomic<uint64_t>& completion_word(uint32_t index) {
 // The error that every call returns once the server is lost or a fault poisoned the shared context;
 // SUCCESS while all is well.
 CUresult sticky_error();
+// Says once on stderr what the server knows of the fault that lost the context, if it was that.
+void tell_fault();
 // Looks at the control socket. False: the server is gone, and sticky_error() says so from now on.
 bool server_lives();
 // The same, but at most once every kLivenessMs; for loops that poll a completion word.

@@ -47,6 +47,7 @@ RemoteCall::RemoteCall(uint16_t op, uint64_t payload_bound) : op_(op) {
         return;
     if (int32_t fatal = lane->session->fatal.load(std::memory_order_relaxed)) [[unlikely]] {
         status_ = static_cast<CUresult>(fatal);
+        tell_fault();
         return;
     }
     if (lane->header->async_error.load(std::memory_order_relaxed) != 0) [[unlikely]] {
@@ -93,7 +94,9 @@ CUresult RemoteCall::wait() {
     LaneHeader& header = *lane_->header;
     uint64_t size = header.reply_bytes;
     reply_ = protocol::Reader(lane_->reply, size <= protocol::kReplyBytes ? size : 0);
-    return status_ = static_cast<CUresult>(header.reply_status);
+    status_ = static_cast<CUresult>(header.reply_status);
+    if (status_ != CUDA_SUCCESS) [[unlikely]] tell_fault();
+    return status_;
 }
 
 }  // namespace smt::interpose

@@ -10,7 +10,7 @@
 
 namespace smt::runtime::device {
 
-std::unique_ptr<Device> open_device(const std::string& key, std::string& notice, std::string& error) {
+std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice, std::string& error) {
     const char* given = std::getenv(environment::kDevice);
     const std::string_view wanted = given ? given : "";
     if (wanted == environment::kDeviceSimulated) return simulated::open(key, error);
@@ -21,7 +21,7 @@ std::unique_ptr<Device> open_device(const std::string& key, std::string& notice,
                             environment::kDeviceGpu, environment::kDeviceSimulated);
         return nullptr;
     }
-    std::unique_ptr<Device> device = open_cuda(key, error);
+    std::unique_ptr<Device> device = open_cuda(key, core_dump, error);
     if (device || named || wanted == environment::kDeviceGpu) return device;
     notice = fmt::format("there is no GPU ({}): programs run on the simulated device", error);
     error.clear();

@@ -15,8 +15,10 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "driver_api.gen.h"
+#include "runtime/image/core_dump.h"
 #include "runtime/journal/journal.h"
 
 namespace smt::runtime::device {
@@ -70,6 +72,12 @@ public:
     // is none.
     CUstream errands() const;
 
+    // Of the fault that lost the context, once a call has returned its error: the kernel, or why it is not known.
+    virtual bool dumps_faults() const { return false; }
+    virtual std::variant<image::FaultSite, image::Problem> fault() const { return image::Problem{"this device does not tell"}; }
+    // Whether a fault is being dumped: its error follows within seconds, although waits still succeed.
+    virtual bool fault_begun() const { return false; }
+
     // The time that the dispatcher goes by, and how its thread rests: until then, until disturb(), or for nothing. Meanwhile
     // `lock` is not held. `due`: something is to be done then, for which a clock of the device's own goes on even if the device is idle.
     using Clock = std::chrono::steady_clock;
@@ -119,9 +127,10 @@ private:
     mutable CUstream errands_ = nullptr;   // as long as the context
 };
 
-// The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none.
-std::unique_ptr<Device> open_cuda(const std::string& key, std::string& error);
+// The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none. `core_dump`: the file for the GPU's
+// state at a fault; empty: none is written.
+std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, std::string& error);
 // What SMT_DEVICE asks for; without it a GPU, or the simulated device when there is none (`notice` says so).
-std::unique_ptr<Device> open_device(const std::string& key, std::string& notice, std::string& error);
+std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice, std::string& error);
 
 }  // namespace smt::runtime::device

@@ -131,6 +131,11 @@ inline constexpr const char* kSessionStreams = "SMT_SESSION_STREAMS";
 inline constexpr unsigned kSessionStreamsDefault = 4096;
 inline constexpr unsigned kSessionStreamsMax = 65536;
 
+// Whether the driver dumps the GPU's state at a fault, by which the log names the faulting kernel. 0 or 1. Default: 1 for a server that
+// starts within an hour of another one's fault, else 0 (runtime/device/cuda/core_dump_file.h: what it changes). Server.
+inline constexpr const char* kCoreDump = "SMT_CORE_DUMP";
+inline constexpr const char* kCudaCoreDump = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";   // CUDA's own: where it is set, smt changes nothing
+
 // Record when each kernel ran on the GPU. 0 or 1. Default: 0 (it costs events). Server.
 inline constexpr const char* kJournalTimes = "SMT_JOURNAL_TIMES";
 

@@ -42,6 +42,7 @@ inline constexpr uint32_t kEventWords = 96u << 10;
 inline constexpr uint32_t kServerWords = 32u << 10;
 
 inline constexpr uint32_t kCallbackSlots = 1024;
+inline constexpr uint32_t kFaultBytes = 496;
 
 // One host function that the application's callback thread has to run.
 struct CallbackSlot {
@@ -62,6 +63,7 @@ struct SessionHeader {
     std::atomic<uint32_t> printf_pending;              // device output waits to be fetched
     std::atomic<uint32_t> printing;                    // a kernel that prints was launched: ask, do not only look at words
     std::atomic<uint32_t> cores_scarce;                // as of a moment ago: who waits naps instead of looking on
+    char fault[kFaultBytes];                           // what is known of it, a line with its NUL; written before `fatal`
     alignas(64) std::atomic<uint32_t> callback_tail;   // written by the server; futex word
     alignas(64) std::atomic<uint32_t> callback_head;   // written by the client
     std::atomic<uint32_t> callback_thread;             // 1 once the client's callback thread runs

@@ -55,7 +55,7 @@ bool find_files(const std::string& key, Files& files, std::string& error) {
         return error = fmt::format("{} must be a directory of ours with mode 0700", directory), false;
     }
     const std::string stem = directory + "/" + key;
-    files = {directory, stem + ".sock", stem + ".lock", stem + ".log", stem + ".journal"};
+    files = {directory, stem + ".sock", stem + ".lock", stem + ".log", stem + ".journal", stem + ".fault", stem + ".core"};
     if (files.socket.size() >= sizeof(sockaddr_un::sun_path)) {
         return error = fmt::format("the path {} is too long for a socket", files.socket), false;
     }

@@ -3,6 +3,7 @@
 //
 //   <key>.sock  the control socket      <key>.log      stderr
 //   <key>.lock  held for life           <key>.journal  what the server did
+//   <key>.fault the last fault          <key>.core     the GPU's state at it (journal/fault_record.h)
 #pragma once
 
 #include <string>
@@ -15,6 +16,8 @@ struct Files {
     std::string lock;
     std::string log;
     std::string journal;
+    std::string fault;
+    std::string core_dump;
 };
 
 // Makes the directory if need be. False: `error` says what is wrong with it.

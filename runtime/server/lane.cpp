@@ -235,6 +235,7 @@ CUresult Lane::wait_lane(const RecordHeader& record) {
 }
 
 void Lane::finish(const RecordHeader& record, CUresult status, uint32_t reply_bytes) {
+    if (status == CUDA_SUCCESS && (record.flags & protocol::kWantsReply)) status = session_.server().fault_to_come();
     if (status != CUDA_SUCCESS && is_fatal(status)) session_.fault(status);
     LaneHeader& shared = header();
     if (!(record.flags & protocol::kWantsReply)) {

@@ -5,13 +5,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/device/cores.h"
 #include "runtime/device/device.h"
+#include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/server/files.h"
@@ -98,6 +101,14 @@ void start_recording(Server& server) {
     note(fmt::format("decisions are recorded in {}", path));
 }
 
+// As SMT_CORE_DUMP says; else after a recent fault, so that one that comes again is known by its kernel.
+bool wants_core_dumps(const Files& files) {
+    const char* const said = std::getenv(environment::kCoreDump);
+    if (said && *said) return std::string_view(said) != "0";
+    const std::optional<journal::LastFault> last = journal::read_fault(files.fault);
+    return last && last->ago < std::chrono::hours(1);
+}
+
 // Without a device the server stays a moment to say why to the programs that wait for it.
 int serve(const Options& options, const Files& files) {
     device::ask_for_short_turns();   // before the first thread starts
@@ -109,7 +120,7 @@ int serve(const Options& options, const Files& files) {
 
     std::string error;
     std::string notice;
-    std::unique_ptr<device::Device> device = device::open_device(options.key, notice, error);
+    std::unique_ptr<device::Device> device = device::open_device(options.key, wants_core_dumps(files) ? files.core_dump : "", notice, error);
     if (!notice.empty()) log_line(notice);
     std::unique_ptr<Server> server;
     if (device) {
@@ -122,8 +133,10 @@ int serve(const Options& options, const Files& files) {
         std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted);
         const dispatch::Settings settings = dispatch::read_settings(device->properties().keeps_sessions_apart);
         server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), settings);
+        server->keep_faults_in(files.fault);
         start_recording(*server);
         log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
+        if (device->dumps_faults()) log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
     } else {
         log_line("no device: " + error);
     }

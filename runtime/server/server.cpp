@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
+#include "runtime/journal/fault_record.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/log.h"
@@ -16,6 +18,8 @@
 namespace smt::runtime::server {
 
 namespace {
+
+constexpr std::chrono::seconds kLongestDump{5};   // measured: 1 s with a full GPU
 
 // Where kernels are measured, what was learnt is in the file soon, so that `smt profile` can show how far it is. Else when a tenant leaves.
 std::chrono::milliseconds between_writes() {
@@ -52,7 +56,7 @@ void Server::add(Session& session) {
     std::lock_guard lock(mutex_);
     sessions_.push_back(&session);
     served_.fetch_add(1);
-    if (fatal() != CUDA_SUCCESS) session.poison(fatal());
+    if (fatal() != CUDA_SUCCESS) session.poison(fatal(), fault_);
 }
 
 void Server::remove(Session& session) {
@@ -76,26 +80,59 @@ bool Server::keeps() const {
     return !kept_.empty();
 }
 
-void Server::poison(CUresult status, Session* culprit) {
-    int none = CUDA_SUCCESS;
-    if (!fatal_.compare_exchange_strong(none, status)) return;
-    fatal_since_.store(journal::now_ns());
-    {
-        std::lock_guard lock(mutex_);
-        for (Session* session : sessions_) session->poison(status);
+void Server::poison(CUresult status) {
+    std::call_once(poisoned_, [&] {
+        fault_ = describe_fault(status);
+        fatal_since_.store(journal::now_ns());
+        fatal_.store(status);
+        {
+            std::lock_guard lock(mutex_);
+            for (Session* session : sessions_) session->poison(status, fault_);
+        }
+        note(fmt::format("the shared context is lost: {}. Every session gets this error; the next program starts a fresh server when "
+                         "this one has left",
+                         fault_));
+        if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
+    });
+}
+
+CUresult Server::fault_to_come() const {
+    if (!device_.fault_begun()) return CUDA_SUCCESS;
+    const auto until = std::chrono::steady_clock::now() + kLongestDump;
+    while (std::chrono::steady_clock::now() < until) {
+        const CUresult status = device_.driver().cuStreamQuery(device_.errands());
+        if (is_fatal(status)) return status;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    return CUDA_SUCCESS;
+}
+
+// The kernel by the device's own report. Without one, the tenants whose work was not known to be over: the fault is one of theirs.
+std::string Server::describe_fault(CUresult status) {
     const char* name = nullptr;
     if (device_.driver().cuGetErrorName) device_.driver().cuGetErrorName(status, &name);
-    note(fmt::format("the shared context is lost: {} ({}), seen by {}. Every session gets this error; the next "
-                     "program starts a fresh server when this one has left",
-                     name ? name : "error", static_cast<int>(status),
-                     culprit ? fmt::format("session {}", culprit->id()) : std::string("the server")));
+    const std::string error = fmt::format("{} ({})", name ? name : "error", static_cast<int>(status));
+    const auto report = device_.fault();
+    std::lock_guard lock(mutex_);
+    if (const auto* site = std::get_if<image::FaultSite>(&report)) {
+        for (Session* session : sessions_)
+            if (const std::string kernel = session->kernel_at(*site); !kernel.empty())
+                return fmt::format("{} in kernel {} of {}{}", error, kernel, session->called(), image::describe(*site));
+        return fmt::format("{} in kernel {} of a program that has left{}", error, site->kernel, image::describe(*site));
+    }
+    std::vector<std::string> working;
+    for (const Session* session : sessions_)
+        if (session->working()) working.push_back(session->called());
+    const std::string& why = std::get<image::Problem>(report).text;
+    if (working.empty()) return fmt::format("{}; of which kernel is not known ({}), and no tenant has work under way", error, why);
+    return fmt::format("{}; of which kernel is not known ({}). Work was under way of {}{}", error, why, fmt::join(working, ", "),
+                       working.size() == 1 ? " alone" : "");
 }
 
 void Server::tick() {
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());
-        if (is_fatal(status)) poison(status, nullptr);
+        if (is_fatal(status)) poison(status);
     }
     std::lock_guard lock(mutex_);
     for (Session* session : sessions_) session->tick();

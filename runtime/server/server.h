@@ -57,8 +57,13 @@ public:
     void keep(std::unique_ptr<Session> session);
     bool keeps() const;
 
-    // The shared context is lost: every session is told, and no new one is taken.
-    void poison(CUresult status, Session* culprit);
+    // The shared context is lost: every session is told, with the kernel and the tenant at fault as far as they are known, and no
+    // new one is taken. Returns when that is done, in every thread that has met the error.
+    void poison(CUresult status);
+    // The error of a fault that is being dumped, once it is there; SUCCESS: there is none. What a call returns meanwhile is not
+    // to be believed.
+    CUresult fault_to_come() const;
+    void keep_faults_in(const std::string& file) { fault_file_ = file; }   // before the first session
     CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
     uint64_t fatal_since_ns() const { return fatal_since_.load(); }
 
@@ -73,6 +78,8 @@ public:
     std::string set_policy(const std::string& name);
 
 private:
+    std::string describe_fault(CUresult status);
+
     device::Device& device_;
     journal::Writer& journal_;
     DevicePrintf& device_printf_;
@@ -82,6 +89,9 @@ private:
     const uint64_t started_;
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};
+    std::once_flag poisoned_;
+    std::string fault_;        // what is said of it; set before fatal_
+    std::string fault_file_;   // empty: it is not kept
     std::atomic<uint32_t> next_session_{1};
     std::atomic<uint64_t> launches_{0};
     std::atomic<uint64_t> served_{0};

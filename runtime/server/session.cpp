@@ -170,17 +170,27 @@ void Session::end_because(const std::string& why) {
 }
 
 void Session::fault(CUresult fatal) {
-    device_.properties().keeps_sessions_apart ? poison(fatal) : server_.poison(fatal, this);
+    device_.properties().keeps_sessions_apart ? poison(fatal, "its own kernel has faulted") : server_.poison(fatal);
 }
 
 void Session::lost(CUresult fault, const std::string& what) {
     note(what);
-    poison(fault);
+    poison(fault, what);
 }
 
-void Session::poison(CUresult fatal) {
-    int32_t none = 0;
-    arena_.header().fatal.compare_exchange_strong(none, fatal);
+void Session::poison(CUresult fatal, const std::string& why) {
+    protocol::SessionHeader& header = arena_.header();
+    std::lock_guard lock(mutex_);
+    if (header.fatal.load() != CUDA_SUCCESS) return;
+    std::strncpy(header.fault, why.c_str(), sizeof header.fault - 1);
+    header.fatal.store(fatal);
+}
+
+std::string Session::called() const { return fmt::format("tenant {} ({}, pid {})", tenant_, program_, pid_); }
+
+std::string Session::kernel_at(const image::FaultSite& site) const {
+    std::lock_guard lock(mutex_);
+    return code_ ? code_->name_in(reinterpret_cast<CUmodule>(site.module), site.kernel) : std::string();
 }
 
 uint64_t Session::device_bytes() const {

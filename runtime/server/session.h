@@ -59,8 +59,12 @@ public:
     bool serve();
     void stop(const std::string& why);         // any thread: ends the session soon
     void end_because(const std::string& why);  // the same, and the log says so: its own fault
-    void poison(CUresult fatal);               // any thread: every call of the client returns it
+    // Any thread: every call of the client returns it, and `why` is told to the person who runs it.
+    void poison(CUresult fatal, const std::string& why);
     void fault(CUresult fatal);                // a call of its own met it: ends the context, or just this session
+    std::string called() const;                // "tenant alice (train, pid 12)"
+    bool working() const { return streams_.busy(); }   // not all of its work is known to be over
+    std::string kernel_at(const image::FaultSite& site) const;   // its kernel's name; empty: not one of its
     bool stuck() const { return stuck_.load(); }   // its work does not end although its client is gone
     uint32_t lane_count() const { return lane_count_.load(); }
     protocol::TenantStatus status() const;

@@ -246,7 +246,11 @@ void Session::teardown() {
         memory = std::move(memory_);
     }
     streams_.close();   // the dispatcher looks at what they launched until then
-    code_.reset();
+    std::unique_ptr<handlers::CodeTable> code;
+    {
+        std::lock_guard lock(mutex_);
+        code = std::move(code_);
+    }
 }
 
 // A lane may be inside a driver call that waits for work which waits for a host function of the

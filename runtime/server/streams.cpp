@@ -309,6 +309,11 @@ CUresult Streams::query_all() {
     return CUDA_SUCCESS;
 }
 
+bool Streams::busy() const {
+    const std::vector<StreamPointer> streams = all();
+    return std::any_of(streams.begin(), streams.end(), [](const StreamPointer& stream) { return stream->busy(); });
+}
+
 bool Streams::capturing(CUstream stream) const {
     if (captures_.load(std::memory_order_relaxed) <= 0) return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -121,6 +121,7 @@ public:
     void forget_code();   // the session's work is over, and its kernels may go
     // Whether work is under way: SUCCESS, NOT_READY or the error.
     CUresult query_all();
+    bool busy() const;   // whether any is not known to be over; no driver call
 
     // Captures under way in the session. While there are none nobody asks the driver.
     void capture_begun() { captures_.fetch_add(1); }

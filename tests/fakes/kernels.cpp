@@ -6,7 +6,7 @@
 //   wait_ms(int milliseconds)                   busy for so long
 //   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends with NUMBER.open
 //   say(int number)                             device printf
-//   fault()                                     an illegal address: sticky
+//   fault()                                     an illegal address: sticky; dumped first, where that is asked for
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,6 +106,7 @@ constexpr Kernel kKernels[] = {{"add", add},         {"fill", fill}, {"scale", s
 void run(const Launch& launch) {
     const Function* function = find_function(launch.function);
     const std::string_view name = function ? std::string_view(function->name) : std::string_view();
+    if (name == "fault") dump(*function, launch.function);
     for (const Kernel& kernel : kKernels) {
         if (kernel.name == name) kernel.run(Arguments(launch.parameters));
     }

@@ -301,6 +301,25 @@ def many_starts(count, at_once, budget):
                 "why": f"{done} of {count} starts, {len(wrong)} wrong, grown {grown}" if wrong or grown or done < count else ""}
 
 
+def named_fault(kind):
+    """A kernel faults beside three healthy programs: log, status and each program's line name it and its tenant."""
+    def start(kind, tenant):
+        return Child([os.path.join(places.programs, "faulting", "fault"), kind],
+                     {**environment, **runtime.variables(SMT_TENANT=tenant)}, places.preload, 60, stdin=True)
+    with Runtime(places, SMT_CORE_DUMP="1") as runtime:
+        programs = [start("healthy", f"neighbour{i}") for i in range(3)] + [start(kind, "culprit")]
+        if not all(program.wait_ready() for program in programs):
+            return failed("programs did not start", *programs)
+        programs[-1].close_input()
+        ends = [program.finish() for program in programs]
+        named = f"in kernel faulty_{kind} of tenant culprit"
+        status = run([places.smt, "status"], {**environment, **runtime.variables()})
+        said = {"log": named in runtime.log(4000), "status": named in status["out"],
+                **{name: named in end["err"] for name, end in zip(("neighbour0", "neighbour1", "neighbour2", "culprit"), ends)}}
+        return {"ok": all(said.values()) and all(end["rc"] == 0 for end in ends), "said": said, "outputs": [end["out"] for end in ends],
+                "why": "" if all(said.values()) else tail(ends[-1]["err"] + status["out"] + runtime.log(1200), 2000)}
+
+
 def cold_crowd():
     """Thirty programs start where no server runs: one server comes, and all are served by it."""
     with Runtime(places) as runtime:
@@ -351,6 +370,7 @@ def main(arguments=None):
     side_by_side = {"killed in a copy": lambda: killed_client("copy"), "killed in a launch": lambda: killed_client("launch"),
                     "server killed": killed_server, "no server": no_server, "memory limit": memory_limit,
                     "forked child": forked_child, "other protocol": other_protocol, "cold crowd": cold_crowd, "idle server": idle_leave}
+    side_by_side |= {f"named fault: {kind}": lambda kind=kind: named_fault(kind) for kind in ("store", "load", "misaligned", "trap")}
     by_itself = {"out of memory": out_of_memory, "many starts": starts}   # take all memory, measure the whole GPU's
     if simulated:
         side_by_side = {name: side_by_side[name] for name in WITHOUT_GPU}

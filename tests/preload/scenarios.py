@@ -378,13 +378,23 @@ def fatal_fault(place):
     for process in sufferers:
         assert process.stdout.readline() == "ready\n"
     pid = place.server_pid()
-    assert place.run("fault", "cause")[0] == f"error {ILLEGAL_ADDRESS}\n"
+    output, said = place.run("fault", "cause", tenant="careless")
+    assert output == f"error {ILLEGAL_ADDRESS}\n", output
+    said_of_it = "smt: the GPU's context is lost: CUDA_ERROR_ILLEGAL_ADDRESS (700)"
+    assert said_of_it in said and "Work was under way of tenant careless" in said, said
     for process in sufferers:
         assert process.stdout.readline() == f"error {ILLEGAL_ADDRESS}\n"
     place.run("scale")   # although the sufferers are still there
     assert place.server_pid() != pid
     for process in sufferers:
-        finish(process)
+        assert "tenant careless" in finish(process)[1]
+    # The next server has core dumps on, which name the kernel.
+    sufferer = place.start("fault", "suffer")
+    assert sufferer.stdout.readline() == "ready\n"
+    named = "in kernel fault of tenant again"
+    assert named in place.run("fault", "cause", tenant="again")[1]
+    assert named in finish(sufferer)[1]
+    assert named in smt(place.program, "status") and named in smt(place.program, "log")
 
 
 def idle_exit(place):

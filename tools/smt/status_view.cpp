@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
+#include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
 #include "tools/smt/places.h"
 
@@ -20,6 +22,13 @@ constexpr uint64_t kWindow = 5'000'000'000;   // long enough to see more than on
 constexpr const char* kRow = "  {:<20} {:>7} {:>8} {:>8} {:>7} {:>12} {:>12} {:>12} {:>10} {:>10} {:>6} {:>6}\n";
 
 std::string mebibytes(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+std::string age(std::chrono::seconds seconds) {
+    const auto count = seconds.count();
+    if (count < 120) return fmt::format("{} s ago", count);
+    if (count < 2 * 3600) return fmt::format("{} min ago", count / 60);
+    return fmt::format("{} h ago", count / 3600);
+}
 
 std::string percent(const std::optional<double>& part) { return part ? fmt::format("{:.1f}", *part * 100) : "-"; }
 
@@ -62,13 +71,20 @@ RecentUse StatusView::use_of(const ServerStatus& status) {
     return recent_use(entries, kWindow, runtime::journal::now_ns(), static_cast<int>(status.server.multiprocessors));
 }
 
+// Of each GPU's last one, also when its server has left.
+std::string fault_text(const std::string& key) {
+    const auto fault = runtime::journal::read_fault(path_of(key, ".fault"));
+    return fault ? fmt::format("last fault of {}, {}: {}\n", key, age(fault->ago), fault->text) : "";
+}
+
 std::string StatusView::text() {
-    std::string all;
+    std::string all, faults;
+    for (const std::string& key : keys_with(".fault")) faults += fault_text(key);
     for (const std::string& key : keys_with(".sock")) {
         const auto status = ask_tenants(key);
         if (status) all += status_text(*status, use_of(*status));
     }
-    return all.empty() ? "no server is running (looked in " + runtime_directory() + ")\n" : all;
+    return (all.empty() ? "no server is running (looked in " + runtime_directory() + ")\n" : all) + faults;
 }
 
 }  // namespace smt::tools

@@ -9,11 +9,12 @@
 
 namespace smt::tools {
 
+std::string fault_text(const std::string& key);
 std::string status_text(const ServerStatus& status, const RecentUse& use);
 
 class StatusView {
 public:
-    // Of every server that runs now. Throws Failure: one does not answer.
+    // Of every server that runs now, and the last fault of each GPU. Throws Failure: one does not answer.
     std::string text();
 
 private:

@@ -8,6 +8,7 @@
 
 #include "runtime/device/cores.h"
 #include "runtime/device/cuda/context_wide.h"
+#include "runtime/device/cuda/core_dump_file.h"
 #include "runtime/device/cuda/waits.h"
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
@@ -48,7 +49,7 @@ public:
         // The library stays: its threads and exit handlers do not survive a dlclose.
     }
 
-    bool open(const std::string& key, std::string& error) {
+    bool open(const std::string& key, const std::string& core_dump, std::string& error) {
         key_ = key;
         if (!load(error) || !complete(error)) return false;
         guard_context_wide_calls(driver_);
@@ -62,6 +63,7 @@ public:
         setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
         if (!check("cuInit", driver_.cuInit(0))) return false;
         if (!check("cuDeviceGet", driver_.cuDeviceGet(&device_, 0))) return false;
+        if (!core_dump.empty()) core_dump_.enable(driver_, core_dump);
         if (driver_.cuDevicePrimaryCtxSetFlags_v2) driver_.cuDevicePrimaryCtxSetFlags_v2(device_, kContextFlags);
         CUcontext context = nullptr;
         if (!check("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain(&context, device_))) return false;
@@ -79,6 +81,10 @@ public:
         if (driver_.cuThreadExchangeStreamCaptureMode) driver_.cuThreadExchangeStreamCaptureMode(&mode);
         return CUDA_SUCCESS;
     }
+
+    bool dumps_faults() const override { return core_dump_.enabled(); }
+    bool fault_begun() const override { return core_dump_.begun(); }
+    std::variant<image::FaultSite, image::Problem> fault() const override { return core_dump_.read(); }
 
 private:
     bool load(std::string& error) {
@@ -163,13 +169,15 @@ private:
         if (driver_.cuDeviceGetAttribute) driver_.cuDeviceGetAttribute(&value, which, device_);
         return value;
     }
+
+    CoreDumpFile core_dump_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda(const std::string& key, std::string& error) {
+std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, std::string& error) {
     auto device = std::make_unique<CudaDevice>();
-    if (!device->open(key, error)) return nullptr;
+    if (!device->open(key, core_dump, error)) return nullptr;
     return device;
 }
 

@@ -200,6 +200,7 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel, std
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function) == CUDA_SUCCESS)
         kernel.local_bytes = static_cast<uint32_t>(value);
     *treatment = find_managed(image, name, kernel);
+    if (!image.holder && driver_.cuFuncGetModule) driver_.cuFuncGetModule(&image.holder, kernel.function);
     return CUDA_SUCCESS;
 }
 
@@ -264,6 +265,27 @@ Kernel* CodeTable::new_kernel() {
     Kernel* kernel = find(id);
     kernel->id = id;
     return kernel;
+}
+
+std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const {
+    std::vector<ImagePointer> images;
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& [id, image] : images_) images.push_back(image);
+    }
+    for (const ImagePointer& image : images) {
+        // A thread that fetches a kernel may be in a driver call that never returns.
+        const std::unique_lock lock(image->mutex, std::try_to_lock);
+        if (!lock || !module || image->holder != module) continue;
+        if (image->form.compiled)
+            for (const jit::Kernel& form : image->form.compiled->kernels)
+                if (form.managed == symbol) return form.symbol;
+        for (const auto& [name, kernel] : image->kernels)
+            for (const Reuse reuse : kReuses)
+                if (managed_symbol(name, reuse) == symbol) return name;
+        return symbol;
+    }
+    return {};
 }
 
 void CodeTable::clear() {

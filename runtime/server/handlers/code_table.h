@@ -64,6 +64,7 @@ struct Image {
     protocol::ImageOwner owner;
     CUmodule module = nullptr;  // of a library: once it is asked for
     CUlibrary library = nullptr;
+    CUmodule holder = nullptr;  // the driver's module of its kernels, of a library too; once one was fetched
     image::Printing printing;
     std::string identity;  // of the bytes that the program gave, for profiles (profiles/book.h)
     ManagedVariables managed;
@@ -108,6 +109,10 @@ public:
     }
     // The kernel behind the driver's own handle, which a graph node tells; null: none of ours.
     Kernel* find(CUfunction function, CUkernel kernel) const;
+
+    // The program's own name of a kernel, from the symbol of that kernel or of its managed form. Empty: none of the
+    // session's images is that module of the driver.
+    std::string name_in(CUmodule module, const std::string& symbol) const;
 
     void clear();  // unloads everything
     LaunchTimes& times() { return times_; }
