@@ -124,10 +124,11 @@ uint64_t variable_bytes(std::string_view image, const Device& device) {
     const auto* entries = std::get_if<std::vector<Entry>>(&read_image);
     const Entry* chosen = entries ? choose(*entries, device) : nullptr;
     if (!chosen) return 0;
+    const auto count = chosen->kind == Kind::kCubin ? variable_bytes_of_cubin : variable_bytes_of_ptx;
+    if (chosen->compression == Compression::kNone) return count(chosen->stored);
     const auto expanded = expand(*chosen);
     const auto* content = std::get_if<std::string>(&expanded);
-    if (!content) return 0;
-    return chosen->kind == Kind::kCubin ? variable_bytes_of_cubin(*content) : variable_bytes_of_ptx(*content);
+    return content ? count(*content) : 0;
 }
 
 }  // namespace smt::image

@@ -90,19 +90,19 @@ void pool_attributes() {
         expect_pool(pool, kMiB, kMiB, kStep, kStep);
         CHECK(cuMemAllocAsync(&b, 100, stream));
         expect_pool(pool, kMiB + 100, kMiB + 100, kStep, kStep);
-        CHECK(cuMemAllocAsync(&c, 100 * kMiB, stream));
-        const size_t most = 101 * kMiB + 100;
-        expect_pool(pool, most, most, 4 * kStep, 4 * kStep);
+        CHECK(cuMemAllocAsync(&c, 34 * kMiB, stream));
+        const size_t most = 35 * kMiB + 100;
+        expect_pool(pool, most, most, 2 * kStep, 2 * kStep);
         free_and_wait(a);
-        expect_pool(pool, most - kMiB, most, 4 * kStep, 4 * kStep);
+        expect_pool(pool, most - kMiB, most, 2 * kStep, 2 * kStep);
         free_and_wait(c);
-        expect_pool(pool, 100, most, keeps ? 4 * kStep : kStep, 4 * kStep);
+        expect_pool(pool, 100, most, keeps ? 2 * kStep : kStep, 2 * kStep);
         free_and_wait(b);
-        expect_pool(pool, 0, most, keeps ? 4 * kStep : 0, 4 * kStep);
-        CHECK(cuMemPoolTrimTo(pool, 40 * kMiB));
-        expect_pool(pool, 0, most, keeps ? 2 * kStep : 0, 4 * kStep);
+        expect_pool(pool, 0, most, keeps ? 2 * kStep : 0, 2 * kStep);
+        CHECK(cuMemPoolTrimTo(pool, 10 * kMiB));
+        expect_pool(pool, 0, most, keeps ? kStep : 0, 2 * kStep);
         CHECK(cuMemPoolTrimTo(pool, 0));
-        expect_pool(pool, 0, most, 0, 4 * kStep);
+        expect_pool(pool, 0, most, 0, 2 * kStep);
         cuuint64_t zero = 0, all = ~0ull;
         CHECK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
         CHECK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
@@ -205,8 +205,8 @@ void without_a_graph() {
     CUdeviceptr result = 0, lost = 0;
     CUgraph graph = nullptr;
     CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    CHECK(cuMemAllocAsync(&result, 64 * kMiB, stream));
-    CHECK(cuMemsetD8Async(result, 3, 64 * kMiB, stream));
+    CHECK(cuMemAllocAsync(&result, 8 * kMiB, stream));
+    CHECK(cuMemsetD8Async(result, 3, 8 * kMiB, stream));
     CHECK(cuStreamEndCapture(stream, &graph));
     CUgraphExec exec = instantiate(graph);
     CHECK(cuGraphLaunch(exec, stream));
@@ -218,7 +218,7 @@ void without_a_graph() {
     REQUIRE(free_bytes() == before);
 
     CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    CHECK(cuMemAllocAsync(&lost, 64 * kMiB, stream));
+    CHECK(cuMemAllocAsync(&lost, 8 * kMiB, stream));
     CHECK(cuMemFreeAsync(lost, stream));
     CHECK(cuStreamEndCapture(stream, &graph));
     REQUIRE(free_bytes() < before);

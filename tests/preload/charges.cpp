@@ -1,6 +1,7 @@
 // charges: under --memory 64M, and 64M of host memory, every way to get memory ends with OUT_OF_MEMORY, cuMemGetInfo
 // knows of all of it, and what is given back can be had again.
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "tests/preload/program.h"
@@ -127,6 +128,11 @@ void host_memory() {
         if (status == CUDA_SUCCESS) managed.push_back(piece);
         return status;
     };
+    // An image on its way counts, too, and is gone when it has arrived.
+    CUmodule module = nullptr;
+    const std::string image = "FAKE\nkernel fill params 8,4,4\n";
+    FAILS(cuModuleLoadData(&module, (image + std::string(80 * kMiB, '\n')).c_str()), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(cuModuleLoadData(&module, image.c_str()));
     REQUIRE(exhaust("pinned memory", pin, [&] { give_each<void*>(taken, cuMemFreeHost); }, false) == 16);
     REQUIRE(exhaust("managed memory", manage, [&] { give_each<CUdeviceptr>(managed, cuMemFree); }, false) == 16);
 }
