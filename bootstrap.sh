@@ -12,6 +12,7 @@ readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-d
 readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev)   # what the rewriter is built with
 readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
                       nvidia-nvjitlink nvidia-cuda-cccl nvidia-cuda-cupti)
+readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not all toolkits have
 readonly CUDA_VERSION=13.0
 readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 
@@ -89,6 +90,17 @@ fetch_toolkit() {
     find_toolkit >/dev/null || fail "the wheels in build/cuda do not form a toolkit (no $WHEEL_ROOT/bin/nvcc?)"
 }
 
+# Without it smtd's driver compiles PTX, and the build says so.
+fetch_ptx_compiler() {
+    local toolkit=$1 place
+    for place in "$toolkit"/{lib64,lib,targets/x86_64-linux/lib} build/nvptxcompiler/nvidia/cu13/lib; do
+        [[ ! -f $place/libnvptxcompiler_static.a ]] || return 0
+    done
+    say "no nvPTXCompiler in $toolkit: fetching NVIDIA's wheel into build/nvptxcompiler (about 22 MB)"
+    python3 -m pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check --root-user-action ignore \
+        --target build/nvptxcompiler "$PTX_COMPILER_WHEEL==$CUDA_VERSION.*" || say "WARNING: pip could not fetch $PTX_COMPILER_WHEEL; going on without"
+}
+
 build_preset() {
     say "building preset $1"
     cmake --preset "$1" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log" >&2; fail "cmake --preset $1 failed"; }
@@ -99,6 +111,7 @@ build() {
     mkdir -p build
     install_packages
     fetch_toolkit
+    fetch_ptx_compiler "$(find_toolkit)"
     build_preset default
 }
 

@@ -59,7 +59,7 @@ std::optional<T> if_whole(const Reader& reader, T value) {
 
 bool read_language(Reader& reader, Language& language) {
     language = reader.scalar<Language>();
-    return language == Language::kCuda || language == Language::kPtx;
+    return language >= Language::kCuda && language <= Language::kLink;
 }
 
 bool send_all(int descriptor, const void* data, size_t bytes) {
@@ -133,6 +133,14 @@ std::string encode(const Order& order) {
     to.string(order.ptx);
     to.string(order.directory);
     to.string(order.proves);
+    to.scalar<uint64_t>(order.inputs.size());
+    for (const Input& input : order.inputs) {
+        to.scalar(input.type);
+        to.scalar(input.packed);
+        to.scalar(input.bytes);
+        to.string(input.name);
+        to.array(input.data);
+    }
     pack(to, order.source);
     return to.take();
 }
@@ -154,6 +162,7 @@ std::string encode(const Result& result) {
     to.scalar<uint32_t>(result.lasting);
     to.scalar<uint32_t>(result.refuted);
     to.scalar<uint32_t>(result.shared);
+    to.scalar(result.trouble);
     return to.take();
 }
 
@@ -182,6 +191,18 @@ std::optional<Order> decode_order(std::string_view bytes) {
     order.ptx = read_string(reader);
     order.directory = read_string(reader);
     order.proves = read_string(reader);
+    const uint64_t inputs = reader.scalar<uint64_t>();
+    if (inputs > kMostItems) return std::nullopt;
+    for (uint64_t i = 0; i < inputs && reader.good(); ++i) {
+        Input input;
+        input.type = reader.scalar<uint32_t>();
+        input.packed = reader.scalar<uint32_t>();
+        input.bytes = reader.scalar<uint64_t>();
+        input.name = read_string(reader);
+        uint64_t bytes = 0;
+        if (const char* data = reader.array<char>(bytes)) input.data.assign(data, bytes);
+        order.inputs.push_back(std::move(input));
+    }
     order.source = read_source(reader);
     return if_whole(reader, std::move(order));
 }
@@ -209,6 +230,8 @@ std::optional<Result> decode_result(std::string_view bytes) {
     result.lasting = reader.scalar<uint32_t>() != 0;
     result.refuted = reader.scalar<uint32_t>() != 0;
     result.shared = reader.scalar<uint32_t>() != 0;
+    result.trouble = reader.scalar<Trouble>();
+    if (result.trouble > Trouble::kTooNew) return std::nullopt;
     return if_whole(reader, std::move(result));
 }
 

@@ -3,9 +3,10 @@
 //   worker -> smtd   Head{kReady},  ready  := string nvrtc, string problem, string lacking
 //   smtd -> worker   Head{kOrder},  order  := u32 form, string architecture, u32 language, u64 count,
 //                                             { string kernel, u32 registers }, string ptx, string directory,
-//                                             string proves, source
+//                                             string proves, u64 count, { input }, source
 //   worker -> smtd   Head{kResult}, result := array image, u64 count, { kernel }, string reason, string log,
-//                                             u32 language, u32 lasting, u32 refuted, u32 shared
+//                                             u32 language, u32 lasting, u32 refuted, u32 shared, u32 trouble
+//   input  := u32 type, u32 packed, u64 bytes, string name, array data
 //   kernel := string name, string symbol, string managed, string reason, u32 reuse
 //   source := string name, string text, list headers (name, text, name, text ...), list options,
 //             list name_expressions

@@ -29,6 +29,13 @@ constexpr std::string_view kProven = "proven";        // before, a pair was beli
 
 Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
 
+// Which one this build has; empty: none.
+#ifdef SMT_PTX_COMPILER
+constexpr std::string_view kPtxCompiler = SMT_PTX_COMPILER;
+#else
+constexpr std::string_view kPtxCompiler;
+#endif
+
 std::string index_key(const std::string& identity) { return digest({"index", kProven, kFormVersion, identity}); }
 
 // `origin`: where a source is from.
@@ -127,6 +134,16 @@ std::string Service::submit_ptx(TenantId tenant, PtxChoice choice, const Target&
     return identity;
 }
 
+std::string Service::make_machine_code(TenantId tenant, Order order) {
+    auto job = std::make_shared<Job>();
+    job->order = std::move(order);
+    std::string identity = job->identity = digest({"machine code", kPtxCompiler, encode(job->order)});
+    enqueue(tenant, std::move(job));
+    return identity;
+}
+
+bool Service::has_ptx_compiler() { return !kPtxCompiler.empty(); }
+
 Service::JobPointer Service::find(const std::string& identity) const {
     auto known = jobs_.find(identity);
     return known == jobs_.end() ? nullptr : known->second;
@@ -151,6 +168,7 @@ std::string Service::announced(TenantId tenant, const std::string& image) const 
 void Service::enqueue(TenantId tenant, JobPointer job) {
     job->bytes = job->order.source.text.size() + job->image.size() + job->order.ptx.size();
     for (const auto& [name, text] : job->order.source.headers) job->bytes += text.size();
+    for (const Input& input : job->order.inputs) job->bytes += input.data.size();
     std::lock_guard lock(mutex_);
     if (leaving_) return;
     if (!job->image_identity.empty()) announce(tenant, *job);
@@ -293,7 +311,7 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
         if (result.reason.empty()) result.reason = missing_variables(job.variables, result.image);
         if (!result.reason.empty()) result.image.clear();
     }
-    if (result.lasting && !result.refuted) {
+    if (result.lasting && !result.refuted && job.order.language != Language::kLink) {   // which nvJitLink is not in the key
         cache_.store(key, encode(result));
         cache_.store(index_key(job.identity), key);
         if (result.shared && !result.image.empty() && !job.image_identity.empty()) cache_.store(index_key(job.image_identity), key);
@@ -325,6 +343,14 @@ void Service::evict() {
     }
 }
 
+void Service::report_machine_code(const Order& order, const Result& result, bool from_cache, std::chrono::milliseconds took) {
+    size_t bytes = 0;
+    for (const Input& input : order.inputs) bytes += input.data.size();
+    say_(fmt::format("{} for {}, {} bytes: {}; {} {} ms", order.language == Language::kLink ? "a link" : "PTX", order.architecture, bytes,
+                     result.image.empty() ? "no machine code: " + result.reason.substr(0, result.reason.find('\n')) : fmt::format("{} bytes of machine code", result.image.size()),
+                     from_cache ? "kept from before," : "compiled in", took.count()));
+}
+
 // Once: what it lacks the kernel lacks.
 void Service::warn(const std::string& lacking) {
     if (!lacking.empty() && !warned_.exchange(true)) say_(fmt::format("this machine's kernel does not confine the compile workers by {}", lacking));
@@ -338,6 +364,7 @@ void Service::report(const Job& job, const Result& result, bool from_cache, std:
         else if (auto& [count, name] = refused[kernel.reason]; ++count == 1) name = kernel.name;
     }
     const Order& order = job.order;
+    if (order.language == Language::kAssembly || order.language == Language::kLink) return report_machine_code(order, result, from_cache, took);
     std::string line = fmt::format("{}, {} bytes: {} kernels managed{}, {} refused", title(job.origin, order), order.source.text.size(),
                                    result.image.empty() ? 0 : managed, order.language == Language::kPtx ? " by PTX" : "",
                                    result.kernels.size() - managed);

@@ -74,6 +74,10 @@ public:
     // Of one text the work is done once. Returns what to wait for.
     std::string submit_ptx(TenantId tenant, PtxChoice choice, const Target& target);
 
+    // Machine code of the order's inputs (kAssembly, kLink). Returns what to wait for.
+    std::string make_machine_code(TenantId tenant, Order order);
+    static bool has_ptx_compiler();   // this build; otherwise the driver compiles PTX
+
     enum class State { kUnknown, kPending, kDone };
     struct Answer {
         State state = State::kUnknown;
@@ -118,6 +122,7 @@ private:
     ResultPointer from_index(const std::string& identity);
     void finish(const JobPointer& job, Result result);   // with mutex_ held
     void evict();
+    void report_machine_code(const Order& order, const Result& result, bool from_cache, std::chrono::milliseconds took);
     void warn(const std::string& lacking);
     void report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took);
 

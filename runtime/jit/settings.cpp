@@ -48,6 +48,7 @@ Settings read_settings(const std::string& own_folder) {
     settings.workers = number_of(kCompileWorkers, 1, kCompileWorkersMax, default_workers());
     settings.memory_bytes = number_of(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
     settings.wait = std::chrono::seconds(number_of(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));
+    settings.compiles_ptx = text(kPtxCompiler) != kPtxCompilerDriver;
     settings.ptx = number_of(kPtx, 0, 1, 1) != 0;
     settings.ptx_bytes = number_of(kPtxSize, 0, kPtxSizeMax, kPtxSizeDefault);
     settings.cache_folder = cache_folder();

@@ -36,6 +36,25 @@ struct Indexed {
 enum class Language : uint32_t {
     kCuda = 1,
     kPtx = 2,  // of an image whose source nobody has; headers, options and name expressions mean nothing
+    kAssembly = 3,  // machine code is made of one input, a PTX text. The source's options are nvPTXCompiler's
+    kLink = 4,      // machine code is made of all inputs together. The source's options are nvJitLink's
+};
+
+// What machine code is made of.
+struct Input {
+    uint32_t type = 0;         // CUjitInputType
+    uint32_t packed = 0;       // image::Compression, of an image's entry
+    uint64_t bytes = 0;        // unpacked
+    std::string name;          // for messages
+    std::string data;
+};
+
+// Why there is no machine code.
+enum class Trouble : uint32_t {
+    kNone,      // there is, or the worker is the reason
+    kMissing,   // there is no compiler, or no linker
+    kInvalid,   // of the input
+    kTooNew,    // PTX of a later version than the compiler's
 };
 
 // What kind of image is wanted: the kind that the program itself took.
@@ -49,6 +68,7 @@ struct Order {
     std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, in the program's own machine code
     std::string ptx = {};   // of the image, beside a source that was indexed; empty: it has none of use
     std::string directory = {};   // that the source was compiled in; empty: it includes nothing relative
+    std::vector<Input> inputs = {};
     std::string proves = {};      // identity_of() the image that the source must make as it stands; empty: any
 };
 
@@ -73,6 +93,7 @@ struct Result {
     // Made of the image's own PTX, so it stands in for the image in any program. Otherwise of the source's text, which
     // can tell its rewritten form from its own: for programs that announced this very text.
     bool shared = false;
+    Trouble trouble = Trouble::kNone;
 };
 using ResultPointer = std::shared_ptr<const Result>;
 

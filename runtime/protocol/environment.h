@@ -170,6 +170,12 @@ inline constexpr const char* kCompileWait = "SMT_COMPILE_WAIT";
 inline constexpr long kCompileWaitDefault = 10;
 inline constexpr long kCompileWaitMax = 600;
 
+// What compiles PTX for a GPU and links: "worker", or "driver": the driver, in the server's process. Default: worker, where smt
+// was built with nvPTXCompiler (smt doctor says so), else driver. Server.
+inline constexpr const char* kPtxCompiler = "SMT_PTX_COMPILER";
+inline constexpr const char* kPtxCompilerWorker = "worker";
+inline constexpr const char* kPtxCompilerDriver = "driver";
+
 // Whether an image whose source is not known is managed by its PTX. 0 or 1. Default: 1. Server.
 inline constexpr const char* kPtx = "SMT_PTX";
 

@@ -212,6 +212,12 @@ def hello(version, table_hash=0, tenant=b"other"):
     return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, 0, 0, tenant, tenant)
 
 
+def machine_code(place):
+    """PTX and the linker's inputs are the compile worker's: this driver takes cubins alone."""
+    process = place.start("machine_code", SMT_PTX="0", SMT_CACHE_DIR=str(place.folder / "cache"))
+    assert finish(process)[0].strip() == "right"
+
+
 def bystander(place):
     """A program that is there all the time: the server has no reason to leave."""
     return bystander_with(place)
@@ -430,12 +436,13 @@ SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
+COMPILES = [machine_code]
 WAITS = [printed_before, prints_on]
 
 
 def main(scenarios=None):
     program, driver, name = sys.argv[1:]
-    scenario = {each.__name__: each for each in scenarios or SCENARIOS + MEMORY + WAITS}[name]
+    scenario = {each.__name__: each for each in scenarios or SCENARIOS + MEMORY + COMPILES + WAITS}[name]
     with tempfile.TemporaryDirectory() as folder:
         place = Place(program, driver, folder)
         try:

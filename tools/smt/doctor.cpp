@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/jit/service.h"
 #include "runtime/jit/settings.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/layout.h"
@@ -132,6 +133,16 @@ void check_cache(Report& report) {
         report.good("cache", folder + (existing == folder ? "" : " (made when needed)"));
 }
 
+void check_ptx_compiler(Report& report) {
+    const bool drivers = variable(environment::kPtxCompiler) == environment::kPtxCompilerDriver;
+    if (runtime::jit::Service::has_ptx_compiler() && !drivers)
+        report.good("PTX", "compiled and linked by the compile worker");
+    else
+        report.note("PTX", drivers ? "compiled and linked by the driver, in the server: SMT_PTX_COMPILER says so"
+                                   : "compiled and linked by the driver, in the server: smt was built without nvPTXCompiler",
+                    drivers ? "unset it to have the compile worker do it" : "install it, or run ./bootstrap.sh build, which fetches it, and build again");
+}
+
 void check_variables(Report& report) {
     for (const std::string& problem : environment_problems()) report.bad("variable", problem, "correct it, or unset it");
     for (const std::string& name : unknown_variables())
@@ -217,6 +228,7 @@ int run(const Arguments& arguments) {
     check_variables(report);
     check_runtime_directory(report);
     check_cache(report);
+    check_ptx_compiler(report);
     check_servers(report);
     check_preload(report);
     check_limits(report);

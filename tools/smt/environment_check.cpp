@@ -63,6 +63,7 @@ const std::vector<Choice>& choices() {
     static const std::vector<Choice> all = {
         {kDevice, {kDeviceGpu, kDeviceSimulated}},
         {kFallback, {"error", "native"}},
+        {kPtxCompiler, {kPtxCompilerWorker, kPtxCompilerDriver}},
         {kProfile, {"times", "counters", "sweep", "halves", "pairs"}},
     };
     return all;

@@ -1,9 +1,11 @@
-// The PTX assembler: nvJitLink, opened at run time where it is found (SMT_NVJITLINK, or toolkit.h).
+// nvJitLink, opened at run time where it is found (SMT_NVJITLINK, or toolkit.h): the linker, and an assembler to look at what it makes.
 #pragma once
 
 #include <nvJitLink.h>
 
 #include <string>
+
+#include "runtime/jit/source.h"
 
 namespace smt::runtime::jit {
 
@@ -15,7 +17,11 @@ public:
     // A cubin for "sm_90"; empty: it is not to be made, and `reason` says why.
     std::string assemble(const std::string& ptx, const std::string& architecture, std::string& reason) const;
 
+    // All inputs of the order together. The log is nvJitLink's; a reason may have several lines.
+    Result link(const Order& order) const;
+
 private:
+    Result link(const Order& order, const std::string& architecture, nvJitLinkResult& status) const;
     bool load(const std::string& path);
     std::string log_of(nvJitLinkHandle link) const;
 
@@ -27,6 +33,8 @@ private:
     decltype(&nvJitLinkGetLinkedCubin) cubin_ = nullptr;
     decltype(&nvJitLinkGetErrorLogSize) log_size_ = nullptr;
     decltype(&nvJitLinkGetErrorLog) log_ = nullptr;
+    decltype(&nvJitLinkGetInfoLogSize) info_size_ = nullptr;
+    decltype(&nvJitLinkGetInfoLog) info_ = nullptr;
     std::string problem_;
 };
 

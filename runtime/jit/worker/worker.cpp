@@ -19,6 +19,7 @@
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
 #include "runtime/jit/worker/confinement.h"
+#include "runtime/jit/worker/ptx_compiler.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
 #include "runtime/jit/worker/registers.h"
 #include "runtime/jit/worker/toolkit.h"
@@ -161,6 +162,8 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
 
 Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     if (given.language == Language::kPtx) return work_on_ptx(given);
+    if (given.language == Language::kAssembly) return compile_ptx(given);
+    if (given.language == Language::kLink) return assembler().link(given);
     const Order order = with_architecture(given);
     std::string ptx = order.ptx;
     if (!order.proves.empty()) {

@@ -14,6 +14,7 @@
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/jit_options.h"
+#include "runtime/server/handlers/machine_code.h"
 #include "runtime/server/handlers/managed_image.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/handlers/tenant_ranges.h"
@@ -77,6 +78,7 @@ CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables*
 // `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is the program's own.
 CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
                     uint32_t* object) {
+    if (CUresult status = to_machine_code(call, image, jit)) return status;
     image::Printing printing = find_printing(call, std::string_view(image.data(), image.size()));
     Charge charge;
     const std::string_view program(image.data(), image.size());
@@ -134,6 +136,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
                                                           [](const jit::Kernel& kernel) { return !kernel.managed.empty(); }))
                               : "an image is loaded as the program made it: " + form.reason);
         if (status == CUDA_SUCCESS) return status;
+        jit.start_again();
     }
     return load_bytes(call, request.owner, std::move(image), identity, jit, std::move(form), object);
 }

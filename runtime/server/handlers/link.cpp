@@ -3,6 +3,7 @@
 #include "runtime/image/container.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/machine_code.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 
@@ -20,6 +21,24 @@ void answer(Call& call, const JitOptions& options, uint64_t image_bytes) {
                                          options.wall_time_ms(), 0});
     call.out.bytes(options.log(), options.log_bytes());
     call.out.bytes(options.error_log(), options.error_log_bytes());
+}
+
+// A state's inputs are all for the worker's linker, or all for the driver's.
+bool is_for_worker(Call& call, CUlinkState state, std::string_view input) {
+    Links& links = call.session.code().links();
+    if (links.has_inputs(state)) return !links.given_to_driver(state);
+    return worker_makes_machine_code(call) && !links.given_to_driver(state) && is_link_input(input);
+}
+
+CUresult add_to_driver(Call& call, CUlinkState state) {
+    Links& links = call.session.code().links();
+    links.give_to_driver(state);
+    for (jit::Input& input : links.inputs(state)) {
+        CUresult status = call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(input.type), input.data.data(), input.data.size(),
+                                                       input.name.c_str(), 0, nullptr, nullptr);
+        if (status != CUDA_SUCCESS) return status;
+    }
+    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -58,8 +77,16 @@ CUresult handle_link_add(Call& call) {
         call.session.note("the linker's input cannot be read: " + problem->text);
         return CUDA_ERROR_INVALID_IMAGE;
     }
+    CUresult status = CUDA_SUCCESS;
+    if (is_for_worker(call, state, {input.data(), bytes})) {
+        jit::Input ours{request.type, 0, bytes, name ? name : "", std::string(input.data(), bytes)};
+        status = to_link_input(call, ours, *logs, options);
+        if (status == CUDA_SUCCESS && !call.session.code().links().add(state, std::move(ours))) status = CUDA_ERROR_OUT_OF_MEMORY;
+        return answer(call, *logs, 0), status;
+    }
+    call.session.code().links().give_to_driver(state);
     input.push_back(0);  // the driver reads text up to its NUL
-    CUresult status =
+    status =
         call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(request.type), input.data(), bytes,
                                      name, options.count(), options.names(), options.values());
     answer(call, *logs, 0);
@@ -75,9 +102,18 @@ CUresult handle_link_complete(Call& call) {
     if (!logs) return CUDA_ERROR_INVALID_VALUE;
     void* image = nullptr;
     size_t bytes = 0;
-    CUresult status = call.driver.cuLinkComplete(state, &image, &bytes);
     std::vector<char>& download = call.lane.download();
     download.clear();
+    Links& links = call.session.code().links();
+    CUresult status = CUDA_SUCCESS;
+    if (links.has_inputs(state) && !links.given_to_driver(state)) {
+        bool missing = false;
+        status = link_inputs(call, links.inputs(state), *logs, &download, &missing);
+        if (!missing) return answer(call, *logs, download.size()), status;
+        call.session.note("the driver links: there is no nvJitLink for the compile worker (SMT_NVJITLINK)");
+        status = add_to_driver(call, state);
+    }
+    if (status == CUDA_SUCCESS) status = call.driver.cuLinkComplete(state, &image, &bytes);
     if (status == CUDA_SUCCESS) download.assign(static_cast<char*>(image), static_cast<char*>(image) + bytes);
     answer(call, *logs, download.size());
     return status;

@@ -3,18 +3,57 @@
 
 namespace smt::runtime::server::handlers {
 
+namespace {
+
+constexpr uint64_t kMostInputBytes = 128ull << 20;   // of a session
+constexpr size_t kMostInputs = 4096;                 // of a state
+
+}  // namespace
+
 CUresult Links::create(JitOptionsPointer options, CUlinkState* state) {
     CUresult status = driver_.cuLinkCreate_v2(options->count(), options->names(), options->values(), state);
     if (status) return status;
     std::lock_guard lock(mutex_);
-    states_[*state] = std::move(options);
+    states_[*state] = {std::move(options), {}, false};
     return CUDA_SUCCESS;
 }
 
 JitOptionsPointer Links::find(CUlinkState state) const {
     std::lock_guard lock(mutex_);
     auto found = states_.find(state);
-    return found == states_.end() ? nullptr : found->second;
+    return found == states_.end() ? nullptr : found->second.options;
+}
+
+bool Links::add(CUlinkState state, jit::Input input) {
+    std::lock_guard lock(mutex_);
+    auto found = states_.find(state);
+    if (found == states_.end() || bytes_ + input.data.size() > kMostInputBytes || found->second.inputs.size() >= kMostInputs) return false;
+    bytes_ += input.data.size();
+    found->second.inputs.push_back(std::move(input));
+    return true;
+}
+
+bool Links::has_inputs(CUlinkState state) const {
+    std::lock_guard lock(mutex_);
+    auto found = states_.find(state);
+    return found != states_.end() && !found->second.inputs.empty();
+}
+
+std::vector<jit::Input> Links::inputs(CUlinkState state) const {
+    std::lock_guard lock(mutex_);
+    auto found = states_.find(state);
+    return found == states_.end() ? std::vector<jit::Input>{} : found->second.inputs;
+}
+
+void Links::give_to_driver(CUlinkState state) {
+    std::lock_guard lock(mutex_);
+    if (auto found = states_.find(state); found != states_.end()) found->second.drivers = true;
+}
+
+bool Links::given_to_driver(CUlinkState state) const {
+    std::lock_guard lock(mutex_);
+    auto found = states_.find(state);
+    return found != states_.end() && found->second.drivers;
 }
 
 CUresult Links::destroy(CUlinkState state) {
@@ -22,7 +61,8 @@ CUresult Links::destroy(CUlinkState state) {
     {
         std::lock_guard lock(mutex_);
         if (auto found = states_.find(state); found != states_.end()) {
-            options = std::move(found->second);
+            for (const jit::Input& input : found->second.inputs) bytes_ -= input.data.size();
+            options = std::move(found->second.options);
             states_.erase(found);
         }
     }
@@ -32,6 +72,7 @@ CUresult Links::destroy(CUlinkState state) {
 void Links::clear() {
     std::lock_guard lock(mutex_);
     states_.clear();
+    bytes_ = 0;
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/jit/source.h"
 #include "runtime/server/handlers/jit_options.h"
 
 namespace smt::runtime::server::handlers {
@@ -22,13 +24,29 @@ public:
 
     CUresult create(JitOptionsPointer options, CUlinkState* state);
     JitOptionsPointer find(CUlinkState state) const;  // null: none
+
+    // Inputs for the compile worker's linker. False: the state has too many bytes of them, or the session.
+    bool add(CUlinkState state, jit::Input input);
+    bool has_inputs(CUlinkState state) const;
+    std::vector<jit::Input> inputs(CUlinkState state) const;
+
+    // What the driver's linker was given cannot be taken back.
+    void give_to_driver(CUlinkState state);
+    bool given_to_driver(CUlinkState state) const;
     CUresult destroy(CUlinkState state);
     void clear();  // the states are destroyed already
 
 private:
+    struct State {
+        JitOptionsPointer options;
+        std::vector<jit::Input> inputs;
+        bool drivers = false;
+    };
+
     const DriverApi& driver_;
     mutable std::mutex mutex_;
-    std::unordered_map<CUlinkState, JitOptionsPointer> states_;
+    std::unordered_map<CUlinkState, State> states_;
+    uint64_t bytes_ = 0;   // of all inputs
 };
 
 }  // namespace smt::runtime::server::handlers
