@@ -94,8 +94,9 @@ Object* Handles::make(HandleKind kind, uint64_t value, bool own, Object* parent)
     auto object = std::make_shared<Object>();
     object->kind = kind;
     object->value = value;
-    object->id = named_by_value(kind) ? value
-                                      : kIdMark | uint64_t{at(kind)} << kIdKindShift | ++next_ << kIdNumberShift;
+    object->id = named_by_value(kind)
+                     ? value
+                     : kIdMark | uint64_t{at(kind)} << kIdKindShift | ++next_ << kIdNumberShift;
     object->own = own;
     object->parent = parent;
     object->family = parent ? parent->family : std::make_shared<Family>();
@@ -121,7 +122,7 @@ void Handles::remove(Object* top) {
             if (capture.graph == object) capture.graph = nullptr;
         }
         values_[at(object->kind)].erase(object->value);
-        ids_[at(object->kind)].erase(object->id);   // it lives on while a call holds it
+        ids_[at(object->kind)].erase(object->id);  // it lives on while a call holds it
     }
 }
 
@@ -159,7 +160,8 @@ uint64_t Handles::lend(HandleKind kind, uint64_t value, HandleKind parent_kind, 
     Object* parent = nullptr;
     if (parent_kind != HandleKind::kCount) {
         parent = by_value(parent_kind, parent_value);
-        if (!parent && parent_kind == HandleKind::kModule) parent = make(parent_kind, parent_value, false, nullptr);
+        if (!parent && parent_kind == HandleKind::kModule)
+            parent = make(parent_kind, parent_value, false, nullptr);
         if (parent && kind == HandleKind::kGraphNode && parent_kind == kind) parent = parent->parent;
         if (!parent) return 0;
     }
@@ -184,7 +186,8 @@ CUresult Handles::may_move(CUgraph child, CUgraph graph) const {
     std::lock_guard lock(mutex_);
     const Object* moved = by_value(HandleKind::kGraph, value_of(child));
     Object* holder = by_value(HandleKind::kGraph, value_of(graph));
-    if (!moved || !holder || !moved->own || moved->parent || root_of(holder) == moved) return CUDA_ERROR_INVALID_VALUE;
+    if (!moved || !holder || !moved->own || moved->parent || root_of(holder) == moved)
+        return CUDA_ERROR_INVALID_VALUE;
     return moved->family == captures_family_ ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
@@ -277,7 +280,8 @@ void Handles::capture_begun(CUstream stream, CUgraph graph, bool made) {
 uint64_t Handles::capture_ended(CUstream stream, CUgraph graph) {
     std::lock_guard lock(mutex_);
     auto found = captures_.find(stream);
-    if (found == captures_.end()) return graph ? make(HandleKind::kGraph, value_of(graph), true, nullptr)->id : 0;
+    if (found == captures_.end())
+        return graph ? make(HandleKind::kGraph, value_of(graph), true, nullptr)->id : 0;
     const auto [known, made] = found->second;
     captures_.erase(found);
     if (made && known && known->value != value_of(graph)) remove(known);

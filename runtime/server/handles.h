@@ -49,7 +49,7 @@ enum class HandleKind : uint8_t {
     kUserObject,
     kTextureReference,
     kSurfaceReference,
-    kModule,   // no id of it is given out; it has the references as children
+    kModule,  // no id of it is given out; it has the references as children
     kCount
 };
 
@@ -61,10 +61,10 @@ using FamilyPointer = std::shared_ptr<Family>;
 struct Object {
     HandleKind kind;
     uint64_t id;
-    uint64_t value;            // the driver's handle
-    bool own = false;          // the session destroys it; else it goes with its parent
-    uint64_t references = 1;   // the session's own, of physical memory and user objects
-    uint64_t graph_references = 0;                        // of a user object: those of the session's graphs
+    uint64_t value;                 // the driver's handle
+    bool own = false;               // the session destroys it; else it goes with its parent
+    uint64_t references = 1;        // the session's own, of physical memory and user objects
+    uint64_t graph_references = 0;  // of a user object: those of the session's graphs
     std::unordered_map<uint64_t, uint64_t> user_objects;  // of a graph: their ids, and how many references
     Object* parent = nullptr;
     std::unordered_set<Object*> children;
@@ -84,7 +84,7 @@ public:
     // The id of what belongs to an object of the session, given by its kind and value; the same each time.
     // 0: there is no such object. A node may name a sibling: then its graph is the parent.
     uint64_t lend(HandleKind kind, uint64_t value, HandleKind parent_kind, uint64_t parent);
-    uint64_t find(HandleKind kind, uint64_t value) const;   // 0: not known
+    uint64_t find(HandleKind kind, uint64_t value) const;  // 0: not known
     // The top of the tree that the object stands in; 0: not known.
     uint64_t root(HandleKind kind, uint64_t value) const;
     // A graph that becomes a node's: only one that the session made, and that does not hold the node's
@@ -96,7 +96,7 @@ public:
 
     // References to user objects, by the driver's handles. False: there are not that many to take.
     void add_references(CUuserObject object, uint64_t count);
-    bool take_references(CUuserObject object, uint64_t count);   // the last ones: the object is no more
+    bool take_references(CUuserObject object, uint64_t count);  // the last ones: the object is no more
     bool has_references(CUuserObject object, uint64_t count) const;
     void give_to_graph(CUuserObject object, CUgraph graph, uint64_t count, bool move);
     bool take_from_graph(CUuserObject object, CUgraph graph, uint64_t count);
@@ -120,15 +120,15 @@ private:
     using ByValue = std::unordered_map<uint64_t, Object*>;
     struct Capture {
         Object* graph;
-        bool made;   // by the driver, for the capture
+        bool made;  // by the driver, for the capture
     };
 
     // All with mutex_ held; remove() and set_family() with the objects' family too, unless they are stale.
     ObjectPointer by_id(HandleKind kind, uint64_t id) const;
     Object* by_value(HandleKind kind, uint64_t value) const;
     Object* make(HandleKind kind, uint64_t value, bool own, Object* parent);
-    void remove(Object* object);   // and all that belongs to it
-    void settle(Object* user_object);   // goes when nothing refers to it
+    void remove(Object* object);       // and all that belongs to it
+    void settle(Object* user_object);  // goes when nothing refers to it
     static void set_family(Object* object, const FamilyPointer& family);
     static Object* root_of(Object* object);
     const Capture* capture_into(const Object* object, CUstream* stream) const;

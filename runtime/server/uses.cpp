@@ -52,14 +52,15 @@ bool Uses::look_up(std::vector<Wanted>& wanted) const {
 void Uses::lock(const std::vector<Wanted>& wanted) {
     for (size_t i = 0; i < slots_.size(); ++i)
         locks_.push_back({wanted[i].family, shared(slots_[i].kind) && !slots_[i].taken});
-    const auto key = [&](const Lock& each) {   // a lock that is not shared comes before one that is
+    const auto key = [&](const Lock& each) {  // a lock that is not shared comes before one that is
         return std::tuple(each.family == handles_.captures_family_, each.family.get(), each.shared);
     };
     std::sort(locks_.begin(), locks_.end(), [&](const Lock& a, const Lock& b) { return key(a) < key(b); });
     locks_.erase(std::unique(locks_.begin(), locks_.end(),
                              [](const Lock& a, const Lock& b) { return a.family == b.family; }),
                  locks_.end());
-    for (const Lock& each : locks_) each.shared ? each.family->mutex.lock_shared() : each.family->mutex.lock();
+    for (const Lock& each : locks_)
+        each.shared ? each.family->mutex.lock_shared() : each.family->mutex.lock();
 }
 
 // While a lock was waited for the object may have gone, or come into another family.
@@ -73,7 +74,8 @@ Uses::Found Uses::look_again(const std::vector<Wanted>& wanted) const {
 }
 
 CUresult Uses::check(const std::vector<Wanted>& wanted) {
-    if (locks_.back().family == handles_.captures_family_ && capture_broke(wanted)) return CUDA_ERROR_INVALID_HANDLE;
+    if (locks_.back().family == handles_.captures_family_ && capture_broke(wanted))
+        return CUDA_ERROR_INVALID_HANDLE;
     for (size_t i = 0; i < slots_.size(); ++i) {
         const Object& object = *wanted[i].object;
         if (!slots_[i].taken) continue;
@@ -118,7 +120,8 @@ void Uses::hold_captures() {
 }
 
 void Uses::unlock() {
-    for (const Lock& each : locks_) each.shared ? each.family->mutex.unlock_shared() : each.family->mutex.unlock();
+    for (const Lock& each : locks_)
+        each.shared ? each.family->mutex.unlock_shared() : each.family->mutex.unlock();
     locks_.clear();
 }
 

@@ -71,7 +71,8 @@ uint64_t new_mipmapped(TestLane& lane) {
     writer.scalar<uint64_t>(1);
     writer.array(&shape, 1);
     writer.scalar<unsigned>(3);
-    const Reply reply = lane.call(static_cast<uint16_t>(GeneratedOp::kMipmappedArrayCreate), payload, writer.used());
+    const Reply reply =
+        lane.call(static_cast<uint16_t>(GeneratedOp::kMipmappedArrayCreate), payload, writer.used());
     REQUIRE(reply.status == CUDA_SUCCESS);
     return reply.as<uint64_t>();
 }
@@ -81,7 +82,8 @@ uint32_t load_module(TestSession& client, TestLane& lane) {
     REQUIRE(opened.status == CUDA_SUCCESS);
     const auto staging = opened.as<StagingOpened>();
     REQUIRE(lane.call(Op::kUploadBegin, UploadBegin{sizeof kImage}).status == CUDA_SUCCESS);
-    std::memcpy(reinterpret_cast<char*>(client.session().arena().base() + staging.offset), kImage, sizeof kImage);
+    std::memcpy(reinterpret_cast<char*>(client.session().arena().base() + staging.offset), kImage,
+                sizeof kImage);
     lane.post(Op::kUploadSlot, UploadSlot{0, sizeof kImage, 0, 0, 1});
     const Reply loaded = lane.call(Op::kModuleLoad, ModuleLoad{});
     REQUIRE(loaded.status == CUDA_SUCCESS);
@@ -161,7 +163,7 @@ TEST_CASE("what belongs to a graph goes with it", "[objects]") {
         CHECK(status_of(lane, GeneratedOp::kGraphGetNodes, {3, stale, 16, 16}) == CUDA_ERROR_INVALID_HANDLE);
         CHECK(destroy_graph(lane, stale) == CUDA_ERROR_INVALID_HANDLE);
     }
-    CHECK(nodes_of(lane, inner).size() == 1);   // the graphs that were copied live on
+    CHECK(nodes_of(lane, inner).size() == 1);  // the graphs that were copied live on
 }
 
 TEST_CASE("a child graph is its node's to destroy", "[objects]") {
@@ -183,7 +185,7 @@ TEST_CASE("a level goes with its mipmapped array, a texture reference with its m
     CHECK(status_of(lane, GeneratedOp::kArray3DGetDescriptor_v2, {1, level}) == CUDA_SUCCESS);
     REQUIRE(status_of(lane, GeneratedOp::kMipmappedArrayDestroy, {mipmapped}) == CUDA_SUCCESS);
     CHECK(status_of(lane, GeneratedOp::kArray3DGetDescriptor_v2, {1, level}) == CUDA_ERROR_INVALID_HANDLE);
-    const uint64_t next = new_mipmapped(lane);   // at the same place, as it may be
+    const uint64_t next = new_mipmapped(lane);  // at the same place, as it may be
     const uint64_t next_level = handle_from(lane, GeneratedOp::kMipmappedArrayGetLevel, {1, next, 1});
     CHECK(next_level != level);
     CHECK(status_of(lane, GeneratedOp::kArray3DGetDescriptor_v2, {1, level}) == CUDA_ERROR_INVALID_HANDLE);
@@ -232,10 +234,14 @@ TEST_CASE("of two lanes that destroy one object, one does", "[objects]") {
         race.run([&](TestLane& each) { return destroy_graph(each, graph); });
         REQUIRE(race.one_won());
         const uint64_t mipmapped = new_mipmapped(lane);
-        race.run([&](TestLane& each) { return status_of(each, GeneratedOp::kMipmappedArrayDestroy, {mipmapped}); });
+        race.run([&](TestLane& each) {
+            return status_of(each, GeneratedOp::kMipmappedArrayDestroy, {mipmapped});
+        });
         REQUIRE(race.one_won());
         const uint64_t object = new_user_object(lane, 1);
-        race.run([&](TestLane& each) { return status_of(each, GeneratedOp::kUserObjectRelease, {object, 1}); });
+        race.run([&](TestLane& each) {
+            return status_of(each, GeneratedOp::kUserObjectRelease, {object, 1});
+        });
         REQUIRE(race.one_won());
     }
 }
@@ -282,7 +288,7 @@ TEST_CASE("a session releases the references that it has to user objects", "[obj
     };
     const uint64_t graph = new_graph(lane), object = new_user_object(lane, 2);
     REQUIRE(retain(graph, object, 3, 0) == CUDA_SUCCESS);
-    CHECK(release(object, 3) == CUDA_ERROR_INVALID_VALUE);   // the graph's are not the session's
+    CHECK(release(object, 3) == CUDA_ERROR_INVALID_VALUE);  // the graph's are not the session's
     CHECK(retain(graph, object, 3, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_ERROR_INVALID_VALUE);
     CHECK(release_from(graph, object, 4) == CUDA_ERROR_INVALID_VALUE);
     CHECK(release_from(graph, object, 2) == CUDA_SUCCESS);
@@ -295,8 +301,133 @@ TEST_CASE("a session releases the references that it has to user objects", "[obj
 
     const uint64_t copy = handle_from(lane, GeneratedOp::kGraphClone, {1, graph});
     REQUIRE(destroy_graph(lane, graph) == CUDA_SUCCESS);
-    CHECK(release_from(copy, object, 1) == CUDA_SUCCESS);    // a copy has its own
+    CHECK(release_from(copy, object, 1) == CUDA_SUCCESS);  // a copy has its own
     CHECK(release_from(copy, object, 1) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+// A stream that captures a fill, and what the server says of the capture.
+struct Capturing {
+    TestSession client;
+    TestLane lane = client.open_lane();
+    uint32_t stream =
+        lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).as<StreamCreated>().stream;
+    uint64_t memory = lane.call(Op::kMemAlloc, MemAlloc{4096, 0, 0}).as<MemAllocated>().address;
+    uint64_t graph = 0, node = 0;
+
+    void begin() {
+        const StreamCapture request{stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 0};
+        REQUIRE(lane.call(Op::kStreamBeginCapture, request).status == CUDA_SUCCESS);
+        look();
+    }
+    void look() {
+        lane.call(static_cast<uint16_t>(GeneratedOp::kMemsetD32Async), fill().data(), 32);
+        const Reply reply = lane.call(Op::kStreamCaptureInfo, StreamRef{stream, 0});
+        REQUIRE(reply.status == CUDA_SUCCESS);
+        Reader reader = reply.reader();
+        const auto info = reader.scalar<CaptureInfo>();
+        REQUIRE(info.dependency_count == 1);
+        graph = info.graph;
+        node = reader.scalar<uint64_t>();
+    }
+    std::vector<uint64_t> fill() const { return {memory, 7, 4, stream}; }
+    Reply end() { return lane.call(Op::kStreamEndCapture, StreamRef{stream, 0}); }
+};
+
+TEST_CASE("a captured graph keeps its id, and is left alone while it is captured", "[objects]") {
+    Capturing capture;
+    capture.begin();
+    TestLane& lane = capture.lane;
+    CHECK(nodes_of(lane, capture.graph) == std::vector<uint64_t>{capture.node});
+    CHECK(status_of(lane, GeneratedOp::kGraphDestroyNode, {capture.node}) == CUDA_ERROR_ILLEGAL_STATE);
+    CHECK(destroy_graph(lane, capture.graph) == CUDA_ERROR_INVALID_VALUE);
+    add_node(lane, capture.graph);
+    const Reply ended = capture.end();
+    REQUIRE(ended.status == CUDA_SUCCESS);
+    CHECK(ended.as<uint64_t>() == capture.graph);
+    CHECK(nodes_of(lane, capture.graph).at(0) == capture.node);
+    CHECK(destroy_graph(lane, capture.graph) == CUDA_SUCCESS);
+    CHECK(ask_type(lane, capture.node) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+// The driver drops the graph.
+TEST_CASE("what a broken capture made is gone", "[objects]") {
+    Capturing capture;
+    capture.begin();
+    TestLane& lane = capture.lane;
+    CHECK(lane.call(Op::kStreamSynchronize, StreamRef{capture.stream, 0}).status ==
+          CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    SECTION("before it is ended") {}
+    SECTION("and when it was ended") { CHECK(capture.end().status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED); }
+    SECTION("and when its stream was destroyed") {
+        CHECK(lane.call(Op::kStreamDestroy, StreamRef{capture.stream, 0}).status == CUDA_SUCCESS);
+    }
+    CHECK(ask_type(lane, capture.node) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(status_of(lane, GeneratedOp::kGraphGetNodes, {3, capture.graph, 16, 16}) ==
+          CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("a program's own graph survives a capture into it, and goes once", "[objects]") {
+    Capturing capture;
+    TestLane& lane = capture.lane;
+    const uint64_t graph = new_graph(lane), before = add_node(lane, graph);
+    struct {
+        StreamCapture capture;
+        uint64_t count = 1, node;
+        CUgraphEdgeData edge{};
+    } request{{capture.stream, CU_STREAM_CAPTURE_MODE_RELAXED, graph}, 1, before};
+    REQUIRE(lane.call(Op::kBeginCaptureToGraph, request).status == CUDA_SUCCESS);
+    capture.look();
+    CHECK(capture.graph == graph);
+    CHECK(destroy_graph(lane, graph) == CUDA_ERROR_ILLEGAL_STATE);
+    SECTION("when it is ended") {
+        CHECK(capture.end().as<uint64_t>() == graph);
+        CHECK(nodes_of(lane, graph) == std::vector<uint64_t>{before, capture.node});
+        CHECK(destroy_graph(lane, graph) == CUDA_SUCCESS);
+    }
+    SECTION("when it is broken") {
+        lane.call(Op::kStreamSynchronize, StreamRef{capture.stream, 0});
+        CHECK(capture.end().status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        CHECK(ask_type(lane, before) == CUDA_SUCCESS);
+        CHECK(destroy_graph(lane, graph) == CUDA_SUCCESS);
+    }
+    SECTION("when everything is reset") { CHECK(lane.call(Op::kContextReset).status == CUDA_SUCCESS); }
+    CHECK(ask_type(lane, before) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("work is captured on one lane while another looks at the graph", "[objects]") {
+    Capturing capture;
+    capture.begin();
+    TestLane other = capture.client.open_lane();
+    std::thread captures([&] {
+        for (int i = 0; i < kRounds; ++i) {
+            capture.lane.call(static_cast<uint16_t>(GeneratedOp::kMemsetD32Async), capture.fill().data(), 32);
+        }
+    });
+    for (int i = 0; i < kRounds; ++i) {
+        REQUIRE(status_of(other, GeneratedOp::kGraphGetNodes, {2, capture.graph, 0, 0}) == CUDA_SUCCESS);
+    }
+    captures.join();
+    CHECK(capture.end().as<uint64_t>() == capture.graph);
+}
+
+TEST_CASE("a graph is moved into one node, and goes with it", "[objects]") {
+    TestSession client;
+    TestLane lane = client.open_lane();
+    const uint64_t inner = new_graph(lane), leaf = add_node(lane, inner), outer = new_graph(lane);
+    const auto move = [&](uint64_t graph, uint64_t child) {
+        return lane.call(Op::kGraphChildNode, GraphChildNode{NodeOperation::kAdd, 0, graph, 0, child, 0, 0});
+    };
+    CHECK(move(outer, outer).status == CUDA_ERROR_INVALID_VALUE);
+    const Reply moved = move(outer, inner);
+    REQUIRE(moved.status == CUDA_SUCCESS);
+    CHECK(child_of(lane, moved.as<uint64_t>()) == inner);
+    CHECK(move(outer, inner).status == CUDA_ERROR_INVALID_VALUE);  // it is another node's already
+    CHECK(move(inner, outer).status == CUDA_ERROR_INVALID_VALUE);  // and would be its own child
+    CHECK(destroy_graph(lane, inner) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(ask_type(lane, leaf) == CUDA_SUCCESS);
+    REQUIRE(destroy_graph(lane, outer) == CUDA_SUCCESS);
+    CHECK(ask_type(lane, leaf) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(status_of(lane, GeneratedOp::kGraphGetNodes, {3, inner, 16, 16}) == CUDA_ERROR_INVALID_HANDLE);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Graphs in graphs, as JAX builds its command buffers: nodes by cuGraphAddNode, child graphs that are moved into their
-// node or copied, nodes of a child graph changed in the executable graph of the whole.
+// Graphs in graphs, as JAX builds its command buffers: nodes by cuGraphAddNode, child graphs that are moved
+// into their node or copied, nodes of a child graph changed in the executable graph of the whole.
 #include <vector>
 
 #include "tests/preload/program.h"
@@ -108,7 +108,7 @@ int main() {
     CHECK(cuGraphInstantiate(&exec, outer, 0));
     REQUIRE(run(exec, total) == 110);
     CUgraphNodeParams more = set_words(step, 7);
-    CHECK(cuGraphExecNodeSetParams(exec, words, &more));   // in the graph that was moved
+    CHECK(cuGraphExecNodeSetParams(exec, words, &more));  // in the graph that was moved
     REQUIRE(run(exec, total) == 112);
     Addition again(total, other);
     CUgraphNodeParams hundred = again.node();
@@ -126,6 +126,6 @@ int main() {
     CHECK(cuGraphDestroy(third));
     CHECK(cuGraphDestroy(outer));
     FAILS(cuGraphGetNodes(inner, nullptr, &count), CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(run(exec, total) == 250);   // lives on
+    REQUIRE(run(exec, total) == 250);  // lives on
     CHECK(cuGraphExecDestroy(exec));
 }
