@@ -105,13 +105,13 @@ Object* Handles::make(HandleKind kind, uint64_t value, bool own, Object* parent)
     return (ids_[at(kind)][object->id] = std::move(object)).get();
 }
 
+// Nothing has changed when memory runs out: what belongs to the object is listed first.
 void Handles::remove(Object* top) {
+    std::vector<Object*> gone{top};
+    for (size_t i = 0; i < gone.size(); ++i)
+        gone.insert(gone.end(), gone[i]->children.begin(), gone[i]->children.end());
     if (top->parent) top->parent->children.erase(top);
-    std::vector<Object*> left{top};
-    while (!left.empty()) {
-        Object* object = left.back();
-        left.pop_back();
-        left.insert(left.end(), object->children.begin(), object->children.end());
+    for (Object* object : gone) {
         for (const auto& [id, count] : object->user_objects) {
             ObjectPointer held = by_id(HandleKind::kUserObject, id);
             if (!held) continue;

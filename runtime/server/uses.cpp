@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "runtime/server/handles.h"
 
@@ -50,17 +51,22 @@ bool Uses::look_up(std::vector<Wanted>& wanted) const {
 }
 
 void Uses::lock(const std::vector<Wanted>& wanted) {
+    std::vector<Lock> needed;
     for (size_t i = 0; i < slots_.size(); ++i)
-        locks_.push_back({wanted[i].family, shared(slots_[i].kind) && !slots_[i].taken});
+        needed.push_back({wanted[i].family, shared(slots_[i].kind) && !slots_[i].taken});
     const auto key = [&](const Lock& each) {  // a lock that is not shared comes before one that is
         return std::tuple(each.family == handles_.captures_family_, each.family.get(), each.shared);
     };
-    std::sort(locks_.begin(), locks_.end(), [&](const Lock& a, const Lock& b) { return key(a) < key(b); });
-    locks_.erase(std::unique(locks_.begin(), locks_.end(),
-                             [](const Lock& a, const Lock& b) { return a.family == b.family; }),
-                 locks_.end());
-    for (const Lock& each : locks_)
-        each.shared ? each.family->mutex.lock_shared() : each.family->mutex.lock();
+    std::sort(needed.begin(), needed.end(), [&](const Lock& a, const Lock& b) { return key(a) < key(b); });
+    const auto same = [](const Lock& a, const Lock& b) { return a.family == b.family; };
+    needed.erase(std::unique(needed.begin(), needed.end(), same), needed.end());
+    for (const Lock& each : needed) {
+        if (each.shared)
+            each.family->mutex.lock_shared();
+        else
+            each.family->mutex.lock();
+    }
+    locks_ = std::move(needed);
 }
 
 // While a lock was waited for the object may have gone, or come into another family.
@@ -120,8 +126,12 @@ void Uses::hold_captures() {
 }
 
 void Uses::unlock() {
-    for (const Lock& each : locks_)
-        each.shared ? each.family->mutex.unlock_shared() : each.family->mutex.unlock();
+    for (const Lock& each : locks_) {
+        if (each.shared)
+            each.family->mutex.unlock_shared();
+        else
+            each.family->mutex.unlock();
+    }
     locks_.clear();
 }
 
