@@ -49,7 +49,13 @@ CUresult Call::event(uint32_t index, CUevent* event) {
     return CUDA_SUCCESS;
 }
 
-CUresult Call::function(uint32_t id, CUfunction* function) { return session.code().function(id, function); }
+CUresult Call::function(uint32_t id, CUfunction* function) {
+    kernel = std::make_shared<handlers::KernelUse>(session.code(), id);
+    if (!*kernel) return CUDA_ERROR_INVALID_HANDLE;
+    *function = (*kernel)->function;
+    return CUDA_SUCCESS;
+}
+
 CUresult Call::module(uint32_t id, CUmodule* module) {
     image = session.code().image(id);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;

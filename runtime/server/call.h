@@ -25,6 +25,7 @@ class Lane;
 
 namespace handlers {
 struct Image;
+class KernelUse;
 }
 
 Handles& handles_of(Session& session);
@@ -41,6 +42,7 @@ struct Call {
     Uses uses{handles_of(session), driver};
     std::shared_ptr<handlers::Image> image{};      // of module(): loaded until the call is over
     std::unique_lock<std::mutex> image_lock{};
+    std::shared_ptr<handlers::KernelUse> kernel{};   // of function(): the same
 
     // The stream behind a reference. Where it captures, the call has the captures to itself from then on.
     CUresult find_stream(uint32_t reference, StreamPointer* stream);

@@ -43,7 +43,7 @@ namespace handlers {
 // frees memory, never the range given to it (the session does).
 class TenantMemory;
 // handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, TenantMemory&, journal::Writer&, profiles::Book&,
-// Handles&); clear() unloads everything, so does the destructor; function(), kernel(), module(), library() as in Call.
+// Handles&); clear() unloads everything, so does the destructor; module() as in Call.
 class CodeTable;
 }  // namespace handlers
 

@@ -108,8 +108,11 @@ bool Uses::capture_broke(const std::vector<Wanted>& wanted) {
         CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
         cuuint64_t id = 0;
         CUgraph graph = nullptr;
+        const CUgraphNode* nodes = nullptr;
+        const CUgraphEdgeData* edges = nullptr;  // without them the driver may not answer
+        size_t count = 0;
         const CUresult asked =
-            driver_.cuStreamGetCaptureInfo_v3(origin, &status, &id, &graph, nullptr, nullptr, nullptr);
+            driver_.cuStreamGetCaptureInfo_v3(origin, &status, &id, &graph, &nodes, &edges, &count);
         if (asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE) continue;
         handles_.remove(capture->graph);
         return true;

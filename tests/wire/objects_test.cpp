@@ -16,7 +16,7 @@ namespace {
 
 using namespace protocol;
 
-constexpr int kRounds = 1000;
+constexpr int kRounds = 200;
 constexpr uint64_t kNoArray = kNull;
 constexpr char kImage[] = "FAKE\nkernel fill params 8,4,4\ntexture picture\n";
 
@@ -115,8 +115,7 @@ struct Race {
         std::atomic<int> ready{0};
         const auto together = [&ready] {
             ready.fetch_add(1);
-            while (ready.load() < 2) {
-            }
+            while (ready.load() < 2) std::this_thread::yield();
         };
         std::thread other([&] {
             together();

@@ -54,7 +54,10 @@ CUgraph captured_graph(Call& call, CUstream stream) {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t id = 0;
     CUgraph graph = nullptr;
-    call.driver.cuStreamGetCaptureInfo_v3(stream, &capture, &id, &graph, nullptr, nullptr, nullptr);
+    const CUgraphNode* nodes = nullptr;
+    const CUgraphEdgeData* edges = nullptr;
+    size_t count = 0;
+    call.driver.cuStreamGetCaptureInfo_v3(stream, &capture, &id, &graph, &nodes, &edges, &count);
     return graph;
 }
 

@@ -29,13 +29,6 @@ CodeTable::~CodeTable() {
     for (auto& page : pages_) delete[] page.load();
 }
 
-CUresult CodeTable::function(uint32_t id, CUfunction* function) const {
-    const Kernel* found = find(id);
-    if (!found || !found->live.load()) return CUDA_ERROR_INVALID_HANDLE;
-    *function = found->function;
-    return CUDA_SUCCESS;
-}
-
 // A library's module, with the first use of anything in it: the driver would do it by itself, and at
 // the wrong moment (context_wide.h).
 CUresult CodeTable::load(Image& image) const {

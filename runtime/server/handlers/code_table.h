@@ -84,8 +84,7 @@ public:
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
 
-    // For Call: the driver's handle behind a number, INVALID_HANDLE if there is none.
-    CUresult function(uint32_t id, CUfunction* function) const;
+    // The driver's handle behind a number, INVALID_HANDLE if there is none.
     CUresult module(uint32_t id, CUmodule* module) const;
     CUresult module(Image& image, CUmodule* module) const;   // with image.mutex held
 
