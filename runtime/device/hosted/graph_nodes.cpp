@@ -30,6 +30,7 @@ std::unique_ptr<Node> make(CUgraphNodeType type) {
 
 CUresult add(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
              std::unique_ptr<Node> node) {
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) node->after.push_back(node_of(dependencies[i]));
     node->work = work_of(*node);
     Lock lock(world());
