@@ -21,8 +21,9 @@ std::unique_ptr<Device> open_device(const std::string& key, const std::string& c
                             environment::kDeviceGpu, environment::kDeviceSimulated);
         return nullptr;
     }
-    std::unique_ptr<Device> device = open_cuda(key, core_dump, error);
-    if (device || named || wanted == environment::kDeviceGpu) return device;
+    bool found = false;
+    std::unique_ptr<Device> device = open_cuda(key, core_dump, &found, error);
+    if (device || found || named || wanted == environment::kDeviceGpu) return device;
     notice = fmt::format("there is no GPU ({}): programs run on the simulated device", error);
     error.clear();
     return simulated::open(key, error);

@@ -127,10 +127,11 @@ private:
     mutable CUstream errands_ = nullptr;   // as long as the context
 };
 
-// The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none. `core_dump`: the file for the GPU's
-// state at a fault; empty: none is written.
-std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, std::string& error);
-// What SMT_DEVICE asks for; without it a GPU, or the simulated device when there is none (`notice` says so).
+// The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none, or when its GPU cannot be used: `found` then.
+// `core_dump`: the file for the GPU's state at a fault; empty: none is written.
+std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found, std::string& error);
+// What SMT_DEVICE asks for; without it a GPU, or the simulated device when there is none (`notice` says so). A GPU that is there and
+// cannot be used, for want of memory, say, is an error: its programs would run a thousand times slower, and could not tell why.
 std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice, std::string& error);
 
 }  // namespace smt::runtime::device

@@ -189,6 +189,13 @@ def no_device(place):
     assert output == f"cuInit {NOT_READY}\n" and "/nowhere/libcuda.so.1" in errors, output + errors
 
 
+def gpu_without_memory(place):
+    """The simulated device does not stand in for a GPU that is there."""
+    (place.folder / "libcuda.so.1").symlink_to(place.driver)
+    output, errors = place.run("begin", SMT_DRIVER="", LD_LIBRARY_PATH=str(place.folder), SMT_FAKE_FAIL=f"cuDevicePrimaryCtxRetain:0:{OUT_OF_MEMORY}")
+    assert output == f"cuInit {NOT_READY}\n" and "cuDevicePrimaryCtxRetain failed" in errors, output + errors
+
+
 def native(place):
     """Without a server, and with one: a driver in the client gives the server its name."""
     fallback = dict(SMT_SERVER="/nowhere/smtd", SMT_FALLBACK="native", SMT_REAL_DRIVER=place.driver)
@@ -432,7 +439,7 @@ def hundred_starts(place):
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, native,
+SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]

@@ -40,7 +40,8 @@ TestServer::TestServer() {
     setenv("SMT_FAKE_MEMORY", "67108864", 0);
     setenv("SMT_FAKE_STRICT", "1", 1);
     std::string error;
-    device_ = runtime::device::open_cuda("device", "", error);
+    bool found = false;
+    device_ = runtime::device::open_cuda("device", "", &found, error);
     if (!device_) give_up(error.c_str());
     journal_ = std::make_unique<runtime::journal::Writer>("/dev/null/none");   // mute
     server_ = std::make_unique<runtime::server::Server>(*device_, *journal_, device_printf_,

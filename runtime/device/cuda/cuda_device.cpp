@@ -49,7 +49,7 @@ public:
         // The library stays: its threads and exit handlers do not survive a dlclose.
     }
 
-    bool open(const std::string& key, const std::string& core_dump, std::string& error) {
+    bool open(const std::string& key, const std::string& core_dump, bool* found, std::string& error) {
         key_ = key;
         if (!load(error) || !complete(error)) return false;
         guard_context_wide_calls(driver_);
@@ -63,6 +63,7 @@ public:
         setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
         if (!check("cuInit", driver_.cuInit(0))) return false;
         if (!check("cuDeviceGet", driver_.cuDeviceGet(&device_, 0))) return false;
+        *found = true;
         if (!core_dump.empty()) core_dump_.enable(driver_, core_dump);
         if (driver_.cuDevicePrimaryCtxSetFlags_v2) driver_.cuDevicePrimaryCtxSetFlags_v2(device_, kContextFlags);
         CUcontext context = nullptr;
@@ -175,9 +176,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, std::string& error) {
+std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found, std::string& error) {
     auto device = std::make_unique<CudaDevice>();
-    if (!device->open(key, core_dump, error)) return nullptr;
+    *found = false;
+    if (!device->open(key, core_dump, found, error)) return nullptr;
     return device;
 }
 
