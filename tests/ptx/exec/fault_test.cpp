@@ -140,6 +140,16 @@ TEST_CASE("traps, breakpoints and barriers that cannot be") {
     device.expect(Kind::kBadBarrier, "bar.sync 1, 33;");
 }
 
+TEST_CASE("a thread must be in the mask of its warp-wide operation") {
+    Faulty device;
+    const auto& fault = device.expect(Kind::kBadBarrier, "mov.u32 %r1, %lanemask_lt;\nvote.sync.ballot.b32 %r2, %p1, %r1;");
+    REQUIRE(fault.result == 715);
+    REQUIRE(fault.thread == sim::Dim3{0, 0, 0});
+    device.expect(Kind::kBadBarrier, "shfl.sync.idx.b32 %r2, %r0, 0, 31, 0xfffffffe;");
+    device.expect(Kind::kBadBarrier, "bar.warp.sync 0x7fffffff;");
+    REQUIRE(device.fault->thread == sim::Dim3{31, 0, 0});
+}
+
 TEST_CASE("threads that wait for what never comes are a deadlock") {
     Faulty device;
     REQUIRE(device.load(text_of("setp.lt.u32 %p1, %r0, 32;\n@%p1 bar.sync 1, 64;")));

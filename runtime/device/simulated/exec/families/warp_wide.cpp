@@ -23,12 +23,23 @@ void scatter_word(Execution& x, const Instruction& in, const Exchange& e) {
     for_lanes(x.mask, [&](int i) { d[i] = static_cast<uint32_t>(e.d[static_cast<size_t>(i)]); });
 }
 
+// A thread that is not in the mask it names: undefined in PTX, an illegal instruction on an H100.
+bool is_outsider(const uint32_t* members, int lane) { return (members[lane] >> lane & 1) == 0; }
+
 // All participants of an instruction without .sync are the active threads.
 void run(Execution& x, const Instruction& in) {
     const Collective& collective = collective_of(in);
-    const uint32_t members =
-        in.count == 0 ? x.mask : x.uniform<uint32_t>(x.group->code->slots[in.list + in.count]);
-    x.cta->run_collective(x, in, collective, members);
+    if (in.count == 0) return x.cta->run_collective(x, in, collective, x.mask);
+    const Slot slot = x.group->code->slots[in.list + in.count];
+    const uint32_t* const members = x.at<uint32_t>(slot);
+    int outsider = -1;
+    for_lanes(x.mask, [&](int lane) {
+        if (outsider < 0 && is_outsider(members, lane)) outsider = lane;
+    });
+    if (outsider >= 0)
+        return x.cta->fail(x, Fault::Kind::kBadBarrier, outsider, Space::kNone, 0, 0,
+                           "a thread outside the mask of its own warp-wide operation");
+    x.cta->run_collective(x, in, collective, x.uniform<uint32_t>(slot));
 }
 
 void set_collective(Instruction& in, const Collective& collective) {
