@@ -99,6 +99,7 @@ Function* publish(Image& image, const FunctionInfo& info, uint32_t hash, const T
     function->name_hash = hash;
     function->parameter_count = info.parameter_count;
     function->parameter_bytes = info.parameter_bytes;
+    function->system_atomics = (info.flags & kFunctionSystemAtomics) != 0;
     function->parameters = tables.parameters;
     function->name = tables.name;
     for (uint32_t i = 0; i < kFunctionAttributes; ++i)

@@ -22,6 +22,7 @@ CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* para
     Parameters parameters;
     if (CUresult status = find_parameters(*function, params->kernelParams, params->extra, parameters))
         return status;
+    if (!atomics_hold(*function, parameters)) return refuse("cuGraphAddKernelNode_v2");
 
     GraphKernelNode node{
         place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, {}};

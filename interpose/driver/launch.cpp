@@ -5,6 +5,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
 
 namespace smt::interpose {
@@ -19,6 +20,8 @@ constexpr uint32_t kMaxAttributes = 64;
 CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribute* attributes,
                        const Parameters& parameters, CUstream stream, bool answered) {
     if (!stream_ref(stream, launch.stream)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!atomics_hold(function, parameters)) [[unlikely]]
+        return refuse("cuLaunchKernel");
     if (!plausible(function, launch)) [[unlikely]]
         answered = true;
     launch.function = function.id;
@@ -75,6 +78,20 @@ CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, c
 }
 
 }  // namespace
+
+bool takes_managed(const Function& function, const Parameters& parameters) {
+    for (uint32_t i = 0; i < function.parameter_count; ++i) {
+        const ParameterInfo& info = function.parameters[i];
+        const char* value = parameters.buffer ? static_cast<const char*>(parameters.buffer) + info.offset : static_cast<const char*>(parameters.each[i]);
+        for (uint32_t at = 0; at + sizeof(uint64_t) <= info.bytes; at += sizeof(uint64_t)) {
+            uint64_t address;
+            driver::Range range;
+            std::memcpy(&address, value + at, sizeof address);
+            if (driver::find_range(address, range) && range.memory == driver::Memory::kManaged) return true;
+        }
+    }
+    return false;
+}
 
 CUresult find_parameters(const Function& function, void** kernel_params, void** extra,
                          Parameters& parameters) {

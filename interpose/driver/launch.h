@@ -36,6 +36,9 @@ inline bool plausible(const Function& function, const protocol::Launch& launch) 
            launch.shared_bytes <= limit(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 }
 
+// Whether a parameter, or an aligned part of one, is an address of managed memory.
+bool takes_managed(const Function& function, const Parameters& parameters);
+
 // Copies the parameters to `to`, which has room for function.parameter_bytes.
 inline void pack_parameters(const Function& function, const Parameters& parameters, char* to) {
     if (parameters.buffer) {
@@ -52,6 +55,12 @@ inline void pack_parameters(const Function& function, const Parameters& paramete
         else
             std::memcpy(to + info.offset, parameters.each[i], info.bytes);
     }
+}
+
+// Managed memory is the host's, which a GPU on PCIe does not update in one step with the processor: an atomic for the whole
+// system would lose updates of either, without a word. False: the kernel has such atomics and is given managed memory.
+inline bool atomics_hold(const Function& function, const Parameters& parameters) {
+    return !function.system_atomics || !takes_managed(function, parameters);
 }
 
 // No fewer bytes than Launch, its attributes and its parameters take in a record. Attributes and

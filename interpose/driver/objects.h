@@ -63,6 +63,7 @@ struct Function {
     Function* next;                     // in image->functions
     uint32_t parameter_count;
     uint32_t parameter_bytes;
+    bool system_atomics;
     const protocol::ParameterInfo* parameters;   // malloc()ed, freed with the image
     const char* name;                            // malloc()ed, freed with the image
     std::atomic<int32_t> attributes[protocol::kFunctionAttributes];   // CUfunction_attribute

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/jit/ptx.h"
@@ -56,6 +57,12 @@ std::string Decision::why_opaque(std::string_view kernel) const {
         }
     }
     return compiled ? "the managed form of its image does not name it" : reason;
+}
+
+bool Decision::system_atomics(std::string_view kernel) const {
+    const ResultPointer& looked_at = compiled ? compiled : refused;
+    return looked_at && std::any_of(looked_at->kernels.begin(), looked_at->kernels.end(),
+                                    [&](const Kernel& each) { return each.symbol == kernel && each.system_atomics; });
 }
 
 Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how) {

@@ -19,6 +19,8 @@ struct Decision {
 
     // Of a kernel of the image: why it is not managed, in words; empty: it is.
     std::string why_opaque(std::string_view kernel) const;
+    // Whether it is known to have atomics for the whole system.
+    bool system_atomics(std::string_view kernel) const;
     bool by_ptx() const { return compiled && compiled->language == Language::kPtx; }
 };
 

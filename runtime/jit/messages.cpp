@@ -155,6 +155,7 @@ std::string encode(const Result& result) {
         to.string(kernel.managed);
         to.string(kernel.reason);
         to.scalar(kernel.reuse);
+        to.scalar<uint32_t>(kernel.system_atomics);
     }
     to.string(result.reason);
     to.string(result.log);
@@ -222,6 +223,7 @@ std::optional<Result> decode_result(std::string_view bytes) {
         kernel.reason = read_string(reader);
         kernel.reuse = reader.scalar<Reuse>();
         if (kernel.reuse > Reuse::kNever) reader.reject();
+        kernel.system_atomics = reader.scalar<uint32_t>() != 0;
         result.kernels.push_back(std::move(kernel));
     }
     result.reason = read_string(reader);

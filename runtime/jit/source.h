@@ -78,6 +78,7 @@ struct Kernel {
     std::string managed;   // symbol of the managed form; empty: refused
     std::string reason;    // why it was refused
     Reuse reuse = Reuse::kAlways;   // of its workers
+    bool system_atomics = false;    // for the whole system; known where its PTX was read
 };
 
 // Either an image, which holds all that the program's own does and the managed forms besides, or a reason

@@ -203,7 +203,10 @@ struct FunctionInfo {           // then parameter_count ParameterInfo, then the 
     uint32_t parameter_bytes;
     uint32_t name_bytes;
     int32_t attributes[kFunctionAttributes];
+    uint32_t flags;
+    uint32_t reserved;
 };
+inline constexpr uint32_t kFunctionSystemAtomics = 1;   // it has atomics for the whole system
 struct FunctionAttribute { uint32_t function; int32_t attribute; int32_t value; uint32_t reserved; };
 struct HostFunction {
     uint64_t function, user_data, client_stream;

@@ -210,6 +210,14 @@ def memory_and_graphs(smt, programs):
         assert all(entry["sms"] == list(range(8)) for entry in of_graphs)
 
 
+def system_atomics(smt, programs):
+    with Place(smt, programs) as place:
+        place.environment["SMT_PTX"] = "1"
+        place.run("one", "atomics")
+        refused = [entry["name"] for entry in map(json.loads, place.journal().splitlines()) if entry["kind"] == "unsupported"]
+        assert sorted(set(refused)) == ["cuGraphAddKernelNode_v2", "cuLaunchKernel"], refused
+
+
 def unloading(smt, programs):
     """No kernel runs in code that was unloaded: in its program's own form, and in managed form, stopped half way. Two programs at once."""
     for ptx, options in (("0", ()), ("1", ("--stress", "7"))):

@@ -26,6 +26,7 @@ struct Facts {
     bool copies = false;           // starts cp.async, which may still run when it ends
     bool indirect = false;         // calls through a pointer
     bool sm = false, sms = false;  // reads %smid, %nsmid
+    bool system = false;           // its atomics are for the whole system
     std::set<std::string> calls;   // aliases resolved
     std::set<std::string> names;   // variables, and functions whose address it takes
 };

@@ -23,6 +23,7 @@ struct Kernel {
     Reuse reuse = Reuse::kAlways;
     std::string limit;    // why it is not kAlways
     std::string form;     // of the loop: worker, free, shared, single, single_shared (forms.cu)
+    bool system_atomics = false;   // it, or what it calls, has atomics for the whole system (.sys)
 };
 
 struct Output {

@@ -141,6 +141,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) 
     Kernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
+    entry->system_atomics = found->form.system_atomics(name);
     entry->function = fresh.function;
     entry->kernel = fresh.kernel;
     entry->image = image_id;

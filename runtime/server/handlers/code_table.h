@@ -44,6 +44,7 @@ struct Kernel {
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
     bool prints = false;  // may call printf
+    bool system_atomics = false;   // for the whole system; known where PTX was read
     uint32_t id = 0;
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;

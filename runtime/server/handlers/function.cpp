@@ -79,6 +79,7 @@ CUresult handle_get_function(Call& call) {
     info.parameter_count = static_cast<uint32_t>(kernel->parameters.size());
     info.parameter_bytes = kernel->parameter_bytes;
     info.name_bytes = static_cast<uint32_t>(kernel->name.size() + 1);
+    info.flags = kernel->system_atomics ? protocol::kFunctionSystemAtomics : 0;
     fill_attributes(call, kernel->function, info);
     call.out.scalar(info);
     call.out.bytes(kernel->parameters.data(), kernel->parameters.size() * sizeof(protocol::ParameterInfo));
