@@ -114,6 +114,66 @@ void explicitly(Result& result, int* a, int* b, int* out, int* host) {
     CHECK(cudaGraphDestroy(graph));
 }
 
+__global__ void add_up(const int* in, int* sum) { atomicAdd(sum, in[blockIdx.x * blockDim.x + threadIdx.x]); }
+
+// What a host function of the graph finds in a local variable that the graph copied to, and sets back.
+struct Local {
+    int* sum;
+    int right, wrong;
+};
+void CUDART_CB look(void* data) {
+    auto& local = *static_cast<Local*>(data);
+    ++(*local.sum == kCount * (kCount - 1) / 2 ? local.right : local.wrong);
+    *local.sum = 0;
+}
+
+// A sum of what is on the stack, back to the stack: captured, cloned, and built by hand.
+void of_locals(Result& result, int* in_device, int* sum_device) {
+    int in[kCount], sum = 0;
+    for (int i = 0; i < kCount; ++i) in[i] = i;
+    Local local{&sum, 0, 0};
+    cudaStream_t stream;
+    cudaGraph_t graphs[3];
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemcpyAsync(in_device, in, kBytes, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemsetAsync(sum_device, 0, sizeof sum, stream));
+    add_up<<<kCount / 256, 256, 0, stream>>>(in_device, sum_device);
+    CHECK(cudaMemcpyAsync(&sum, sum_device, sizeof sum, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaLaunchHostFunc(stream, look, &local));
+    CHECK(cudaStreamEndCapture(stream, &graphs[0]));
+    CHECK(cudaGraphClone(&graphs[1], graphs[0]));
+    cudaGraphNode_t upload, zero, kernel, download, call;
+    CHECK(cudaGraphCreate(&graphs[2], 0));
+    CHECK(cudaGraphAddMemcpyNode1D(&upload, graphs[2], nullptr, 0, in_device, in, kBytes, cudaMemcpyHostToDevice));
+    cudaMemsetParams memset = {};
+    memset.dst = sum_device, memset.elementSize = 4, memset.width = 1, memset.height = 1;
+    CHECK(cudaGraphAddMemsetNode(&zero, graphs[2], nullptr, 0, &memset));
+    void* arguments[] = {&in_device, &sum_device};
+    cudaKernelNodeParams parameters = {};
+    parameters.func = reinterpret_cast<void*>(add_up);
+    parameters.gridDim = dim3(kCount / 256), parameters.blockDim = dim3(256), parameters.kernelParams = arguments;
+    const cudaGraphNode_t before[] = {upload, zero};
+    CHECK(cudaGraphAddKernelNode(&kernel, graphs[2], before, 2, &parameters));
+    CHECK(cudaGraphAddMemcpyNode1D(&download, graphs[2], &kernel, 1, &sum, sum_device, sizeof sum, cudaMemcpyDeviceToHost));
+    cudaHostNodeParams host_call = {};
+    host_call.fn = look, host_call.userData = &local;
+    CHECK(cudaGraphAddHostNode(&call, graphs[2], &download, 1, &host_call));
+    for (cudaGraph_t graph : graphs) {
+        size_t nodes = 0;
+        CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+        cudaGraphExec_t executable;
+        CHECK(cudaGraphInstantiate(&executable, graph, 0));
+        for (int i = 0; i < 3; ++i) CHECK(cudaGraphLaunch(executable, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        std::printf("of locals: %zu nodes, %d right, %d wrong\n", nodes, local.right, local.wrong);
+        CHECK(cudaGraphExecDestroy(executable));
+        CHECK(cudaGraphDestroy(graph));
+    }
+    result.expect(local.right == 9 && local.wrong == 0, "copies from and to locals");
+    CHECK(cudaStreamDestroy(stream));
+}
+
 int main() {
     Result result;
     int *a, *b, *out, *host;
@@ -123,5 +183,6 @@ int main() {
     CHECK(cudaMallocHost(&host, kBytes));
     captured(result, a, b, out, host);
     explicitly(result, a, b, out, host);
+    of_locals(result, a, b);
     return result.finish();
 }
