@@ -48,6 +48,8 @@ public:
     virtual void print(std::string_view text) = 0;                    // what its kernels say
     virtual void lost(CUresult fault, const std::string& what) = 0;   // its kernel has faulted
     virtual void tell(const std::string& line) = 0;                   // something about it, for the log
+    virtual void must_end(const std::string& why) = 0;                // its own fault; any thread, returns at once
+    virtual bool leaves() const = 0;                                  // its program is gone
 };
 inline constexpr uint32_t kNoLane = ~0u;
 
@@ -85,13 +87,16 @@ public:
     virtual void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool /*due*/) { disturbed_.wait_until(lock, until); }
     virtual void disturb() { disturbed_.notify_all(); }   // with the lock
 
+    // The guest's program is gone: no stream of it waits for a value any more. Called again and again until they are idle.
+    virtual void release_waits(const Guest&) {}
+    virtual void left(Guest&) {}
+
     // The rest is for devices that keep a clock of their own; CUDA needs none of it.
 
     // Before a session exists: may hold it up until others have come. Its number, or 0: any.
     virtual uint32_t admit(const std::string&) { return 0; }
     virtual void arrived(Guest&) {}
     virtual void leaving(Guest&) {}   // its program is gone: nobody waits for its next call
-    virtual void left(Guest&) {}
     // A stream that a thread of no guest made: what it carries is that session's work.
     virtual void made_for(uint32_t /*session*/, CUstream) {}
     // Parts of a guest's memory that its kernels may touch from now on, or no longer. `forgotten`: the

@@ -29,6 +29,7 @@ State& state() {
 }
 
 thread_local Guest* guest = nullptr;
+thread_local const char* wait_name = nullptr;
 
 uint64_t enter(uint32_t session, Clock::time_point since, std::string by) {
     if (session == 0) return 0;
@@ -60,6 +61,10 @@ std::optional<Wait> longest_wait(uint32_t session) {
     }
     return std::nullopt;
 }
+
+NamedWaits::NamedWaits(const char* name) { wait_name = name; }
+NamedWaits::~NamedWaits() { wait_name = nullptr; }
+const char* name_of_waits() { return wait_name; }
 
 Guest* guest_of_thread() { return guest; }
 void set_guest_of_thread(Guest* of) { guest = of; }

@@ -35,6 +35,16 @@ struct Wait {
 // The longest that a thread of the session is in.
 std::optional<Wait> longest_wait(uint32_t session);
 
+// Waits of streams that the calling thread enqueues meanwhile are shown by this name, not by that of the call.
+class NamedWaits {
+public:
+    explicit NamedWaits(const char* name);   // a literal
+    ~NamedWaits();
+    NamedWaits(const NamedWaits&) = delete;
+    NamedWaits& operator=(const NamedWaits&) = delete;
+};
+const char* name_of_waits();   // null: none
+
 // Whose calls the calling thread makes; null: no session's.
 Guest* guest_of_thread();
 void set_guest_of_thread(Guest* guest);   // for Device::enter_thread()

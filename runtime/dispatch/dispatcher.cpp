@@ -321,6 +321,7 @@ void Dispatcher::carry_out(const schedule::Assignment& assignment) {
     Member* const member = member_of(assignment.kernel);
     if (!member) return;
     if (member->orders.give(assignment)) say(member->stream->tenant(), assignment.reason);
+    member->stream->waits_because(assignment.action == schedule::Assignment::Action::kWait ? assignment.reason : "");
     follow(*member);
 }
 

@@ -199,7 +199,12 @@ bool ManagedStream::stop() {
         if (!unguarded->marker && mark() != CUDA_SUCCESS) return false;
         unstoppable_ = unguarded->marker;
     }
-    if (reached() < std::max(unstoppable_, ready_)) return false;
+    return reached() >= unstoppable_ && stop_in_flight();
+}
+
+// With mutex_ held, flowing, and launches in flight. False: not now.
+bool ManagedStream::stop_in_flight() {
+    if (reached() < ready_) return false;
     const uint64_t said = dispatcher_.now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
     // Behind the last of them: when the marker is reached, all workers have left. Without a report nobody knows
@@ -348,6 +353,10 @@ CUresult ManagedStream::change(const QuotaTable& quotas) {
 
 CUresult ManagedStream::halt() {
     std::lock_guard lock(mutex_);
+    return halt_run();
+}
+
+CUresult ManagedStream::halt_run() {
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     stop_said_ = dispatcher_.now_ns();
     stop_name_ = last_launched();

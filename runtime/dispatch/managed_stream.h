@@ -29,7 +29,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 
+#include "runtime/device/held_up.h"
 #include "runtime/dispatch/ahead.h"
 #include "runtime/dispatch/control_block.h"
 #include "runtime/dispatch/opaque.h"
@@ -67,7 +70,7 @@ public:
     CUresult leave(const SmSet* set, CUstream* away) { return twin_.leave(stream_, set, away); }
     CUresult come_back(CUstream away) { return twin_.come_back(stream_, away); }
     CUresult note_other();   // something else was enqueued that a policy should know about
-    void abandon();          // the client is gone: what does not run now never will
+    void abandon();          // the client is gone: what runs is stopped, what does not run never will. To be called until the stream is idle
 
     // The dispatcher.
     uint64_t id() const { return id_; }
@@ -79,6 +82,7 @@ public:
     bool keeps_back();       // poll() hands over launches that are kept here
     bool ready();            // halt() and change() are heard by the run under way
     void confine(const schedule::Confinement& confinement);   // opaque launches from now on
+    void waits_because(const std::string& reason);   // for `smt status`; empty: it does not wait
     void mark_what_is_there();   // somebody will want to know when that is over
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
     CUresult flow();         // stopped: everything goes on
@@ -153,11 +157,14 @@ private:
     void tell_changed();   // to who waits for it
     void wake();           // only
     bool looks_on() const;
+    void say_held_up(std::optional<device::HeldUp>* held_up) const;
     OpaqueWindow::Number take_number(uint64_t key);   // 0: none was free for so long
     int confined(const OpaqueLaunch& launch);
     void go_away(int multiprocessors, OpaquePass* pass);
     CUresult await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number);
     CUresult settle();
+    bool stop_in_flight();
+    CUresult halt_run();
     void begin_stop(uint32_t name, uint64_t said_ns);
     uint32_t last_launched() const { return launched_[(launches_ - 1) % launched_.size()].name; }
     CUresult tickets_run(uint32_t* run);
@@ -252,6 +259,7 @@ private:
     size_t crowded_ = 0;               // times that none was idle
     CUevent begun_ = nullptr;          // the run's control block is ready
     bool halted_ = false;              // the run under way was told to end
+    std::string waits_because_;        // why the policy has it wait
     CUresult failed_ = CUDA_SUCCESS;   // of a launch that had to wait; the program's next call says so
     uint32_t run_workers_ = 0;         // of the run under way
 

@@ -1,6 +1,8 @@
 // What the program's threads do with a stream: launches, and whatever else must not overtake them.
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -65,8 +67,10 @@ CUresult ManagedStream::launch(Work&& work) {
 // dispatcher needs. So whoever may be stopped waits before, without.
 CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
+    std::optional<device::HeldUp> held_up;
     while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
         if (state_ != State::kFlowing) {
+            say_held_up(&held_up);
             status = await_change(lock);
         } else if (tenant_->stoppable.load() || tenant_->watched.load() || !waiting_.empty()) {
             await_room_ahead(lock);
@@ -168,8 +172,9 @@ CUresult ManagedStream::note_other() {
     return status;
 }
 
+// What has something enqueued behind it is stopped, too: nothing of it is for anybody any more. Opaque launches in flight run to their end.
 void ManagedStream::abandon() {
-    std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     if (!gone_ && state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // of a program that was over before anybody looked
     gone_ = true;
     if (state_ != State::kRunning) {
@@ -177,16 +182,24 @@ void ManagedStream::abandon() {
     } else if (waiting_.size() > 1) {
         waiting_.erase(waiting_.begin() + 1, waiting_.end());
     }
+    prune();
+    bool stops = false;
+    if (state_ == State::kFlowing && !in_flight_.empty()) stops = stop_in_flight();
+    if (state_ == State::kRunning && !halted_ && reached() >= ready_) stops = halt_run() == CUDA_SUCCESS;
     tell_changed();
+    lock.unlock();
+    if (stops) dispatcher_.look_again();   // for the end of it
 }
 
 // Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be stoppable.
 // What other threads launch meanwhile is in no order with what this one is about to do, and is not waited for: they may go on for ever.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
+    std::optional<device::HeldUp> held_up;
     const uint64_t last = numbers_;
     while (unfinished(last) && !gone_ && status == CUDA_SUCCESS) {
         if (state_ != State::kFlowing) {
+            say_held_up(&held_up);
             status = await_change(lock);
             go_on();
         } else if (!waiting_.empty() && waiting_.front().number <= last) {
@@ -214,6 +227,16 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
         prune();
     }
     return CUDA_SUCCESS;
+}
+
+// For `smt status`, if the policy has said why.
+void ManagedStream::say_held_up(std::optional<device::HeldUp>* held_up) const {
+    if (!*held_up && !waits_because_.empty() && state_ != State::kRunning) held_up->emplace(tenant_->session, "its turn: " + waits_because_);
+}
+
+void ManagedStream::waits_because(const std::string& reason) {
+    std::lock_guard lock(mutex_);
+    waits_because_ = reason;
 }
 
 void ManagedStream::tell_changed() {
@@ -257,6 +280,7 @@ OpaqueWindow::Number ManagedStream::take_number(uint64_t key) {
 CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number) {
     bool asked = false;
     CUresult status = CUDA_SUCCESS;
+    std::optional<device::HeldUp> held_up;
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
         if (state_ == State::kFlowing && !tenant_->stoppable.load()) return CUDA_SUCCESS;
@@ -275,6 +299,7 @@ CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, OpaqueWindow::Numbe
             dispatcher_.arrived(*this);
             lock.lock();
         } else {
+            say_held_up(&held_up);
             status = await_change(lock);
         }
     }

@@ -114,6 +114,12 @@ inline constexpr const char* kAhead = "SMT_AHEAD_MS";
 inline constexpr unsigned long kAheadDefault = 10;
 inline constexpr unsigned long kAheadMax = 10000;
 
+// Seconds that a stream of one program may wait for a value or a host function while it holds up another program's calls, such as
+// the load of a kernel (runtime/device/cuda/context_wide.h); then that session is ended. 1 to 86400. Default: 10. Server.
+inline constexpr const char* kWaitSeconds = "SMT_WAIT_SECONDS";
+inline constexpr unsigned long kWaitSecondsDefault = 10;
+inline constexpr unsigned long kWaitSecondsMax = 86400;
+
 // Seconds without a session after which the server leaves. 0 to 86400; 0: it never leaves.
 // Default: 60. Server.
 inline constexpr const char* kIdleSeconds = "SMT_IDLE_SECONDS";

@@ -271,6 +271,7 @@ void Session::stop_lanes() {
             std::this_thread::sleep_for(kPoll);
             callbacks_.release();
             streams_.abandon();
+            device_.release_waits(*this);
             if (!stuck() && std::chrono::steady_clock::now() - started > kPatience) {
                 stuck_.store(true);
                 note("its program is gone, but a call of it does not return");
@@ -289,6 +290,8 @@ void Session::await_work() {
         }
         std::this_thread::sleep_for(stuck() ? 200ms : kPoll);
         callbacks_.release();
+        streams_.abandon();
+        device_.release_waits(*this);
     }
     stuck_.store(false);
 }

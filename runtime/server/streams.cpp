@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/device/held_up.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/server/lane.h"
 
@@ -184,6 +185,7 @@ CUresult Streams::wait_function(Stream& stream) {
     std::lock_guard lock(stream.callback_mutex);
     CUresult status = CUDA_SUCCESS;
     if (stream.function_runs()) {
+        const device::NamedWaits named("a host function");
         status = driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
                                                 stream.awaited_by_nobody.load(), CU_STREAM_WAIT_VALUE_GEQ);
     }

@@ -4,42 +4,99 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/held_up.h"
 
 namespace smt::runtime::device {
 
 namespace {
 
-std::atomic<CUresult> stream_state{CUDA_SUCCESS};
+using namespace std::chrono_literals;
+
+// A stream is idle or not; an event is over when the wait before it is.
+std::atomic<CUresult> stream_state{CUDA_SUCCESS}, event_state{CUDA_SUCCESS};
 std::atomic<int> looked{0}, functions_loaded{0};
 unsigned memory_freed = 0, modules_unloaded = 0;
+std::mutex written_mutex;
+std::map<CUdeviceptr, uint32_t> written;
 
 // Once in a process: the gate keeps the table that it was given.
 DriverApi& guarded_driver() {
     static DriverApi driver = [] {
         DriverApi real{};
-        real.cuStreamQuery = [](CUstream) { return ++looked, stream_state.load(); };
+        real.cuStreamQuery = [](CUstream) { return stream_state.load(); };
         real.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* capture) {
             *capture = CU_STREAM_CAPTURE_STATUS_NONE;
             return CUDA_SUCCESS;
         };
+        real.cuEventCreate = [](CUevent* event, unsigned) {
+            static uintptr_t events = 0;
+            *event = reinterpret_cast<CUevent>(++events);
+            return CUDA_SUCCESS;
+        };
+        real.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+        real.cuEventQuery = [](CUevent) { return ++looked, event_state.load(); };
+        real.cuMemsetD32Async = [](CUdeviceptr address, unsigned value, size_t, CUstream) {
+            std::lock_guard lock(written_mutex);
+            written[address] = value;
+            return CUDA_SUCCESS;
+        };
         real.cuStreamWaitValue32_v2 = [](CUstream, CUdeviceptr, cuuint32_t, unsigned) { return CUDA_SUCCESS; };
+        real.cuStreamWaitValue64_v2 = [](CUstream, CUdeviceptr, cuuint64_t, unsigned) { return CUDA_SUCCESS; };
         real.cuMemFree_v2 = [](CUdeviceptr) { return ++memory_freed, CUDA_SUCCESS; };
         real.cuModuleUnload = [](CUmodule) { return ++modules_unloaded, CUDA_SUCCESS; };
         real.cuModuleGetFunction = [](CUfunction*, CUmodule, const char*) { return ++functions_loaded, CUDA_SUCCESS; };
         real.cuKernelGetFunction = [](CUfunction*, CUkernel) { return ++functions_loaded, CUDA_SUCCESS; };
         real.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
-        guard_context_wide_calls(real);
+        guard_context_wide_calls(real, 20ms);
         return real;
     }();
     return driver;
 }
 
+// A session whose thread the test is, while it lives. When it must end, its waits are released, as by its teardown.
+class Session final : public Guest {
+public:
+    Session(uint32_t id, std::string name) : id_(id), name_(std::move(name)) {}
+    ~Session() override { stream_waits().forget(*this); }
+    uint32_t id() const override { return id_; }
+    const std::string& tenant() const override { return name_; }
+    void print(std::string_view) override {}
+    void lost(CUresult, const std::string&) override {}
+    void tell(const std::string&) override {}
+    void must_end(const std::string& why) override {
+        why_ = why;
+        ended_ = true;
+    }
+    bool leaves() const override { return leaves_; }
+
+    const uint32_t id_;
+    const std::string name_;
+    std::string why_;
+    std::atomic<bool> ended_{false}, leaves_{false};
+};
+
+class Acting {
+public:
+    explicit Acting(Session& session) { set_guest_of_thread(&session); }
+    ~Acting() { set_guest_of_thread(nullptr); }
+};
+
+CUstream stream(uintptr_t number) { return reinterpret_cast<CUstream>(number); }
+
 }  // namespace
 
 TEST_CASE("calls that wait for the whole context are put off while a stream waits for a word") {
     DriverApi& driver = guarded_driver();
-    stream_state = CUDA_ERROR_NOT_READY;
+    event_state = CUDA_ERROR_NOT_READY;
     REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
     CHECK(driver.cuMemFree_v2(1) == CUDA_SUCCESS);
     CHECK(driver.cuModuleUnload(nullptr) == CUDA_SUCCESS);
@@ -47,7 +104,7 @@ TEST_CASE("calls that wait for the whole context are put off while a stream wait
     CHECK(memory_freed == 0);
     CHECK(modules_unloaded == 0);
 
-    stream_state = CUDA_SUCCESS;
+    event_state = CUDA_SUCCESS;
     CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
     CHECK(memory_freed == 1);
     CHECK(modules_unloaded == 1);
@@ -55,17 +112,105 @@ TEST_CASE("calls that wait for the whole context are put off while a stream wait
 
 TEST_CASE("a function is loaded when no stream waits for a word: the driver would let nothing begin behind it") {
     DriverApi& driver = guarded_driver();
-    stream_state = CUDA_ERROR_NOT_READY;
+    event_state = CUDA_ERROR_NOT_READY;
     REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
     looked = functions_loaded = 0;
     std::thread of_a_module([&] { CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS); });
     std::thread of_a_library([&] { CHECK(driver.cuKernelGetFunction(nullptr, nullptr) == CUDA_SUCCESS); });
     while (looked < 6 && functions_loaded == 0) std::this_thread::yield();
     CHECK(functions_loaded == 0);
-    stream_state = CUDA_SUCCESS;
+    event_state = CUDA_SUCCESS;
     of_a_module.join();
     of_a_library.join();
     CHECK(functions_loaded == 2);
+}
+
+TEST_CASE("a wait that is over holds nothing up, however busy its stream is") {
+    DriverApi& driver = guarded_driver();
+    event_state = CUDA_ERROR_NOT_READY;
+    REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
+    stream_state = CUDA_ERROR_NOT_READY;
+    event_state = CUDA_SUCCESS;
+    functions_loaded = 0;
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
+    CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
+    CHECK(functions_loaded == 1);
+    stream_state = CUDA_SUCCESS;
+}
+
+TEST_CASE("what a session's streams wait for is written when its program is gone, and for others' nothing is") {
+    DriverApi& driver = guarded_driver();
+    Session bob(7, "bob"), alice(8, "alice");
+    event_state = CUDA_ERROR_NOT_READY;
+    {
+        const Acting acting(bob);
+        REQUIRE(driver.cuStreamWaitValue32_v2(stream(1), 0x100, 5, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);
+        REQUIRE(driver.cuStreamWaitValue32_v2(stream(1), 0x100, 6, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);   // behind the first
+        REQUIRE(driver.cuStreamWaitValue64_v2(stream(2), 0x200, 0x300000004, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+        REQUIRE(driver.cuStreamWaitValue32_v2(stream(3), 0x300, 9, CU_STREAM_WAIT_VALUE_NOR) == CUDA_SUCCESS);
+    }
+    {
+        const Acting acting(alice);
+        REQUIRE(driver.cuStreamWaitValue32_v2(stream(4), 0x400, 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+    }
+    stream_waits().release(bob, nullptr);
+    CHECK(written == std::map<CUdeviceptr, uint32_t>{{0x100, 5}, {0x200, 4}, {0x204, 3}, {0x300, 0}});
+    event_state = CUDA_SUCCESS;
+    written.clear();
+    stream_waits().release(bob, nullptr);
+    CHECK(written.empty());
+}
+
+TEST_CASE("a session that holds others up for too long is ended, and named meanwhile") {
+    DriverApi& driver = guarded_driver();
+    Session bob(7, "bob"), train(8, "train");
+    event_state = CUDA_ERROR_NOT_READY;
+    {
+        const Acting acting(bob);
+        const NamedWaits named("a host function");
+        REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
+    }
+    functions_loaded = 0;
+    std::thread loads([&] {
+        const Acting acting(train);
+        CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
+    });
+    std::string by;
+    while (!bob.ended_) {
+        if (const auto wait = longest_wait(train.id())) by = wait->by;
+        std::this_thread::yield();
+    }
+    CHECK(by == "a host function of bob");
+    CHECK(bob.why_.find("a host function of bob") != std::string::npos);
+    CHECK_FALSE(train.ended_);
+    event_state = CUDA_SUCCESS;   // as its teardown brings about
+    loads.join();
+    CHECK(functions_loaded == 1);
+    CHECK_FALSE(longest_wait(train.id()));
+}
+
+TEST_CASE("a session waits for its own streams as long as they wait, and no longer than it lives") {
+    DriverApi& driver = guarded_driver();
+    Session bob(7, "bob");
+    event_state = CUDA_ERROR_NOT_READY;
+    std::thread loads([&] {
+        const Acting acting(bob);
+        REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
+        CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_ERROR_DEINITIALIZED);
+    });
+    while (!longest_wait(bob.id())) std::this_thread::yield();
+    bob.leaves_ = true;
+    loads.join();
+    CHECK_FALSE(bob.ended_);
+    event_state = CUDA_SUCCESS;
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a wait that no value ends is refused") {
+    DriverApi& driver = guarded_driver();
+    CHECK(driver.cuStreamWaitValue32_v2(nullptr, 0, 0, CU_STREAM_WAIT_VALUE_AND) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(driver.cuStreamWaitValue32_v2(nullptr, 0, ~0u, CU_STREAM_WAIT_VALUE_NOR) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
 }
 
 }  // namespace smt::runtime::device

@@ -75,6 +75,7 @@ def waits_between_kernels(place):
     """Its kernel that runs ends, the next ones wait; then they run in their order."""
     low, high = hold(place)
     low.say("fill 5", "set 6", "fill 7", "sync", "read")
+    wait_for(lambda: re.search(r"low waits \d+\.\d s for its turn: held back for high \(priority 1 over -1\)\n", run.smt(place.program, "status")), "status says why")
     place.open(2)
     stopped(place, "low")
     assert place.calls("cuLaunchKernel fill") == 0 and place.calls("cuMemsetD32Async") == 2, "what follows waits"

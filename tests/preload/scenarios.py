@@ -360,6 +360,50 @@ def refused_calls(place):
     assert sorted(counts) == [(f"wanted{i}", *one) for i in "01" for one in each], counts
 
 
+def status_names(place, text):
+    wait_for(lambda: re.search(text, smt(place.program, "status")), f"smt status says {text}")
+
+
+def waiter(place, *arguments):
+    process = place.start("waits", *arguments, tenant="waiter")
+    assert process.stdout.readline() == "waiting\n"
+    return process
+
+
+def waiter_killed(place):
+    """Nothing waits for the streams of a program that is gone, and its own wait is ended."""
+    process = waiter(place)
+    loading = place.start("scale", tenant="loads")
+    status_names(place, r"loads waits \d+\.\d s for cuStreamWaitValue32 of waiter\n")
+    process.kill()
+    finish(loading)
+    wait_until_empty(place.program)
+    finish(process, -signal.SIGKILL)
+
+
+def waiter_stopped(place):
+    """A program that stands still with a waiting stream holds others up for SMT_WAIT_SECONDS, and then its session ends."""
+    os.environ["SMT_WAIT_SECONDS"] = "1"
+    process = waiter(place)
+    process.send_signal(signal.SIGSTOP)
+    loading = place.start("scale", tenant="loads")
+    status_names(place, r"loads waits \d+\.\d s for cuStreamWaitValue32 of waiter\n")
+    finish(loading)
+    wait_until_empty(place.program)
+    process.send_signal(signal.SIGCONT)
+    assert finish(process)[0] == "ended\n"
+    assert "held up other programs' calls for longer than SMT_WAIT_SECONDS" in "".join(each.read_text() for each in place.folder.glob("*.log"))
+
+
+def wait_that_is_over(place):
+    """A wait that is over holds nothing up, however long its stream goes on."""
+    process = waiter(place, "busy")
+    place.wait_reached(1)
+    place.run("scale", tenant="loads")
+    place.open(1)
+    finish(process)
+
+
 def printed_before(place):
     """Who prints does not wait for other work of a program that has printed."""
     other = place.start("printed", "after", tenant="other")
@@ -444,7 +488,7 @@ SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
 COMPILES = [machine_code]
-WAITS = [printed_before, prints_on]
+WAITS = [waiter_killed, waiter_stopped, wait_that_is_over, printed_before, prints_on]
 
 
 def main(scenarios=None):

@@ -244,6 +244,27 @@ def survives_a_kill(smt, programs):
         place.wait_until_empty()
 
 
+def dies(smt, programs, what, **environment):
+    with Place(smt, programs) as place:
+        place.environment.update(environment)
+        victim = place.start("victim", "leaves", what)
+        assert victim.stdout.readline() == "ready\n"
+        victim.kill()
+        finish(victim, -9)
+        place.wait_until_empty()
+        place.run("next", "work", "2", "8")
+
+
+def dies_in_flight(smt, programs):
+    """Managed launches of a program that is gone are stopped, with something enqueued behind them or not."""
+    dies(smt, programs, "launches", SMT_PTX="1")
+
+
+def dies_waiting(smt, programs):
+    """Nor does a stream of it wait for a value any more."""
+    dies(smt, programs, "waits")
+
+
 def notes(place, kind):
     return [entry for line in place.journal().splitlines() if (entry := json.loads(line))["kind"] == kind]
 

@@ -43,6 +43,7 @@ constexpr Number kNumbers[] = {
     {kIdleSeconds, 0, kIdleSecondsMax},
     {kSessionLanes, 1, kSessionLanesMax},
     {kSessionStreams, 1, kSessionStreamsMax},
+    {kWaitSeconds, 1, kWaitSecondsMax},
     {kJournalTimes, 0, 1},
     {kReportUnsupported, 0, 1},
     {kCapture, 0, 1},

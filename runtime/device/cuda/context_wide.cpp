@@ -5,70 +5,117 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
+#include <string>
 #include <thread>
-#include <unordered_set>
+#include <utility>
 #include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/held_up.h"
 
 namespace smt::runtime::device {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using Word = StreamWaits::Word;
+
 constexpr auto kPoll = std::chrono::milliseconds(1);
-// A new wait stands back so many polls for a call that finds no moment. No longer: the client that is
-// held back may be the one that ends the waits there are.
-constexpr int kPolite = 10;
+// A new wait stands back so many polls for a call that finds no moment, and longer for one that has not found one for kLong.
+// No longer: the client that is held back may be the one that ends the waits there are.
+constexpr int kPolite = 10, kVeryPolite = 100;
+constexpr auto kLong = std::chrono::seconds(1);
+// A call waits so many times the patience with a single wait, where it is another wait each time.
+constexpr int kPatienceWithAll = 3;
 
 struct State {
     DriverApi real;                                // written before any other thread is there
+    Clock::duration patience{};                    // likewise
+    StreamWaits waits{real};
     std::shared_mutex gate;                        // shared: a wait is being enqueued; exclusive: a context-wide call
     std::vector<std::function<void()>> deferred;   // with the gate held exclusively
-    std::atomic<int> wanted{0};                    // calls that look for their moment
-    std::atomic<bool> host_nodes{false};           // some graph holds a host function
-    std::mutex waiting_mutex;                      // after gate
-    std::unordered_set<CUstream> waiting;          // given a wait, and not seen to be idle since
+    std::atomic<int> wanted{0};                    // calls that look for their moment,
+    std::atomic<Clock::rep> wanted_since{0};       // the first of them
+    std::atomic<bool> graphs_wait{false};          // some graph holds a host function or waits for a value
 };
 
 // Never destroyed: sessions' threads may outlive main().
 State& state = *new State;
 DriverApi& real = state.real;
 
-// To query a stream that captures would break the capture.
 bool captures(CUstream stream) {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     return real.cuStreamIsCapturing(stream, &capture) == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-bool nobody_waits() {
-    std::lock_guard lock(state.waiting_mutex);
-    std::erase_if(state.waiting, [](CUstream stream) {
-        return !captures(stream) && real.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
-    });
-    return state.waiting.empty();
+uint32_t session_of_thread() {
+    const Guest* const guest = guest_of_thread();
+    return guest ? guest->id() : 0;
 }
 
-// With the gate held exclusively and nobody waiting.
+// With the gate held exclusively and no stream waiting.
 void make_deferred() {
     for (const auto& call : state.deferred) call();
     state.deferred.clear();
 }
+
+// A call that waits until no stream does.
+class Patience {
+public:
+    Patience() : guest_(guest_of_thread()), session_(session_of_thread()), held_up_(session_, "a stream of its own"), began_(Clock::now()) {
+        if (state.wanted.fetch_add(1) == 0) state.wanted_since.store(began_.time_since_epoch().count());
+    }
+    ~Patience() { state.wanted.fetch_sub(1); }
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+    // False: its own session ends. A session that holds it up for too long is ended.
+    bool goes_on() {
+        if (guest_ && guest_->leaves()) return false;
+        if (const std::optional<StreamWaits::Waiter> waiter = state.waits.eldest(session_)) {
+            held_up_.change(waiter->what);
+            const Clock::time_point now = Clock::now();
+            const bool overdue = now - std::max(waiter->since, began_) > state.patience || now - began_ > kPatienceWithAll * state.patience;
+            if (overdue && waiter->session != ended_) {
+                ended_ = waiter->session;
+                state.waits.end_session(ended_, "a stream of it waits (" + waiter->what + ") and held up other programs' calls for longer than SMT_WAIT_SECONDS");
+            }
+        } else {
+            held_up_.change("a stream of its own");
+        }
+        std::this_thread::sleep_for(kPoll);
+        return true;
+    }
+
+private:
+    Guest* const guest_;
+    const uint32_t session_;
+    HeldUp held_up_;
+    const Clock::time_point began_;
+    uint32_t ended_ = 0;
+};
 
 template <auto member>
 struct Guarded;
 
 template <typename... Arguments, CUresult (*DriverApi::*member)(Arguments...)>
 struct Guarded<member> {
+    static inline const char* name = "";
+
     // NOT_READY when this is not the moment: for who can try again.
     static CUresult if_quiet(Arguments... arguments) {
         std::unique_lock lock(state.gate);
-        if (!nobody_waits()) return CUDA_ERROR_NOT_READY;
+        if (state.waits.any()) return CUDA_ERROR_NOT_READY;
+        const HeldUp held_up(session_of_thread(), std::string("the driver: ") + name + " waits for all work on the GPU");
         make_deferred();
         return (real.*member)(arguments...);
     }
     // At once, or with the next call of this kind that is made: nobody misses it.
     static CUresult soon(Arguments... arguments) {
         std::unique_lock lock(state.gate);
-        if (nobody_waits()) {
+        if (!state.waits.any()) {
             make_deferred();
             return (real.*member)(arguments...);
         }
@@ -78,74 +125,87 @@ struct Guarded<member> {
     static CUresult in_time(Arguments... arguments) {
         CUresult status = if_quiet(arguments...);
         if (status != CUDA_ERROR_NOT_READY) return status;
-        state.wanted.fetch_add(1);
-        while ((status = if_quiet(arguments...)) == CUDA_ERROR_NOT_READY) std::this_thread::sleep_for(kPoll);
-        state.wanted.fetch_sub(1);
-        return status;
+        Patience patience;
+        while (patience.goes_on()) {
+            if ((status = if_quiet(arguments...)) != CUDA_ERROR_NOT_READY) return status;
+        }
+        return CUDA_ERROR_DEINITIALIZED;   // to a program that is gone
     }
 };
 
-// Held while a wait is enqueued on the stream.
-std::shared_lock<std::shared_mutex> begin_wait(CUstream stream) {
-    for (int i = 0; i < kPolite && state.wanted.load() != 0; ++i) std::this_thread::sleep_for(kPoll);
+void stand_back() {
+    for (int i = 0; i < kVeryPolite && state.wanted.load() != 0; ++i) {
+        const Clock::time_point since{Clock::duration(state.wanted_since.load())};
+        if (i >= kPolite && Clock::now() - since < kLong) return;
+        std::this_thread::sleep_for(kPoll);
+    }
+}
+
+template <typename Enqueue>
+CUresult enqueue_wait(CUstream stream, const char* call, std::vector<Word> words, const Enqueue& enqueue) {
+    if (!std::all_of(words.begin(), words.end(), StreamWaits::can_end)) return CUDA_ERROR_INVALID_VALUE;
+    if (captures(stream)) {
+        state.graphs_wait.store(true);
+        state.waits.captured(words);
+        return enqueue();
+    }
+    stand_back();
     std::shared_lock lock(state.gate);
-    std::lock_guard waiting_lock(state.waiting_mutex);
-    state.waiting.insert(stream);
-    return lock;
+    const uint64_t number = state.waits.begin(stream, call, std::move(words));
+    const CUresult status = enqueue();
+    state.waits.enqueued(stream, number, status);
+    return status;
 }
 
 CUresult wait_value_32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-    auto lock = begin_wait(stream);
-    return real.cuStreamWaitValue32_v2(stream, address, value, flags);
+    return enqueue_wait(stream, "cuStreamWaitValue32", {{address, value, flags, false}},
+                        [&] { return real.cuStreamWaitValue32_v2(stream, address, value, flags); });
 }
 
 CUresult wait_value_64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
-    auto lock = begin_wait(stream);
-    return real.cuStreamWaitValue64_v2(stream, address, value, flags);
+    return enqueue_wait(stream, "cuStreamWaitValue64", {{address, value, flags, true}},
+                        [&] { return real.cuStreamWaitValue64_v2(stream, address, value, flags); });
 }
 
 CUresult batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, unsigned flags) {
-    const bool waits = std::any_of(list, list + (list ? count : 0), [](const CUstreamBatchMemOpParams& each) {
-        return each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || each.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-    });
-    if (!waits) return real.cuStreamBatchMemOp_v2(stream, count, list, flags);
-    auto lock = begin_wait(stream);
-    return real.cuStreamBatchMemOp_v2(stream, count, list, flags);
+    std::vector<Word> words;
+    for (unsigned i = 0; list && i < count; ++i) {
+        const auto& wait = list[i].waitValue;
+        if (list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32) words.push_back({wait.address, wait.value, wait.flags, false});
+        if (list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) words.push_back({wait.address, wait.value64, wait.flags, true});
+    }
+    const auto enqueue = [&] { return real.cuStreamBatchMemOp_v2(stream, count, list, flags); };
+    return words.empty() ? enqueue() : enqueue_wait(stream, "cuStreamBatchMemOp", std::move(words), enqueue);
 }
 
 // On a stream it returns at once; in a graph it waits for the client.
 CUresult host_function(CUstream stream, CUhostFn function, void* data) {
-    if (captures(stream)) state.host_nodes.store(true);
+    if (captures(stream)) state.graphs_wait.store(true);
     return real.cuLaunchHostFunc(stream, function, data);
 }
 
 CUresult host_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                    const CUDA_HOST_NODE_PARAMS* parameters) {
-    state.host_nodes.store(true);
+    state.graphs_wait.store(true);
     return real.cuGraphAddHostNode(node, graph, dependencies, count, parameters);
 }
 
 CUresult graph_launch(CUgraphExec graph, CUstream stream) {
-    if (!state.host_nodes.load(std::memory_order_relaxed)) return real.cuGraphLaunch(graph, stream);
-    auto lock = begin_wait(stream);
-    return real.cuGraphLaunch(graph, stream);
-}
-
-CUresult stream_destroy(CUstream stream) {
-    {
-        std::lock_guard lock(state.waiting_mutex);
-        state.waiting.erase(stream);
-    }
-    return real.cuStreamDestroy_v2(stream);
+    const auto enqueue = [&] { return real.cuGraphLaunch(graph, stream); };
+    if (!state.graphs_wait.load(std::memory_order_relaxed)) return enqueue();
+    return enqueue_wait(stream, "a graph", state.waits.captured(), enqueue);
 }
 
 }  // namespace
 
-void guard_context_wide_calls(DriverApi& driver) {
+void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::duration patience) {
     real = driver;
+    state.patience = patience;
 #define GUARD(name, guarded) \
     if (driver.name) driver.name = guarded
-#define CONTEXT_WIDE(name, how) GUARD(name, Guarded<&DriverApi::name>::how)
+#define CONTEXT_WIDE(call, how)                  \
+    Guarded<&DriverApi::call>::name = #call;     \
+    GUARD(call, Guarded<&DriverApi::call>::how)
     CONTEXT_WIDE(cuMemHostUnregister, if_quiet);
     CONTEXT_WIDE(cuMemFree_v2, soon);
     CONTEXT_WIDE(cuArrayDestroy, soon);
@@ -164,9 +224,10 @@ void guard_context_wide_calls(DriverApi& driver) {
     GUARD(cuLaunchHostFunc, host_function);
     GUARD(cuGraphAddHostNode, host_node);
     GUARD(cuGraphLaunch, graph_launch);
-    GUARD(cuStreamDestroy_v2, stream_destroy);
 #undef CONTEXT_WIDE
 #undef GUARD
 }
+
+StreamWaits& stream_waits() { return state.waits; }
 
 }  // namespace smt::runtime::device

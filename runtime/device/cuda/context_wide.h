@@ -9,19 +9,27 @@
 //
 // Made at the wrong moment such a call never returns, or nobody's work goes on: a stream of another tenant waits for a word, or a
 // host function waits in the client, and the call that would end the wait is kept out. So they are made
-// while no stream waits for a client's doing, and meanwhile no stream begins to. Otherwise the table's
+// while no stream waits for a client's doing (stream_waits.h), and meanwhile no stream begins to. Otherwise the table's
 //   cuMemHostUnregister                      answers NOT_READY: to be tried again
 //   cuMemFree, cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
 //   cuModuleLoadDataEx, cuLibraryGetModule, cuModuleGetFunction, cuKernelGetFunction, cuCtxSetLimit,
 //   cuGreenCtxCreate                         wait
+// A call that waits stands in `smt status` with whom it waits for. A session whose stream waits for longer than the patience
+// while a call of another session is held up by it is ended: the values that its streams wait for are written then, as those of
+// every session whose program is gone.
+//
 // Work that merely takes long still holds them up, and with them everybody's next calls.
 #pragma once
 
+#include <chrono>
+
 #include "driver_api.gen.h"
+#include "runtime/device/cuda/stream_waits.h"
 
 namespace smt::runtime::device {
 
 // Puts the gate into a driver's table: what calls through the table passes it. Once in a process.
-void guard_context_wide_calls(DriverApi& driver);
+void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::duration patience);
+StreamWaits& stream_waits();   // of the guarded table
 
 }  // namespace smt::runtime::device

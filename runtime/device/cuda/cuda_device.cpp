@@ -13,6 +13,7 @@
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/environment_number.h"
 
 namespace smt::runtime::device {
 
@@ -42,6 +43,11 @@ std::string describe(const DriverApi& driver, const char* call, CUresult status)
                        text ? text : "no text");
 }
 
+std::chrono::seconds wait_patience() {
+    using namespace environment;
+    return std::chrono::seconds(number_of(kWaitSeconds, 1, kWaitSecondsMax, kWaitSecondsDefault));
+}
+
 class CudaDevice final : public Device {
 public:
     ~CudaDevice() override {
@@ -52,7 +58,7 @@ public:
     bool open(const std::string& key, const std::string& core_dump, bool* found, std::string& error) {
         key_ = key;
         if (!load(error) || !complete(error)) return false;
-        guard_context_wide_calls(driver_);
+        guard_context_wide_calls(driver_, wait_patience());
         guard_waits(driver_, [] { return cores_to_spare() && cores_scarce(); });
         auto check = [&](const char* call, CUresult status) {
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);
@@ -72,6 +78,12 @@ public:
         if (!check("cuCtxSetCurrent", enter_thread(nullptr, kNoLane))) return false;
         read_properties();
         return true;
+    }
+
+    void release_waits(const Guest& guest) override { stream_waits().release(guest, errands()); }
+    void left(Guest& guest) override {
+        stream_waits().forget(guest);
+        set_guest_of_thread(nullptr);
     }
 
     CUresult enter_thread(Guest* guest, uint32_t) override {

@@ -181,7 +181,9 @@ bool Engine::start_ready(Lock& lock) {
     for (const StreamPointer& stream : streams_) {
         if (stream->under_way || stream->queue.empty() || stream->turns.front().period > oldest) continue;
         const bool lost = stream->tenant && stream->tenant->fault;
-        if (lost || !stream->queue.front()->ready || stream->queue.front()->ready()) ready.push_back(stream);
+        // Nothing will end a wait for a value of a program that is gone.
+        const bool left = stream->tenant && stream->tenant->leaving && stream->queue.front()->polled;
+        if (lost || left || !stream->queue.front()->ready || stream->queue.front()->ready()) ready.push_back(stream);
     }
     std::sort(ready.begin(), ready.end(), [](const StreamPointer& a, const StreamPointer& b) {
         return a->turns.front() < b->turns.front();

@@ -1,0 +1,32 @@
+// leaves WHAT: waits to be killed with work in flight that would go on for ever, or nearly.
+//   waits      a stream waits for a value that nothing writes
+//   launches   launches of thousands of times more blocks than the device has places
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/preload/program.h"
+#include "tests/simulated/programs/kernels.h"
+
+int main(int, char** arguments) {
+    preload::start();
+    CUmodule module = nullptr;
+    CUfunction spin = nullptr;
+    CUdeviceptr counter = 0;
+    CUstream stream = nullptr;
+    unsigned spins = 1000;
+    void* parameters[] = {&spins, &counter};
+    CHECK(cuModuleLoadData(&module, kKernels));
+    CHECK(cuModuleGetFunction(&spin, module, "spin"));
+    CHECK(cuMemAlloc(&counter, 4));
+    CHECK(cuMemsetD32(counter, 0, 1));
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const bool waits = std::strcmp(arguments[1], "waits") == 0;
+    if (waits) CHECK(cuStreamWaitValue32(stream, counter, 1, CU_STREAM_WAIT_VALUE_EQ));
+    for (int i = 0; !waits && i < 3; ++i) CHECK(cuLaunchKernel(spin, 1u << 22, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
+    CHECK(cuMemsetD32Async(counter, 0, 1, stream));   // so that the launches have something behind them
+    if (!waits) REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+    std::printf("ready\n");
+    std::fflush(stdout);
+    pause();
+}
