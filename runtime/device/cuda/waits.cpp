@@ -10,11 +10,14 @@ namespace {
 DriverApi& real = *new DriverApi;
 bool (*cores_are_scarce)() = nullptr;
 
-// A wait that began while cores were to spare stays the driver's to its end.
+// A wait that began while cores were to spare stays the driver's to its end. So does the end of one that was made of questions: what kernels have
+// printed comes out in the driver's waits, and not when it is asked.
 template <class Handle>
 CUresult await(Handle handle, CUresult (*query)(Handle), CUresult (*synchronize)(Handle)) {
     while (query && cores_are_scarce()) {
-        if (const CUresult status = query(handle); status != CUDA_ERROR_NOT_READY) return status;
+        const CUresult status = query(handle);
+        if (status == CUDA_SUCCESS) break;
+        if (status != CUDA_ERROR_NOT_READY) return status;
         nap();
     }
     return synchronize(handle);
