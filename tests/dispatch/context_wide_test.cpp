@@ -175,12 +175,11 @@ TEST_CASE("a session that holds others up for too long is ended, and named meanw
         const Acting acting(train);
         CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS);
     });
-    std::string by;
-    while (!bob.ended_) {
-        if (const auto wait = longest_wait(train.id())) by = wait->by;
-        std::this_thread::yield();
-    }
-    CHECK(by == "a host function of bob");
+    const auto is_named = [&] {
+        const auto wait = longest_wait(train.id());
+        return wait && wait->by == "a host function of bob";
+    };
+    while (!is_named() || !bob.ended_) std::this_thread::yield();
     CHECK(bob.why_.find("a host function of bob") != std::string::npos);
     CHECK_FALSE(train.ended_);
     event_state = CUDA_SUCCESS;   // as its teardown brings about
