@@ -7,7 +7,9 @@ library says on stderr which call it does not support. One JSON line a run, then
 """
 import argparse
 import contextlib
+import json
 import os
+import queue
 import re
 import sys
 import tempfile
@@ -45,7 +47,16 @@ class Frameworks(Checker):
         environment = {**self.environment_in(mode), **runtime.variables(SMT_TENANT=item[0].replace("/", "-"), SMT_REPORT_UNSUPPORTED="1")}
         return Child(item[2], environment, self.places.preload, self.options.timeout)
 
+    def know_natively(self, path):
+        with open(path) as file:
+            for line in map(json.loads, file):
+                if line["mode"] == "native" and line["ok"]:
+                    self.references[line["program"], line["kind"]] = line
+                    self.lines.add(**line)
+
     def native(self, item):
+        if (item[0], item[1]) in self.references:
+            return
         done = run(item[2], self.environment_in("native"), None, self.options.timeout)
         self.references[item[0], item[1]] = done
         self.lines.add(mode="native", program=item[0], kind="python", ok=done["rc"] == 0, rc=done["rc"], seconds=done["seconds"],
@@ -76,20 +87,34 @@ class Frameworks(Checker):
         finally:
             self.idle_runtimes.put(runtime)
 
+    def servers(self, stack, mode, count, places_each):
+        """`count` servers, started one after the other: many at once take longer to start than a program waits for one."""
+        for _ in range(count):
+            runtime = stack.enter_context(Runtime(self.places))
+            run([self.places.smt, "server", "start"], {**self.environment_in(mode), **runtime.variables()})
+            for _ in range(places_each):
+                self.idle_runtimes.put(runtime)
+
+    def together(self, item):
+        runtime = self.idle_runtimes.get()
+        try:
+            self.judge("together", item, self.start("together", item, runtime).finish(), runtime)
+        finally:
+            self.idle_runtimes.put(runtime)
+
     def check(self):
         items = self.scripts()
         self.modes = self.options.modes.split(",")
         with tempfile.TemporaryDirectory(prefix="smt-frameworks-") as self.caches:
             with contextlib.ExitStack() as stack:
-                for _ in range(self.options.jobs):
-                    self.idle_runtimes.put(stack.enter_context(Runtime(self.places)))
+                self.servers(stack, "alone", self.options.jobs if "alone" in self.modes else 0, 1)
                 self.in_parallel(self.options.jobs, self.native_and_alone, items)
+            self.idle_runtimes = queue.Queue()
             items = [item for item in items if self.references.get((item[0], item[1]), {}).get("rc") == 0]
             if "together" in self.modes:
-                with Runtime(self.places) as runtime:
-                    def together(item):
-                        self.judge("together", item, self.start("together", item, runtime).finish(), runtime)
-                    self.in_parallel(self.options.at_once, together, items)
+                with contextlib.ExitStack() as stack:
+                    self.servers(stack, "together", self.options.servers, self.options.at_once)
+                    self.in_parallel(self.options.servers * self.options.at_once, self.together, items)
         return self.report(items)
 
     def report(self, items):
@@ -98,7 +123,10 @@ class Frameworks(Checker):
             marks.setdefault(line["program"], {})[line["mode"]] = line
         right, refused = 0, []
         print(f"{'program':<36} {'native':<8} {'alone':<8} {'together':<9} seconds n/a/t")
+        known = {item[0] for item in self.scripts()}
         for name, modes in sorted(marks.items()):
+            if name not in known:
+                continue
             def mark(mode):
                 line = modes.get(mode)
                 return "-" if line is None else "ok" if line["ok"] else "refused" if line.get("refused") else "WRONG"
@@ -131,6 +159,8 @@ def main():
     parser.add_argument("--modes", default="alone,together")
     parser.add_argument("--least", type=int, default=48, help="how many must be right")
     parser.add_argument("--at-once", type=int, default=5)
+    parser.add_argument("--servers", type=int, default=1, help="how many servers have so many programs at once, to be ready sooner")
+    parser.add_argument("--natively", help="check.jsonl of an earlier run: what went well natively there is not run natively again")
     parser.add_argument("--jobs", type=int, default=max(1, min(6, (os.cpu_count() or 2) // 2)))
     parser.add_argument("--timeout", type=int, default=150, help="seconds for one program")
     parser.add_argument("--budget", type=float, default=1500, help="seconds after which no further run is started")
@@ -142,7 +172,10 @@ def main():
     options.programs_dir, options.kinds = None, ""
     if options.out:
         os.makedirs(options.out, exist_ok=True)
-    return Frameworks(options).check()
+    frameworks = Frameworks(options)
+    if options.natively:
+        frameworks.know_natively(options.natively)
+    return frameworks.check()
 
 
 if __name__ == "__main__":

@@ -413,7 +413,7 @@ def scientific():
     x = cp.asarray(a)
     near("gaussian", ndimage.gaussian_filter(x, 2), scipy.ndimage.gaussian_filter(a, 2))
     near("rotate", ndimage.rotate(x, 30, order=1), scipy.ndimage.rotate(a, 30, order=1))
-    near("label", ndimage.label(x > 0)[0] > 0, scipy.ndimage.label(a > 0)[0] > 0)
+    near("label", ndimage.label(x > 0)[1], scipy.ndimage.label(a > 0)[1])
     near("convolve", signal.fftconvolve(x, x), scipy.signal.fftconvolve(a, a), 1e-5)
     near("gamma", special.gammaln(cp.abs(x) + 1), scipy.special.gammaln(np.abs(a) + 1))
     near("bessel", special.j0(x), scipy.special.j0(a))

@@ -5,6 +5,9 @@ from program import program, show
 import math
 
 import numpy as np
+
+if not hasattr(np, "row_stack"):   # NumPy 2.5 has dropped a name that numba-cuda 0.30 looks up
+    np.row_stack = np.vstack
 from numba import cuda, float32, int32
 
 RANDOM = np.random.default_rng(2)
