@@ -4,12 +4,13 @@
 #   ./bootstrap.sh build           what is missing is installed, then the default preset is built
 #   ./bootstrap.sh demo            build, then two programs side by side and what the server saw
 #   ./bootstrap.sh test [--all]    build, then every test that needs no GPU; --all: under sanitizers too
+#   ./bootstrap.sh fuzz [SECONDS]  the fuzz targets with libFuzzer, guided by coverage, for so long each (60)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev liblz4-dev libzstd-dev libssl-dev
                   catch2 ccache binutils libeigen3-dev libsqlite3-dev nlohmann-json3-dev)
-readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev)   # what the rewriter is built with
+readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev)   # what the rewriter is built with, and libFuzzer
 readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
                       nvidia-nvjitlink nvidia-cuda-cccl nvidia-cuda-cupti)
 readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not all toolkits have
@@ -18,7 +19,7 @@ readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 
 say() { printf '== %s\n' "$*"; }
 fail() { printf 'bootstrap.sh: %s\n' "$*" >&2; exit 1; }
-usage() { sed -n '2,6s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
 
 as_root() {
     if [[ $(id -u) == 0 ]]; then "$@"
@@ -44,7 +45,7 @@ install_packages() {
     as_root apt-get update -qq || fail "apt-get update failed; is this machine on the network?"
     if (( ${#llvm[@]} )) && ! apt-cache show "${llvm[@]}" >/dev/null 2>&1; then
         say "WARNING: this system's package lists have no ${llvm[*]} (Debian 12's security archive does)."
-        say "WARNING: going on without: nothing but the kernel rewriter needs them."
+        say "WARNING: going on without: nothing but the kernel rewriter and the preset fuzz need them."
         llvm=()
     fi
     (( ${#missing[@]} + ${#llvm[@]} )) || return 0
@@ -101,10 +102,12 @@ fetch_ptx_compiler() {
         --target build/nvptxcompiler "$PTX_COMPILER_WHEEL==$CUDA_VERSION.*" || say "WARNING: pip could not fetch $PTX_COMPILER_WHEEL; going on without"
 }
 
-build_preset() {
-    say "building preset $1"
-    cmake --preset "$1" >"build/configure-$1.log" 2>&1 || { cat "build/configure-$1.log" >&2; fail "cmake --preset $1 failed"; }
-    cmake --build --preset "$1" || fail "building preset $1 failed"
+build_preset() {   # PRESET [TARGET [CMAKE_OPTION ...]]
+    local preset=$1 target=${2:-all}
+    say "building preset $preset, target $target"
+    cmake --preset "$preset" "${@:3}" >"build/configure-$preset.log" 2>&1 ||
+        { cat "build/configure-$preset.log" >&2; fail "cmake --preset $preset failed"; }
+    cmake --build --preset "$preset" --target "$target" || fail "building preset $preset failed"
 }
 
 build() {
@@ -128,6 +131,16 @@ run_tests() {
     say "all tests passed with preset ${presets[*]}; those with label gpu were left out (ctest --preset gpu runs them)"
 }
 
+run_fuzzers() {
+    mkdir -p build
+    install_packages
+    fetch_toolkit
+    command -v clang++-22 >/dev/null || fail "clang++-22 is missing: libFuzzer comes with it"
+    build_preset fuzz fuzzers "-DSMT_FUZZ_SECONDS=$1"
+    ctest --preset fuzz || fail "a fuzz target failed; the input is in build/fuzz, and belongs into tests/fuzz/corpus once it is mended"
+    say "no finding; inputs that reach more are in build/fuzz/found"
+}
+
 main() {
     case "${1:-}" in
         build) (( $# == 1 )) || fail "build takes no options"; build; say "built: build/bin/smt, build/bin/smtd, build/lib/libsmt.so" ;;
@@ -135,9 +148,12 @@ main() {
         test)
             [[ $# == 1 || ( $# == 2 && $2 == --all ) ]] || fail "test takes --all or nothing, not '${*:2}'"
             run_tests "${2:-}" ;;
+        fuzz)
+            [[ $# == 1 || ( $# == 2 && $2 =~ ^[1-9][0-9]*$ ) ]] || fail "fuzz takes a number of seconds or nothing, not '${*:2}'"
+            run_fuzzers "${2:-60}" ;;
         -h|--help|help) usage ;;
-        "") usage >&2; fail "what shall I do? build, demo or test" ;;
-        *) usage >&2; fail "unknown command '$1': it is build, demo or test" ;;
+        "") usage >&2; fail "what shall I do? build, demo, test or fuzz" ;;
+        *) usage >&2; fail "unknown command '$1': it is build, demo, test or fuzz" ;;
     esac
 }
 

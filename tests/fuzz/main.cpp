@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: the corpus first, then inputs made from it by chance that is
-// the same every time.   fuzz_NAME CORPUS_FOLDER ITERATIONS [SEED]
+// the same every time.   fuzz_NAME CORPUS_FOLDER ITERATIONS|SECONDSs [SEED]
 //
 // A crash, or an input that takes minutes, prints the input. With clang the targets link with
 // -fsanitize=fuzzer in place of this file.
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -131,14 +132,18 @@ void run(const Bytes& input) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count < 3) return std::fprintf(stderr, "usage: %s CORPUS_FOLDER ITERATIONS [SEED]\n", arguments[0]), 2;
+    if (count < 3) return std::fprintf(stderr, "usage: %s CORPUS_FOLDER ITERATIONS|SECONDSs [SEED]\n", arguments[0]), 2;
+    const auto begin = std::chrono::steady_clock::now();
     for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) ::signal(signal, on_crash);
     const std::vector<Bytes> corpus = read_corpus(arguments[1]);
     for (const Bytes& input : corpus) run(input);
     Mutator mutator(count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 1);
-    const long iterations = std::strtol(arguments[2], nullptr, 10);
-    for (long i = 0; i < iterations; ++i) run(mutator.make(corpus));
-    std::printf("%zu inputs of the corpus, %ld made from them\n", corpus.size(), iterations);
+    char* unit = nullptr;
+    const long wanted = std::strtol(arguments[2], &unit, 10);
+    const auto enough = [&](long made) { return *unit == 's' ? std::chrono::steady_clock::now() - begin >= std::chrono::seconds(wanted) : made >= wanted; };
+    long made = 0;
+    for (; !enough(made); ++made) run(mutator.make(corpus));
+    std::printf("%zu inputs of the corpus, %ld made from them\n", corpus.size(), made);
     std::fflush(stdout);
     std::_Exit(0);   // the fake driver's threads outlive main()
 }
