@@ -13,10 +13,11 @@ constexpr uint64_t times(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &product) ? ~0ull : product;
 }
 
-// From the first byte of rows to the last one's end.
+// From the first byte of rows to the last one's end. Rows that overlap have none: of any number of them the span would be small.
 constexpr uint64_t rows(uint64_t pitch, uint64_t width, uint64_t height) {
     uint64_t end = 0;
     if (width == 0 || height == 0) return 0;
+    if (height > 1 && pitch < width) return ~0ull;
     return __builtin_add_overflow(times(pitch, height - 1), width, &end) ? ~0ull : end;
 }
 

@@ -1,7 +1,7 @@
 // A program's end of a session for the fuzz targets that call the server's handlers: lanes that do not run, calls with payloads made of an input's
 // bytes, and the values that earlier calls gave.
 //
-//   call  := u16 operation, u8 words, that many words
+//   call  := u16 operation, u8 words, that many words     (the operation, or the next one that has a handler)
 //   word  := u8 selector, then what it selects (see Input::word)
 //
 // Left out: what blocks by right. A stream that waits for a value that nothing writes would hold up
@@ -160,7 +160,8 @@ public:
         uint64_t payload[kMostWords];
     };
     void call(Call& call) {
-        call.op = operations()[next<uint16_t>() % operations().size()];
+        const std::vector<uint16_t>& all = operations();
+        call.op = *std::lower_bound(all.begin(), all.end(), next<uint16_t>() % (all.back() + 1));
         call.words = next<uint8_t>() % (kMostWords + 1);
         for (size_t at = 0; at < call.words; ++at) call.payload[at] = word();
     }

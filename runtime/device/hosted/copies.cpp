@@ -113,6 +113,7 @@ Work copy_work(const CUDA_MEMCPY3D& copy) {
                  copy.dstPitch ? copy.dstPitch : copy.WidthInBytes,
                  copy.dstHeight ? copy.dstHeight : copy.Height};
     const uint64_t width = copy.WidthInBytes, height = copy.Height, depth = copy.Depth;
+    if (width == 0) return [] {};
     return [=] {
         for (uint64_t z = 0; z < depth; ++z) {
             for (uint64_t y = 0; y < height; ++y) {
@@ -126,6 +127,7 @@ Work copy_work(const CUDA_MEMCPY3D& copy) {
 }
 
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
+    if (fill.width == 0) return [] {};   // however many rows
     return [fill] {
         for (size_t row = 0; row < (fill.height ? fill.height : 1); ++row) {
             char* to = reinterpret_cast<char*>(fill.dst + row * fill.pitch);

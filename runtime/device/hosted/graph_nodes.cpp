@@ -206,6 +206,7 @@ DRIVER_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* handle, CUgraph gra
     return add(handle, graph, dependencies, count, std::move(node));
 }
 DRIVER_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
     *graph = reinterpret_cast<CUgraph>(node_of(node)->child.get());
     return *graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
