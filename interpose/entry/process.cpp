@@ -195,7 +195,7 @@ void tell_fault() {
     const protocol::SessionHeader* const header = session();
     if (!header || header->fatal.load(std::memory_order_acquire) == CUDA_SUCCESS || header->fault[0] == 0 || told.exchange(true)) return;
     char line[protocol::kFaultBytes + 200];
-    int bytes = snprintf(line, sizeof line, "smt: the GPU's context is lost: %.*s. Every call returns this error from now on; start the program again\n",
+    int bytes = snprintf(line, sizeof line, "smt: this program's GPU context is lost: %.*s. Every call returns this error from now on; start the program again\n",
                          static_cast<int>(sizeof header->fault), header->fault);
     if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
     if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;

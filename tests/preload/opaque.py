@@ -267,9 +267,9 @@ def who_is_there(place):
     assert low.do("fill 1", "fill 2", "sync") == [0, 0, 0]
     for tenants, text in (shown("status"), shown("top", "--once")):
         assert re.match(r"server device: .*, policy priority, up [\d.]+ s, 2 sessions\b", text), text
-        # session, process, priority, weight, memory, limit, launches, a second, busy, SMs
-        assert tenants["low"][2:4] == ["-1", "0.5"] and tenants["high"][3] == "1" and tenants["low"][6:9] == ["48.0", "MiB", "2"], tenants
-        assert tenants["high"][2] == "3" and tenants["high"][6:8] == ["-", "0"], tenants
+        # session, process, priority, weight, memory, limit, host memory, launches, a second, busy, SMs
+        assert tenants["low"][2:4] == ["-1", "0.5"] and tenants["high"][3] == "1" and tenants["low"][6:11] == ["48.0", "MiB", "0.0", "MiB", "2"], tenants
+        assert tenants["high"][2] == "3" and tenants["high"][6:10] == ["-", "0.0", "MiB", "0"], tenants
         assert tenants["low"][-2:] == ["-", "-"], "nothing tells how long launches took"
         assert len(text.splitlines()) == 4, text
     for arguments, text in [(("status", "now"), "unexpected"), (("top", "--interval", "0"), "--interval wants"), (("top", "--interval", "1s"), "wants"),

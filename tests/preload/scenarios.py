@@ -437,7 +437,7 @@ def fatal_fault(place):
     pid = place.server_pid()
     output, said = place.run("fault", "cause", tenant="careless")
     assert output == f"error {ILLEGAL_ADDRESS}\n", output
-    said_of_it = "smt: the GPU's context is lost: CUDA_ERROR_ILLEGAL_ADDRESS (700)"
+    said_of_it = "smt: this program's GPU context is lost: CUDA_ERROR_ILLEGAL_ADDRESS (700)"
     assert said_of_it in said and "Work was under way of tenant careless" in said, said
     for process in sufferers:
         assert process.stdout.readline() == f"error {ILLEGAL_ADDRESS}\n"

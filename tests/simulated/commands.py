@@ -91,7 +91,7 @@ def shares(smt, programs):
         while True:
             text = subprocess.run([smt, "status"], env=place.environment, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
             rows = {fields[0]: fields for line in text.splitlines()[2:] if (fields := line.split())}
-            if int(rows["few"][8]) > 20 and int(rows["many"][8]) > 20:   # launches
+            if int(rows["few"][10]) > 20 and int(rows["many"][10]) > 20:   # launches
                 break
             assert time.monotonic() < deadline, text
         for process in started:

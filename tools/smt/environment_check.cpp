@@ -45,6 +45,7 @@ constexpr Number kNumbers[] = {
     {kSessionStreams, 1, kSessionStreamsMax},
     {kWaitSeconds, 1, kWaitSecondsMax},
     {kJournalTimes, 0, 1},
+    {kCoreDump, 0, 1},
     {kReportUnsupported, 0, 1},
     {kCapture, 0, 1},
     {kCompileWorkers, 1, kCompileWorkersMax},
