@@ -32,12 +32,15 @@ bool is_key(std::string_view name) {
 
 int64_t time_of(const struct stat& file) { return file.st_mtim.tv_sec * 1'000'000'000ll + file.st_mtim.tv_nsec; }
 
+// Nobody else can have written it.
+bool is_own(const struct stat& facts) { return facts.st_uid == geteuid() && (facts.st_mode & 022) == 0; }
+
 // The whole file; false with errno.
 bool read_all(const std::string& path, std::string& bytes) {
     int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) return false;
     struct stat facts;
-    bool good = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) &&
+    bool good = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && is_own(facts) &&
                 static_cast<uint64_t>(facts.st_size) <= kMostFileBytes;
     if (good) bytes.resize(static_cast<size_t>(facts.st_size));
     for (size_t at = 0; good && at < bytes.size();) {
@@ -70,7 +73,7 @@ Cache::Cache(std::string folder, uint64_t limit_bytes, Say say)
 
 std::optional<std::string> Cache::load(const std::string& key) {
     std::string bytes;
-    if (folder_.empty() || limit_ == 0 || !read_all(path_of(key), bytes)) return std::nullopt;
+    if (folder_.empty() || limit_ == 0 || !trusted() || !read_all(path_of(key), bytes)) return std::nullopt;
     const size_t head = kMagic.size() + kHexBytes;
     std::string_view all = bytes;
     if (all.size() >= head && all.substr(0, kMagic.size()) == kMagic &&
@@ -111,12 +114,16 @@ bool Cache::open_folder() {
     if (!parent.empty()) fs::create_directories(parent, error);
     if (error) return give_up(error.message()), false;
     if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) return give_up(std::strerror(errno)), false;
+    return trusted();
+}
+
+// What others may have put there is machine code that would run for everybody.
+bool Cache::trusted() {
     struct stat facts;
-    if (lstat(folder_.c_str(), &facts) != 0) return give_up(std::strerror(errno)), false;
-    if (!S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() || (facts.st_mode & 022) != 0) {
-        return give_up("it must be a folder of ours that others cannot write to"), false;
-    }
-    return true;
+    if (lstat(folder_.c_str(), &facts) != 0) return false;   // there is none
+    if (S_ISDIR(facts.st_mode) && is_own(facts)) return true;
+    if (!foreign_.exchange(true)) say_(fmt::format("compiled kernels are neither looked up nor kept: {}: it must be a folder of this user's that others cannot write to", folder_));
+    return false;
 }
 
 void Cache::give_up(const std::string& what) {

@@ -5,7 +5,8 @@
 // The key is a hash of everything that the payload depends on, so a file never goes stale; it is only
 // evicted, the one least recently read first. A file is written under another name and renamed, so that
 // several servers may share the folder, and its checksum is looked at whenever it is read: what does not
-// fit is removed, said once for each file, and counts as absent.
+// fit is removed, said once for each file, and counts as absent. Nothing is read that others could have written:
+// folder and file are this user's, and nobody else may write to them.
 //
 // Nothing here fails a caller. A folder that is not ours or cannot be written to, and a full disk, mean
 // that nothing more is stored, said once. Any thread.
@@ -43,6 +44,7 @@ public:
 
 private:
     bool open_folder();
+    bool trusted();
     bool write_file(std::string& path, std::string_view payload);
     void evict();
     void give_up(const std::string& what);
@@ -52,6 +54,7 @@ private:
     const uint64_t limit_;
     const Say say_;
     std::atomic<bool> off_{false};
+    std::atomic<bool> foreign_{false};   // that has been said
 };
 
 }  // namespace smt::runtime::jit

@@ -79,6 +79,24 @@ TEST_CASE("the cache gives back what was stored") {
     CHECK(lines.all.empty());
 }
 
+TEST_CASE("what others could have written is not read, and is said once") {
+    TemporaryFolder folder;
+    Lines lines;
+    Cache writer(folder.path(), 1 << 20, lines.say());
+    writer.store(key(1), "mine");
+    writer.store(key(2), "mine too");
+    REQUIRE(chmod(folder.file(key(2)).c_str(), 0666) == 0);
+    Cache cache(folder.path(), 1 << 20, lines.say());
+    CHECK(cache.load(key(1)) == "mine");
+    CHECK(!cache.load(key(2)));
+    REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+    CHECK(!cache.load(key(1)));
+    CHECK(!cache.load(key(1)));
+    CHECK(lines.all.size() == 1);
+    REQUIRE(chmod(folder.path().c_str(), 0700) == 0);
+    CHECK(cache.load(key(1)) == "mine");
+}
+
 TEST_CASE("a damaged file of the cache is removed, with one line") {
     TemporaryFolder folder;
     Lines lines;
