@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "interpose/capture/message.h"
@@ -13,9 +14,11 @@
 #include "interpose/entry/real_driver.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/lane.h"
+#include "interpose/transport/lost_server.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/handshake.h"
 
 namespace smt::interpose {
 
@@ -32,6 +35,7 @@ constinit pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit bool fork_guarded = false;
 constinit std::atomic<protocol::SessionHeader*> session_header{nullptr};
 constinit std::atomic<int> session_socket{-1};
+constinit std::atomic<uint64_t> session_inode{0};   // of the socket, which no other file has
 constinit std::atomic<int32_t> no_session_error{CUDA_SUCCESS};
 constinit std::atomic<CUdevice> device_of_session{0};
 constinit std::atomic<uint64_t> last_look{0};
@@ -44,7 +48,7 @@ bool native_is_wanted() {
 
 bool can_go_native() { return native_is_wanted() && real_driver(); }
 
-// Once in a process. The other line that libsmt.so writes to stderr without being asked is tell_fault().
+// Once in a process. The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s and lost_server.h's.
 void say(const char* why) {
     if (said_it.exchange(true)) return;
     const char* format = can_go_native()      ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
@@ -65,7 +69,8 @@ void in_forked_child() {
     process_state.store(State::kForked, std::memory_order_relaxed);
     forget_lanes();
     session_header.store(nullptr, std::memory_order_relaxed);
-    int socket_fd = session_socket.exchange(-1, std::memory_order_relaxed);
+    int socket_fd = control_socket();
+    session_socket.store(-1, std::memory_order_relaxed);
     if (socket_fd >= 0) close(socket_fd);
 }
 
@@ -105,7 +110,10 @@ CUresult connect_locked(CUdevice device) {
     SessionFailure failure{};
     if (open_session(name.key, name.visible_or_null, opened, failure)) {
         device_of_session.store(device, std::memory_order_relaxed);
+        struct stat file {};
+        if (fstat(opened.socket, &file) == 0) session_inode.store(file.st_ino, std::memory_order_relaxed);
         session_socket.store(opened.socket, std::memory_order_relaxed);
+        remember_server(name.key, opened.server_pid);
         session_header.store(reinterpret_cast<protocol::SessionHeader*>(opened.arena),
                              std::memory_order_release);
         process_state.store(State::kRemote, std::memory_order_release);
@@ -142,11 +150,12 @@ CUresult initialise_locked() {
     return status;
 }
 
-void lose_server() {
-    if (protocol::SessionHeader* header = session()) {
-        int32_t none = CUDA_SUCCESS;
-        header->fatal.compare_exchange_strong(none, kServerLost);
-    }
+void lose_server(const char* farewell) {
+    int32_t none = CUDA_SUCCESS;
+    protocol::SessionHeader* const header = session();
+    // After a fault the server leaves: its programs know why.
+    if (header && !header->fatal.compare_exchange_strong(none, kServerLost)) tell_fault();
+    else say_lost(farewell);
     process_state.store(State::kLost, std::memory_order_release);
 }
 
@@ -154,7 +163,12 @@ void lose_server() {
 
 protocol::SessionHeader* session() { return session_header.load(std::memory_order_acquire); }
 char* arena_base() { return reinterpret_cast<char*>(session()); }
-int control_socket() { return session_socket.load(std::memory_order_relaxed); }
+int control_socket() {
+    const int file = session_socket.load(std::memory_order_relaxed);
+    struct stat found {};
+    const bool ours = file >= 0 && fstat(file, &found) == 0 && S_ISSOCK(found.st_mode) && found.st_ino == session_inode.load(std::memory_order_relaxed);
+    return ours ? file : -1;
+}
 CUdevice session_device() { return device_of_session.load(std::memory_order_relaxed); }
 
 CUresult initialise() {
@@ -203,10 +217,14 @@ void tell_fault() {
 
 bool server_lives() {
     if (state() != State::kRemote) return false;
-    char byte;
-    ssize_t got = recv(control_socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))) return true;
-    lose_server();
+    const int file = control_socket();
+    if (file < 0) return lose_server("this program has closed the descriptor of its connection to the server"), false;
+    protocol::Farewell packet;
+    ssize_t got = recv(file, &packet, sizeof packet, MSG_PEEK | MSG_DONTWAIT);
+    const bool farewell = got == static_cast<ssize_t>(sizeof packet) && packet.kind == protocol::ControlKind::kFarewell;
+    if ((got > 0 && !farewell) || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))) return true;
+    packet.message[sizeof packet.message - 1] = 0;
+    lose_server(farewell ? packet.message : nullptr);
     return false;
 }
 

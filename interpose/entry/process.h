@@ -63,6 +63,7 @@ CUdevice session_device();
 // The session's arena; nullptr before connect().
 protocol::SessionHeader* session();
 char* arena_base();
+// -1 where the program has closed it: the number may be another file's by now.
 int control_socket();
 inline std::atomic<uint64_t>& completion_word(uint32_t index) {
     return reinterpret_cast<std::atomic<uint64_t>*>(arena_base() + protocol::kWordsOffset)[index];
@@ -73,7 +74,8 @@ inline std::atomic<uint64_t>& completion_word(uint32_t index) {
 CUresult sticky_error();
 // Says once on stderr what the server knows of the fault that lost the context, if it was that.
 void tell_fault();
-// Looks at the control socket. False: the server is gone, and sticky_error() says so from now on.
+// Looks at the control socket. False: the server is gone, and sticky_error() says so from now on. A line on stderr says what
+// happened, once in the process.
 bool server_lives();
 // The same, but at most once every kLivenessMs; for loops that poll a completion word.
 inline constexpr uint32_t kLivenessMs = 50;

@@ -35,16 +35,31 @@ bool send_packet(int socket_fd, const void* packet, size_t bytes) {
     return sent == static_cast<ssize_t>(bytes);
 }
 
-// One packet of exactly `bytes`, and the descriptor it carries, if any, in *descriptor.
-bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline, int* descriptor) {
+// Until something comes, or the end.
+bool await_packet(int socket_fd, uint64_t deadline) {
     while (true) {
         pollfd waiting{socket_fd, POLLIN, 0};
         uint64_t now = now_nanoseconds();
         int left = now < deadline ? static_cast<int>((deadline - now) / 1'000'000) + 1 : 0;
         int ready = poll(&waiting, 1, left);
-        if (ready > 0) break;
+        if (ready > 0) return true;
         if (ready == 0 || errno != EINTR) return false;
     }
+}
+
+// Whether the next packet, which stays there, is of that kind.
+bool next_is(int socket_fd, ControlKind kind, uint64_t deadline) {
+    ControlKind next{};
+    if (!await_packet(socket_fd, deadline)) return false;
+    ssize_t got;
+    do got = recv(socket_fd, &next, sizeof next, MSG_PEEK);
+    while (got < 0 && errno == EINTR);
+    return got == static_cast<ssize_t>(sizeof next) && next == kind;
+}
+
+// One packet of exactly `bytes`, and the descriptor it carries, if any, in *descriptor.
+bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline, int* descriptor) {
+    if (!await_packet(socket_fd, deadline)) return false;
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     iovec part{packet, bytes};
     msghdr message{};
@@ -148,6 +163,7 @@ Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, Sessi
         answer.ok = map_session(welcome, arena_fd, opened);
         if (!send_packet(socket_fd, &answer, sizeof answer)) break;
         if (answer.ok) {
+            opened.server_pid = welcome.server_pid;
             result = Shake::kOk;
             break;
         }
@@ -178,9 +194,9 @@ CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset) {
     LaneOpened answer{};
     uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
     int socket_fd = control_socket();
-    if (!send_packet(socket_fd, &request, sizeof request) ||
-        !receive_packet(socket_fd, &answer, sizeof answer, deadline, nullptr) ||
-        answer.kind != ControlKind::kLaneOpened) {
+    // What comes in its place is a farewell, which is left for server_lives().
+    if (!send_packet(socket_fd, &request, sizeof request) || !next_is(socket_fd, ControlKind::kLaneOpened, deadline) ||
+        !receive_packet(socket_fd, &answer, sizeof answer, deadline, nullptr)) {
         return server_lives() ? CUDA_ERROR_UNKNOWN : sticky_error();
     }
     index = answer.lane;

@@ -23,6 +23,7 @@ struct SessionOpened {
     int socket = -1;
     char* arena = nullptr;
     char* device_range = nullptr;
+    int server_pid = 0;
 };
 
 // `key`: names the GPU's server. `visible`: CUDA_VISIBLE_DEVICES for a server we start, or nullptr.

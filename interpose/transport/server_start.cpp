@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +11,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/runtime_folder.h"
-
-extern char** environ;
+#include "runtime/protocol/server_process.h"
 
 namespace smt::interpose {
 
@@ -31,15 +27,14 @@ constexpr useconds_t kRetryMicroseconds = 2'000;
 constexpr int kNoServer = -1;
 
 bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
-    if (!protocol::name_runtime_folder(path, sizeof path))
-        return explain(failure, "the runtime directory's name is too long"), false;
+    if (const char* problem = protocol::name_runtime_folder(path, sizeof path)) return explain(failure, "%s", problem), false;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return explain(failure, "cannot create %s: %s", path, strerrordesc_np(errno)), false;
     }
     struct stat found;
     if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
         (found.st_mode & 077) != 0) {
-        return explain(failure, "%s is not a directory of ours with mode 0700", path), false;
+        return explain(failure, "%s is not a folder of this user's with mode 0700; %s names another one", path, environment::kRuntimeDir), false;
     }
     return true;
 }
@@ -84,70 +79,17 @@ bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
     return true;
 }
 
-// The environment of the server: ours without the preload, and with only its GPU visible. malloc()ed.
-char** server_environment(const char* visible) {
-    static constexpr char kPreload[] = "LD_PRELOAD=", kVisible[] = "CUDA_VISIBLE_DEVICES=";
-    size_t count = 0;
-    while (environ[count]) ++count;
-    size_t visible_bytes = visible ? sizeof kVisible + strlen(visible) : 0;
-    char** copy = static_cast<char**>(malloc((count + 2) * sizeof(char*) + visible_bytes));
-    if (!copy) return nullptr;
-    size_t kept = 0;
-    for (size_t i = 0; i < count; ++i) {
-        if (strncmp(environ[i], kPreload, sizeof kPreload - 1) == 0) continue;
-        if (visible && strncmp(environ[i], kVisible, sizeof kVisible - 1) == 0) continue;
-        copy[kept++] = environ[i];
-    }
-    if (visible) {
-        char* text = reinterpret_cast<char*>(copy + count + 2);
-        strcpy(text, kVisible);
-        strcat(text, visible);
-        copy[kept++] = text;
-    }
-    copy[kept] = nullptr;
-    return copy;
-}
-
-// Runs `smtd --daemonize`; its first process ends as soon as the server proper is on its way.
 bool spawn_server(const char* directory, const char* key, const char* visible, SessionFailure& failure) {
     char program[kPathBytes], log[2 * kPathBytes];
     if (!server_program(program, failure)) return false;
     snprintf(log, sizeof log, "%s/%s.log", directory, key);
-    char** variables = server_environment(visible);
-    if (!variables) return explain(failure, "no memory"), false;
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    posix_spawn_file_actions_addclosefrom_np(&files, 3);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    char daemonize[] = "--daemonize", key_option[] = "--key", key_text[128];
-    snprintf(key_text, sizeof key_text, "%s", key);
-    char* arguments[] = {program, daemonize, key_option, key_text, nullptr};
-    pid_t child = 0;
-    int error = posix_spawn(&child, program, &files, &attributes, arguments, variables);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    free(variables);
-    if (error != 0) return explain(failure, "cannot start %s: %s", program, strerrordesc_np(error)), false;
-    int status = 0;
-    pid_t reaped;
-    do reaped = waitpid(child, &status, 0);
-    while (reaped < 0 && errno == EINTR);
-    // The application may reap every child of the process before us; then there is no status to see.
-    if (reaped == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        return explain(failure, "%s did not start, see %s", program, log), false;
+    int error = 0;
+    switch (protocol::start_server_process(program, key, visible, log, &error)) {
+        case protocol::ServerStart::kOnItsWay: return true;
+        case protocol::ServerStart::kCannotRun: return explain(failure, "cannot start %s: %s", program, strerrordesc_np(error)), false;
+        case protocol::ServerStart::kRefused: break;
     }
-    return true;
+    return explain(failure, "%s did not start, see %s", program, log), false;
 }
 
 // Holds the start lock while it starts the server, so that of many clients only one does.

@@ -25,7 +25,7 @@
 namespace smt::runtime::journal {
 
 inline constexpr uint64_t kFileMagic = 0x4c4e524a544d53ull;  // "SMTJRNL"
-inline constexpr uint32_t kFileVersion = 3;
+inline constexpr uint32_t kFileVersion = 4;
 inline constexpr uint64_t kBusy = ~0ull;
 
 struct FileHeader {
@@ -37,6 +37,7 @@ struct FileHeader {
     alignas(64) std::atomic<uint64_t> next;        // sequence of the next entry; the first is 1
     alignas(64) std::atomic<uint32_t> names_used;  // bytes
     alignas(64) std::atomic<uint64_t> lines_used;  // units, ever
+    std::atomic<uint32_t> ending;                  // Ending
 };
 
 inline constexpr uint32_t kLineBit = 1u << 31;

@@ -2,6 +2,7 @@
 #include "runtime/journal/journal.h"
 
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +85,10 @@ Writer::~Writer() {
     delete impl_;
 }
 
+void Writer::end(Ending how) {
+    if (impl_) impl_->header().ending.store(static_cast<uint32_t>(how), std::memory_order_release);
+}
+
 uint32_t Writer::name(std::string_view text) {
     if (!impl_ || text.empty()) return 0;
     text = text.substr(0, text.find('\0'));
@@ -143,6 +148,23 @@ void Writer::set_times(uint64_t sequence, uint64_t start_ns, uint64_t end_ns) {
     word(slot, offsetof(Entry, start_ns) / sizeof(uint64_t)).store(start_ns, std::memory_order_release);
     word(slot, offsetof(Entry, end_ns) / sizeof(uint64_t)).store(end_ns, std::memory_order_release);
     word(slot, 0).store(sequence, std::memory_order_release);
+}
+
+void release_unused(const std::string& path) {
+    constexpr uint64_t kPage = 4096;
+    int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return;
+    FileHeader header;
+    const auto release = [&](uint64_t begin, uint64_t end) {
+        begin = (begin + kPage - 1) / kPage * kPage;
+        if (begin < end) ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+    };
+    if (::pread(fd, static_cast<void*>(&header), sizeof header, 0) == sizeof header && header.magic == kFileMagic && header.version == kFileVersion) {
+        release(kNamesOffset + std::min(header.names_used.load(), kNameBytes), kLinesOffset);
+        if (header.lines_used.load() < kLineUnits) release(kLinesOffset + header.lines_used.load() * kUnitWords * sizeof(uint64_t), kSlotsOffset);
+        if (header.next.load() < kEntries) release(kSlotsOffset + header.next.load() * sizeof(Entry), kFileBytes);
+    }
+    ::close(fd);
 }
 
 uint64_t now_ns() {

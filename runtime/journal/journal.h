@@ -62,6 +62,13 @@ inline constexpr uint32_t kNameBytes = 4u << 20;
 inline constexpr uint32_t kLineBytes = 4u << 20;
 inline constexpr uint32_t kLongestLine = 4000;   // bytes; the rest is cut off
 
+// How the server that wrote a journal ended.
+enum class Ending : uint32_t {
+    kNone = 0,    // it runs, or it ended without leaving: it crashed, or was killed
+    kLeft = 1,
+    kFault = 2,   // it left because a fault had ended the shared context
+};
+
 class Writer {
 public:
     // Creates or truncates the file. On failure the writer is mute: every call is a no-op, and
@@ -82,6 +89,7 @@ public:
     uint64_t write(Entry entry);
     // Adds the GPU times to an entry that is still in the ring.
     void set_times(uint64_t sequence, uint64_t start_ns, uint64_t end_ns);
+    void end(Ending how);
     const std::string& error() const { return error_; }
     const std::string& path() const { return path_; }
 
@@ -101,7 +109,8 @@ public:
 
     // Every complete entry with sequence >= from, oldest first. Returns the sequence to go on with.
     uint64_t read(uint64_t from, const std::function<void(const Entry&)>& visit) const;
-    std::string name(uint32_t index) const;   // or line
+    std::string name(uint32_t index) const;   // or line; as a terminal may show it (printable.h)
+    Ending ending() const;
     const std::string& error() const { return error_; }
 
 private:
@@ -109,6 +118,9 @@ private:
     Impl* impl_ = nullptr;
     std::string error_;
 };
+
+// Gives back what a finished journal has reserved and not used.
+void release_unused(const std::string& path);
 
 uint64_t now_ns();  // CLOCK_MONOTONIC
 

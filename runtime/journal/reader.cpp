@@ -12,6 +12,7 @@
 
 #include "runtime/journal/file_format.h"
 #include "runtime/journal/journal.h"
+#include "runtime/journal/printable.h"
 
 namespace smt::runtime::journal {
 
@@ -120,13 +121,18 @@ uint64_t Reader::read(uint64_t from, const std::function<void(const Entry&)>& vi
     return std::max(from, next);
 }
 
+Ending Reader::ending() const {
+    const uint32_t how = impl_ ? impl_->header().ending.load(std::memory_order_acquire) : 0;
+    return how <= static_cast<uint32_t>(Ending::kFault) ? static_cast<Ending>(how) : Ending::kNone;
+}
+
 std::string Reader::name(uint32_t index) const {
     if (!impl_) return "?";
-    if (index & kLineBit) return line_of(impl_->file, impl_->header(), index);
+    if (index & kLineBit) return printable(line_of(impl_->file, impl_->header(), index));
     uint32_t used = std::min(impl_->header().names_used.load(std::memory_order_acquire), kNameBytes);
     if (index >= used) return "?";
     const char* text = impl_->file + kNamesOffset + index;
-    return std::string(text, ::strnlen(text, used - index));
+    return printable({text, ::strnlen(text, used - index)});
 }
 
 }  // namespace smt::runtime::journal

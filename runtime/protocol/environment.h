@@ -4,8 +4,8 @@
 
 namespace smt::environment {
 
-// Directory of sockets, locks, logs and journals. Path.
-// Default: $XDG_RUNTIME_DIR/smt, else /tmp/smt-<uid>. Must be ours, with mode 0700. Client, server, tools.
+// Directory of sockets, locks, logs and journals. Absolute path.
+// Default: /tmp/smt-<uid> (runtime_folder.h). Must be ours, with mode 0700. Client, server, tools.
 inline constexpr const char* kRuntimeDir = "SMT_RUNTIME_DIR";
 
 // The server's program. Path. Default: <directory of libsmt.so>/../bin/smtd. Client.
@@ -218,8 +218,25 @@ inline constexpr const char* kProfile = "SMT_PROFILE";
 // The CUPTI that is opened when somebody measures. Path. Default: libcupti.so.13 where profiler/collect/cupti/library.h says. Server.
 inline constexpr const char* kCupti = "SMT_CUPTI";
 
+// Those that say something about one program; a server does not get them. All others of ours are the server's, too.
+inline constexpr const char* kProgramVariables[] = {kServer,  kRealDriver,     kFallback, kTenant,           kMemoryLimit, kPriority,
+                                                    kWeight, kMultiprocessors, kStress,   kReportUnsupported, kCapture};
+
+// How a server works, by its own environment: what a program's says of these counts when that program starts the server, and
+// `smt run` says so where it differs from what the running server has. With the default, as text; empty: it is a folder or a file.
+struct ServerSetting {
+    const char* name;
+    const char* otherwise;
+};
+inline constexpr ServerSetting kServerSettings[] = {
+    {kPolicy, kPolicyDefault}, {kMapping, "0"},         {kAhead, ""},          {kIdleSeconds, "60"},   {kSessionLanes, "1024"}, {kSessionStreams, "4096"},
+    {kJournalTimes, "0"},      {kRecord, ""},           {kCompiler, ""},       {kCompileWorkers, ""},  {kCompileSeconds, "60"}, {kCompileMemory, "4G"},
+    {kCompileWait, "10"},      {kPtx, "1"},             {kPtxSize, "2M"},      {kNvrtc, ""},           {kNvJitLink, ""},        {kCacheDir, ""},
+    {kCacheSize, "1G"},        {kProfiles, ""},         {kProfile, ""},        {kCupti, ""},           {kDriver, ""},           {kSimMultiprocessors, "8"},
+    {kSimMemory, "8G"},        {kSimStepLimit, "2000000000"}, {kSimGrace, "100"}, {kSimTenants, "0"}, {kSimDispatchClock, "0"}, {kSimLoadsWait, "0"},
+    {kSimStreams, ""}};
+
 // Not ours, read for the defaults above.
-inline constexpr const char* kXdgRuntimeDir = "XDG_RUNTIME_DIR";
 inline constexpr const char* kXdgCacheHome = "XDG_CACHE_HOME";
 inline constexpr const char* kHome = "HOME";
 

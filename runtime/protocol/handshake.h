@@ -1,6 +1,6 @@
 // Messages on the control socket (SOCK_SEQPACKET, one struct a packet).
 //
-//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened | Captured }
+//   session := Hello, { Welcome, Mapped }, { OpenLane, LaneOpened | Captured } [, Farewell]
 //
 // The socket stays open for as long as the client lives: its end of file is how the server learns
 // that a client died, and how a client learns that the server did. Welcome carries the arena's
@@ -23,6 +23,7 @@
 //   question := StatusRequest{kStatus | kStop}, StatusReply
 //             | StatusRequest{kTenants}, StatusReply, { TenantStatus }      StatusReply.tenants of them
 //             | PolicyRequest, PolicyReply
+//             | SettingsRequest, SettingsReply
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,9 @@ enum class ControlKind : uint32_t {
     kTenantStatus = 11,
     kSetPolicy = 12,   // from `smt policy set`: answered with PolicyReply, then closed
     kPolicyReply = 13,
+    kSettings = 14,    // from `smt run`: answered with SettingsReply, then closed
+    kSettingsReply = 15,
+    kFarewell = 16,    // the session is over: why, before the socket ends
 };
 
 struct Hello {
@@ -173,5 +177,31 @@ struct PolicyReply {
     char message[kMessageBytes] = {};      // why not, when it is not
 };
 static_assert(sizeof(PolicyReply) == 264);
+
+// From the server, when it ends a session that its program has not ended: a program that is told nothing has lost a server that crashed.
+struct Farewell {
+    ControlKind kind = ControlKind::kFarewell;
+    uint32_t reserved = 0;
+    char message[kMessageBytes] = {};      // NUL-terminated
+};
+static_assert(sizeof(Farewell) == 264);
+
+// What a program's environment says to a server (environment::kServerSettings), in lines NAME=VALUE. The server logs and answers what
+// differs from its own.
+inline constexpr uint32_t kSettingsBytes = 4096;
+struct SettingsRequest {
+    ControlKind kind = ControlKind::kSettings;
+    uint32_t magic = kMagic;
+    char tenant[kTenantNameBytes] = {};
+    char settings[kSettingsBytes] = {};    // NUL-terminated; what does not fit is not asked
+};
+static_assert(sizeof(SettingsRequest) == 4168);
+
+struct SettingsReply {
+    ControlKind kind = ControlKind::kSettingsReply;
+    uint32_t reserved = 0;
+    char differences[kSettingsBytes] = {}; // a line each, NUL-terminated; empty: none
+};
+static_assert(sizeof(SettingsReply) == 4104);
 
 }  // namespace smt::protocol

@@ -1,12 +1,13 @@
 #include "runtime/server/address_plan.h"
 
+#include <algorithm>
+
 namespace smt::runtime::server {
 
 namespace {
 
 struct Region {
     uint64_t base;
-    uint64_t stride;
     int slots;
 };
 
@@ -16,11 +17,11 @@ constexpr int kSlotsOfTib = static_cast<int>((1ull << 40) / AddressPlan::kSlotBy
 // same idea elsewhere. The last two are what ThreadSanitizer leaves to a program: below its libraries
 // and around its executable, so a slot there is sometimes taken.
 constexpr Region kPlan[AddressPlan::kRegions] = {
-    {0x2000'0000'0000, 1ull << 40, 48},
-    {0x6000'0000'0000, 1ull << 40, 24},
-    {0x1800'0000'0000, 1ull << 40, 8},
-    {0x7e80'0000'0000, AddressPlan::kSlotBytes, kSlotsOfTib},
-    {0x5500'0000'0000, AddressPlan::kSlotBytes, kSlotsOfTib},
+    {0x2000'0000'0000, 48 * kSlotsOfTib},
+    {0x6000'0000'0000, 24 * kSlotsOfTib},
+    {0x1800'0000'0000, 8 * kSlotsOfTib},
+    {0x7e80'0000'0000, kSlotsOfTib},
+    {0x5500'0000'0000, kSlotsOfTib},
 };
 
 // ThreadSanitizer ends a process that maps anything outside of what it leaves to it.
@@ -32,12 +33,18 @@ constexpr int kFirstRegion = 0;
 
 }  // namespace
 
+int AddressPlan::places() {
+    int all = 0;
+    for (int region = kFirstRegion; region < kRegions; ++region) all += std::min(kPlan[region].slots, kMostSlots);
+    return all;
+}
+
 int AddressPlan::take(int region, int from) {
     if (region < kFirstRegion) return -1;
     std::lock_guard lock(mutex_);
     for (int slot = from; slot < kPlan[region].slots && slot < kMostSlots; ++slot) {
-        if (taken_[region] >> slot & 1) continue;
-        taken_[region] |= 1ull << slot;
+        if (taken_[region][slot]) continue;
+        taken_[region].set(slot);
         return slot;
     }
     return -1;
@@ -45,11 +52,11 @@ int AddressPlan::take(int region, int from) {
 
 void AddressPlan::give(int region, int slot) {
     std::lock_guard lock(mutex_);
-    taken_[region] &= ~(1ull << slot);
+    taken_[region].reset(slot);
 }
 
 uint64_t AddressPlan::base(int region, int slot) {
-    return kPlan[region].base + static_cast<uint64_t>(slot) * kPlan[region].stride;
+    return kPlan[region].base + static_cast<uint64_t>(slot) * kSlotBytes;
 }
 
 }  // namespace smt::runtime::server

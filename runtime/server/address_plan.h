@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <mutex>
 
@@ -19,6 +20,7 @@ class AddressPlan {
 public:
     static constexpr uint64_t kSlotBytes = protocol::kArenaBytes + protocol::kDeviceRangeBytes;
     static constexpr int kRegions = 5;
+    static int places();   // sessions that fit
 
     // A free slot of a region at or after `from`, taken; -1: none. Slots count within their region.
     int take(int region, int from);
@@ -26,9 +28,9 @@ public:
     static uint64_t base(int region, int slot);
 
 private:
-    static constexpr int kMostSlots = 64;
+    static constexpr int kMostSlots = 128;
     std::mutex mutex_;
-    std::array<uint64_t, kRegions> taken_{};   // one bit a slot
+    std::array<std::bitset<kMostSlots>, kRegions> taken_{};
 };
 
 }  // namespace smt::runtime::server

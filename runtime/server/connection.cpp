@@ -13,6 +13,7 @@
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/server/settings_check.h"
 
 namespace smt::runtime::server {
 
@@ -71,7 +72,7 @@ void Connection::answer() {
     if (!same_user(socket_)) return;
     timeval limit{kFirstPacketSeconds, 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    alignas(8) char packet[sizeof(Hello) + 1];
+    alignas(8) char packet[std::max(sizeof(Hello), sizeof(SettingsRequest)) + 1];
     ssize_t got = recv(socket_, packet, sizeof packet, 0);
     silent_.store(false);
     if (got < static_cast<ssize_t>(sizeof(StatusRequest))) {
@@ -88,6 +89,7 @@ void Connection::answer() {
         case ControlKind::kStatus: return answer_status(false);
         case ControlKind::kStop: return answer_status(true);
         case ControlKind::kTenants: return answer_tenants();
+        case ControlKind::kSettings: return answer_settings(packet, static_cast<size_t>(got));
         case ControlKind::kSetPolicy: return answer_policy(packet, static_cast<size_t>(got));
         default: return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
     }
@@ -158,6 +160,24 @@ void Connection::answer_tenants() {
     for (const TenantStatus& each : tenants) {
         if (send(socket_, &each, sizeof each, MSG_NOSIGNAL) < 0) return;
     }
+}
+
+void Connection::answer_settings(const void* packet, size_t bytes) {
+    SettingsRequest request;
+    if (bytes != sizeof request) {
+        return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message has a wrong size");
+    }
+    std::memcpy(&request, packet, sizeof request);
+    SettingsReply reply;
+    if (owner_.server) {
+        const std::string wanted(request.settings, strnlen(request.settings, sizeof request.settings));
+        const std::string tenant(request.tenant, strnlen(request.tenant, sizeof request.tenant));
+        const std::string all = differing_settings(wanted, owner_.server->status().policy);
+        std::strncpy(reply.differences, all.c_str(), sizeof reply.differences - 1);
+        for (size_t at = 0, end; (end = all.find('\n', at)) != std::string::npos; at = end + 1)
+            owner_.server->note(fmt::format("{} starts, and {}", tenant, all.substr(at, end - at)));
+    }
+    if (send(socket_, &reply, sizeof reply, MSG_NOSIGNAL) < 0) return;
 }
 
 void Connection::answer_policy(const void* packet, size_t bytes) {

@@ -41,6 +41,7 @@ private:
     void answer_hello(const void* packet, size_t bytes);
     void answer_status(bool stop);
     void answer_tenants();
+    void answer_settings(const void* packet, size_t bytes);
     void answer_policy(const void* packet, size_t bytes);
     void refuse(uint32_t status, const std::string& why);
 

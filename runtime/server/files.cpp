@@ -42,7 +42,7 @@ bool answers(const std::string& path) {
 bool find_files(const std::string& key, Files& files, std::string& error) {
     if (!good_key(key)) return error = "a key is 1 to 64 letters, digits, '-' and '_'", false;
     char directory_name[PATH_MAX];
-    if (!protocol::name_runtime_folder(directory_name, sizeof directory_name)) return error = "the runtime directory's name is too long", false;
+    if (const char* problem = protocol::name_runtime_folder(directory_name, sizeof directory_name)) return error = problem, false;
     const std::string directory = directory_name;
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return error = fmt::format("cannot make {}: {}", directory, std::strerror(errno)), false;

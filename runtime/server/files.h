@@ -1,5 +1,4 @@
-// The server's files in the runtime directory: $SMT_RUNTIME_DIR, else $XDG_RUNTIME_DIR/smt, else
-// /tmp/smt-<uid>. The directory is ours alone (0700), or nothing is started.
+// The server's files in the runtime directory (runtime/protocol/runtime_folder.h), which is ours alone (0700), or nothing is started.
 //
 //   <key>.sock  the control socket      <key>.log      stderr
 //   <key>.lock  held for life           <key>.journal  what the server did

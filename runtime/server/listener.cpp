@@ -186,6 +186,7 @@ void Listener::close_door() {
     close(listen_);
     listen_ = -1;
     log_line("leaving");
+    if (owner_.server && owner_.server->fatal() == CUDA_SUCCESS) owner_.server->journal().end(journal::Ending::kLeft);
 }
 
 bool Listener::wind_up() {

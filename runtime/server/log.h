@@ -1,4 +1,4 @@
-// The server's log: its stderr, one line a message.
+// The server's log: its stderr, one line a message, whatever programs put into it.
 #pragma once
 
 #include <string_view>

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/device/cores.h"
 #include "runtime/device/device.h"
@@ -18,9 +19,11 @@
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/server/files.h"
+#include "runtime/server/generations.h"
 #include "runtime/server/listener.h"
 #include "runtime/server/log.h"
 #include "runtime/server/printf.h"
+#include "runtime/server/process.h"
 #include "runtime/server/server.h"
 #include "runtime/thread/thread.h"
 
@@ -110,13 +113,14 @@ bool wants_core_dumps(const Files& files) {
 }
 
 // Without a device the server stays a moment to say why to the programs that wait for it.
-int serve(const Options& options, const Files& files) {
+int serve(const Options& options, const Files& files, const std::vector<std::string>& kept) {
     device::ask_for_short_turns();   // before the first thread starts
     Thread::log_with([](const std::string& line) { log_line(line); });
     DevicePrintf device_printf;
     if (!device_printf.redirect_stdout()) return fail("stdout cannot be redirected");
     journal::Writer journal(files.journal);
     if (!journal.error().empty()) log_line("no journal: " + journal.error());
+    for (const std::string& line : kept) log_line(line);
 
     std::string error;
     std::string notice;
@@ -164,15 +168,18 @@ int main(int count, char** arguments) {
     std::string error;
     if (!find_files(options.key, files, error)) return fail(error);
     if (options.daemonize && !go_to_background()) return fail(std::strerror(errno));
+    std::vector<std::string> kept;   // of what started the server; who starts it by hand, in the foreground, means it
+    if (options.daemonize) kept = reset_process();
     block_signals();
 
     Lock lock = take_lock(files, error);
     if (lock == Lock::kOtherServer) return 0;
     if (lock == Lock::kFailed) return fail(error);
     // From here on this process is the server of this key, and these files are its own.
+    if (const std::string crash = keep_generation(files); !crash.empty()) kept.push_back(crash);
     if (options.daemonize && !log_to(files.log)) return fail("cannot write " + files.log);
     try {
-        return serve(options, files);
+        return serve(options, files, kept);
     } catch (const std::exception& why) {
         return fail(fmt::format("the server cannot start: {}", why.what()));
     }

@@ -45,6 +45,24 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
 Server::~Server() = default;
 
 void Server::note(const std::string& line, const Session* of) {
+    {
+        std::lock_guard lock(lines_mutex_);
+        if (!lines_.shown(of ? of->id() : 0, line, journal::now_ns())) return;
+    }
+    write(line, of);
+}
+
+void Server::note_left_out() {
+    std::vector<Repeats::Left> all;
+    {
+        std::lock_guard lock(lines_mutex_);
+        all = lines_.over(journal::now_ns());
+    }
+    for (const Repeats::Left& left : all)
+        write(fmt::format("{} more lines like this one in {} s were left out: {}", left.lines, Repeats::kWindow / 1'000'000'000, left.last), nullptr);
+}
+
+void Server::write(const std::string& line, const Session* of) {
     journal::Entry entry;
     entry.kind = journal::Kind::kNote;
     entry.text = journal_.line(line);
@@ -85,6 +103,7 @@ void Server::poison(CUresult status) {
         fault_ = describe_fault(status);
         fatal_since_.store(journal::now_ns());
         fatal_.store(status);
+        journal_.end(journal::Ending::kFault);
         {
             std::lock_guard lock(mutex_);
             for (Session* session : sessions_) session->poison(status, fault_);
@@ -130,6 +149,7 @@ std::string Server::describe_fault(CUresult status) {
 }
 
 void Server::tick() {
+    note_left_out();
     if (fatal() == CUDA_SUCCESS) {
         CUresult status = device_.driver().cuStreamQuery(device_.errands());
         if (is_fatal(status)) poison(status);

@@ -21,6 +21,7 @@
 #include "runtime/server/address_plan.h"
 #include "runtime/server/measuring.h"
 #include "runtime/server/quotas.h"
+#include "runtime/server/repeats.h"
 
 namespace smt::runtime::server {
 
@@ -46,6 +47,7 @@ public:
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
+    // A line for log and journal, which are not filled by one that comes again and again (repeats.h).
     void note(const std::string& line, const Session* of = nullptr);
 
     // From the moment its arena is mapped until that is unmapped.
@@ -79,6 +81,8 @@ public:
 
 private:
     std::string describe_fault(CUresult status);
+    void write(const std::string& line, const Session* of);
+    void note_left_out();
 
     device::Device& device_;
     journal::Writer& journal_;
@@ -99,6 +103,9 @@ private:
     mutable std::mutex mutex_;
     std::vector<Session*> sessions_;
     std::vector<std::unique_ptr<Session>> kept_;
+
+    std::mutex lines_mutex_;   // guards lines_
+    Repeats lines_;
 
     // These say what they do with note(), so they go first; what is measured goes to the book.
     jit::Service compiler_;

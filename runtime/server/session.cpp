@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "runtime/device/held_up.h"
+#include "runtime/journal/printable.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/environment_number.h"
 #include "runtime/server/control_message.h"
@@ -34,8 +35,9 @@ uint64_t most_host_memory() {
     return environment::number_of(environment::kHostMemory, 0, ~uint64_t{0}, machine / 2);
 }
 
+// As every terminal and log may show it.
 std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
-    return std::string(field, strnlen(field, sizeof field));
+    return journal::printable({field, strnlen(field, sizeof field)});
 }
 
 std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name, const protocol::Hello& hello) {
@@ -161,7 +163,15 @@ void Session::stop(const std::string& why) {
         std::lock_guard lock(mutex_);
         if (end_.empty()) end_ = why;
     }
+    say_farewell(why);
     shutdown(socket_, SHUT_RDWR);   // answer_control() sees the end of the socket
+}
+
+void Session::say_farewell(const std::string& why) {
+    if (said_farewell_.exchange(true)) return;
+    protocol::Farewell farewell;
+    std::strncpy(farewell.message, why.c_str(), sizeof farewell.message - 1);
+    if (send(socket_, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;   // it is gone, or does not read
 }
 
 void Session::end_because(const std::string& why) {

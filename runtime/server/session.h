@@ -61,6 +61,7 @@ public:
     void end_because(const std::string& why);  // the same, and the log says so: its own fault
     // Any thread: every call of the client returns it, and `why` is told to the person who runs it.
     void poison(CUresult fatal, const std::string& why);
+    void say_farewell(const std::string& why); // any thread: what its program tells when it loses the server; the first one counts
     void fault(CUresult fatal);                // a call of its own met it: ends the context, or just this session
     std::string called() const;                // "tenant alice (train, pid 12)"
     bool working() const { return streams_.busy(); }   // not all of its work is known to be over
@@ -159,6 +160,7 @@ private:
     const std::shared_ptr<dispatch::Tenant> dispatched_;
 
     std::atomic<bool> closing_{false};
+    std::atomic<bool> said_farewell_{false};
     std::atomic<bool> launched_wide_{false};   // a kernel ran on more multiprocessors than the tenant has
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};

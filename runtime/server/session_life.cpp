@@ -138,7 +138,7 @@ bool Session::handshake() {
     set_timeout(socket_, 20);
     for (int attempt = 0; attempt < protocol::kMappingAttempts; ++attempt) {
         leave_place();
-        if (!find_place(kRegionOfAttempt[attempt])) return refuse("no address range is free in the server");
+        if (!find_place(kRegionOfAttempt[attempt])) return refuse(fmt::format("no address range is free in the server: {} programs fit, as each needs {} GiB of its addresses", AddressPlan::places(), AddressPlan::kSlotBytes >> 30));
         protocol::Mapped mapped;
         if (!send_welcome(protocol::WelcomeStatus::kOk, "")) return false;
         ssize_t got = recv(socket_, &mapped, sizeof mapped, 0);

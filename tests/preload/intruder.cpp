@@ -82,9 +82,10 @@ Session open_session(const char* path) {
 
 void await_end(Session& session) {
     pollfd ended{session.socket, POLLIN, 0};
-    char byte = 0;
+    Farewell farewell;
     require(poll(&ended, 1, kPatienceMs) == 1, "the server reacts");
-    require(recv(session.socket, &byte, 1, 0) == 0, "it ends the session");
+    require(recv(session.socket, &farewell, sizeof farewell, 0) == sizeof farewell && farewell.kind == ControlKind::kFarewell, "it says why");
+    require(farewell.message[0] != 0 && recv(session.socket, &farewell, sizeof farewell, 0) == 0, "it ends the session");
     close(session.socket);
     munmap(session.lane, kLaneBytes);
 }

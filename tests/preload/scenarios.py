@@ -23,7 +23,7 @@ import time
 from run import PATIENCE, smt, wait_until_empty
 
 MAGIC = 0x31544D53
-HELLO, WELCOME, MAPPED, CAPTURED = 1, 2, 3, 9
+HELLO, WELCOME, MAPPED, CAPTURED, SETTINGS = 1, 2, 3, 9, 14
 OK, VERSION_MISMATCH, REFUSED = 0, 1, 2
 WELCOME_FORMAT = "<4I3Q2i256s"
 OUT_OF_MEMORY, UNAVAILABLE, NOT_READY, ILLEGAL_ADDRESS = 2, 46, 802, 700
@@ -39,11 +39,11 @@ class Place:
         os.environ.update(SMT_RUNTIME_DIR=str(folder), SMT_DRIVER=driver, SMT_REAL_DRIVER="none",
                           SMT_FAKE_GATES=str(folder), SMT_FAKE_RECORD=str(self.folder / "calls"))
 
-    def start(self, name, *arguments, tenant=None, options=(), **environment):
+    def start(self, name, *arguments, tenant=None, options=(), how={}, **environment):
         command = [self.program, "run", *(["--tenant", tenant] if tenant else []), *options, "--",
                    str(self.bin / f"preload_{name}"), *map(str, arguments)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, env=os.environ | environment)
+                                   text=True, env=os.environ | environment, **how)
         self.started.append(process)
         return process
 
@@ -262,6 +262,8 @@ def other_server(place):
         server.listen()
         begin = place.start("begin")
         server.settimeout(PATIENCE)
+        with server.accept()[0] as client:
+            assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)   # `smt run`, which takes no answer for none
         with server.accept()[0] as client:
             assert len(client.recv(4096)) == 176
             client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0, 0, 0, 0, b"speak version 7"))

@@ -2,6 +2,7 @@
 #include "tools/smt/command.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/environment_number.h"
+#include "runtime/protocol/runtime_folder.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/smt/control.h"
 #include "tools/smt/environment_check.h"
@@ -136,16 +138,23 @@ TEST_CASE("options", "[command]") {
 TEST_CASE("the runtime folder", "[command]") {
     TemporaryFolder folder;
     {
-        Setting chosen(environment::kRuntimeDir, "/chosen"), xdg(environment::kXdgRuntimeDir, "/xdg");
+        Setting chosen(environment::kRuntimeDir, "/chosen"), xdg("XDG_RUNTIME_DIR", "/xdg");
         CHECK(runtime_directory() == "/chosen");
     }
     {
-        Setting chosen(environment::kRuntimeDir, nullptr), xdg(environment::kXdgRuntimeDir, "/xdg");
-        CHECK(runtime_directory() == "/xdg/smt");
+        Setting chosen(environment::kRuntimeDir, "chosen");
+        CHECK_THROWS_WITH(runtime_directory(), Catch::Contains("absolute path"));
+    }
+    // A user's programs meet at one server, whatever else their environments say.
+    Setting chosen(environment::kRuntimeDir, nullptr);
+    std::string with;
+    {
+        Setting xdg("XDG_RUNTIME_DIR", folder.path().c_str());
+        with = runtime_directory();
     }
     {
-        Setting chosen(environment::kRuntimeDir, ""), xdg(environment::kXdgRuntimeDir, nullptr);
-        CHECK(runtime_directory().starts_with("/tmp/smt-"));
+        Setting xdg("XDG_RUNTIME_DIR", nullptr);
+        CHECK(runtime_directory() == with);
     }
     CHECK(runtime_directory_problem(folder.path()).empty());
     CHECK(runtime_directory_problem(folder.file("missing")).empty());
@@ -153,6 +162,26 @@ TEST_CASE("the runtime folder", "[command]") {
     CHECK_FALSE(runtime_directory_problem(folder.path()).empty());
     std::ofstream(folder.file("file")) << "";
     CHECK_FALSE(runtime_directory_problem(folder.file("file")).empty());
+}
+
+TEST_CASE("a runtime folder that somebody else's file blocks is passed over for the next place", "[command]") {
+    TemporaryFolder first, second;
+    const char* const places[] = {first.path().c_str(), "/nowhere", second.path().c_str()};
+    const std::string name = "smt-" + std::to_string(::geteuid());
+    char path[512];
+    REQUIRE(protocol::pick_runtime_folder(places, path, sizeof path));
+    CHECK(path == first.file(name));
+    REQUIRE(::symlink("/tmp", first.file(name).c_str()) == 0);
+    REQUIRE(protocol::pick_runtime_folder(places, path, sizeof path));
+    CHECK(path == second.file(name));
+    REQUIRE(::mkdir(second.file(name).c_str(), 0700) == 0);
+    REQUIRE(::unlink(first.file(name).c_str()) == 0);   // the folder that is in use stays the one
+    REQUIRE(protocol::pick_runtime_folder(places, path, sizeof path));
+    CHECK(path == second.file(name));
+    std::ofstream(first.file(name)) << "";
+    REQUIRE(::rmdir(second.file(name).c_str()) == 0);
+    std::ofstream(second.file(name)) << "";
+    CHECK_FALSE(protocol::pick_runtime_folder(places, path, sizeof path));
 }
 
 TEST_CASE("servers are found by what they leave in the runtime folder", "[command]") {

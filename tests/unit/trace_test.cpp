@@ -159,7 +159,7 @@ TEST_CASE("the last part of a journal is what ended in it, with the tenants' nam
     for (const Json& event : trace["traceEvents"])
         if (event["ph"] != "M") names.push_back(event["name"]);
     CHECK(names == std::vector<std::string>{"bob \"the\" second called cuIpcOpenMemHandle, which is not supported",
-                                            "the compile service has\nsomething to say", "alice closed: the program has ended"});
+                                            "the compile service has something to say", "alice closed: the program has ended"});
     CHECK(Json::parse(TwoTenants().trace(31'000))["otherData"]["origin_ns"] == 1'031'000);   // bob's kernel began before
 }
 

@@ -1,10 +1,15 @@
 // The control socket of a session: captured sources, good and bad, and what its kernels know of their managed form.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "runtime/jit/messages.h"
 #include "runtime/server/handlers/code_table.h"
@@ -145,6 +150,53 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     CHECK(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
     // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders nothing.
     session.device_bytes();
+}
+
+// The state of this process's thread of that number: 'R' runs, 'S' sleeps.
+char state_of(pid_t thread) {
+    char text[512] = {};
+    const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0 || read(file, text, sizeof text - 1) <= 0) give_up("the thread is there");
+    close(file);
+    return std::strrchr(text, ')')[2];
+}
+
+TEST_CASE("who unloads a kernel sleeps while a launch of it is under way", "[control]") {
+    TestSession client;
+    client.open_lane();
+    TestServer::get().device().enter_thread();
+    runtime::server::Session& session = client.session();
+    const char image[] = "FAKE\nkernel plain\n";
+    CUmodule module = nullptr;
+    REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
+    auto& code = session.code();
+    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {});
+    runtime::server::handlers::Kernel* kernel = nullptr;
+    REQUIRE(code.fetch(id, "plain", &kernel) == CUDA_SUCCESS);
+    std::optional<runtime::server::handlers::KernelUse> launch(std::in_place, code, kernel->id);
+    REQUIRE(*launch);
+    std::atomic<pid_t> unloader{0};
+    std::thread unloading([&] {
+        TestServer::get().device().enter_thread();
+        unloader.store(static_cast<pid_t>(syscall(SYS_gettid)));
+        CHECK(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
+    });
+    await([&] { return !kernel->live.load(); }, "the unload has begun");
+    await([&] { return state_of(unloader.load()) == 'S'; }, "the unload sleeps");
+    launch.reset();
+    unloading.join();
+}
+
+TEST_CASE("a hundred sessions are served at a time", "[control]") {
+    std::vector<std::unique_ptr<TestSession>> all;
+#ifdef __SANITIZE_THREAD__
+    constexpr int kSessions = 10;
+#else
+    constexpr int kSessions = 100;
+#endif
+    for (int i = 0; i < kSessions; ++i) all.push_back(std::make_unique<TestSession>());
+    CHECK(all.back()->open_lane().call(Op::kMemInfo).status == CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tests/wire/server.h"
 
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -157,8 +158,8 @@ void TestSession::send_control(const void* packet, size_t bytes, int file) {
 }
 
 bool TestSession::hung_up() const {
-    char byte;
-    return recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    pollfd ended{socket_, POLLRDHUP, 0};   // a farewell may lie before the end
+    return poll(&ended, 1, 0) == 1;
 }
 
 void TestSession::await_end() const {

@@ -10,7 +10,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
+#include "runtime/journal/printable.h"
+#include "runtime/protocol/environment.h"
 #include "tools/smt/command.h"
 #include "tools/smt/places.h"
 
@@ -18,6 +21,14 @@ namespace smt::tools {
 namespace {
 
 constexpr time_t kPatienceSeconds = 5;
+
+// Ends the text, and leaves nothing in it that a terminal would take for a command.
+template <size_t n>
+void terminate(char (&text)[n]) {
+    text[n - 1] = 0;
+    const std::string shown = runtime::journal::printable(text);
+    std::strncpy(text, shown.c_str(), n - 1);
+}
 
 // A connection on which one question is asked.
 class Question {
@@ -55,6 +66,12 @@ public:
     template <typename Reply>
     bool hear(Reply& reply) {
         const protocol::ControlKind kind = reply.kind;
+        protocol::Welcome refusal{};
+        const ssize_t next = ::recv(socket_, &refusal, sizeof(refusal), MSG_PEEK);
+        if (next == sizeof(refusal) && refusal.kind == protocol::ControlKind::kWelcome && kind != refusal.kind) {
+            terminate(refusal.message);
+            throw Failure("the server of " + path_ + " refuses: " + refusal.message);
+        }
         const ssize_t got = ::recv(socket_, &reply, sizeof(reply), 0);
         if (got == 0 || (got < 0 && errno == ECONNRESET)) return false;
         if (got < 0 && errno == EAGAIN) throw Failure("the server of " + path_ + " does not answer; see " + log_);
@@ -67,11 +84,6 @@ private:
     const std::string path_, log_;
     const int socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 };
-
-template <size_t n>
-void terminate(char (&text)[n]) {
-    text[n - 1] = 0;
-}
 
 bool hear_status(Question& question, protocol::StatusReply& reply) {
     if (!question.hear(reply)) return false;
@@ -114,9 +126,30 @@ std::optional<ServerStatus> ask_tenants(const std::string& key) {
         if (!question.hear(tenant)) return std::nullopt;
         terminate(tenant.tenant);
         terminate(tenant.program);
+        terminate(tenant.waits_for);
         status.tenants.push_back(tenant);
     }
     return status;
+}
+
+std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant) {
+    protocol::SettingsRequest request;
+    std::strncpy(request.tenant, tenant.c_str(), sizeof(request.tenant) - 1);
+    std::string wanted;
+    for (const environment::ServerSetting& setting : environment::kServerSettings) {
+        const std::string value = variable(setting.name), line = std::string(setting.name) + "=" + value + "\n";
+        if (!value.empty() && value.find('\n') == std::string::npos && wanted.size() + line.size() < sizeof(request.settings)) wanted += line;
+    }
+    std::vector<std::string> differences;
+    if (wanted.empty()) return differences;
+    std::memcpy(request.settings, wanted.c_str(), wanted.size() + 1);
+    Question question(key);
+    protocol::SettingsReply reply;
+    if (!question.ask(request) || !question.hear(reply)) return differences;
+    reply.differences[sizeof(reply.differences) - 1] = 0;
+    std::istringstream lines(reply.differences);
+    for (std::string line; std::getline(lines, line);) differences.push_back(runtime::journal::printable(line));
+    return differences;
 }
 
 std::optional<protocol::PolicyReply> ask_for_policy(const std::string& key, const std::string& name) {

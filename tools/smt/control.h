@@ -29,6 +29,10 @@ struct ServerStatus {
 };
 std::optional<ServerStatus> ask_tenants(const std::string& key);
 
+// What this process's environment says of the settings of servers and differs from what the server has; a line each. Says so in the
+// server's log, too.
+std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant);
+
 // The reply says whether it has that policy now.
 std::optional<protocol::PolicyReply> ask_for_policy(const std::string& key, const std::string& name);
 

@@ -106,6 +106,10 @@ void check_policy(const std::string& wanted) {
     if (const std::string problem = runtime::schedule::policy_problem(wanted); !problem.empty()) throw Misuse(problem);
 }
 
+void check_folder(const std::string& path) {
+    if (path.front() != '/') throw Misuse("it is '" + path + "', no absolute path");
+}
+
 void check_tenant(const std::string& name) {
     if (name.size() >= protocol::kTenantNameBytes) throw Misuse("a tenant's name has at most 63 bytes");
 }
@@ -120,6 +124,7 @@ std::vector<std::string> environment_problems() {
     problems.push_back(problem_of(kWeight, parse_weight));
     problems.push_back(problem_of(kPolicy, check_policy));
     problems.push_back(problem_of(kTenant, check_tenant));
+    problems.push_back(problem_of(kRuntimeDir, check_folder));
     std::erase(problems, "");
     return problems;
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include "runtime/journal/journal.h"
@@ -48,12 +49,27 @@ void show(const std::string& path, const LogView::Shape& shape, bool follow) {
     view.show_summary();
 }
 
+// "x.journal.2" -> "x.log.2".
+std::string log_beside(const std::string& journal) {
+    const size_t at = journal.rfind(".journal");
+    return journal.substr(0, at) + ".log" + journal.substr(at + std::strlen(".journal"));
+}
+
 int run(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels"}, {"--tenant", "--server"});
+    Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels", "--last-crash"}, {"--tenant", "--server", "--before"});
     const std::string* tenant = options.value("--tenant");
     if (options.has("--kernels") && options.has("--follow")) throw Misuse("--kernels counts what there is, it does not follow");
     const LogView::Shape shape{options.has("--json"), options.has("--mapping"), options.has("--kernels"), tenant ? *tenant : ""};
-    auto show_it = [&](bool follow) { show(find_journal(options.value("--server")), shape, follow); };
+    const std::string* server = options.value("--server");
+    const std::string* before = options.value("--before");
+    if ((before || options.has("--last-crash")) && options.has("--follow")) throw Misuse("an earlier server's journal does not grow: leave out --follow");
+    if (before && (before->size() != 1 || (*before)[0] < '1' || (*before)[0] > '0' + kMostGenerations)) throw Misuse("--before wants a number from 1 to 4: how many servers ago");
+    if (options.has("--last-crash") || before) {
+        const std::string path = before ? find_generation(server, (*before)[0] - '0') : find_last_crash(server);
+        fmt::print(stderr, "smt log: {}; what the server said is in {}\n", path, log_beside(path));
+        return show(path, shape, false), 0;
+    }
+    auto show_it = [&](bool follow) { show(find_journal(server), shape, follow); };
     show_it(options.has("--follow"));
     while (options.has("--follow")) {  // the server started again: its journal may be half made
         try {
@@ -67,7 +83,7 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server KEY]",
-                             "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how", run};
+const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server KEY] [--before N | --last-crash]",
+                             "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how; --last-crash: of the server that crashed", run};
 
 }  // namespace smt::tools

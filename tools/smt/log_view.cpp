@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 
+#include "runtime/journal/printable.h"
 #include "tools/smt/json.h"
 #include "tools/smt/usage.h"
 
@@ -80,7 +81,7 @@ std::string demangle(const std::string& name) {
     int status = 0;
     std::unique_ptr<char, decltype(&std::free)> text(
         abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-    return status == 0 && text ? text.get() : name;
+    return runtime::journal::printable(status == 0 && text ? text.get() : name);
 }
 
 const std::string& LogView::kernel(uint32_t index) {

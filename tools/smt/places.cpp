@@ -12,9 +12,11 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/journal/journal.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "tools/smt/command.h"
+#include "tools/smt/control.h"
 
 namespace smt::tools {
 namespace fs = std::filesystem;
@@ -53,7 +55,7 @@ std::string find_program(const std::string& name) { return first_existing({own_d
 
 std::string runtime_directory() {
     char path[PATH_MAX];
-    if (!protocol::name_runtime_folder(path, sizeof path)) throw Failure("the runtime folder's name is too long");
+    if (const char* problem = protocol::name_runtime_folder(path, sizeof path)) throw Failure(problem);
     return path;
 }
 
@@ -95,6 +97,25 @@ std::string find_journal(const std::string* key) {
     std::string known;
     for (const std::string& each : keys) known += (known.empty() ? "" : ", ") + each;
     throw Failure("there is no journal of a server " + *key + " in " + runtime_directory() + ", but of: " + known);
+}
+
+std::string find_generation(const std::string* key, int generation) {
+    const std::string newest = find_journal(key);
+    if (generation == 0) return newest;
+    const std::string path = newest + "." + std::to_string(generation);
+    if (::access(path.c_str(), R_OK) != 0) throw Failure("there is no journal " + path + ": of the servers before, at most four are kept");
+    return path;
+}
+
+std::string find_last_crash(const std::string* key) {
+    const std::string newest = find_journal(key);
+    const std::string server = fs::path(newest).stem().string();
+    for (int i = ask_server(server, protocol::ControlKind::kStatus) ? 1 : 0; i <= kMostGenerations; ++i) {
+        const std::string path = i == 0 ? newest : newest + "." + std::to_string(i);
+        const runtime::journal::Reader journal(path);
+        if (journal.error().empty() && journal.ending() != runtime::journal::Ending::kLeft) return path;
+    }
+    throw Failure("no server of " + newest + " that is still known crashed or lost its context: all left in order");
 }
 
 std::string path_of(const std::string& key, const std::string& suffix) {

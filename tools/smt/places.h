@@ -22,8 +22,7 @@ std::string find_server();
 // bench_remoting and the like, beside this program; empty: not there.
 std::string find_program(const std::string& name);
 
-// The runtime folder's name, whether or not it exists: SMT_RUNTIME_DIR, or $XDG_RUNTIME_DIR/smt, or
-// /tmp/smt-<uid>.
+// The runtime folder's name, whether or not it exists: runtime/protocol/runtime_folder.h.
 std::string runtime_directory();
 // Empty if the folder may be used (or does not exist yet); else what is wrong with it.
 std::string runtime_directory_problem(const std::string& directory);
@@ -33,6 +32,11 @@ std::string runtime_directory_problem(const std::string& directory);
 std::vector<std::string> keys_with(const std::string& suffix);
 // The journal of this server, or of the one that started last. Throws Failure: there is none.
 std::string find_journal(const std::string* key);
+// The journal of an earlier server of that key, 1 being the one before; of the last one that crashed, was killed or lost its context.
+// Throw Failure: there is none. The server's log has the same number.
+std::string find_generation(const std::string* key, int generation);
+std::string find_last_crash(const std::string* key);
+inline constexpr int kMostGenerations = 4;   // that servers keep
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

@@ -13,6 +13,7 @@
 #include "profiler/models/duration.h"
 #include "profiler/models/preemption.h"
 #include "profiler/models/stalls.h"
+#include "runtime/journal/printable.h"
 #include "runtime/profiles/device_facts.h"
 #include "runtime/profiles/translate.h"
 #include "runtime/profiles/waits.h"
@@ -148,7 +149,7 @@ std::optional<ModelInputs> model_inputs(const Profile& profile) {
 std::string short_name(const std::string& symbol) {
     int status = 0;
     char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-    std::string name = status == 0 && text ? text : symbol;
+    std::string name = runtime::journal::printable(status == 0 && text ? text : symbol);
     std::free(text);
     if (status != 0) return name;
     // The parameters: what stands in the last parentheses, outside of which no template is open.

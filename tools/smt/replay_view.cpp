@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/journal/printable.h"
+
 namespace smt::tools {
 
 using namespace runtime::schedule;
@@ -13,7 +15,7 @@ namespace {
 
 double milliseconds(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
-std::string name_of(const Kernel& kernel) { return fmt::format("{}#{}", kernel.tenant, kernel.id); }
+std::string name_of(const Kernel& kernel) { return fmt::format("{}#{}", runtime::journal::printable(kernel.tenant), kernel.id); }
 
 std::string situation(const Kernel& kernel) {
     static constexpr const char* kStates[] = {"runs", "stops", "waits"};

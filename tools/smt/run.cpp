@@ -10,6 +10,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
 #include "tools/smt/command.h"
+#include "tools/smt/control.h"
 #include "tools/smt/device_choice.h"
 #include "tools/smt/environment_check.h"
 #include "tools/smt/places.h"
@@ -84,6 +85,26 @@ void export_settings(const Options& options, const std::string& interposer, cons
         ::setenv(environment::kPriority, std::to_string(parse_priority(*priority)).c_str(), 1);
 }
 
+// What a program's environment says to a server counts when it starts that server, and no later.
+void warn_of_other_settings() {
+    const bool simulated = variable(environment::kDevice) == environment::kDeviceSimulated;
+    std::vector<std::string> keys;
+    try {
+        keys = keys_with(".sock");
+    } catch (const Failure&) {   // the program will say it
+    }
+    for (const std::string& key : keys) {
+        if ((key == environment::kSimulatedKey) != simulated) continue;
+        try {
+            for (const std::string& line : ask_differences(key, variable(environment::kTenant)))
+                fmt::print(stderr, "smt run: {} {}, which runs already: the server's counts. `smt server stop` ends it{}\n", line, key,
+                           line.starts_with(environment::kPolicy) ? "; `smt policy set` changes its policy" : "");
+        } catch (const Failure& failure) {
+            fmt::print(stderr, "smt run: {}\n", failure.what());
+        }
+    }
+}
+
 int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
                                     Operands::kCommandLine);
@@ -101,6 +122,7 @@ int run(const Arguments& arguments) {
     std::string file = find_on_path(program);
     if (file.empty()) throw Failure("there is no program '" + program + "'");
     export_settings(options, interposer, file);
+    warn_of_other_settings();
     std::vector<char*> argv;
     for (std::string& argument : options.operands) argv.push_back(argument.data());
     argv.push_back(nullptr);

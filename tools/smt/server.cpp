@@ -1,17 +1,17 @@
 // smt server: start, stop and look at servers by hand. Usually none of it is needed: the first
 // program that runs under smt starts the server, which leaves when it has been idle.
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/server_process.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/device_choice.h"
@@ -63,30 +63,12 @@ Gpu choose_gpu(const Options& options) {
     return driver.gpus[index];
 }
 
-int spawn_server(const std::string& program, const Gpu& gpu) {
-    ::unsetenv(environment::kPreload);
-    if (!gpu.visible.empty()) ::setenv(environment::kVisibleDevices, gpu.visible.c_str(), 1);
-    std::string name = program, key = gpu.key, key_option = "--key", daemonize = "--daemonize";
-    char* argv[] = {name.data(), key_option.data(), key.data(), daemonize.data(), nullptr};
-    posix_spawn_file_actions_t files;  // a daemon must not hold our caller's pipes; it has a log
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-    ::posix_spawn_file_actions_adddup2(&files, STDIN_FILENO, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files, STDIN_FILENO, STDERR_FILENO);
-    pid_t child = 0;
-    int error = ::posix_spawn(&child, program.c_str(), &files, nullptr, argv, environ);
-    ::posix_spawn_file_actions_destroy(&files);
-    if (error) throw Failure("cannot run " + program + ": " + std::strerror(error));
-    int status = 0;
-    ::waitpid(child, &status, 0);  // the process that daemonises leaves at once
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 int start(const Options& options) {
     check_environment();
     std::string directory = runtime_directory();
     if (std::string problem = runtime_directory_problem(directory); !problem.empty())
         throw Failure("cannot use " + directory + ": " + problem);
+    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) throw Failure("cannot make " + directory + ": " + std::strerror(errno));
     Gpu gpu = choose_gpu(options);
     if (auto running = status_of(gpu.key)) {
         fmt::print("server {} is running already, process {}\n", gpu.key, running->server_pid);
@@ -96,7 +78,11 @@ int start(const Options& options) {
     if (program.empty())
         throw Failure("smtd is not in " + own_directory() + " (and SMT_SERVER names none): build it");
     std::optional<StatusReply> answer;
-    if (spawn_server(program, gpu) != 0 ||
+    int error = 0;
+    const auto started = protocol::start_server_process(program.c_str(), gpu.key.c_str(), gpu.visible.empty() ? nullptr : gpu.visible.c_str(),
+                                                        path_of(gpu.key, ".log").c_str(), &error);
+    if (started == protocol::ServerStart::kCannotRun) throw Failure("cannot run " + program + ": " + std::strerror(error));
+    if (started == protocol::ServerStart::kRefused ||
         !wait_for([&] { return (answer = status_of(gpu.key)).has_value(); }))
         throw Failure("the server did not start; " + path_of(gpu.key, ".log") + " says why");
     fmt::print("server {} started, process {}, {}\n", gpu.key, answer->server_pid, answer->device);

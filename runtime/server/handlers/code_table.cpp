@@ -1,8 +1,6 @@
 // See code_table.h.
 #include "runtime/server/handlers/code_table.h"
 
-#include <thread>
-
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/standstill.h"
@@ -16,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxParameters = 4096;
 constexpr size_t kMaxImages = 64u << 10;
+constexpr uint32_t kUseSleepMs = 1000;   // the last user wakes us before
 
 }  // namespace
 
@@ -100,7 +99,8 @@ void CodeTable::withdraw(Image& image) {
     image.gone = true;
     for (auto& [name, kernel] : image.kernels) {
         kernel->live.store(false);
-        while (kernel->users.load() != 0) std::this_thread::yield();  // as long as one launch takes
+        // A launch may be held back for as long as others are more urgent.
+        while (const uint32_t users = kernel->users.load()) futex_wait(kernel->users, users, kUseSleepMs);
     }
 }
 
@@ -296,6 +296,7 @@ void CodeTable::clear() {
     }
     graphs_print_.store(false);
     limits_.clear();
+    preferences_.clear();
 }
 
 }  // namespace smt::runtime::server::handlers

@@ -27,6 +27,8 @@
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/book.h"
 #include "runtime/protocol/record.h"
+#include "runtime/server/futex.h"
+#include "runtime/server/handlers/context_preferences.h"
 #include "runtime/server/handlers/launch_times.h"
 #include "runtime/server/handlers/limits.h"
 #include "runtime/server/handlers/links.h"
@@ -117,6 +119,7 @@ public:
     void clear();  // unloads everything
     LaunchTimes& times() { return times_; }
     Limits& limits() { return limits_; }
+    ContextPreferences& preferences() { return preferences_; }
     Links& links() { return links_; }
     const ExceptionNames& exceptions() const { return exceptions_; }
     // Whether any graph of the session holds a kernel that prints.
@@ -157,6 +160,7 @@ private:
     std::atomic<bool> output_expected_{false};
     LaunchTimes times_;
     Limits limits_;
+    ContextPreferences preferences_;
     Links links_;
 };
 
@@ -167,11 +171,11 @@ public:
         if (!kernel_) return;
         kernel_->users.fetch_add(1);
         if (kernel_->live.load()) return;
-        kernel_->users.fetch_sub(1);
+        leave();
         kernel_ = nullptr;
     }
     ~KernelUse() {
-        if (kernel_) kernel_->users.fetch_sub(1, std::memory_order_release);
+        if (kernel_) leave();
     }
     KernelUse(const KernelUse&) = delete;
     KernelUse& operator=(const KernelUse&) = delete;
@@ -181,6 +185,11 @@ public:
     const Kernel& operator*() const { return *kernel_; }
 
 private:
+    // An unload says that the kernel is not live, then looks at the users: it sees that we are gone, or we see that it waits.
+    void leave() {
+        if (kernel_->users.fetch_sub(1) == 1 && !kernel_->live.load()) futex_wake_all(kernel_->users);
+    }
+
     Kernel* kernel_;
 };
 

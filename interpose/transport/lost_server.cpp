@@ -1,0 +1,77 @@
+#include "interpose/transport/lost_server.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "interpose/transport/server_start.h"
+#include "runtime/protocol/runtime_folder.h"
+
+namespace smt::interpose {
+
+namespace {
+
+constexpr int kGenerations = 4;       // of logs, which a later server has moved away (runtime/server/generations.h)
+constexpr size_t kTailBytes = 4096;   // of a log, in which its last line is looked for
+constexpr size_t kShownBytes = 400;   // of that line
+
+constinit char log_path[2 * kPathBytes] = {};
+constinit int server_pid = 0;
+constinit std::atomic<bool> said{false};
+
+// The text of the server's last line in the file, without time and process; false: there is none.
+bool last_line(const char* path, char (&line)[kShownBytes]) {
+    char tail[kTailBytes + 1];
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return false;
+    struct stat found {};
+    ssize_t got = -1;
+    if (fstat(file, &found) == 0) {
+        const off_t from = found.st_size > static_cast<off_t>(kTailBytes) ? found.st_size - static_cast<off_t>(kTailBytes) : 0;
+        got = pread(file, tail, kTailBytes, from);
+    }
+    close(file);
+    if (got <= 0) return false;
+    tail[got] = 0;
+    char head[32];
+    snprintf(head, sizeof head, " smtd[%d] ", server_pid);
+    const char* last = nullptr;
+    for (const char* at = tail; (at = strstr(at, head)); ++at) last = at + strlen(head);
+    if (!last) return false;
+    snprintf(line, sizeof line, "%.*s", static_cast<int>(strcspn(last, "\n")), last);
+    return true;
+}
+
+}  // namespace
+
+void remember_server(const char* key, int pid) {
+    char folder[kPathBytes];
+    if (protocol::name_runtime_folder(folder, sizeof folder)) return;
+    snprintf(log_path, sizeof log_path, "%s/%s.log", folder, key);
+    server_pid = pid;
+}
+
+void say_lost(const char* farewell) {
+    if (said.exchange(true)) return;
+    char log[sizeof log_path + 8], line[kShownBytes], text[sizeof log + 3 * kShownBytes];
+    snprintf(log, sizeof log, "%s", log_path);
+    bool found = last_line(log, line);
+    for (int i = 1; !found && i <= kGenerations; ++i) {
+        snprintf(log, sizeof log, "%s.%d", log_path, i);
+        found = last_line(log, line);
+    }
+    if (!found) snprintf(log, sizeof log, "%s", log_path);
+    const char* const rest = "This program's CUDA calls return an error from now on: start it again. The server's log";
+    int bytes;
+    if (farewell) bytes = snprintf(text, sizeof text, "smt: lost the server (process %d): %.*s. %s: %s\n", server_pid, static_cast<int>(kShownBytes), farewell, rest, log);
+    else if (found) bytes = snprintf(text, sizeof text, "smt: lost the server (process %d), which crashed or was killed. Its last line: \"%s\". %s: %s\n", server_pid, line, rest, log);
+    else bytes = snprintf(text, sizeof text, "smt: lost the server (process %d), which crashed or was killed. %s: %s\n", server_pid, rest, log);
+    if (bytes >= static_cast<int>(sizeof text)) bytes = sizeof text - 1;
+    if (write(STDERR_FILENO, text, static_cast<size_t>(bytes)) < 0) return;
+}
+
+}  // namespace smt::interpose

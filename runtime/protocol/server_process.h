@@ -1,0 +1,104 @@
+// How a server is started, by a program's libsmt.so and by `smt server start` alike: its command line, its files, and the part of the
+// starter's environment that it gets. A server outlives the program that started it and works for others, so it gets the list below
+// and nothing else; what a process inherits beside its environment the server sets back itself (runtime/server/process.h).
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/protocol/environment.h"
+
+extern char** environ;
+
+namespace smt::protocol {
+
+// All of smt's variables but those that say something about one program; and of others:
+//   where things are    the loader's path (the driver may lie there), HOME and the like, CUDA's folder
+//   which GPU           the driver's own numbering; the starter sets CUDA_VISIBLE_DEVICES to the one GPU of the server's name
+//   how it is reached   MPS
+//   how it speaks       language and time zone; sanitizers
+// Not CUDA's other variables: CUDA_LAUNCH_BLOCKING or CUDA_MODULE_LOADING of one program would hold for all.
+inline bool server_inherits(const char* entry) {
+    using namespace environment;
+    const char* const end = strchr(entry, '=');
+    if (!end) return false;
+    const auto is = [&](const char* name) { return strlen(name) == static_cast<size_t>(end - entry) && strncmp(entry, name, strlen(name)) == 0; };
+    const auto begins = [&](const char* with) { return strncmp(entry, with, strlen(with)) == 0; };
+    static constexpr const char* kOthers[] = {
+        kLibraryPath, kPath, kHome, kXdgCacheHome, kCudaHome, kVirtualEnv, kVisibleDevices, "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY",
+        "CUDA_MPS_LOG_DIRECTORY", "USER", "LOGNAME", "TMPDIR", "LANG", "LANGUAGE", "TZ", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
+    for (const char* name : kOthers)
+        if (is(name)) return true;
+    if (begins("LC_")) return true;
+    for (const char* name : kProgramVariables)
+        if (is(name)) return false;
+    return begins("SMT_");
+}
+
+// malloc()ed; null: no memory. `visible`: the server's CUDA_VISIBLE_DEVICES, or null.
+inline char** server_environment(const char* visible) {
+    size_t count = 0;
+    while (environ[count]) ++count;
+    const size_t name_bytes = strlen(environment::kVisibleDevices), visible_bytes = visible ? name_bytes + strlen(visible) + 2 : 0;
+    char** copy = static_cast<char**>(malloc((count + 2) * sizeof(char*) + visible_bytes));
+    if (!copy) return nullptr;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const bool device = strncmp(environ[i], environment::kVisibleDevices, name_bytes) == 0 && environ[i][name_bytes] == '=';
+        if (server_inherits(environ[i]) && !(visible && device)) copy[kept++] = environ[i];
+    }
+    if (visible) {
+        char* text = reinterpret_cast<char*>(copy + count + 2);
+        strcpy(text, environment::kVisibleDevices);
+        strcat(text, "=");
+        strcat(text, visible);
+        copy[kept++] = text;
+    }
+    copy[kept] = nullptr;
+    return copy;
+}
+
+enum class ServerStart { kOnItsWay, kCannotRun, kRefused };
+
+// Runs `smtd --daemonize`, whose first process ends as soon as the server proper is on its way. What it says before it has its log
+// goes to `log`. kCannotRun: `error` is an errno. kRefused: it ended otherwise, and `log` says why.
+inline ServerStart start_server_process(const char* program, const char* key, const char* visible, const char* log, int* error) {
+    char** variables = server_environment(visible);
+    if (!variables) return *error = ENOMEM, ServerStart::kCannotRun;
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const char* const arguments[] = {program, "--daemonize", "--key", key, nullptr};
+    pid_t child = 0;
+    *error = posix_spawn(&child, program, &files, &attributes, const_cast<char* const*>(arguments), variables);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    free(variables);
+    if (*error != 0) return ServerStart::kCannotRun;
+    int status = 0;
+    pid_t reaped;
+    do reaped = waitpid(child, &status, 0);
+    while (reaped < 0 && errno == EINTR);
+    // The process may reap every child of it before us; then there is no status to see.
+    const bool refused = reaped == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return refused ? ServerStart::kRefused : ServerStart::kOnItsWay;
+}
+
+}  // namespace smt::protocol
