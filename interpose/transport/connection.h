@@ -12,7 +12,9 @@
 
 namespace smt::interpose {
 
-inline constexpr uint32_t kStartSeconds = 20;  // patience for a server that is starting
+inline constexpr uint32_t kStartSeconds = 20;  // for a server to answer
+// For one that is alive and has not opened its door: on a loaded GPU its context alone takes tens of seconds.
+inline constexpr uint32_t kSlowStartSeconds = 120;
 
 // Why there is no session, in words for a person; empty when there is one.
 struct SessionFailure {
