@@ -32,7 +32,7 @@ bool is_key(std::string_view name) {
 
 int64_t time_of(const struct stat& file) { return file.st_mtim.tv_sec * 1'000'000'000ll + file.st_mtim.tv_nsec; }
 
-// Nobody else can have written it.
+// No other user can have written it.
 bool is_own(const struct stat& facts) { return facts.st_uid == geteuid() && (facts.st_mode & 022) == 0; }
 
 // The whole file; false with errno.
@@ -117,7 +117,7 @@ bool Cache::open_folder() {
     return trusted();
 }
 
-// What others may have put there is machine code that would run for everybody.
+// A file of another user is machine code that would run in every program of this one.
 bool Cache::trusted() {
     struct stat facts;
     if (lstat(folder_.c_str(), &facts) != 0) return false;   // there is none

@@ -5,8 +5,8 @@
 // The key is a hash of everything that the payload depends on, so a file never goes stale; it is only
 // evicted, the one least recently read first. A file is written under another name and renamed, so that
 // several servers may share the folder, and its checksum is looked at whenever it is read: what does not
-// fit is removed, said once for each file, and counts as absent. Nothing is read that others could have written:
-// folder and file are this user's, and nobody else may write to them.
+// fit is removed, said once for each file, and counts as absent. Nothing is read that another user could have
+// written: folder and file belong to this user, and no other user has write permission.
 //
 // Nothing here fails a caller. A folder that is not ours or cannot be written to, and a full disk, mean
 // that nothing more is stored, said once. Any thread.

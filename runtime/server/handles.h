@@ -141,8 +141,8 @@ private:
     uint64_t next_ = 0;
 };
 
-// The objects that one call uses. The call names all of them, then begins; until the end nobody destroys
-// them, and no other call changes them.
+// The objects that one call uses. The call names all of them, then begins; until its end no other call
+// destroys or changes them.
 class Uses {
 public:
     Uses(Handles& handles, const DriverApi& driver) : handles_(handles), driver_(driver) {}

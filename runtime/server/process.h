@@ -1,5 +1,5 @@
 // What a process inherits beside its environment: a server that a program started has the program's limits, niceness, processors
-// and more, for as long as it lives and for everybody.
+// and more, for as long as it lives and for every tenant.
 #pragma once
 
 #include <string>

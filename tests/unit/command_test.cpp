@@ -164,7 +164,7 @@ TEST_CASE("the runtime folder", "[command]") {
     CHECK_FALSE(runtime_directory_problem(folder.file("file")).empty());
 }
 
-TEST_CASE("a runtime folder that somebody else's file blocks is passed over for the next place", "[command]") {
+TEST_CASE("a runtime folder that another user's file blocks is passed over for the next place", "[command]") {
     TemporaryFolder first, second;
     const char* const places[] = {first.path().c_str(), "/nowhere", second.path().c_str()};
     const std::string name = "smt-" + std::to_string(::geteuid());

@@ -204,7 +204,7 @@ TEST_CASE("the index of a closed lane is used again, and its positions go on", "
         const auto twin = client.session().lane(1);
         await([&] { return twin->ended(); }, "the lane has ended");
         position = before;
-        // Whoever waits for what the lane did before its end does not wait.
+        // A wait for what the lane did before its end returns at once.
         first.post(Op::kWaitLane, WaitLane{1, 0, before});
         CHECK(first.call(Op::kMemInfo).status == CUDA_SUCCESS);
         TestLane again = client.open_lane();

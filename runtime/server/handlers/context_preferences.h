@@ -1,5 +1,5 @@
 // What a tenant prefers for "its" context: how memory on a multiprocessor is split between cache and shared memory, and how wide
-// the banks of shared memory are. The driver takes both as hints; in the shared context they would be everybody's. So a tenant is told
+// the banks of shared memory are. The driver takes both as hints; in the shared context they would act on every tenant. So a tenant is told
 // what it set, and the context keeps the driver's default. What a kernel of its own prefers (cuFuncSetCacheConfig) is passed on.
 #pragma once
 
