@@ -107,7 +107,7 @@ class Stage(Place):
 
     def launches(self, tenant):
         status = subprocess.run([self.smt, "status"], env=self.environment, capture_output=True, text=True, timeout=PATIENCE).stdout
-        return sum(int(line.split()[8]) for line in status.splitlines() if line.split()[:1] == [tenant])
+        return sum(int(line.split()[10]) for line in status.splitlines() if line.split()[:1] == [tenant])
 
     def until_decided(self, tenant, text, times=1):
         self.until(f"{tenant}: {text}", lambda: sum(text in each for each in self.decisions(tenant)) >= times)
