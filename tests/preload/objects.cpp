@@ -131,6 +131,10 @@ void values(CUstream stream) {
     CHECK(cuStreamBatchMemOp(stream, 2, operations, 0));
     FAILS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     CHECK(cuStreamWriteValue64(other, memory, 3, 0));
+    CUstreamBatchMemOpParams unaligned{};
+    unaligned.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, memory + 2, {1}, 0, 0};
+    CHECK(cuStreamBatchMemOp(other, 1, &unaligned, 0));   // a record, whose error comes with a later call
+    FAILS(cuStreamSynchronize(other), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuStreamSynchronize(stream));
     unsigned words[4] = {};
     CHECK(cuMemcpyDtoH(words, memory, sizeof words));

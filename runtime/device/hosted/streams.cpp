@@ -195,9 +195,13 @@ DRIVER_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     return CUDA_SUCCESS;
 }
 
+// Values are written and waited for at addresses that are aligned to their size; CUDA refuses others.
+static bool aligned_to(CUdeviceptr address, size_t bytes) { return address % bytes == 0; }
+
 DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
                                                unsigned) {
     DRIVER_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
+    if (!aligned_to(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
         if (!touchable(address, 8)) return;
         reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value, std::memory_order_release);
@@ -206,6 +210,7 @@ DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr
 DRIVER_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
                                                unsigned) {
     DRIVER_ASKED(cuStreamWriteValue32_v2);
+    if (!aligned_to(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
     return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
         if (!touchable(address, 4)) return;
         reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value, std::memory_order_release);
@@ -230,6 +235,7 @@ bool satisfied(Word now, Word value, unsigned flags) {
 
 template <typename Word>
 CUresult wait_value(CUstream stream, CUdeviceptr address, Word value, unsigned flags) {
+    if (!aligned_to(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     node->polled = true;

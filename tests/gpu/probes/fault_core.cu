@@ -67,7 +67,7 @@ void cost() {
         healthy<<<132 * 8, 256, 0, stream>>>(out, 200000);
         cudaStreamSynchronize(stream);
         const double longer = now() - start;
-        std::printf("issue %.3f us  through %.3f us  launch+sync %.3f us  long %.3f ms\n", issued / 20000 * 1e6, done / 20000 * 1e6,
+        std::printf("issues %.3f us, through %.3f us  launch+sync %.3f us  long %.3f ms\n", issued / 20000 * 1e6, done / 20000 * 1e6,
                     each * 1e6, longer * 1e3);
     }
 }
