@@ -1,5 +1,5 @@
 // held launch|copy: has a kernel run that ends when the test opens gate 1. Then it waits for it, or is
-// in the middle of a large copy behind it. Says which error ended that, if one did.
+// in the middle of a large copy behind it. Says "launched", and which error ended that, if one did.
 #include <cstring>
 #include <vector>
 
@@ -27,6 +27,8 @@ int main(int, char** arguments) {
     CHECK(cuMemAlloc(&memory, kBytes));
     CHECK(cuMemHostAlloc(&pinned, kBytes, 0));
     CHECK(cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+    std::puts("launched");
+    std::fflush(stdout);
     const CUresult status = stay(arguments[1], memory);
     std::printf("error %d\n", static_cast<int>(status));
     if (status != CUDA_SUCCESS) {   // for good, and nothing hangs

@@ -166,6 +166,8 @@ def kill_in_copy(place):
 def kill_server(place):
     held = [place.start("held", "launch"), place.start("held", "copy")]
     place.wait_reached(1)
+    for process in held:   # one that has not launched yet fails another call
+        assert process.stdout.readline() == "launched\n"
     wait_for(lambda: place.calls("cuStreamSynchronize") and place.calls("cuMemcpyHtoDAsync_v2"), "both wait")
     os.kill(place.server_pid(), signal.SIGKILL)
     for process in held:
