@@ -28,7 +28,7 @@
 //
 //     cIPC_i / IPC_i = rate_i(P_i) chain(P_1, P_2)_i / chain(P_i)
 //
-// Of 22 pairs in 176 combinations on an H200 (docs/results/2026-11-24-told) the profit of the one that is chosen so is off by 0.09, by R_m alone by 0.14.
+// Of 22 pairs in 176 combinations on an H200 (docs/results.md#profit-best-error) the profit of the one that is chosen so is off by 0.09, by R_m alone by 0.14.
 //
 // What blocks as units cost, with kQuickStates: for pairs of equally many blocks with R_m from 0.005 to 0.3, CP is off from that
 // of the chain of warps by less than 0.004 on average with 4 warps a block, 0.01 with 8, 0.02 with 16, 0.04

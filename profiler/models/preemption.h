@@ -28,7 +28,7 @@ uint32_t long_ticket_blocks(uint64_t block_ns);
 // is at most 11 us, and one by one they would cost more.
 uint32_t stoppable_ticket_blocks(uint64_t block_ns);
 
-// Measured on an H200: stops of kernels whose tickets are short (docs/results/2026-11-22-profiles).
+// Measured on an H200: stops of kernels whose tickets are short (docs/results.md#stop-error).
 inline constexpr double kNoticeNs = 12'000;
 
 struct Stopped {

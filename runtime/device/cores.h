@@ -3,7 +3,7 @@
 // To wake a sleeper takes tens of microseconds, so who waits looks again and again instead. Where others want the cores that is wrong: who
 // yields again and again, or looks without end, is put behind everybody who computes, for milliseconds each time, and programs do compute on all
 // cores (to check something, or to prepare the next batch). Who sleeps meanwhile has a core when it wakes up. On an H200's host with a process that computes on each
-// of its 16 cores a request of 0.05 ms took 4 ms so, where everybody yielded (docs/results/2026-11-24-cores).
+// of its 16 cores a request of 0.05 ms took 4 ms so, where everybody yielded (docs/results.md#busy-cores-yield).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Sets of multiprocessors that work can be confined to: the driver's green contexts. A stream made in one runs
-// everything there, kernels as they are; it is a stream of the one context otherwise (docs/results/, green-contexts).
+// everything there, kernels as they are; it is a stream of the one context otherwise (tests/gpu/probes/green_contexts.cpp).
 //
 // The device is cut into groups, the smallest parts that the driver makes (8 on an H200), and a set is a row of
 // groups. Tenants get rows that few others have. Sets are kept: to make one takes a millisecond on an idle device,

@@ -21,7 +21,7 @@ inline constexpr double kBlockNs =
     10'000;                               // between an element-wise kernel's few microseconds and a heavy 100
 inline constexpr double kLaunchNs = 1e6;  // longer than most launches: what is known to be short goes first
 inline constexpr double kPreemptionNs = 50'000;  // a few blocks' time
-inline constexpr double kSliceNs = 50'000;       // a launch with quotas instead of one that flows: some 40 us on an H200 (docs/results/2026-11-23-quotas)
+inline constexpr double kSliceNs = 50'000;       // a launch with quotas instead of one that flows: some 40 us on an H200 (docs/results.md#quotas-launch)
 
 Resources limits_of(const Device& device);
 Resources cta_of(const Kernel& kernel, const Resources& limits);

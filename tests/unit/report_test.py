@@ -53,7 +53,7 @@ class Report(unittest.TestCase):
 
     def test_a_run_says_where_its_raw_rows_are(self):
         data = changed()
-        data["runs"]["first"]["raw"] = "somewhere"
+        data["runs"]["first"]["raw"] = ""
         self.refused(data, "no place of raw rows")
 
     def test_each_value_has_a_mark(self):

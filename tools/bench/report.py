@@ -30,7 +30,7 @@ NEEDED = {"id", "claim", "run", "value", "statistic", "n", "of", "unit", "better
 OPTIONAL = {"low", "high", "spread", "baselines"}
 ENDS = ("low", "high")
 BETTER = {"lower": "lower", "higher": "higher", "neither": "-"}
-RAW = re.compile(r"docs/results/\S+ at [0-9a-f]{7,40}")
+COMMITTED = re.compile(r"(\S+) at ([0-9a-f]{7,40})")
 COLOURS = ["#1f5fbf", "#e08a2c", "#3f9b57", "#a45bb8", "#5f6b76"]
 LEFT, RIGHT, TOP, ROW, WIDTH = 300, 30, 62, 22, 960   # of a picture
 
@@ -66,7 +66,7 @@ def mistakes(data):
                   for each in [claim, *claim.get("baselines", [])]
                   if "low" in each and not each["low"] <= each["value"] <= each["high"]]
     for name, run in data["runs"].items():
-        if run["machine"] not in data["machines"] or not RAW.fullmatch(run["raw"]):
+        if run["machine"] not in data["machines"] or not run.get("raw"):
             found.append(f"run {name}: unknown machine, or no place of raw rows")
     named = {"summary": data["summary"], **{figure["file"]: figure["claims"] for figure in data["figures"]}}
     return found + [f"{where}: no claim {each}"
@@ -113,9 +113,9 @@ def claim_row(claim):
 
 
 def run_row(name, run):
-    place, commit = run["raw"].split(" at ")
+    place = COMMITTED.sub(r"`git show \2:\1`", run["raw"])
     return (f"<a id=\"{name}\"></a>{name}", run["commit"], run["machine"], f"`{run['command']}`",
-            f"`git show {commit}:{place}`", run.get("note", "-"))
+            place, run.get("note", "-"))
 
 
 def summary_row(claim):

@@ -5,7 +5,7 @@
 
 For each kernel: Spearman's rank correlation of the time against the blocks resident on a multiprocessor, as measured,
 and with times that differ by less than 2 % counted as equal (where a kernel is saturated the order is noise on a GPU
-and exact on the simulator). FOLDER becomes what docs/results wants: both files' rows, a README.md, a picture of each kernel
+and exact on the simulator). FOLDER has then: both files' rows, a README.md, a picture of each kernel
 with both curves, each relative to its own time with one block, and what is known of the machine and the commands.
 """
 

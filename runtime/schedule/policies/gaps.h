@@ -1,6 +1,6 @@
 // How long to wait for who launches, waits, and launches again: the policies that keep a place or a turn meanwhile would else give it
-// away at each launch, and everybody would move. A program that is woken and answers over two processes takes 30 to 400 us
-// (docs/results/2026-11-23-policies), as machines differ; so it is learnt: twice what it took lately, `least` at least.
+// away at each launch, and everybody would move. A program that is woken and answers over two processes takes 30 to 400 us,
+// as machines differ; so it is learnt: twice what it took lately, `least` at least.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,7 @@
 //
 // A kernel that flows (runtime/dispatch/orders.h) is stopped as a whole before it is given a table, and with one it takes longer. So who is to go on beside an
 // urgent kernel that is over sooner than that pays waits instead, with all others, and the urgent one has the whole GPU; but only once (brief.h). That is ours, too: on an
-// H200 a request that came seldom cost md5_hash twice as much as when all of it was stopped (docs/results/2026-11-23-all-figures).
+// H200 a request that came seldom cost md5_hash more than when all of it was stopped.
 //
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
 // block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.

@@ -44,8 +44,8 @@ struct SliceKnobs {
     // largest profit, and no slices. Never less, and in a model GPU 1.63 to 1.72
     // of one kernel's throughput for 1.28 (tests/policy/virtual_time_test.cpp).
     bool slices = false;
-    // Who would gain less is no pair. On an H200 the model is off by 0.08 on average (docs/results/2026-11-24-told); when it knew R_m alone, four programs took longer when pairs
-    // of which it expected less were tried, too (docs/results/2026-11-23-unsliced), also where they were given up when they got little done (2026-11-23-all-figures). With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
+    // Who would gain less is no pair. On an H200 the model is off by 0.08 on average (docs/results.md#profit-error); when it knew R_m alone, four programs took longer when pairs
+    // of which it expected less were tried, too, also where they were given up when they got little done (docs/results.md#queue-tried). With 0.1 the best pair of a model GPU, which gains 0.22, is not seen.
     double least_profit = 0.05;
     // The same of pairs that were measured, where no model can be wrong: what a window of a few rounds of blocks leaves open is not taken for a gain, and to stop and start a pair costs some, which no
     // window has in it; nor has it the ragged end of a launch, which times alone have: 3 % of launches of eight rounds. Judged, not found out on hardware. Kernelet's OPT has no such bound.

@@ -10,8 +10,8 @@
 // the next best at each launch, and stay with that. Nobody waits for two; who runs until they are back is not a pair that stays.
 //
 // The paper cuts kernels into slices because what is launched cannot be stopped, and two kernels run at once only in the places that their
-// launches leave. Here both have quotas and can be stopped at any block, so neither need be sliced, and on an H200 a pair that is gets a fifth less
-// done (docs/results/2026-11-23-unsliced). We think that is because its multiprocessors run empty at the end of a slice, and the next one is the younger of the two, whom the hardware serves last.
+// launches leave. Here both have quotas and can be stopped at any block, so neither need be sliced, and on an H200 pairs that are get less
+// done (docs/results.md#queue-unsliced). We think that is because its multiprocessors run empty at the end of a slice, and the next one is the younger of the two, whom the hardware serves last.
 //
 // knobs.slices has the paper's. A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
 // takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the balanced blocks on each
