@@ -3,7 +3,9 @@
 number of runs and their spread. Exit code 0 when every result was right; figures are for people to judge.
 
   pairs     two examples at once, in both orders of arrival: what both get done while both work, in units of what each does alone and
-            natively (STP; 1 is what one after the other gives), and how much longer each takes (ANTT)
+            natively (weighted speedup; 1 is what one after the other gives), the native time of both one after the
+            other over the time until both are done (makespan speedup, the papers' STP), and how much longer each
+            takes (ANTT)
   priority  a small urgent program beside a large one, and the same two as equals: how long its requests take, and what the large one loses
   shares    a program twice under fair, with weights: what each gets of the time, and what both together lose
   queue     four programs at once: until all are done, and the same four pair by pair

@@ -22,7 +22,7 @@ class Pairs:
     MODES = ["time-sliced", "mps", "mps-percent", "one-context", "fifo", "greedy", "compact"]
 
     def __init__(self, stage):
-        self.stage, self.found = stage, {}
+        self.stage, self.found, self.makespans = stage, {}, {}
 
     def measure(self, end):
         stage = self.stage
@@ -43,17 +43,28 @@ class Pairs:
                     rates = stage.rates(rows)
                     if rates:
                         self.found.setdefault((pair, mode), []).append(rates if turn % 2 == 0 else rates[::-1])
+                        self.makespans.setdefault((pair, mode), []).append(stage.makespan_speedup(rows))
 
     def show(self):
-        print(f"{'pair':<30} {'mode':<12} {'STP':>6} {'of runs':>14} {'ANTT':>6} {'of runs':>14} {'each':>13} {'n':>2}")
+        print(f"{'pair':<30} {'mode':<12} {'weighted':>8} {'of runs':>14} {'makespan':>8} {'of runs':>14} "
+              f"{'ANTT':>6} {'of runs':>14} {'each':>13} {'n':>2}")
         for (pair, mode), rates in self.found.items():
-            stp = [sum(each) for each in rates]
+            weighted, makespan = [sum(each) for each in rates], self.makespans[pair, mode]
             antt = [statistics.mean(1 / max(r, 1e-3) for r in each) for each in rates]
             each = " ".join(f"{median(r[i] for r in rates):6.3f}" for i in range(2))
-            print(f"{' + '.join(pair):<30} {mode:<12} {median(stp):>6.3f} {spread(stp):>14} {median(antt):>6.2f} {spread(antt):>14} {each:>13} {len(rates):>2}")
+            print(f"{' + '.join(pair):<30} {mode:<12} {median(weighted):>8.3f} {spread(weighted):>14} "
+                  f"{median(makespan):>8.3f} {spread(makespan):>14} {median(antt):>6.2f} {spread(antt):>14} "
+                  f"{each:>13} {len(rates):>2}")
         for mode in dict.fromkeys(mode for _, mode in self.found):
-            stps = [max(1e-9, median(sum(each) for each in rates)) for (_, m), rates in self.found.items() if m == mode]
-            print(f"{mode:<12} geometric mean of STP {statistics.geometric_mean(stps):.3f} over {len(stps)} pairs")
+            weighted = self.mean(mode, {key: [sum(each) for each in rates] for key, rates in self.found.items()})
+            print(f"{mode:<12} geometric means over pairs: weighted speedup {weighted:.3f}, "
+                  f"makespan speedup {self.mean(mode, self.makespans):.3f}")
+
+    @staticmethod
+    def mean(mode, speedups):
+        """The geometric mean over pairs of the medians of their runs."""
+        medians = [median(runs) for (_, of), runs in speedups.items() if of == mode]
+        return statistics.geometric_mean(max(1e-9, each) for each in medians)
 
 
 class Priority:

@@ -170,6 +170,12 @@ class Stage:
         rows = [self.finish(name, child) for name, child in zip(names, children)]
         return rows
 
+    def makespan_speedup(self, rows):
+        """The native time of all launches one after the other, over the time from first begin to last end."""
+        begin = min(row["ends_s"][0] - row["times_ms"][0] / 1e3 for row in rows)
+        end = max(row["ends_s"][-1] for row in rows)
+        return sum(len(row["ends_s"]) / self.alone[row["program"]] for row in rows) / (end - begin)
+
     def rates(self, rows):
         """Of each, in units of its rate alone, while all worked; None where they did not long enough."""
         if not all(row["ends_s"] for row in rows):

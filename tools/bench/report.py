@@ -105,9 +105,13 @@ def table(*rows):
     return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:], ""]
 
 
+def what_it_is(claim):
+    return f"{claim['statistic']} of {number(claim['n'])} {claim['of']}"
+
+
 def claim_row(claim):
     return (f"<a id=\"{claim['id']}\"></a>{claim['claim']}", f"**{number(claim['value'])}** {claim['unit']}",
-            f"{claim['statistic']} of {number(claim['n'])} {claim['of']}",
+            what_it_is(claim),
             f"{spread(claim)} ({claim['spread']})" if "low" in claim else "-",
             beside(claim), BETTER[claim["better"]], f"[{claim['run']}](#{claim['run']})")
 
@@ -118,9 +122,10 @@ def run_row(name, run):
             place, run.get("note", "-"))
 
 
-def summary_row(claim):
-    return (f"[{claim['claim']}](#{claim['id']})", f"**{number(claim['value'])}** {claim['unit']}",
-            beside(claim), BETTER[claim["better"]])
+def summary_row(section, claim):
+    return (f"{section['title']}: [{claim['claim']}](#{claim['id']})",
+            f"**{number(claim['value'])}** {claim['unit']}", what_it_is(claim), beside(claim),
+            BETTER[claim["better"]])
 
 
 def section_lines(section, figures):
@@ -134,12 +139,12 @@ def section_lines(section, figures):
 
 
 def page(data):
-    by_id = {claim["id"]: claim for claim in claims_of(data)}
+    by_id = {claim["id"]: (section, claim) for section in data["sections"] for claim in section["claims"]}
     lines = ["# Results", "",
              "<!-- Written by tools/bench/report.py from tools/bench/results.json; a test compares. -->", "",
              *data["text"], "", "## In short", ""]
-    heading = ("claim", "value", "beside it", "better")
-    lines += table(heading, *(summary_row(by_id[name]) for name in data["summary"]))
+    heading = ("claim", "value", "what it is", "beside it", "better")
+    lines += table(heading, *(summary_row(*by_id[name]) for name in data["summary"]))
     for section in data["sections"]:
         figures = [each for each in data["figures"] if each["section"] == section["title"]]
         lines += section_lines(section, figures)
