@@ -3,7 +3,8 @@
 #
 #   ./bootstrap.sh build           what is missing is installed, then the default preset is built
 #   ./bootstrap.sh demo            build, then two programs side by side and what the server saw
-#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU; --all: under sanitizers too
+#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU, unit tests and fuzz targets under the address
+#                                  sanitizer; --all: every test, and all of them under address and thread sanitizers too
 #   ./bootstrap.sh fuzz [SECONDS]  the fuzz targets with libFuzzer, guided by coverage, for so long each (60)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -19,7 +20,7 @@ readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 
 say() { printf '== %s\n' "$*"; }
 fail() { printf 'bootstrap.sh: %s\n' "$*" >&2; exit 1; }
-usage() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
 
 as_root() {
     if [[ $(id -u) == 0 ]]; then "$@"
@@ -118,17 +119,28 @@ build() {
     build_preset default
 }
 
+test_preset() {   # PRESET; adds it to `failed` where a test fails
+    say "testing preset $1"
+    ctest --preset "$1" || failed+=("$1")
+}
+
+# Without --all the fuzz targets run under the address sanitizer alone, each for a minute (SMT_FUZZ_SECONDS).
 run_tests() {
-    local presets=(default) preset failed=()
-    [[ ${1:-} != --all ]] || presets=(default asan tsan)
+    local preset failed=()
     build
-    for preset in "${presets[@]}"; do
-        [[ $preset == default ]] || build_preset "$preset"
-        say "testing preset $preset"
-        ctest --preset "$preset" || failed+=("$preset")
-    done
+    if [[ ${1:-} == --all ]]; then
+        test_preset default
+        for preset in asan tsan; do
+            build_preset "$preset"
+            test_preset "$preset"
+        done
+    else
+        test_preset ci
+        build_preset asan sanitized
+        test_preset ci-sanitized
+    fi
     (( ${#failed[@]} == 0 )) || fail "tests failed with preset ${failed[*]}"
-    say "all tests passed with preset ${presets[*]}; those with label gpu were left out (ctest --preset gpu runs them)"
+    say "all tests passed; those with label gpu were left out (ctest --preset gpu runs them)"
 }
 
 run_fuzzers() {
