@@ -1,5 +1,5 @@
 // smt replay: what other policies would have decided where a server's did (SMT_RECORD). No server, no GPU.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 
