@@ -429,5 +429,75 @@ TEST_CASE("a graph is moved into one node, and goes with it", "[objects]") {
     CHECK(status_of(lane, GeneratedOp::kGraphGetNodes, {3, inner, 16, 16}) == CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_CASE("a node depends on nodes of its own graph", "[objects]") {
+    Capturing capture;
+    TestLane& lane = capture.lane;
+    const uint64_t other = new_graph(lane), foreign = add_node(lane, other);
+    const uint64_t graph = new_graph(lane), node = add_node(lane, graph);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddEmptyNode, {1, graph, 1, foreign, 1}) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddChildGraphNode, {1, graph, 1, foreign, 1, other}) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddDependencies_v2, {graph, 1, foreign, 1, node, kNull, 1}) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddDependencies_v2, {graph, 1, node, 1, foreign, kNull, 1}) == CUDA_ERROR_INVALID_VALUE);
+    capture.begin();
+    struct {
+        StreamUpdateCapture update;
+        uint64_t node;
+    } request{{capture.stream, CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1, 0}, foreign};
+    CHECK(lane.call(Op::kStreamUpdateCapture, request).status == CUDA_ERROR_INVALID_VALUE);
+    CHECK(capture.end().status == CUDA_SUCCESS);
+    REQUIRE(destroy_graph(lane, other) == CUDA_SUCCESS);
+    const uint64_t exec = handle_from(lane, GeneratedOp::kGraphInstantiateWithFlags, {1, graph, 0});
+    CHECK(lane.call(Op::kGraphLaunch, GraphLaunch{exec, kLegacyStream, 0}).status == CUDA_SUCCESS);
+}
+
+TEST_CASE("copies of a graph in itself end", "[objects]") {
+    TestSession client;
+    TestLane lane = client.open_lane();
+    const uint64_t graph = new_graph(lane);
+    add_node(lane, graph);
+    CUresult last = CUDA_SUCCESS;
+    for (int i = 0; i < 20 && last == CUDA_SUCCESS; ++i)
+        last = status_of(lane, GeneratedOp::kGraphAddChildGraphNode, {1, graph, kNoArray, 0, graph});
+    CHECK(last == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(destroy_graph(lane, graph) == CUDA_SUCCESS);
+}
+
+TEST_CASE("an event whose record is captured is waited for when its graph runs", "[objects]") {
+    Capturing capture;
+    TestLane& lane = capture.lane;
+    REQUIRE(lane.call(Op::kEventCreate, EventCreate{0, 0}).status == CUDA_SUCCESS);
+    capture.begin();
+    lane.post(Op::kEventRecord, EventRecord{0, capture.stream, CU_EVENT_RECORD_EXTERNAL, 0, 0});
+    CHECK(lane.call(Op::kEventSynchronize, EventRef{0, 0}).status == CUDA_SUCCESS);
+    const auto graph = capture.end().as<uint64_t>();
+    CHECK(lane.call(Op::kEventElapsed, EventPair{0, 0}).status == CUDA_ERROR_INVALID_HANDLE);
+    const uint64_t exec = handle_from(lane, GeneratedOp::kGraphInstantiateWithFlags, {1, graph, 0});
+    CHECK(lane.call(Op::kGraphLaunch, GraphLaunch{exec, capture.stream, 0}).status == CUDA_SUCCESS);
+    CHECK(lane.call(Op::kStreamSynchronize, StreamRef{capture.stream, 0}).status == CUDA_SUCCESS);
+    CHECK(lane.call(Op::kEventElapsed, EventPair{0, 0}).status == CUDA_SUCCESS);
+}
+
+TEST_CASE("a fill writes elements of 1, 2 or 4 bytes, and nothing where it has no rows", "[objects]") {
+    TestSession client, other;
+    TestLane lane = client.open_lane(), others = other.open_lane();
+    const auto memory = lane.call(Op::kMemAlloc, MemAlloc{4096, 0, 0}).as<MemAllocated>();
+    const auto foreign = others.call(Op::kMemAlloc, MemAlloc{4096, 0, 0}).as<MemAllocated>();
+    REQUIRE(status_of(others, GeneratedOp::kMemsetD8Async, {foreign.address, 1, 64, kLegacyStream}) == CUDA_SUCCESS);
+    REQUIRE(others.call(Op::kContextSynchronize).status == CUDA_SUCCESS);
+    status_of(lane, GeneratedOp::kMemsetD2D8Async, {foreign.address, 64, 7, 64, 0, kLegacyStream});
+    const uint64_t graph = new_graph(lane);
+    const auto fill = [&](uint64_t address, uint64_t element, uint64_t height) {
+        return status_of(lane, GeneratedOp::kGraphAddMemsetNode, {1, graph, kNoArray, 0, 1, address, 64, 7 | element << 32, 4, height});
+    };
+    CHECK(fill(memory.address, 8, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(fill(memory.address, 1024, 1) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(fill(memory.address, 2, 1) == CUDA_SUCCESS);
+    fill(foreign.address, 4, 0);
+    const uint64_t exec = handle_from(lane, GeneratedOp::kGraphInstantiateWithFlags, {1, graph, 0});
+    REQUIRE(lane.call(Op::kGraphLaunch, GraphLaunch{exec, kLegacyStream, 0}).status == CUDA_SUCCESS);
+    REQUIRE(lane.call(Op::kContextSynchronize).status == CUDA_SUCCESS);
+    CHECK(*reinterpret_cast<const uint32_t*>(foreign.address) == 0x01010101);   // the driver's memory is the host's
+}
+
 }  // namespace
 }  // namespace smt::tests

@@ -170,7 +170,10 @@ DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CU
         smaller.Height = shape->Height ? at_least_one(shape->Height >> level) : 0;
         smaller.Depth = shape->Depth ? at_least_one(shape->Depth >> level) : 0;
         mipmapped->levels.push_back(make_array(smaller));
-        if (!mipmapped->levels.back()) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (mipmapped->levels.back()) continue;
+        lock.unlock();
+        destroy(std::move(mipmapped->levels));
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = reinterpret_cast<CUmipmappedArray>(mipmapped.get());
     state().mipmapped[*handle] = std::move(mipmapped);

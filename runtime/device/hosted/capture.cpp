@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "runtime/device/hosted/backend.h"
+#include "runtime/device/hosted/graph_nodes.h"
 
 using namespace smt::runtime::device::hosted;
 
@@ -57,6 +58,7 @@ DRIVER_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph grap
                                                    const CUgraphNode* dependencies, const CUgraphEdgeData*,
                                                    size_t count, CUstreamCaptureMode) {
     DRIVER_ASKED(cuStreamBeginCaptureToGraph);
+    if (!are_of(graph_of(graph), dependencies, count)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<Node*> tail;
     for (size_t i = 0; i < count; ++i) tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
     return begin_capture(handle, {.graph = reinterpret_cast<Graph*>(graph), .own_graph = false},
@@ -126,6 +128,7 @@ DRIVER_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUg
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (stream->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!are_of(stream->capture->graph, dependencies, count)) return CUDA_ERROR_INVALID_VALUE;
     if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->tail.clear();
     for (size_t i = 0; i < count; ++i) stream->tail.push_back(reinterpret_cast<Node*>(dependencies[i]));
     return CUDA_SUCCESS;

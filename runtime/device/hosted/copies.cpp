@@ -129,11 +129,15 @@ Work copy_work(const CUDA_MEMCPY3D& copy) {
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
     if (fill.width == 0) return [] {};   // however many rows
     return [fill] {
-        for (size_t row = 0; row < (fill.height ? fill.height : 1); ++row) {
+        for (size_t row = 0; row < fill.height; ++row) {
             char* to = reinterpret_cast<char*>(fill.dst + row * fill.pitch);
             if (fill.width > 1ull << 40 ||
                 !touchable(fill.dst + row * fill.pitch, fill.width * fill.elementSize))
                 return;
+            if (fill.elementSize == 1 || fill.value == 0) {   // most of them, and large
+                memset(to, static_cast<unsigned char>(fill.value), fill.width * fill.elementSize);
+                continue;
+            }
             for (size_t i = 0; i < fill.width; ++i)
                 memcpy(to + i * fill.elementSize, &fill.value, fill.elementSize);
         }

@@ -30,12 +30,16 @@ std::unique_ptr<Node> make(CUgraphNodeType type) {
 
 CUresult add(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies, size_t count,
              std::unique_ptr<Node> node) {
-    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !are_of(graph_of(graph), dependencies, count)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; ++i) node->after.push_back(node_of(dependencies[i]));
     node->work = work_of(*node);
     Lock lock(world());
     *handle = handle_of(graph_of(graph)->add(std::move(node)));
     return CUDA_SUCCESS;
+}
+
+bool has_element(const CUDA_MEMSET_NODE_PARAMS& fill) {
+    return fill.elementSize == 1 || fill.elementSize == 2 || fill.elementSize == 4;
 }
 
 // The table of executable graphs is everybody's.
@@ -97,8 +101,9 @@ DRIVER_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle,
     parameters->blockDimZ = node.launch.block[2];
     parameters->sharedMemBytes = node.launch.shared_bytes;
     node.parameter_pointers.clear();
-    size_t offset = 0;
-    for (size_t i = 0; cuFuncGetParamInfo(node.launch.function, i, &offset, nullptr) == CUDA_SUCCESS; ++i) {
+    size_t offset = 0, bytes = 0;
+    for (size_t i = 0; cuFuncGetParamInfo(node.launch.function, i, &offset, &bytes) == CUDA_SUCCESS; ++i) {
+        if (offset + bytes > node.launch.parameters.size()) return CUDA_ERROR_INVALID_VALUE;   // the handle is another kernel's now
         node.parameter_pointers.push_back(node.launch.parameters.data() + offset);
     }
     parameters->kernelParams = node.parameter_pointers.data();
@@ -142,7 +147,7 @@ DRIVER_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphN
 DRIVER_EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode* handle, CUgraph graph,
                                             const CUgraphNode* dependencies, size_t count,
                                             const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext) {
-    if (!fill) return CUDA_ERROR_INVALID_VALUE;
+    if (!fill || !has_element(*fill)) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphAddMemsetNode);
     auto node = make(CU_GRAPH_NODE_TYPE_MEMSET);
     node->fill = *fill;
@@ -154,7 +159,7 @@ DRIVER_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode handle, const CUDA_MEMSET_NODE_PARAMS* fill) {
-    if (!fill) return CUDA_ERROR_INVALID_VALUE;
+    if (!fill || !has_element(*fill)) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphMemsetNodeSetParams);
     Lock lock(world());
     node_of(handle)->fill = *fill;
@@ -198,9 +203,11 @@ DRIVER_EXPORT CUresult cuGraphAddChildGraphNode(CUgraphNode* handle, CUgraph gra
                                                 const CUgraphNode* dependencies, size_t count,
                                                 CUgraph child) {
     DRIVER_ASKED(cuGraphAddChildGraphNode);
+    if (!handle || !are_of(graph_of(graph), dependencies, count)) return CUDA_ERROR_INVALID_VALUE;
     auto node = make(CU_GRAPH_NODE_TYPE_GRAPH);
     std::unordered_map<const Node*, Node*> of;
     Lock lock(world());
+    if (!has_room(*graph_of(graph), *graph_of(child))) return CUDA_ERROR_OUT_OF_MEMORY;
     node->child = clone(*graph_of(child), &of);
     lock.unlock();
     return add(handle, graph, dependencies, count, std::move(node));
@@ -219,7 +226,7 @@ DRIVER_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* handle, CUgraph graph, con
     if (parameters->type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_NOT_SUPPORTED;
     if (parameters->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         return cuGraphAddChildGraphNode(handle, graph, dependencies, count, parameters->graph.graph);
-    if (parameters->graph.graph == graph) return CUDA_ERROR_INVALID_VALUE;
+    if (parameters->graph.graph == graph || !are_of(graph_of(graph), dependencies, count)) return CUDA_ERROR_INVALID_VALUE;
     auto node = make(CU_GRAPH_NODE_TYPE_GRAPH);
     {
         Lock lock(world());

@@ -46,6 +46,35 @@ void gather(const Graph& graph, UserReferences& objects) {
     }
 }
 
+constexpr size_t kMostNodes = 1 << 13;   // of a graph with those in it, where one is put into the other
+
+size_t size_of(const Graph& graph) {
+    size_t nodes = graph.nodes.size();
+    for (const auto& node : graph.nodes) {
+        if (node->child) nodes += size_of(*node->child);
+    }
+    return nodes;
+}
+
+void list(const Graph& graph, std::unordered_set<const Node*>& nodes) {
+    for (const auto& node : graph.nodes) {
+        nodes.insert(node.get());
+        if (node->child) list(*node->child, nodes);
+    }
+}
+
+// Pairs the nodes of two graphs, and of those in them. False: they are not alike.
+bool pair(const Graph& graph, const Graph& copy, std::unordered_map<const Node*, Node*>* of) {
+    if (graph.nodes.size() != copy.nodes.size()) return false;
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+        const Node& from = *graph.nodes[i];
+        Node& to = *copy.nodes[i];
+        if (!from.child != !to.child || (from.child && !pair(*from.child, *to.child, of))) return false;
+        (*of)[&from] = &to;
+    }
+    return true;
+}
+
 // What a node says it does, without its place in a graph.
 std::unique_ptr<Node> copy_of(const Node& node) {
     auto made = std::make_unique<Node>();
@@ -108,6 +137,8 @@ std::unique_ptr<Graph> clone(const Graph& graph, std::unordered_map<const Node*,
     }
     return copy;
 }
+
+bool has_room(const Graph& graph, const Graph& child) { return size_of(graph) + size_of(child) < kMostNodes; }
 
 Node* in_exec(CUgraphExec handle, CUgraphNode node) {
     auto exec = state().execs.find(handle);
@@ -224,9 +255,10 @@ DRIVER_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNo
     if (data) memset(data, 0, *count * sizeof *data);
     return give(node_of(node)->after, nodes, count);
 }
-DRIVER_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode* from, const CUgraphNode* to,
+DRIVER_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                                  const CUgraphEdgeData*, size_t count) {
     DRIVER_ASKED(cuGraphAddDependencies_v2);
+    if (!are_of(graph_of(graph), from, count) || !are_of(graph_of(graph), to, count)) return CUDA_ERROR_INVALID_VALUE;
     Lock lock(world());
     for (size_t i = 0; i < count; ++i) node_of(to[i])->after.push_back(node_of(from[i]));
     return CUDA_SUCCESS;
@@ -279,16 +311,23 @@ DRIVER_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CU
     Exec* exec = find_exec(handle);
     Node* node = in_exec(handle, node_handle);
     if (!node || !node->child) return CUDA_ERROR_INVALID_VALUE;
-    const auto& nodes = node_of(node_handle)->child->nodes;
-    if (nodes.size() != graph_of(child)->nodes.size()) return CUDA_ERROR_INVALID_VALUE;
-    UserReferences before;
-    gather(*node->child, before);
+    const std::unique_ptr<Graph>& made_with = node_of(node_handle)->child;
     std::unordered_map<const Node*, Node*> of;
-    node->child = clone(*graph_of(child), &of);
-    for (size_t i = 0; i < nodes.size(); ++i) exec->of[nodes[i].get()] = node->child->nodes[i].get();
+    std::unique_ptr<Graph> made = clone(*graph_of(child), &of);
+    UserReferences before;
+    of.clear();
+    const bool alike = made_with && pair(*made_with, *made, &of);
+    gather(alike ? *node->child : *made, before);
+    if (alike) {
+        std::unordered_set<const Node*> gone;
+        list(*node->child, gone);
+        std::erase_if(exec->of, [&](const auto& each) { return gone.contains(each.second); });
+        for (const auto& [from, to] : of) exec->of[from] = to;
+        node->child = std::move(made);
+    }
     lock.unlock();
     let_go(before);
-    return CUDA_SUCCESS;
+    return alike ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 DRIVER_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned enabled) {
     DRIVER_ASKED(cuGraphNodeSetEnabled);
@@ -325,6 +364,8 @@ DRIVER_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle)
     if (stream->capture) {
         auto node = std::make_unique<Node>();
         node->type = CU_GRAPH_NODE_TYPE_GRAPH;
+        if (stream->capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        if (!has_room(*stream->capture->graph, *exec->second->graph)) return CUDA_ERROR_OUT_OF_MEMORY;
         std::unordered_map<const Node*, Node*> of;
         node->child = clone(*exec->second->graph, &of);
         return add_captured(*stream, std::move(node));

@@ -232,7 +232,7 @@ DRIVER_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t 
     if (bytes == 0 || bytes % kGranularity != 0 || wanted->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
     if (!take_memory(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Lock lock(world());
-    if (!grow_file(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!grow_file(bytes)) return state().used -= bytes, CUDA_ERROR_OUT_OF_MEMORY;
     const Physical physical{state().end, bytes, 1};
     state().end += bytes;
     *handle = state().next_handle++;

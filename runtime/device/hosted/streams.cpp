@@ -295,6 +295,15 @@ DRIVER_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void
     return enqueue(stream, std::move(node));
 }
 
+// `ticket`: of the record that is complete; 0: it is a new one.
+static void complete(Event& event, uint64_t ticket) {
+    Lock lock(world());
+    event.time_ms = backend().now_ms();
+    if (ticket == 0) ticket = ++event.recorded;
+    if (event.completed < ticket) event.completed = ticket;
+    changed().notify_all();
+}
+
 DRIVER_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuEventCreate, "flags=%u", flags);
@@ -323,14 +332,16 @@ DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_ha
         return CUDA_SUCCESS;
     }
     event->capture.reset();
+    auto node = std::make_unique<Node>();
+    node->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+    if (stream->capture) {   // what is captured records when its graph runs, each time
+        node->work = [event] { complete(*event, 0); };
+        return add_captured(*stream, std::move(node));
+    }
     const uint64_t ticket = ++event->recorded;
-    lock.unlock();
-    return enqueue(stream_handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event, ticket] {
-        Lock lock(world());
-        event->time_ms = backend().now_ms();
-        if (event->completed < ticket) event->completed = ticket;
-        changed().notify_all();
-    });
+    node->work = [event, ticket] { complete(*event, ticket); };
+    append(*stream, std::move(node));
+    return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
     return cuEventRecordWithFlags(event, stream, 0);
