@@ -4,14 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/server/object_id.h"
+
 namespace smt::runtime::server {
 
 namespace {
 
-// No address of a program or of the driver looks like one.
-constexpr uint64_t kIdMark = 0x53ull << 56;
-constexpr int kIdKindShift = 48;
-constexpr int kIdNumberShift = 4;
 // In all, of one user object: the driver counts in 32 bits.
 constexpr uint64_t kMostReferences = 1ull << 30;
 
@@ -94,9 +92,7 @@ Object* Handles::make(HandleKind kind, uint64_t value, bool own, Object* parent)
     auto object = std::make_shared<Object>();
     object->kind = kind;
     object->value = value;
-    object->id = named_by_value(kind)
-                     ? value
-                     : kIdMark | uint64_t{at(kind)} << kIdKindShift | ++next_ << kIdNumberShift;
+    object->id = named_by_value(kind) ? value : object_id(kind, ++next_);
     object->own = own;
     object->parent = parent;
     object->family = parent ? parent->family : std::make_shared<Family>();

@@ -18,6 +18,7 @@
 #include "opcodes.gen.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/object_id.h"
 #include "tests/wire/server.h"
 
 namespace smt::fuzz {
@@ -80,6 +81,11 @@ public:
         own.let_go();
         if (status == CUDA_SUCCESS) learn(reply, std::min(used, of_each_));
     }
+    // Puts the text into the lane's first staging slot, from where an upload takes it. Nothing without staging.
+    void stage(size_t lane, std::string_view text) {
+        const uint64_t to = lanes_[lane]->staging().address;
+        if (to) std::memcpy(reinterpret_cast<void*>(to), text.data(), text.size());
+    }
     uint64_t known(size_t at) {
         std::lock_guard lock(mutex_);
         return known_[at % known_.size()];
@@ -104,7 +110,7 @@ private:
         static constexpr char kImage[] = "FAKE\nkernel idle params 8,4\nglobal g 64\n";
         ask(Op::kOpenStaging, uint64_t{0});
         ask(Op::kUploadBegin, UploadBegin{sizeof kImage});
-        std::memcpy(reinterpret_cast<void*>(lanes_[0]->staging().address), kImage, sizeof kImage);
+        stage(0, {kImage, sizeof kImage});
         ask(Op::kUploadSlot, UploadSlot{0, sizeof kImage, 0, 0, 1});
         ask(Op::kModuleLoad, ModuleLoad{});
         struct {
@@ -151,7 +157,8 @@ public:
         if (selector < 0xc0) return selector % 4 | uint64_t{next<uint8_t>()} % 8 << 32;   // two small numbers
         if (selector < 0xd0) return client_.known(selector) + static_cast<uint64_t>(int64_t{next<int8_t>()});
         if (selector < 0xe0) return next<uint32_t>();
-        return next<uint64_t>();
+        if (selector < 0xf0) return next<uint64_t>();
+        return runtime::server::object_id(static_cast<runtime::server::HandleKind>(selector % 16), next<uint8_t>());
     }
 
     struct Call {
