@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools/bench"))
 import report  # noqa: E402
 
-WRITTEN = ("results.md", "ptx-instructions.md")   # by scripts
+WRITTEN = ("results.md", "ptx-instructions.md", "settings.md")   # by scripts
 GIVEN = "given"
 UNIT = r"(?:[munk]?s|%|GB/s|[KMG]i?B|times)(?!\w)"
 NUMBER = r"\d[\d,]*(?:\.\d+)?"

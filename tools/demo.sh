@@ -24,12 +24,12 @@ choose_programs() {
     if has_gpu; then
         say "on the GPU of this machine, with NVIDIA's own CUDA runtime in each program"
         kind=static size=small device=gpu
-        export SMT_JOURNAL_TIMES=1
+        export SMT_JOURNAL=times
     else
         say "there is no GPU in this machine: on the simulated device, which executes the programs' PTX"
         say "on SMs of its own; times are those of its clock, not of this machine's"
         kind=shared size=trivial device=sim
-        export SMT_SIM_TENANTS=2   # its clock starts when both programs are there
+        export SMT_SIM=tenants=2   # its clock starts when both programs are there
     fi
     local names=(nbody matrix_multiply) name
     for name in "${names[@]}"; do

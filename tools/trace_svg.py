@@ -71,7 +71,7 @@ def main():
     except (ValueError, KeyError, TypeError):
         sys.exit(f"trace_svg.py: {sys.argv[1]} is not what `smt trace -o` writes")
     if not spans:
-        sys.exit("no kernel has a place in it: was the server started with SMT_MAPPING=1?")
+        sys.exit("no kernel has a place in it: was the server started with SMT_JOURNAL=mapping?")
     first, last = min(span[0] for span in spans), max(span[0] + span[1] for span in spans)
     draw(spans, decisions, *(window or (first, last)))
 

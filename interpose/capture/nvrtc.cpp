@@ -9,7 +9,7 @@
 #include "interpose/capture/message.h"
 #include "interpose/capture/programs.h"
 #include "interpose/driver/image.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::interpose::capture {
 
@@ -123,8 +123,7 @@ bool capturing() {
     static constinit std::atomic<int> known{-1};
     int value = known.load(std::memory_order_relaxed);
     if (value < 0) {
-        const char* text = getenv(environment::kCapture);
-        value = text && strcmp(text, "0") == 0 ? 0 : 1;
+        value = settings::flag_of(settings::Id::kCapture);
         known.store(value, std::memory_order_relaxed);
     }
     return value != 0;

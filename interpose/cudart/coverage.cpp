@@ -10,7 +10,7 @@
 #include "cudart_coverage.gen.h"
 #include "interpose/cudart/runtime.h"
 #include "interpose/entry/runtime_table.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::cudart {
 
@@ -27,8 +27,7 @@ void tell_server(uint32_t index) {
 }
 
 void tell_user(uint32_t index) {
-    const char* wanted = getenv(environment::kReportUnsupported);
-    if (wanted && strcmp(wanted, "1") == 0)
+    if (settings::flag_of(settings::Id::kReportUnsupported))
         fprintf(stderr, "smt: %s is not supported\n", kRuntimeCoverage[index].symbol);
 }
 

@@ -10,7 +10,7 @@
 #include "coverage.gen.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::interpose {
 
@@ -21,8 +21,7 @@ constinit std::atomic<bool> told[kEntryPoints]{};
 
 void tell_user(uint32_t index) {
     if (told[index].exchange(true, std::memory_order_relaxed)) return;
-    const char* wanted = getenv(environment::kReportUnsupported);
-    if (wanted && strcmp(wanted, "1") == 0) fprintf(stderr, "smt: %s is not supported\n", kCoverage[index].symbol);
+    if (settings::flag_of(settings::Id::kReportUnsupported)) fprintf(stderr, "smt: %s is not supported\n", kCoverage[index].symbol);
 }
 
 CUresult tell_server(uint32_t index) {

@@ -17,7 +17,8 @@
 #include "interpose/transport/lost_server.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/protocol/runtime_folder.h"
+#include "runtime/settings/read.h"
 #include "runtime/protocol/handshake.h"
 
 namespace smt::interpose {
@@ -42,8 +43,7 @@ constinit std::atomic<uint64_t> last_look{0};
 constinit std::atomic<bool> said_it{false};
 
 bool native_is_wanted() {
-    const char* fallback = getenv(environment::kFallback);
-    return fallback && strcmp(fallback, "native") == 0;
+    return settings::is(settings::Id::kFallback, "native");
 }
 
 bool can_go_native() { return native_is_wanted() && real_driver(); }
@@ -55,7 +55,7 @@ void say(const char* why) {
                          : native_is_wanted() ? "smt: no server (%s), and no driver here to run without one, as %s=native asks\n"
                                               : "smt: no server (%s); see `smt server status`, or set %s=native to run on the GPU directly\n";
     char line[800];
-    int bytes = snprintf(line, sizeof line, format, why, environment::kFallback);
+    int bytes = snprintf(line, sizeof line, format, why, settings::variable_of(settings::Id::kFallback));
     if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
     if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
 }
@@ -84,7 +84,7 @@ struct ServerName {
 bool name_server(CUdevice device, ServerName& name) {
     const DriverApi* driver = real_driver();
     if (!driver) {
-        strcpy(name.key, wants_simulated_device() ? environment::kSimulatedKey : kOnlyKey);
+        strcpy(name.key, wants_simulated_device() ? protocol::kSimulatedKey : kOnlyKey);
         name.visible_or_null = nullptr;
         return true;
     }

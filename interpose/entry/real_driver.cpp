@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::interpose {
 
@@ -56,8 +56,8 @@ void* open_in(const char* folder, size_t folder_bytes) {
 
 void* find_driver() {
     if (wants_simulated_device()) return nullptr;   // it would answer for another device
-    const char* chosen = getenv(environment::kRealDriver);
-    if (chosen && *chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
+    const char* chosen = settings::c_text_of(settings::Id::kRealDriver);
+    if (chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
     const char* rest = getenv("LD_LIBRARY_PATH");
     while (rest && *rest) {
         size_t bytes = strcspn(rest, ":;");
@@ -86,8 +86,7 @@ void load() {
 }  // namespace
 
 bool wants_simulated_device() {
-    const char* device = getenv(environment::kDevice);
-    return device && strcmp(device, environment::kDeviceSimulated) == 0;
+    return settings::is(settings::Id::kDevice, "sim");
 }
 
 const DriverApi* real_driver() {

@@ -12,9 +12,8 @@
 #include "interpose/transport/server_start.h"
 #include "interpose/transport/waiting.h"
 #include "opcodes.gen.h"
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/settings/read.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -82,35 +81,31 @@ bool receive_packet(int socket_fd, void* packet, size_t bytes, uint64_t deadline
     return got == static_cast<ssize_t>(bytes);
 }
 
-int32_t priority_of(const char* text) {
-    if (!text || strcmp(text, "normal") == 0) return 0;
-    if (strcmp(text, "high") == 0) return 1;
-    if (strcmp(text, "low") == 0) return -1;
-    return static_cast<int32_t>(strtol(text, nullptr, 10));
+int32_t priority() {
+    int32_t value = 0;
+    settings::read_priority(settings::text_of(settings::Id::kPriority), &value);
+    return value;
 }
 
-// In thousandths; 0: not said. What is out of range is taken for the nearest that is not.
-uint32_t weight_of(const char* text) {
-    if (!text || !*text) return 0;
-    char* end = nullptr;   // not strtod: the program may have set a locale
-    unsigned long thousandths = strtoul(text, &end, 10);
-    thousandths = thousandths > 1000 ? 1'000'000 : thousandths * 1000;
-    unsigned long place = *end == '.' ? 100 : 0;
-    for (const char* digit = end + 1; place && *digit >= '0' && *digit <= '9'; ++digit, place /= 10) thousandths += place * static_cast<unsigned long>(*digit - '0');
-    return thousandths == 0 ? 1 : thousandths > 1'000'000 ? 1'000'000u : static_cast<uint32_t>(thousandths);
+// In thousandths; 0: not set.
+uint32_t weight() {
+    uint32_t thousandths = 0;
+    settings::read_weight(settings::text_of(settings::Id::kWeight), &thousandths);
+    return thousandths;
 }
 
 Hello hello() {
     Hello message;
     message.table_hash = kTableHash;
     message.pid = getpid();
-    message.memory_limit = environment::number_of(environment::kMemoryLimit, 0, ~0ull, 0);
-    message.priority = priority_of(getenv(environment::kPriority));
-    message.weight_thousandths = weight_of(getenv(environment::kWeight));
-    message.multiprocessors = static_cast<uint32_t>(environment::number_of(environment::kMultiprocessors, 0, environment::kMultiprocessorsMax, 0));
-    message.stress = static_cast<uint32_t>(environment::number_of(environment::kStress, 0, UINT32_MAX, 0));
-    const char* name = getenv(environment::kTenant);
-    if (!name || !*name) name = program_invocation_short_name;
+    using settings::Id, settings::number_of;
+    message.memory_limit = number_of(Id::kMemoryLimit);
+    message.priority = priority();
+    message.weight_thousandths = weight();
+    message.multiprocessors = static_cast<uint32_t>(number_of(Id::kMultiprocessors));
+    message.stress = static_cast<uint32_t>(number_of(Id::kStress));
+    const char* name = settings::c_text_of(Id::kTenant);
+    if (!name) name = program_invocation_short_name;
     strncpy(message.tenant, name, sizeof message.tenant - 1);
     strncpy(message.program, program_invocation_short_name, sizeof message.program - 1);
     return message;
@@ -175,6 +170,8 @@ Shake shake_hands(int socket_fd, uint64_t deadline, SessionOpened& opened, Sessi
 }  // namespace
 
 bool open_session(const char* key, const char* visible, SessionOpened& opened, SessionFailure& failure) {
+    // A default in the place of a limit that was misspelled would go unseen.
+    if (settings::find_problem(settings::kClient, failure.text, sizeof failure.text)) return false;
     uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
     while (true) {
         int socket_fd = reach_server(key, visible, deadline, failure);

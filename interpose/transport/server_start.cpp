@@ -15,9 +15,9 @@
 
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
-#include "runtime/protocol/environment.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/protocol/server_process.h"
+#include "runtime/settings/read.h"
 
 namespace smt::interpose {
 
@@ -34,7 +34,7 @@ bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
     struct stat found;
     if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
         (found.st_mode & 077) != 0) {
-        return explain(failure, "%s is not a folder of this user's with mode 0700; %s names another one", path, environment::kRuntimeDir), false;
+        return explain(failure, "%s is not a folder of this user's with mode 0700; %s names another one", path, settings::variable_of(settings::Id::kRuntimeDir)), false;
     }
     return true;
 }
@@ -57,8 +57,8 @@ int try_connect(const char* path) {
 }
 
 bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
-    const char* chosen = getenv(environment::kServer);
-    if (chosen && *chosen) {
+    const char* chosen = settings::c_text_of(settings::Id::kServer);
+    if (chosen) {
         snprintf(path, sizeof path, "%s", chosen);
     } else {
         Dl_info self;
@@ -73,7 +73,7 @@ bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
     }
     if (access(path, X_OK) != 0) {
         return explain(failure, "cannot run %s: %s (%s names the server's program)", path,
-                       strerrordesc_np(errno), environment::kServer),
+                       strerrordesc_np(errno), settings::variable_of(settings::Id::kServer)),
                false;
     }
     return true;

@@ -2,16 +2,21 @@
 
 #include <chrono>
 
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::dispatch {
 
+namespace {
+
+constexpr uint64_t kAheadDefault = 10;
+
+}  // namespace
+
 Settings read_settings(bool keeps_a_clock) {
-    using namespace environment;
+    using settings::Id;
     Settings settings;
-    settings.maps = number_of(kMapping, 0, 1, 0) != 0;
-    settings.ahead = std::chrono::milliseconds(number_of(kAhead, 0, kAheadMax, keeps_a_clock ? 0 : kAheadDefault));
+    settings.maps = smt::settings::flag_of(Id::kMapping);
+    settings.ahead = std::chrono::milliseconds(smt::settings::number_of(Id::kAhead, keeps_a_clock ? 0 : kAheadDefault));
     return settings;
 }
 

@@ -5,7 +5,7 @@
 //   kStopsOnly    it is stopped and let go on as often as it can be, with few workers at a time: then a launch
 //                 takes many stops, and several programs can be stopped at once
 //   kQuotasOnly   it runs with one random table after the other, and with further workers that find no place: so that
-//                 what workers wrote down (SMT_MAPPING=1) can be held against the tables
+//                 what workers wrote down (SMT_JOURNAL=mapping) can be held against the tables
 #pragma once
 
 #include <chrono>

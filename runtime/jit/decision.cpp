@@ -39,7 +39,7 @@ std::string identify(Service& service, std::string_view image, const Target& tar
 }
 
 Decision from_ptx(Service& service, std::string_view image, const Target& target, const Deciding& how) {
-    if (!service.settings().ptx) return {nullptr, "PTX is not looked at (SMT_PTX=0)", nullptr};
+    if (!service.settings().ptx) return {nullptr, "PTX is not looked at (ptx=0 in SMT_COMPILE)", nullptr};
     PtxChoice choice = choose_ptx(image, target.architecture, service.settings().ptx_bytes);
     if (!choice.reason.empty()) return none(how, std::move(choice.reason));
     return take(service.submit_ptx(how.tenant, std::move(choice), target), how);

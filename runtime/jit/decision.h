@@ -28,7 +28,7 @@ struct Deciding {
     // Waits for what a request returned (Service::wait_for), as long as the caller thinks fit.
     std::function<Service::Answer(const std::string& identity)> wait;
     // Each reason when it is met; a source that cannot be used may have PTX beside it. Not that PTX is not looked at at
-    // all (SMT_PTX=0).
+    // all (ptx=0 in SMT_COMPILE).
     std::function<void(const std::string& reason)> say;
     TenantId tenant = kNoTenant;   // that loads the image
     // Why the last wait ended before what it was for was there.

@@ -56,7 +56,7 @@ PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_byt
     if (cubin && cubin->architecture > ptx->architecture)
         return none(fmt::format("its PTX is for sm_{}, its machine code for sm_{}", ptx->architecture, cubin->architecture));
     if (ptx->bytes > most_bytes)
-        return none(fmt::format("its PTX has {} bytes, more than SMT_PTX_SIZE ({})", ptx->bytes, most_bytes));
+        return none(fmt::format("its PTX has {} bytes, more than ptx_size in SMT_COMPILE ({})", ptx->bytes, most_bytes));
     auto text = image::expand(*ptx);
     if (auto* problem = std::get_if<image::Problem>(&text)) return none("its PTX cannot be unpacked: " + problem->text);
     return {std::move(std::get<std::string>(text)), registers_of(cubin), ""};

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::jit {
 
@@ -20,13 +20,13 @@ std::string text(const char* name) {
 }
 
 // A program's own threads want cores too; with two, one tenant's compile need not wait for another's.
-size_t default_workers() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 2, environment::kCompileWorkersDefaultMost); }
+size_t default_workers() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 2, 8); }
 
 }  // namespace
 
 std::string cache_folder() {
     using namespace environment;
-    if (std::string own = text(kCacheDir); !own.empty()) return own;
+    if (const char* own = settings::c_text_of(settings::Id::kCacheDir)) return own;
     if (std::string xdg = text(kXdgCacheHome); !xdg.empty()) return xdg + "/smt";
     if (std::string home = text(kHome); !home.empty()) return home + "/.cache/smt";
     return "";
@@ -38,21 +38,21 @@ std::string own_folder() {
 }
 
 Settings read_settings(const std::string& own_folder) {
-    using namespace environment;
+    using settings::Id, settings::flag_of, settings::number_of;
     Settings settings;
-    settings.compiler = text(kCompiler);
+    settings.compiler = smt::settings::text_of(Id::kCompiler);
     if (settings.compiler.empty()) settings.compiler = own_folder + "/smt-compile";
     if (access(settings.compiler.c_str(), X_OK) != 0) settings.compiler.clear();
-    settings.time = std::chrono::seconds(number_of(kCompileSeconds, 1, kCompileSecondsMax, kCompileSecondsDefault));
+    settings.time = std::chrono::seconds(number_of(Id::kCompileSeconds));
     settings.cpu = settings.time;
-    settings.workers = number_of(kCompileWorkers, 1, kCompileWorkersMax, default_workers());
-    settings.memory_bytes = number_of(kCompileMemory, 0, ~0ull, kCompileMemoryDefault);
-    settings.wait = std::chrono::seconds(number_of(kCompileWait, 0, kCompileWaitMax, kCompileWaitDefault));
-    settings.compiles_ptx = text(kPtxCompiler) != kPtxCompilerDriver;
-    settings.ptx = number_of(kPtx, 0, 1, 1) != 0;
-    settings.ptx_bytes = number_of(kPtxSize, 0, kPtxSizeMax, kPtxSizeDefault);
+    settings.workers = number_of(Id::kCompileWorkers, default_workers());
+    settings.memory_bytes = number_of(Id::kCompileMemory);
+    settings.wait = std::chrono::seconds(number_of(Id::kCompileWait));
+    settings.compiles_ptx = !smt::settings::is(Id::kPtxCompiler, "driver");
+    settings.ptx = flag_of(Id::kPtx);
+    settings.ptx_bytes = number_of(Id::kPtxSize);
     settings.cache_folder = cache_folder();
-    settings.cache_bytes = number_of(kCacheSize, 0, ~0ull, kCacheSizeDefault);
+    settings.cache_bytes = number_of(Id::kCacheSize);
     return settings;
 }
 

@@ -1,4 +1,4 @@
-// What the environment says about compiling and keeping (runtime/protocol/environment.h).
+// What the environment says about compiling and keeping (runtime/settings/settings.def).
 #pragma once
 
 #include <chrono>

@@ -27,7 +27,7 @@ enum class Kind : uint32_t {
     kMapping = 7,        // name = tenant, text = kernel, value = blocks that its workers ran, multiprocessors,
                          // blocks_together = workers; start_ns and end_ns by the GPU's global timer
     kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the last worker gone; with
-                         // SMT_MAPPING=1 start_ns and end_ns of the longest ticket that it waited for, by the GPU's global
+                         // SMT_JOURNAL=mapping start_ns and end_ns of the longest ticket that it waited for, by the GPU's global
                          // timer, and blocks_together = blocks that a ticket stood for
     kIntoGraph = 9,      // a kernel became part of a graph: every field of a launch but times
 };
@@ -38,7 +38,7 @@ enum class Kind : uint32_t {
 struct Entry {
     uint64_t sequence = 0;  // set by the writer
     uint64_t time_ns = 0;   // when the server handed it to the driver
-    uint64_t start_ns = 0;  // when it ran on the GPU, if timed (SMT_JOURNAL_TIMES=1); else 0
+    uint64_t start_ns = 0;  // when it ran on the GPU, if timed (SMT_JOURNAL=times); else 0
     uint64_t end_ns = 0;
     Kind kind = Kind::kNote;
     uint32_t session = 0;

@@ -7,7 +7,7 @@
 
 #include "runtime/jit/digest.h"
 #include "runtime/jit/settings.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::profiles {
 
@@ -18,9 +18,8 @@ constexpr size_t kEndBytes = 512u << 10;   // of an image, from each end
 }  // namespace
 
 std::string store_path() {
-    const char* chosen = std::getenv(environment::kProfiles);
-    if (chosen && std::strcmp(chosen, environment::kProfilesNone) == 0) return "";
-    if (chosen && *chosen) return chosen;
+    if (settings::is(settings::Id::kProfiles, "none")) return "";
+    if (const char* chosen = settings::c_text_of(settings::Id::kProfiles)) return chosen;
     const std::string folder = jit::cache_folder();
     return folder.empty() ? "" : folder + "/profiles.db";
 }

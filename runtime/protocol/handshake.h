@@ -186,7 +186,7 @@ struct Farewell {
 };
 static_assert(sizeof(Farewell) == 264);
 
-// What a program's environment says to a server (environment::kServerSettings), in lines NAME=VALUE. The server logs and answers what
+// What a program's settings say to a server (is_servers() in runtime/settings/config.h), in lines KEY=VALUE. The server logs and answers what
 // differs from its own.
 inline constexpr uint32_t kSettingsBytes = 4096;
 struct SettingsRequest {

@@ -12,10 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::protocol {
 
+inline constexpr const char* kSimulatedKey = "simulated";   // names the files of the simulated device's server
 inline constexpr const char* kRuntimePlaces[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 // The user's folder in the first of `places` where there is one; else where nothing has its name. Empty: each is blocked.
@@ -36,8 +37,8 @@ bool pick_runtime_folder(const char* const (&places)[n], char* path, size_t byte
 
 // The folder's name, whether or not it exists; or what is wrong, else null.
 inline const char* name_runtime_folder(char* path, size_t bytes) {
-    const char* chosen = getenv(environment::kRuntimeDir);
-    if (!chosen || !*chosen) {
+    const char* chosen = settings::c_text_of(settings::Id::kRuntimeDir);
+    if (!chosen) {
         return pick_runtime_folder(kRuntimePlaces, path, bytes)
                    ? nullptr
                    : "smt-<uid> in /tmp, /var/tmp and /dev/shm is no folder of this user's: set SMT_RUNTIME_DIR to one that is";

@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 extern char** environ;
 
 namespace smt::protocol {
 
-// All of smt's variables but those that say something about one program; and of others:
+// Of smt's variables all but those that only programs and the command read; and of others:
 //   where things are    the loader's path (the driver may lie there), HOME and the like, CUDA's folder
 //   which GPU           the driver's own numbering; the starter sets CUDA_VISIBLE_DEVICES to the one GPU of the server's name
 //   how it is reached   MPS
@@ -31,14 +32,18 @@ inline bool server_inherits(const char* entry) {
     const auto is = [&](const char* name) { return strlen(name) == static_cast<size_t>(end - entry) && strncmp(entry, name, strlen(name)) == 0; };
     const auto begins = [&](const char* with) { return strncmp(entry, with, strlen(with)) == 0; };
     static constexpr const char* kOthers[] = {
-        kLibraryPath, kPath, kHome, kXdgCacheHome, kCudaHome, kVirtualEnv, kVisibleDevices, "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY",
+        kLibraryPath, kPath, kHome, kXdgCacheHome, kXdgConfigHome, kCudaHome, kVirtualEnv, kVisibleDevices, "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY",
         "CUDA_MPS_LOG_DIRECTORY", "USER", "LOGNAME", "TMPDIR", "LANG", "LANGUAGE", "TZ", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
     for (const char* name : kOthers)
         if (is(name)) return true;
     if (begins("LC_")) return true;
-    for (const char* name : kProgramVariables)
-        if (is(name)) return false;
-    return begins("SMT_");
+    bool is_ours = false;
+    for (const settings::Setting& each : settings::kSettings) {
+        if (!is(each.variable)) continue;
+        if (each.readers & ~(settings::kClient | settings::kCommand)) return true;
+        is_ours = true;
+    }
+    return !is_ours && begins("SMT_");   // what test code reads
 }
 
 // malloc()ed; null: no memory. `visible`: the server's CUDA_VISIBLE_DEVICES, or null.

@@ -1,4 +1,4 @@
-// Writes a recording (record.h) while a server runs: SMT_RECORD.
+// Writes a recording (record.h) while a server runs: SMT_JOURNAL=record=FILE.
 //
 // A decision becomes a line in memory, and lines go to the file many at a time: to the system's cache, nobody waits for
 // a disk. When the file is full, or cannot be written, it says so once and does nothing from then on.

@@ -5,7 +5,6 @@
 
 #include "coverage.gen.h"
 #include "cudart_coverage.gen.h"
-#include "runtime/protocol/environment.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
@@ -112,7 +111,7 @@ CUresult stream_create(Call& call) {
     const uint32_t most = call.session.server().quotas().streams;
     CUresult status = call.session.streams().create(request.flags, request.priority, most, &stream);
     if (status == CUDA_ERROR_OUT_OF_MEMORY && call.session.streams().count() >= most)
-        call.session.note_quota("streams", most, environment::kSessionStreams);
+        call.session.note_quota("streams", most, settings::Id::kSessionStreams);
     if (status != CUDA_SUCCESS) return status;
     unsigned long long id = 0;
     call.driver.cuStreamGetId(stream->handle, &id);

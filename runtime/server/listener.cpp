@@ -17,8 +17,7 @@
 #include <exception>
 
 #include "runtime/journal/journal.h"
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/read.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
 
@@ -35,8 +34,7 @@ constexpr long kMostSilent = 128;                   // of them without a message
 constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device says so
 
 uint64_t idle_limit() {
-    using namespace environment;
-    return number_of(kIdleSeconds, 0, kIdleSecondsMax, kIdleSecondsDefault) * kSecond;
+    return settings::number_of(settings::Id::kIdleSeconds) * kSecond;
 }
 
 }  // namespace

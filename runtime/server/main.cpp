@@ -17,7 +17,8 @@
 #include "runtime/device/device.h"
 #include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "runtime/server/files.h"
 #include "runtime/server/generations.h"
 #include "runtime/server/listener.h"
@@ -30,6 +31,8 @@
 namespace smt::runtime::server {
 
 namespace {
+
+constexpr unsigned long kRecordMost = 256ul << 20;   // bytes of a recording
 
 constexpr const char* kUsage =
     "usage: smtd [--key KEY] [--daemonize | --foreground]\n"
@@ -95,21 +98,25 @@ void block_signals() {
 
 // A recording is for whoever studies policies: without it the server serves as well.
 void start_recording(Server& server) {
-    const char* path = std::getenv(environment::kRecord);
-    if (!path || !*path) return;
+    const std::string path(settings::text_of(settings::Id::kRecord));
+    if (path.empty() || path == "none") return;
     const auto note = [&server](const std::string& line) { server.note(line); };
-    auto recorder = std::make_unique<schedule::Recorder>(path, environment::kRecordMost, note);
-    if (!recorder->error().empty()) return note(fmt::format("{}: decisions are not recorded: {}", environment::kRecord, recorder->error()));
+    auto recorder = std::make_unique<schedule::Recorder>(path, kRecordMost, note);
+    if (!recorder->error().empty()) return note(fmt::format("{}: decisions are not recorded: {}", path, recorder->error()));
     server.dispatcher().record(std::move(recorder));
     note(fmt::format("decisions are recorded in {}", path));
 }
 
-// As SMT_CORE_DUMP says; else after a recent fault, so that one that comes again is known by its kernel.
+// As the setting says; else after a recent fault, so that one that comes again is known by its kernel.
 bool wants_core_dumps(const Files& files) {
-    const char* const said = std::getenv(environment::kCoreDump);
-    if (said && *said) return std::string_view(said) != "0";
     const std::optional<journal::LastFault> last = journal::read_fault(files.fault);
-    return last && last->ago < std::chrono::hours(1);
+    return settings::flag_of(settings::Id::kCoreDump, last && last->ago < std::chrono::hours(1));
+}
+
+// A policy that does not exist is among the problems that main() logs.
+std::unique_ptr<schedule::Policy> chosen_policy() {
+    std::unique_ptr<schedule::Policy> policy = schedule::make_policy(settings::text_of(settings::Id::kPolicy));
+    return policy ? std::move(policy) : schedule::make_policy(settings::setting(settings::Id::kPolicy).initial.text);
 }
 
 // Without a device the server stays a moment to say why to the programs that wait for it.
@@ -128,13 +135,7 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     if (!notice.empty()) log_line(notice);
     std::unique_ptr<Server> server;
     if (device) {
-        const char* wanted = std::getenv(environment::kPolicy);
-        if (!wanted || !*wanted) wanted = environment::kPolicyDefault;
-        if (const std::string problem = schedule::policy_problem(wanted); !problem.empty()) {
-            log_line(fmt::format("{}: {}; going on with {}", environment::kPolicy, problem, environment::kPolicyDefault));
-            wanted = environment::kPolicyDefault;
-        }
-        std::unique_ptr<schedule::Policy> policy = schedule::make_policy(wanted);
+        std::unique_ptr<schedule::Policy> policy = chosen_policy();
         const dispatch::Settings settings = dispatch::read_settings(device->properties().keeps_sessions_apart);
         server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), settings);
         server->keep_faults_in(files.fault);
@@ -170,6 +171,9 @@ int main(int count, char** arguments) {
     if (options.daemonize && !go_to_background()) return fail(std::strerror(errno));
     std::vector<std::string> kept;   // of what started the server; who starts it by hand, in the foreground, means it
     if (options.daemonize) kept = reset_process();
+    const smt::settings::Config config = smt::settings::Config::read();
+    config.apply();
+    for (const std::string& problem : config.problems()) kept.push_back(problem + "; the default is used");
     block_signals();
 
     Lock lock = take_lock(files, error);

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runtime/profiles/journal_times.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
@@ -20,12 +20,13 @@ constexpr uint64_t kBetweenCollections = 4096;   // launches: what waits to be t
 }  // namespace
 
 std::unique_ptr<Measuring> Measuring::wanted(device::Device& device, const std::string& journal, Note note) {
-    const char* text = std::getenv(environment::kProfile);
-    if (!text || !*text) return nullptr;
+    using settings::Id;
+    const char* text = settings::c_text_of(Id::kProfile);
+    if (!text) return nullptr;
     for (const auto& [name, what] : {std::pair{"times", What::kTimes}, {"counters", What::kCounters}, {"sweep", What::kSweep}, {"halves", What::kHalves}, {"pairs", What::kPairs}}) {
         if (std::strcmp(text, name) == 0) return std::make_unique<Measuring>(device, what, journal, std::move(note));
     }
-    note(fmt::format("{}={}: it is times, counters, sweep, halves or pairs; nothing is measured", environment::kProfile, text));
+    note(fmt::format("{}={}: it is times, counters, sweep, halves or pairs; nothing is measured", settings::variable_of(Id::kProfile), text));
     return nullptr;
 }
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "runtime/journal/fault_record.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/log.h"
 #include "runtime/server/session.h"
@@ -23,8 +23,7 @@ constexpr std::chrono::seconds kLongestDump{5};   // measured: 1 s with a full G
 
 // Where kernels are measured, what was learnt is in the file soon, so that `smt profile` can show how far it is. Else when a tenant leaves.
 std::chrono::milliseconds between_writes() {
-    const char* measures = std::getenv(environment::kProfile);
-    return std::chrono::seconds(measures && *measures ? 1 : 0);
+    return std::chrono::seconds(settings::c_text_of(settings::Id::kProfile) ? 1 : 0);
 }
 
 }  // namespace

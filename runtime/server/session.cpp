@@ -10,8 +10,8 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/journal/printable.h"
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
@@ -32,7 +32,7 @@ constexpr size_t kMostOutput = 64u << 20;
 uint64_t most_host_memory() {
     const uint64_t pages = static_cast<uint64_t>(std::max(0l, sysconf(_SC_PHYS_PAGES)));
     const uint64_t machine = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    return environment::number_of(environment::kHostMemory, 0, ~uint64_t{0}, machine / 2);
+    return settings::number_of(settings::Id::kHostMemory, machine / 2);
 }
 
 // As every terminal and log may show it.
@@ -150,12 +150,13 @@ void Session::note_wide_launch(const std::string& kernel) {
     if (!launched_wide_.exchange(true)) note(fmt::format("{} is a cooperative launch too large for its multiprocessors: it runs on all", kernel));
 }
 
-void Session::note_quota(const char* what, uint32_t most, const char* variable) {
+void Session::note_quota(const char* what, uint32_t most, settings::Id setting) {
     {
         std::lock_guard lock(mutex_);
-        if (!used_up_.insert(variable).second) return;
+        if (!used_up_.insert(setting).second) return;
     }
-    note(fmt::format("it has {} {}, the most that a session may have; {} in the server's environment changes that", most, what, variable));
+    note(fmt::format("it has {} {}, the most that a session may have ({})", most, what,
+                     settings::name_of(settings::setting(setting))));
 }
 
 void Session::stop(const std::string& why) {
@@ -254,7 +255,7 @@ protocol::LaneOpened Session::open_lane() {
     answer.status = open_status_;
     const uint32_t most = server_.quotas().lanes;
     if (answer.status == CUDA_SUCCESS && lane_count_.load() >= most) {
-        note_quota("threads that use CUDA", most, environment::kSessionLanes);
+        note_quota("threads that use CUDA", most, settings::Id::kSessionLanes);
         answer.status = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (answer.status == CUDA_SUCCESS) answer.status = arena_.allocate(protocol::kLaneBytes, false, &address);

@@ -30,6 +30,7 @@
 #include "runtime/server/events.h"
 #include "runtime/server/handles.h"
 #include "runtime/server/streams.h"
+#include "runtime/settings/table.h"
 
 namespace smt::runtime::server {
 
@@ -110,7 +111,7 @@ public:
     // How long loads of images have waited for managed forms, all together.
     std::chrono::nanoseconds waited_for_code() const { return std::chrono::nanoseconds(waited_for_code_.load()); }
     void note_wait_for_code(std::chrono::nanoseconds time) { waited_for_code_.fetch_add(time.count()); }
-    void note_quota(const char* what, uint32_t most, const char* variable);   // it is used up; said once
+    void note_quota(const char* what, uint32_t most, settings::Id setting);   // it is used up; said once
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
 
@@ -189,7 +190,7 @@ private:
     std::vector<std::shared_ptr<Lane>> lanes_;   // by index; empty: gone
     std::vector<uint64_t> lane_ends_;            // by index: the position at which the last lane there ended
     std::unordered_map<std::string, uint64_t> unsupported_;
-    std::unordered_set<std::string> used_up_;    // quotas
+    std::unordered_set<settings::Id> used_up_;    // quotas
     std::string end_;                          // how it ended, for the journal
     bool memory_open_ = false;                 // device_bytes() may ask memory_
     uint32_t captures_ = 0;

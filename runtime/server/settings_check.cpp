@@ -3,27 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "runtime/journal/printable.h"
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
 namespace {
 
+using settings::Setting;
+
 // "1G" and "1024M" are the same.
 bool same(const std::string& a, const std::string& b) {
     uint64_t first = 0, second = 0;
-    if (environment::read_number(a.c_str(), 0, ~0ull, &first) && environment::read_number(b.c_str(), 0, ~0ull, &second)) return first == second;
+    if (settings::read_number(a, 0, ~0ull, &first) && settings::read_number(b, 0, ~0ull, &second)) return first == second;
     return a == b;
 }
 
-std::string own(const environment::ServerSetting& setting, std::string_view policy) {
-    if (std::string_view(setting.name) == environment::kPolicy && !policy.empty()) return std::string(policy);
-    const char* value = std::getenv(setting.name);
-    return value && *value ? value : setting.otherwise;
+std::string own(const Setting& setting, std::string_view policy) {
+    if (setting.id == settings::Id::kPolicy && !policy.empty()) return std::string(policy);
+    const std::string_view value = settings::text_of(setting);
+    if (!value.empty()) return std::string(value);
+    return setting.initial.is_value ? setting.initial.text : "";
 }
 
 }  // namespace
@@ -35,12 +37,12 @@ std::string differing_settings(std::string_view wanted, std::string_view policy)
         wanted.remove_prefix(std::min(wanted.size(), line.size() + 1));
         const size_t end = line.find('=');
         if (end == std::string::npos) continue;
-        for (const environment::ServerSetting& setting : environment::kServerSettings) {
-            if (line.compare(0, end, setting.name) != 0) continue;
-            const std::string theirs = line.substr(end + 1), ours = own(setting, policy);
-            if (!theirs.empty() && !same(theirs, ours))
-                all += fmt::format("{} is {} here and {} in the server\n", setting.name, journal::printable(theirs), ours.empty() ? "not set" : ours);
-        }
+        const Setting* setting = settings::find_setting(std::string_view(line).substr(0, end));
+        if (!setting || !settings::is_servers(*setting)) continue;
+        const std::string theirs = line.substr(end + 1), ours = own(*setting, policy);
+        if (!theirs.empty() && !same(theirs, ours))
+            all += fmt::format("{} is {} here and {} in the server\n", settings::name_of(*setting), journal::printable(theirs),
+                               ours.empty() ? "not set" : ours);
     }
     return all;
 }

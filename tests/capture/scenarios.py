@@ -31,8 +31,8 @@ class Place:
         (self.path / "include").mkdir()
         self.write_header(7)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_DEVICE="sim", SMT_COMPILER=compiler,
-                                SMT_CACHE_DIR=str(self.path / "cache"), SMT_PTX="0")
+        self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_DEVICE="sim", SMT_CACHE_DIR=str(self.path / "cache"),
+                                SMT_COMPILE=f"worker={compiler},ptx=0")
 
     def __enter__(self):
         return self
@@ -45,6 +45,10 @@ class Place:
 
     def write_header(self, value):
         (self.path / "include" / "from_file.h").write_text(f"#define FROM_FILE {value}\n")
+
+    def compile(self, items):
+        """The servers' items of SMT_COMPILE, and more: of two of one name the last counts."""
+        return f"{self.environment['SMT_COMPILE']},{items}"
 
     def command(self, command, **environment):
         done = subprocess.run(command, env=self.environment | environment, cwd=self.path, timeout=PATIENCE,
@@ -107,19 +111,19 @@ def turned_off(place):
 
 def by_ptx(place):
     """Without a source, and where the source cannot be managed, there is still the PTX."""
-    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_PTX="1") == "right\n"
+    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_COMPILE=place.compile("ptx=1")) == "right\n"
     notes = place.notes()
     assert not matching(notes, "captured"), notes
     assert len(matching(notes, r"^PTX of an image, \d+ bytes: 2 kernels managed by PTX, 0 refused")) == 1, notes
     assert len(matching(notes, r"loaded in managed form, managed by PTX \(2 kernels\)")) == 1, notes
     place.stop()
-    assert place.run("run", "//toy refused scale it is shy", SMT_PTX="1") == "right\n"
+    assert place.run("run", "//toy refused scale it is shy", SMT_COMPILE=place.compile("ptx=1")) == "right\n"
     notes = place.notes()
     assert matching(notes, "scale: it is shy") and matching(notes, "managed by PTX \\(2 kernels\\)"), notes
     place.stop()
-    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_PTX="1", SMT_PTX_SIZE="100") == "right\n"
+    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_COMPILE=place.compile("ptx=1,ptx_size=100")) == "right\n"
     notes = place.notes()
-    assert matching(notes, r"as the program made it: its PTX has \d+ bytes, more than SMT_PTX_SIZE \(100\)"), notes
+    assert matching(notes, r"as the program made it: its PTX has \d+ bytes, more than ptx_size in SMT_COMPILE \(100\)"), notes
 
 
 def refused(place):
@@ -137,13 +141,13 @@ def incomplete(place):
 
 def slow_compiler(place):
     """The program waits for a while only, and for nothing when it crashes."""
-    assert place.run("run", "//toy hang", SMT_COMPILE_WAIT="1", SMT_COMPILE_SECONDS="5") == "right\n"
+    assert place.run("run", "//toy hang", SMT_COMPILE=place.compile("wait=1,seconds=5")) == "right\n"
     place.wait_for_note("longer than 5 s")
     waited, ended = (place.notes().index(matching(place.notes(), text)[0]) for text in ("was not there within 1 s", "longer than 5 s"))
     assert waited < ended, f"the program waited for the compile's end: {place.notes()}"
     place.stop()
     # The proof of the source comes before the crash: the next server waits long enough for both.
-    place.environment["SMT_COMPILE_WAIT"] = "60"
+    place.environment["SMT_COMPILE"] = place.compile("wait=60")
     assert place.run("run", "//toy crash") == "right\n"
     assert matching(place.notes(), "loaded as the program made it: the compile worker crashed"), place.notes()
     assert place.run("run", MANAGED) == "right\n"
@@ -152,7 +156,7 @@ def slow_compiler(place):
 
 def many_slow_compiles(place):
     """The loads of a program wait three times as long as one of them, all together."""
-    assert place.run("many", "5", "//toy hang", SMT_COMPILE_WAIT="1", SMT_COMPILE_SECONDS="60") == "right\n" * 5
+    assert place.run("many", "5", "//toy hang", SMT_COMPILE=place.compile("wait=1,seconds=60")) == "right\n" * 5
     notes = place.notes()
     assert len(matching(notes, "was not there within 1 s")) == 3, notes
     assert len(matching(notes, "not there yet, and the program has waited 3 s for others")) == 2, notes
@@ -193,7 +197,7 @@ def changed_header(place):
 
 def real_worker(place):
     """smt-compile itself: with the rewriter or without, the source is seen and the program is right."""
-    place.environment["SMT_COMPILER"] = str(pathlib.Path(place.smt).parent / "smt-compile")
+    place.environment["SMT_COMPILE"] = place.compile(f"worker={pathlib.Path(place.smt).parent / 'smt-compile'}")
     assert place.run("run", MANAGED) == "right\n"
     notes = place.notes()
     assert matching(notes, "^source captured: program.cu"), notes

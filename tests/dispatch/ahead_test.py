@@ -17,7 +17,7 @@ def main():
     found = {}
     for milliseconds in MILLISECONDS:
         with tempfile.TemporaryDirectory() as folder:
-            os.environ.update(SMT_RUNTIME_DIR=folder, SMT_AHEAD_MS=milliseconds)
+            os.environ.update(SMT_RUNTIME_DIR=folder, SMT_LIMITS=f"ahead={milliseconds}")
             try:
                 done = subprocess.run([smt, "run", "--device", "sim", "--", program, LAUNCHES, ROUNDS], stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The two narrower kinds of stress, on the simulated device: places.py SMT PLAIN MANAGED CONSTRUCT
 
-With one table of quotas after the other and SMT_MAPPING=1, the journal says that every block ran where the tables said, by what the
+With one table of quotas after the other and SMT_JOURNAL=mapping, the journal says that every block ran where the tables said, by what the
 workers wrote down; with nothing but stops, that launches were stopped half way. The memory is what PLAIN leaves, both times.
 """
 import json
@@ -39,7 +39,7 @@ def repeat(smt, command, expected, kind, pattern, wanted):
 
 def main():
     smt, plain, managed, construct = sys.argv[1:]
-    with server(smt, SMT_PTX="0", SMT_MAPPING="1"):
+    with server(smt, SMT_COMPILE="ptx=0", SMT_JOURNAL="mapping"):
         expected = run(smt, [plain, construct, ITERATIONS])
         for tables, blocks, astray, most, above, unknown in repeat(smt, [managed, construct, ITERATIONS], expected, QUOTAS_ONLY, PLACED, 50):
             assert blocks > 0 and most > 0 and astray == above == unknown == 0, f"{astray} of {blocks} blocks astray, {above} above a quota"

@@ -81,9 +81,9 @@ def example(smt, checksums, program, wanted=200, iterations=ITERATIONS, first_se
 def constructs(smt, plain, managed, wanted=200, iterations=ITERATIONS, first_seed=1):
     names = subprocess.run([plain], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout.split()
     assert names, f"{plain} names no construct"
-    with server(smt, SMT_PTX="0"):   # blocks may say their lines in any order
+    with server(smt, SMT_COMPILE="ptx=0"):   # blocks may say their lines in any order
         expected = {name: sorted(run(smt, [plain, name, str(iterations)]).splitlines()) for name in names}
-    with server(smt, SMT_PTX=str(int(plain == managed))):
+    with server(smt, SMT_COMPILE=f"ptx={int(plain == managed)}"):
         for name in names:
             def check(output, name=name):
                 found, wanted_lines = (collections.Counter(lines) for lines in (output.splitlines(), expected[name]))

@@ -68,7 +68,7 @@ def run_parts(smt, checksums, programs):
 
 def run_with_server(check, smt, checksums, programs):
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_SIM_TENANTS=str(len(programs)))
+        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_SIM=f"tenants={len(programs)}")
         try:
             check(smt, checksums, programs)
         except BaseException:

@@ -210,7 +210,7 @@ class Shares:
 
 class Starts:
     DEEP = [("mri_q", 150), ("binomial_options", 350)]   # and launches for some three seconds
-    MODES = ["alone", "time-sliced", "mps", "fifo", "priority"]   # a policy may have an SMT_AHEAD_MS, and a server for it: priority:0
+    MODES = ["alone", "time-sliced", "mps", "fifo", "priority"]   # a policy may have a limit ahead, in ms, and a server for it: priority:0
 
     def __init__(self, stage):
         self.stage, self.found = stage, {}
@@ -227,7 +227,7 @@ class Starts:
         policy, _, ahead = mode.partition(":")
         if not ahead:
             return self.start_beside(self.stage, large, launches, mode, turn)
-        with Stage(self.stage.options, f"starts-ahead-{ahead}-{turn}-{large}.jsonl", SMT_AHEAD_MS=ahead) as own:
+        with Stage(self.stage.options, f"starts-ahead-{ahead}-{turn}-{large}.jsonl", SMT_LIMITS=f"ahead={ahead}") as own:
             row = self.start_beside(own, large, launches, policy, turn)
             self.stage.wrong += own.wrong
         return self.stage.lines.add(**{**row, "mode": mode})

@@ -119,7 +119,7 @@ class Compact:
         outer = self.stage
         rows, used = outer.together(names, mode), None
         if mode == "compact" and turn == 0:   # once more, for where they were
-            with Stage(outer.options, f"compact-places-{turn}-{len(names)}.jsonl", SMT_MAPPING="1") as stage:
+            with Stage(outer.options, f"compact-places-{turn}-{len(names)}.jsonl", SMT_JOURNAL="mapping") as stage:
                 stage.alone = outer.alone
                 stage.together(names, mode)
                 used = self.multiprocessors(stage)

@@ -306,7 +306,7 @@ def named_fault(kind):
     def start(kind, tenant):
         return Child([os.path.join(places.programs, "faulting", "fault"), kind],
                      {**environment, **runtime.variables(SMT_TENANT=tenant)}, places.preload, 60, stdin=True)
-    with Runtime(places, SMT_CORE_DUMP="1") as runtime:
+    with Runtime(places, SMT_JOURNAL="core_dump") as runtime:
         programs = [start("healthy", f"neighbour{i}") for i in range(3)] + [start(kind, "culprit")]
         if not all(program.wait_ready() for program in programs):
             return failed("programs did not start", *programs)

@@ -1,5 +1,5 @@
 """From the decision to stop one tenant to its last worker's end, and to the first block of another, out of a journal of a server
-with SMT_MAPPING=1. The stop was decided by the machine's clock, workers began and ended by the GPU's timer; clock.py has what lies between.
+with SMT_JOURNAL=mapping. The stop was decided by the machine's clock, workers began and ended by the GPU's timer; clock.py has what lies between.
 """
 import bisect
 

@@ -132,7 +132,7 @@ class Libraries:
         if mode != "urgent":
             options += ["--stress", str(seed + (STOPS_ONLY if mode == "stops" else 0))]
         # A managed form that the program would not wait for would not be tested.
-        with Runtime(self.places, SMT_COMPILE_WAIT="120") as runtime:
+        with Runtime(self.places, SMT_COMPILE="wait=120") as runtime:
             visitor = self.visitor(mode, runtime, seed)
             visitor.start()
             done = Child(self.under_smt(command, *options), {**environment, **runtime.variables()}, None, self.left()).finish()

@@ -134,7 +134,7 @@ class Managed:
               f"{'p50':>9} {'p99':>9} {'max':>9} {'p50':>7} {'p99':>7}")
         everything, good = [], 0
         for left, name in zip(range(len(self.names), 0, -1), self.names):
-            with Runtime(self.places, SMT_MAPPING="1") as runtime:
+            with Runtime(self.places, SMT_JOURNAL="mapping") as runtime:
                 rows = self.again_and_again("stress", name, (end - time.monotonic()) / left * 0.85, self.options.stress_size,
                                             self.options.stress_iterations, runtime, lambda n: n if n % 2 else STOPS_ONLY + n)
                 stops = [entry for entry in self.log(runtime) if entry["kind"] == "stopped"]
@@ -167,7 +167,7 @@ class Managed:
               f" {'clocks':>7}")
         for left, name in zip(range(len(self.names), 0, -1), self.names):
             seconds = max(1.0, (end - time.monotonic()) / left - 1.5)
-            with Runtime(self.places, SMT_MAPPING="1", SMT_POLICY="priority") as runtime:
+            with Runtime(self.places, SMT_JOURNAL="mapping", SMT_POLICY="priority") as runtime:
                 def child(command, **variables):
                     return Child(command, {**self.environment, **runtime.variables(**variables)}, self.places.preload, 120, guard=False)
 
@@ -220,7 +220,7 @@ class Managed:
         sums = [0] * 7
         for left, name in zip(range(len(self.names), 0, -1), self.names):
             each, begun, rows, found = (end - time.monotonic()) / left * 0.85, time.monotonic(), [], [0] * 7
-            with Runtime(self.places, SMT_MAPPING="1") as runtime:
+            with Runtime(self.places, SMT_JOURNAL="mapping") as runtime:
                 while not rows or (rows[-1]["ok"] and found[0] < self.options.tables and time.monotonic() - begun < each):
                     rows += self.again_and_again("placement", name, 0, self.options.placement_size, self.options.placement_iterations,
                                                  runtime, lambda _: QUOTAS_ONLY + len(rows) + 1)

@@ -101,7 +101,7 @@ class Opaque:
                 continue
             native = run([os.path.join(folder, name)], self.environment, None, 60)
             with Runtime(self.places) as runtime:
-                confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(SMT_SMS="24", SMT_PTX=self.options.ptx, SMT_MAPPING="1")},
+                confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(SMT_SMS="24", SMT_COMPILE=f"ptx={self.options.ptx}", SMT_JOURNAL="mapping")},
                                  self.places.preload, 60).finish()
                 notes = [note["text"] for note in self.notes(runtime)]
                 told = next((numbers(found[1]) for note in notes if (found := re.search(r"run on 24 multiprocessors \(([\d, -]+)\)", note))), set())

@@ -61,7 +61,7 @@ class Profiles:
         self.store = os.path.abspath(os.path.join(options.out, "profiles.db"))
         self.environment = {**base_environment(), "SMT_PROFILES": self.store, "SMT_CACHE_DIR": os.path.join(self.folder.name, "cache")}
         if options.device == "sim":
-            self.environment["SMT_SIM_GRACE_MS"] = "50"
+            self.environment["SMT_SIM"] = "grace=50"
         self.names = sorted(name for name in os.listdir(options.programs) if re.search(options.select, name))
         self.failed = 0
         self.end = time.monotonic() + options.seconds

@@ -9,7 +9,7 @@ commit=${2:-unknown}
 shift; shift || true
 parts=${*:-check python faults bench}
 here=$(cd "$(dirname "$0")" && pwd)
-build=${SMT_BUILD:-$here/../../build}
+build=${SMT_TEST_BUILD:-$here/../../build}
 begin=$SECONDS
 total=${SECONDS_IN_ALL:-560}
 jobs=${JOBS:-$(( $(nproc) > 12 ? 6 : ($(nproc) + 1) / 2 ))}

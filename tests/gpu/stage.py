@@ -51,7 +51,7 @@ class Stage:
         profiles = os.path.abspath(options.profiles or options.out)
         self.stores = {"alone": os.path.join(profiles, "profiles.db"), "pairs": os.path.join(profiles, "profiles-of-pairs.db")}
         self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PROFILES=self.stores["alone"], **settings)
-        self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PTX="0")
+        self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_COMPILE="ptx=0")
         self.measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice", SMT_PROFILES=self.stores["pairs"])
         self.mps_folder = tempfile.mkdtemp(prefix="smt-mps-")
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}

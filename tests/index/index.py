@@ -26,7 +26,7 @@ class Place:
         self.path = pathlib.Path(self.folder.name)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_CACHE_DIR=str(self.path / "cache"),
-                                SMT_PTX="0")   # what is not indexed stays as it is
+                                SMT_COMPILE="ptx=0")   # what is not indexed stays as it is
 
     def __enter__(self):
         return self

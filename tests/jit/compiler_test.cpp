@@ -208,12 +208,12 @@ TEST_CASE("no worker, no NVRTC and a worker that is none are reasons") {
     CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("exit code 0"));
     settings.compiler = "/nowhere/smt-compile";
     CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("does not start"));
-    setenv("SMT_NVRTC", "/nowhere/libnvrtc.so.13", 1);
+    setenv("SMT_COMPILE", "nvrtc=/nowhere/libnvrtc.so.13", 1);
     Compiler compiler(toy_settings());
     CHECK(compiler.nvrtc(problem).empty());
     CHECK_THAT(problem, Contains("/nowhere/libnvrtc.so.13"));
     CHECK_THAT(compiler.compile({managed_scale(), Form::kPtx, ""}).reason, Contains("/nowhere/libnvrtc.so.13"));
-    unsetenv("SMT_NVRTC");
+    unsetenv("SMT_COMPILE");
 }
 
 TEST_CASE("a compile can be interrupted") {

@@ -69,7 +69,7 @@ TEST_CASE("why an image is not managed is said, and what was said of its kernels
     Settings without = toy_settings();
     without.ptx = false;
     const Asked not_asked = ask(kTwo, without);
-    CHECK_THAT(not_asked.decision.why_opaque("plain"), Contains("SMT_PTX=0"));
+    CHECK_THAT(not_asked.decision.why_opaque("plain"), Contains("ptx=0 in SMT_COMPILE"));
     CHECK(not_asked.said.empty());   // who switched it off need not be told each time
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a source that is known comes first, and PTX where it fails") {
     settings.ptx_bytes = 10;
     const Asked opaque = ask(image, settings, 90, &captured);
     CHECK_FALSE(opaque.decision.compiled);
-    CHECK_THAT(opaque.decision.reason, Contains("because; ") && Contains("SMT_PTX_SIZE"));
+    CHECK_THAT(opaque.decision.reason, Contains("because; ") && Contains("ptx_size"));
 
     captured.text += "\n__device__ int other = 1;";
     const Asked lie = ask(image, settings, 90, &captured);

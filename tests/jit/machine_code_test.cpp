@@ -104,8 +104,8 @@ TEST_CASE("inputs are linked in the worker") {
 }
 
 TEST_CASE("without a linker that is said, for the driver to do it") {
-    setenv("SMT_NVJITLINK", "/nowhere/libnvJitLink.so.13", 1);
+    setenv("SMT_COMPILE", "nvjitlink=/nowhere/libnvJitLink.so.13", 1);
     Service service(toy_settings(), [](const std::string&) {});
     CHECK(make(service, order_for(Language::kLink, {input(kCubin, "x")}))->trouble == Trouble::kMissing);
-    unsetenv("SMT_NVJITLINK");
+    unsetenv("SMT_COMPILE");
 }

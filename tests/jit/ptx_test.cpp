@@ -73,7 +73,7 @@ TEST_CASE("the PTX that the driver would take is taken, or there is a reason") {
     CHECK_THAT(choose_ptx(module_for(100), 90, kMuch).reason, Contains("none of its PTX is for sm_90"));
     CHECK_THAT(choose_ptx(fatbin(entry(2, 90, "code")), 90, kMuch).reason, Contains("machine code only"));
     CHECK_THAT(choose_ptx("what", 90, kMuch).reason, Contains("cannot be read"));
-    CHECK_THAT(choose_ptx(module_for(75), 90, 10).reason, Contains("more than SMT_PTX_SIZE (10)"));
+    CHECK_THAT(choose_ptx(module_for(75), 90, 10).reason, Contains("more than ptx_size in SMT_COMPILE (10)"));
     // Code for a newer architecture may be other code.
     CHECK_THAT(choose_ptx(fatbin(entry(2, 90, "code") + entry(1, 75, module_for(75))), 90, kMuch).reason,
                Contains("its PTX is for sm_75, its machine code for sm_90"));

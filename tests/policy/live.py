@@ -63,10 +63,10 @@ class Gated:
 
 
 class Stage(Place):
-    def __init__(self, smt, programs, policy, multiprocessors, **settings):
-        super().__init__(smt, programs, SMS=multiprocessors, GRACE_MS=1, STEP_LIMIT=0)
-        self.environment.update(SMT_PTX="1", SMT_POLICY=policy, SMT_MAPPING="1", SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
-                                SMT_PROFILES=str(pathlib.Path(self.folder.name) / "profiles.db"), **settings)
+    def __init__(self, smt, programs, policy, multiprocessors, **sim):
+        super().__init__(smt, programs, sms=multiprocessors, grace=1, step_limit=0, **sim)
+        self.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy, SMT_JOURNAL="mapping", SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
+                                SMT_PROFILES=str(pathlib.Path(self.folder.name) / "profiles.db"))
 
     def know(self, blocks, threads, part, times):
         """From the next server on: what a sweep would have measured of launches of so many blocks, {(SMs, CTAs on each): ns}."""
@@ -174,7 +174,7 @@ def figure_2_temporal(smt, programs):
 
 def figure_2_spatial(smt, programs):
     """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second. But the first time who may be over in a moment is waited for."""
-    with Stage(smt, programs, "hpf", 2, SMT_SIM_DISPATCH_CLOCK="1") as place:   # or a thread that has to wait for a core would make it long
+    with Stage(smt, programs, "hpf", 2, dispatch_clock=1) as place:   # or a thread that has to wait for a core would make it long
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
         place.until("the long kernel is known to the policy", lambda: place.launches("long"))
         urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high").launch()
@@ -225,7 +225,7 @@ def first_stop(smt, programs):
 
 def somebody_leaves(smt, programs):
     """What a program had pinned is given back while the others stand still, where the policy may stop anybody: the driver would keep the dispatcher out until their launches are over."""
-    with Stage(smt, programs, "greedy", 2, SMT_SIM_LOADS_WAIT="1") as place:
+    with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
         stays, idle = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "idle", 2, WARP, 0)   # two that are left: who is alone is not stopped
         for each in (stays, idle):   # what is loaded later would wait for gates
             each.launch().open().say("wait", "ended")
@@ -242,7 +242,7 @@ def somebody_leaves(smt, programs):
 
 def somebody_unloads(smt, programs):
     """So it is with code. A moment after a standstill there is none, and nobody is kept out for that: the program waits for the next one."""
-    with Stage(smt, programs, "greedy", 2, SMT_SIM_LOADS_WAIT="1") as place:
+    with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
         stays, other = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "other", 2, WARP, 0)
         for each in (stays, other):
             each.launch().open().say("wait", "ended")

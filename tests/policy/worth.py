@@ -32,8 +32,8 @@ class Load:
 
 
 def stage(smt, programs, policy, programs_there, loads_wait=0):
-    place = Place(smt, programs, SMS=SMS, TENANTS=programs_there, GRACE_MS=2000, STEP_LIMIT=0, DISPATCH_CLOCK=1, LOADS_WAIT=loads_wait)
-    place.environment.update(SMT_PTX="1", SMT_POLICY=policy)
+    place = Place(smt, programs, sms=SMS, tenants=programs_there, grace=2000, step_limit=0, dispatch_clock=1, loads_wait=loads_wait)
+    place.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy)
     return place
 
 

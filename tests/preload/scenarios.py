@@ -223,7 +223,7 @@ def hello(version, table_hash=0, tenant=b"other"):
 
 def machine_code(place):
     """PTX and the linker's inputs are the compile worker's: this driver takes cubins alone."""
-    process = place.start("machine_code", SMT_PTX="0", SMT_CACHE_DIR=str(place.folder / "cache"))
+    process = place.start("machine_code", SMT_COMPILE="ptx=0", SMT_CACHE_DIR=str(place.folder / "cache"))
     assert finish(process)[0].strip() == "right"
 
 
@@ -327,7 +327,7 @@ def addresses(place):
 
 def charges(place):
     """All memory counts against a limit, however it is had; host memory shows in the status beside it."""
-    os.environ["SMT_HOST_MEMORY"] = "64M"
+    os.environ["SMT_LIMITS"] = "host_memory=64M"
     holder = place.start("hold_memory", tenant="holder")
     assert holder.stdout.readline()
     row = next(line for line in smt(place.program, "status").splitlines() if "holder" in line)
@@ -386,8 +386,8 @@ def waiter_killed(place):
 
 
 def waiter_stopped(place):
-    """A program that stands still with a waiting stream holds others up for SMT_WAIT_SECONDS, and then its session ends."""
-    os.environ["SMT_WAIT_SECONDS"] = "1"
+    """A program that stands still with a waiting stream holds others up for the setting wait, and then its session ends."""
+    os.environ["SMT_LIMITS"] = "wait=1"
     process = waiter(place)
     process.send_signal(signal.SIGSTOP)
     loading = place.start("scale", tenant="loads")
@@ -396,7 +396,7 @@ def waiter_stopped(place):
     wait_until_empty(place.program)
     process.send_signal(signal.SIGCONT)
     assert finish(process)[0] == "ended\n"
-    assert "held up other programs' calls for longer than SMT_WAIT_SECONDS" in "".join(each.read_text() for each in place.folder.glob("*.log"))
+    assert "held up other programs' calls for longer than wait in SMT_LIMITS" in "".join(each.read_text() for each in place.folder.glob("*.log"))
 
 
 def wait_that_is_over(place):

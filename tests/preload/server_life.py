@@ -101,7 +101,7 @@ def no_memory(place):
 
 def quota_of_lanes(place):
     """A session has so many threads with lanes, and others have theirs."""
-    held = bystander_with(place, SMT_SESSION_LANES="4")
+    held = bystander_with(place, SMT_LIMITS="lanes=4")
     crowd = place.start("crowd", 9, tenant="crowd")
     assert crowd.stdout.readline() == "begun\n"
     crowd.stdin.write("go\n")
@@ -109,7 +109,7 @@ def quota_of_lanes(place):
     assert crowd.stdout.readline() == f"6 of 9 threads: error {OUT_OF_MEMORY}\n"   # and its first thread has a lane
     finish(crowd)
     place.run("scale", tenant="neighbour")
-    assert log_of(place).count("(crowd, ") == 1 and "it has 4 threads that use CUDA, the most that a session may have; SMT_SESSION_LANES" in log_of(place), log_of(place)
+    assert log_of(place).count("(crowd, ") == 1 and "it has 4 threads that use CUDA, the most that a session may have (lanes in SMT_LIMITS)" in log_of(place), log_of(place)
     place.open(1)
     finish(held)
 
@@ -180,12 +180,12 @@ def inherited(place):
 
 def other_settings(place):
     """What a program's environment says to a server that runs already is said to have no effect, once, and logged."""
-    held = bystander_with(place, SMT_MAPPING="0")
-    errors = place.run("scale", tenant="same", SMT_POLICY="priority", SMT_MAPPING="0", SMT_CACHE_SIZE="1024M")[1]
+    held = bystander_with(place, SMT_JOURNAL="mapping=0")
+    errors = place.run("scale", tenant="same", SMT_POLICY="priority", SMT_JOURNAL="mapping=0", SMT_COMPILE="cache=1024M")[1]
     assert errors == "", errors
-    errors = place.run("scale", tenant="other", SMT_POLICY="fair", SMT_MAPPING="1")[1]
+    errors = place.run("scale", tenant="other", SMT_POLICY="fair", SMT_JOURNAL="mapping")[1]
     assert "SMT_POLICY is fair here and priority in the server" in errors and "smt policy set" in errors, errors
-    assert "SMT_MAPPING is 1 here and 0 in the server" in errors and errors.count("\n") == 2, errors
+    assert "mapping in SMT_JOURNAL is 1 here and 0 in the server" in errors and errors.count("\n") == 2, errors
     assert "other starts, and SMT_POLICY is fair here and priority in the server" in log_of(place), log_of(place)
     smt(place.program, "policy", "set", "fair")
     assert place.run("scale", SMT_POLICY="fair")[1] == ""
@@ -201,7 +201,7 @@ def by_hand(place, name, **how):
 
 def relative_folder(place):
     done = by_hand(place, "begin", cwd=place.folder, env={"SMT_RUNTIME_DIR": "here"})
-    assert "SMT_RUNTIME_DIR must be an absolute path" in done.stderr and done.stdout == f"cuInit {NOT_READY}\n", done
+    assert "SMT_RUNTIME_DIR is 'here'; it takes an absolute path" in done.stderr and done.stdout == f"cuInit {NOT_READY}\n", done
     done = subprocess.run([place.program, "run", "--", "true"], env=os.environ | {"SMT_RUNTIME_DIR": "here"}, capture_output=True, text=True)
     assert done.returncode == 1 and "absolute path" in done.stderr, done
     assert not (place.folder / "here").exists()

@@ -23,9 +23,9 @@ class Profiles(Place):
     """Managed kernels, and a store of the test's own."""
 
     def __init__(self, smt, programs, **settings):
-        super().__init__(smt, programs, SMS=MULTIPROCESSORS, GRACE_MS=20, **settings)
+        super().__init__(smt, programs, sms=MULTIPROCESSORS, grace=20, **settings)
         self.store = str(pathlib.Path(self.folder.name) / "profiles.db")
-        self.environment.update(SMT_PTX="1", SMT_PROFILES=self.store, SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"))
+        self.environment.update(SMT_COMPILE="ptx=1", SMT_PROFILES=self.store, SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"))
 
     def profile(self, *arguments, code=0):
         done = subprocess.run([self.smt, "profile", *arguments], env=self.environment, capture_output=True, text=True, timeout=4 * PATIENCE)
@@ -101,7 +101,7 @@ def halves(smt, programs):
     with Profiles(smt, programs) as place:
         place.profile("--times", "--", str(place.programs / "sim_curves"), "1", "256")
         most = max(row["most_ctas_per_sm"] for row in place.rows() if row["managed"])
-        place.environment.update(SMT_PROFILE="halves", SMT_MAPPING="1")
+        place.environment.update(SMT_PROFILE="halves", SMT_JOURNAL="mapping")
         place.run("one", "curves", "3", "256")
         subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
         place.wait_until_ended()
@@ -125,7 +125,7 @@ def online(smt, programs):
         place.profile("--sweep", "--runs", "1", "--", str(place.programs / "sim_curves"), "6", "256")
         with tempfile.TemporaryDirectory() as folder:
             recording = pathlib.Path(folder) / "recording"
-            place.environment.update(SMT_RECORD=str(recording), SMT_POLICY="greedy")
+            place.environment.update(SMT_JOURNAL=f"record={recording}", SMT_POLICY="greedy")
             started = [place.start(tenant, "curves", "8", "256") for tenant in ("one", "two")]
             for process in started:
                 finish(process)
@@ -161,7 +161,8 @@ def slices(smt, programs):
     with Profiles(smt, programs) as place:
         for program in (("sim_curves", "2", "256"), ("sim_mixed", "10")):
             place.profile("--times", "--", str(place.programs / program[0]), *program[1:])
-        place.environment.update(SMT_POLICY="slice", SMT_SIM_TENANTS="2")
+        place.environment["SMT_POLICY"] = "slice"
+        place.simulate(tenants=2)
         assert not any("beside another" in text for text in side_by_side(place))
         count(place.store, "turn", blocks=256, instructions=250_000, memory_instructions=2_500, dram=1_000)
         count(place.store, "step", blocks=40, instructions=20_000, memory_instructions=6_000, dram=900_000)
@@ -222,7 +223,8 @@ def side_by_side(smt, programs):
         assert place.profile("pairs", "--measured").stdout == done.stdout
         assert {tuple(row["blocks"]) for row in json.loads(place.profile("pairs", "--measured", "--json").stdout)} == {(1, 2), (2, 1)}
 
-        place.environment.update(SMT_POLICY="slice", SMT_SIM_TENANTS="2")
+        place.environment["SMT_POLICY"] = "slice"
+        place.simulate(tenants=2)
         for process in [place.start(words[0], "beside", *words, "12") for words in (few, many)]:
             finish(process)
         subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)

@@ -23,9 +23,13 @@ class Place:
         self.smt, self.programs = smt, pathlib.Path(programs)
         self.folder = tempfile.TemporaryDirectory()
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM_GRACE_MS="1000", SMT_PROFILES="none",
-                                SMT_PTX="0")   # what is tested is the machine, which gives blocks to SMs itself
-        self.environment.update({f"SMT_SIM_{key}": str(value) for key, value in settings.items()})
+        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM="grace=1000", SMT_PROFILES="none",
+                                SMT_COMPILE="ptx=0")   # what is tested is the machine, which gives blocks to SMs itself
+        self.simulate(**settings)
+
+    def simulate(self, **items):
+        """Items of SMT_SIM for the next server, behind those before: the last counts."""
+        self.environment["SMT_SIM"] = ",".join([self.environment["SMT_SIM"], *(f"{item}={value}" for item, value in items.items())])
 
     def __enter__(self):
         return self
@@ -116,7 +120,7 @@ def one_program(smt, programs):
 
 def journal_of_two(smt, programs, pauses):
     """The journal of two programs side by side, without what is the machine's: process ids."""
-    with Place(smt, programs, TENANTS=2) as place:
+    with Place(smt, programs, tenants=2) as place:
         # Who comes first in real time changes from run to run.
         order = [("alpha", "40", pauses[0]), ("beta", "24", pauses[1])]
         if pauses[0] > pauses[1]:
@@ -141,7 +145,7 @@ def same_times(smt, programs):
 def head_of_line(smt, programs):
     """A single warp behind a kernel that fills the device: with the exact virtual times."""
     def times(*small):
-        with Place(smt, programs, TENANTS=2, SMS=2) as place:
+        with Place(smt, programs, tenants=2, sms=2) as place:
             large, behind = place.start("a-large", "line", "large"), place.start("b-small", "line", *small)
             finish(large), finish(behind)
             launches = {entry["tenant"]: entry for entry in place.launches()}
@@ -158,7 +162,7 @@ def head_of_line(smt, programs):
 
 
 def polling(smt, programs):
-    with Place(smt, programs, GRACE_MS=20) as place:
+    with Place(smt, programs, grace=20) as place:
         place.run("poller", "polls")
         assert len(place.launches()) == 3
 
@@ -179,7 +183,7 @@ WAYS = {
 
 def misbehaviour(smt, programs):
     """Each gets its error, with a clear line in the log, and the program beside it goes on."""
-    with Place(smt, programs, STEP_LIMIT=100000) as place:
+    with Place(smt, programs, step_limit=100000) as place:
         neighbour = place.start("neighbour", "work", "40", "8", "50")
         for way, (error, text) in WAYS.items():
             output = place.run(way, "misbehave", way)
@@ -212,7 +216,7 @@ def memory_and_graphs(smt, programs):
 
 def system_atomics(smt, programs):
     with Place(smt, programs) as place:
-        place.environment["SMT_PTX"] = "1"
+        place.environment["SMT_COMPILE"] = "ptx=1"
         place.run("one", "atomics")
         refused = [entry["name"] for entry in map(json.loads, place.journal().splitlines()) if entry["kind"] == "unsupported"]
         assert sorted(set(refused)) == ["cuGraphAddKernelNode_v2", "cuLaunchKernel"], refused
@@ -222,7 +226,7 @@ def unloading(smt, programs):
     """No kernel runs in code that was unloaded: in its program's own form, and in managed form, stopped half way. Two programs at once."""
     for ptx, options in (("0", ()), ("1", ("--stress", "7"))):
         with Place(smt, programs) as place:
-            place.environment["SMT_PTX"] = ptx
+            place.environment["SMT_COMPILE"] = f"ptx={ptx}"
             both = [place.start(name, "unload", options=options) for name in ("one", "two")]
             for program in both:
                 finish(program)
@@ -257,7 +261,7 @@ def dies(smt, programs, what, **environment):
 
 def dies_in_flight(smt, programs):
     """Managed launches of a program that is gone are stopped, with something enqueued behind them or not."""
-    dies(smt, programs, "launches", SMT_PTX="1")
+    dies(smt, programs, "launches", SMT_COMPILE="ptx=1")
 
 
 def dies_waiting(smt, programs):
@@ -272,7 +276,7 @@ def notes(place, kind):
 def mixed_under_stress(smt, programs):
     """Managed and opaque kernels in one stream, the managed ones stopped and resized at random."""
     with Place(smt, programs) as place:
-        place.environment["SMT_PTX"] = "1"
+        place.environment["SMT_COMPILE"] = "ptx=1"
         for seed in range(1, 7):
             output = place.run("mixed", "mixed", "60", options=("--stress", str(seed)))
             assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output
@@ -284,7 +288,7 @@ def mixed_under_stress(smt, programs):
 def mixed_beside_urgent(smt, programs):
     """The same beside programs that it has to give way to, which come and go."""
     with Place(smt, programs) as place:
-        place.environment["SMT_PTX"] = "1"
+        place.environment["SMT_COMPILE"] = "ptx=1"
         low = [place.start("low", "mixed", "150", options=("--priority", "low")) for _ in range(2)]
         for turn in range(4):
             high = [place.start("high", "mixed", "20", "3", options=("--priority", "high")),
@@ -321,7 +325,7 @@ def confined(smt, programs):
         assert any("spin is a cooperative launch too large" in note["text"] for note in notes(place, "note"))
 
     with Place(smt, programs) as place:
-        place.environment["SMT_PTX"] = "1"
+        place.environment["SMT_COMPILE"] = "ptx=1"
         for seed in (1, 2, 3):
             output = place.run(f"seed{seed}", "mixed", "60", options=("--stress", str(seed), "--sms", "4"))
             assert re.fullmatch(r"[1-9]\d+ launches as they are\n", output), output
@@ -353,7 +357,7 @@ def tenants_order(smt, programs):
     """A warp of an urgent tenant gets the first place that becomes free; of the less urgent one, the program's own
     priority does not help it."""
     def times(large_options, small_options, *small):
-        with Place(smt, programs, TENANTS=2, SMS=2) as place:
+        with Place(smt, programs, tenants=2, sms=2) as place:
             large = place.start("a-large", "line", "large", options=large_options)
             behind = place.start("b-small", "line", *small, options=small_options)
             finish(large), finish(behind)

@@ -7,14 +7,11 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
 #include "runtime/protocol/runtime_folder.h"
+#include "tests/unit/set_variable.h"
 #include "tests/unit/temporary_folder.h"
 #include "tools/smt/control.h"
-#include "tools/smt/environment_check.h"
 #include "tools/smt/json.h"
 #include "tools/smt/log_view.h"
 #include "tools/smt/places.h"
@@ -24,22 +21,8 @@
 namespace smt::tools {
 namespace {
 
+using tests::SetVariable;
 using tests::TemporaryFolder;
-
-// A variable for the length of a test.
-class Setting {
-public:
-    Setting(const char* name, const char* value) : name_(name) {
-        if (const char* before = std::getenv(name)) before_ = before, had_ = true;
-        value ? ::setenv(name, value, 1) : ::unsetenv(name);
-    }
-    ~Setting() { had_ ? ::setenv(name_, before_.c_str(), 1) : ::unsetenv(name_); }
-
-private:
-    const char* name_;
-    std::string before_;
-    bool had_ = false;
-};
 
 TEST_CASE("sizes", "[command]") {
     CHECK(parse_bytes("1") == 1);
@@ -68,59 +51,6 @@ TEST_CASE("weights", "[command]") {
     for (const char* bad : {"", "0", "-1", "0.0001", "1001", "2x", "nan", "heavy"}) CHECK_THROWS_AS(parse_weight(bad), Misuse);
 }
 
-TEST_CASE("policies that there are not are refused", "[command]") {
-    for (const char* fine : {"", "priority", "fifo", "greedy", "hpf", "fair", "compact", "slice"}) {
-        Setting policy(environment::kPolicy, fine);
-        CHECK_NOTHROW(check_environment());
-    }
-    {
-        Setting policy(environment::kPolicy, nullptr);
-        CHECK_NOTHROW(check_environment());
-    }
-    for (const char* bad : {"sliced", "nonsense"}) {
-        Setting policy(environment::kPolicy, bad);
-        CHECK_THROWS_AS(check_environment(), Failure);
-    }
-}
-
-TEST_CASE("numbers in variables", "[command]") {
-    auto read = [](const char* text, uint64_t least, uint64_t most) {
-        uint64_t value = 0;
-        return environment::read_number(text, least, most, &value) ? std::to_string(value) : "none";
-    };
-    constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-    CHECK(read("0", 0, kMost) == "0");
-    CHECK(read("12", 1, 12) == "12");
-    CHECK(read("2m", 0, kMost) == "2097152");
-    CHECK(read("18446744073709551615", 0, kMost) == "18446744073709551615");
-    for (const char* bad : {"", "K", "-1", "+1", " 1", "1 ", "1x", "1Kx", "1iB", "0x10", "18446744073709551616", "16777216T"}) CHECK(read(bad, 0, kMost) == "none");
-    CHECK(read("13", 1, 12) == "none");
-    CHECK(read("0", 1, 12) == "none");
-    Setting seconds(environment::kIdleSeconds, "soon");
-    CHECK(environment::number_of(environment::kIdleSeconds, 0, 100, 60) == 60);
-}
-
-TEST_CASE("variables that make no sense are refused", "[command]") {
-    const std::pair<const char*, const char*> nonsense[] = {
-        {environment::kMemoryLimit, "banana"}, {environment::kPriority, "urgent"}, {environment::kWeight, "-3"},
-        {environment::kMultiprocessors, "lots"}, {environment::kDevice, "tpu"}, {environment::kFallback, "perhaps"},
-        {environment::kIdleSeconds, "-1"}, {environment::kMapping, "yes"}, {environment::kSimMemory, "1M"},
-        {environment::kProfile, "all"}, {environment::kTenant, "a name that is so long that nobody could ever find a use for all of it"}};
-    for (const auto& [name, value] : nonsense) {
-        Setting setting(name, value);
-        INFO(name);
-        CHECK_THROWS_AS(check_environment(), Failure);
-        CHECK(environment_problems().size() == 1);
-        CHECK(environment_problems()[0].starts_with(name));
-    }
-    for (const auto& [name, value] : {std::pair{environment::kMemoryLimit, "4G"}, {environment::kPriority, "-2"}, {environment::kProfile, "pairs"}, {environment::kMemoryLimit, ""}}) {
-        Setting setting(name, value);
-        CHECK_NOTHROW(check_environment());
-    }
-    Setting misspelled("SMT_POLCY", "fair");
-    CHECK(unknown_variables() == std::vector<std::string>{"SMT_POLCY"});
-}
-
 TEST_CASE("options", "[command]") {
     Options options = parse_options({"--json", "--tenant", "a", "--memory=4G", "prog", "--json"}, {"--json"},
                                     {"--tenant", "--memory"}, Operands::kCommandLine);
@@ -138,22 +68,22 @@ TEST_CASE("options", "[command]") {
 TEST_CASE("the runtime folder", "[command]") {
     TemporaryFolder folder;
     {
-        Setting chosen(environment::kRuntimeDir, "/chosen"), xdg("XDG_RUNTIME_DIR", "/xdg");
+        SetVariable chosen("SMT_RUNTIME_DIR", "/chosen"), xdg("XDG_RUNTIME_DIR", "/xdg");
         CHECK(runtime_directory() == "/chosen");
     }
     {
-        Setting chosen(environment::kRuntimeDir, "chosen");
+        SetVariable chosen("SMT_RUNTIME_DIR", "chosen");
         CHECK_THROWS_WITH(runtime_directory(), Catch::Contains("absolute path"));
     }
     // A user's programs meet at one server, whatever else their environments say.
-    Setting chosen(environment::kRuntimeDir, nullptr);
+    SetVariable chosen("SMT_RUNTIME_DIR", nullptr);
     std::string with;
     {
-        Setting xdg("XDG_RUNTIME_DIR", folder.path().c_str());
+        SetVariable xdg("XDG_RUNTIME_DIR", folder.path().c_str());
         with = runtime_directory();
     }
     {
-        Setting xdg("XDG_RUNTIME_DIR", nullptr);
+        SetVariable xdg("XDG_RUNTIME_DIR", nullptr);
         CHECK(runtime_directory() == with);
     }
     CHECK(runtime_directory_problem(folder.path()).empty());
@@ -186,7 +116,7 @@ TEST_CASE("a runtime folder that another user's file blocks is passed over for t
 
 TEST_CASE("servers are found by what they leave in the runtime folder", "[command]") {
     TemporaryFolder folder;
-    Setting chosen(environment::kRuntimeDir, folder.path().c_str());
+    SetVariable chosen("SMT_RUNTIME_DIR", folder.path().c_str());
     CHECK(keys_with(".sock").empty());
     std::ofstream(folder.file("0a1b.sock")) << "";
     std::ofstream(folder.file("0a1b.journal")) << "";

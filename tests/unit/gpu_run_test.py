@@ -27,7 +27,7 @@ class RunAll(unittest.TestCase):
     def run_all(self, *parts, seconds=60):
         done = subprocess.run(["bash", self.folder / "run_all.sh", self.folder / "out", "commit", *parts], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "SMT_BUILD": str(self.folder), "SECONDS_IN_ALL": str(seconds)})
+                              env={**os.environ, "SMT_TEST_BUILD": str(self.folder), "SECONDS_IN_ALL": str(seconds)})
         return done.returncode, done.stdout.splitlines()[-1]
 
     def test_all_parts_pass(self):

@@ -53,7 +53,7 @@ def main():
             assert "is not what `smt trace -o` writes" in refused(other), text
         trace = json.loads(TRACE.read_text())
         other.write_text(json.dumps({"traceEvents": [each for each in trace["traceEvents"] if each["pid"] != 1]}))
-        assert "SMT_MAPPING" in refused(other)
+        assert "SMT_JOURNAL=mapping" in refused(other)
 
 
 if __name__ == "__main__":

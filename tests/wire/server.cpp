@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "opcodes.gen.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/config.h"
 
 // The same as in tests/tsan.supp.
 #ifdef __SANITIZE_THREAD__
@@ -34,10 +34,10 @@ TestServer& TestServer::get() {
 }
 
 TestServer::TestServer() {
-    setenv(environment::kDriver, SMT_TEST_DRIVER, 1);
-    setenv(environment::kCacheSize, "0", 1);
-    setenv(environment::kCompiler, "/nowhere/smt-compile", 1);
-    setenv(environment::kProfiles, environment::kProfilesNone, 1);
+    settings::set(settings::Id::kDriver, SMT_TEST_DRIVER);
+    settings::set(settings::Id::kCacheSize, "0");
+    settings::set(settings::Id::kCompiler, "/nowhere/smt-compile");
+    settings::set(settings::Id::kProfiles, "none");
     setenv("SMT_FAKE_MEMORY", "67108864", 0);
     setenv("SMT_FAKE_STRICT", "1", 1);
     std::string error;

@@ -13,7 +13,8 @@
 #include <sstream>
 
 #include "runtime/journal/printable.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/places.h"
 
@@ -136,8 +137,9 @@ std::vector<std::string> ask_differences(const std::string& key, const std::stri
     protocol::SettingsRequest request;
     std::strncpy(request.tenant, tenant.c_str(), sizeof(request.tenant) - 1);
     std::string wanted;
-    for (const environment::ServerSetting& setting : environment::kServerSettings) {
-        const std::string value = variable(setting.name), line = std::string(setting.name) + "=" + value + "\n";
+    for (const settings::Setting& setting : settings::kSettings) {
+        if (!settings::is_servers(setting)) continue;
+        const std::string value(settings::text_of(setting)), line = settings::key_of(setting) + "=" + value + "\n";
         if (!value.empty() && value.find('\n') == std::string::npos && wanted.size() + line.size() < sizeof(request.settings)) wanted += line;
     }
     std::vector<std::string> differences;

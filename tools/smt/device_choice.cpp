@@ -5,7 +5,8 @@
 
 #include <cstdlib>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
@@ -13,19 +14,19 @@
 namespace smt::tools {
 
 std::string choose_device(const Options& options, const char* who, const char* gets) {
-    std::string chosen = variable(environment::kDevice);
+    std::string chosen(settings::text_of(settings::Id::kDevice));
     if (const std::string* device = options.value("--device")) {
         chosen = *device;
-        if (chosen != environment::kDeviceSimulated && chosen != environment::kDeviceGpu)
+        if (!settings::accepts(settings::setting(settings::Id::kDevice), chosen))
             throw Misuse("--device wants gpu or sim");
-        ::setenv(environment::kDevice, chosen.c_str(), 1);
+        settings::set(settings::Id::kDevice, chosen);
     }
     if (!chosen.empty()) return chosen;
-    const bool named = !variable(environment::kDriver).empty() || !variable(environment::kRealDriver).empty();
-    if (named || gpu_node_exists()) return environment::kDeviceGpu;
+    const bool named = settings::c_text_of(settings::Id::kDriver) || settings::c_text_of(settings::Id::kRealDriver);
+    if (named || gpu_node_exists()) return "gpu";
     fmt::print(stderr, "{}: there is no GPU here; {} the simulated device\n", who, gets);
-    ::setenv(environment::kDevice, environment::kDeviceSimulated, 1);
-    return environment::kDeviceSimulated;
+    settings::set(settings::Id::kDevice, "sim");
+    return "sim";
 }
 
 }  // namespace smt::tools

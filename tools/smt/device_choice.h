@@ -7,7 +7,7 @@ namespace smt::tools {
 
 struct Options;
 
-// environment::kDeviceGpu or kDeviceSimulated, by --device, SMT_DEVICE, or what this machine has; SMT_DEVICE says it
+// "gpu" or "sim", by --device, SMT_DEVICE, or what this machine has; SMT_DEVICE says it
 // from then on, unless it is the default. `who` and `gets` begin and end what is said where nobody chose:
 // "smt run: there is no GPU here; this program gets the simulated device".
 std::string choose_device(const Options& options, const char* who, const char* gets);

@@ -12,10 +12,12 @@
 #include "runtime/jit/service.h"
 #include "runtime/jit/settings.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/runtime_folder.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "runtime/protocol/layout.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
-#include "tools/smt/environment_check.h"
 #include "tools/smt/gpus.h"
 #include "tools/smt/places.h"
 
@@ -46,7 +48,7 @@ private:
 
 void check_gpu(Report& report) {
     Driver driver = examine_driver();
-    std::string fake = variable(environment::kDriver);
+    const std::string fake(settings::text_of(settings::Id::kDriver));
     if (!fake.empty())
         report.note("driver", "smtd will load " + fake, "unset SMT_DRIVER to use the real driver");
     if (!driver.problem.empty()) {
@@ -93,7 +95,7 @@ void check_files(Report& report) {
 }
 
 void check_simulated_device(Report& report) {
-    std::string runtime = find_runtime(), chosen = variable(environment::kDevice);
+    const std::string runtime = find_runtime(), chosen(settings::text_of(settings::Id::kDevice));
     if (runtime.empty())
         report.note("simulated", std::string(kRuntimeFile) + " is not in " + own_directory() + "/../lib/cudart",
                     "programs built with nvcc -cudart shared need it with smt run --device sim: ./bootstrap.sh build");
@@ -114,7 +116,7 @@ void check_runtime_directory(Report& report) {
     else if (::access((exists ? directory : parent).c_str(), W_OK) != 0)
         report.bad("runtime dir", directory + " cannot be written",
                    "let SMT_RUNTIME_DIR name another folder");
-    else if (path_of(environment::kSimulatedKey, ".sock").size() >= sizeof(sockaddr_un::sun_path))
+    else if (path_of(protocol::kSimulatedKey, ".sock").size() >= sizeof(sockaddr_un::sun_path))
         report.bad("runtime dir", directory + " is too long for the name of a socket in it", "let SMT_RUNTIME_DIR name another folder");
     else
         report.good("runtime dir", directory + (exists ? "" : " (made when needed)"));
@@ -134,19 +136,19 @@ void check_cache(Report& report) {
 }
 
 void check_ptx_compiler(Report& report) {
-    const bool drivers = variable(environment::kPtxCompiler) == environment::kPtxCompilerDriver;
+    const bool drivers = settings::is(settings::Id::kPtxCompiler, "driver");
     if (runtime::jit::Service::has_ptx_compiler() && !drivers)
         report.good("PTX", "compiled and linked by the compile worker");
     else
-        report.note("PTX", drivers ? "compiled and linked by the driver, in the server: SMT_PTX_COMPILER says so"
+        report.note("PTX", drivers ? "compiled and linked by the driver, in the server: SMT_COMPILE says so"
                                    : "compiled and linked by the driver, in the server: smt was built without nvPTXCompiler",
                     drivers ? "unset it to have the compile worker do it" : "install it, or run ./bootstrap.sh build, which fetches it, and build again");
 }
 
 void check_variables(Report& report) {
-    for (const std::string& problem : environment_problems()) report.bad("variable", problem, "correct it, or unset it");
-    for (const std::string& name : unknown_variables())
-        report.note("variable", name + " is none that smt reads", "is it misspelled? runtime/protocol/environment.h lists them");
+    const settings::Config config = settings::Config::read();
+    for (const std::string& problem : config.problems()) report.bad("setting", problem, "correct or remove it; smt config shows all");
+    for (const std::string& line : config.unknown_variables()) report.note("setting", line, "docs/settings.md lists them");
 }
 
 void check_servers(Report& report) {

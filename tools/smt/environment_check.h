@@ -1,18 +1,13 @@
-// Whether what the environment says to smt makes sense. Programs and servers take what does not for what nobody said.
+// Whether what the environment and the config files say to smt makes sense.
 #pragma once
 
 #include <string>
-#include <vector>
 
 namespace smt::tools {
 
-// One line for each variable of smt's whose value makes no sense: "SMT_SMS is 'lots', not a number from 0 to 4096".
-std::vector<std::string> environment_problems();
-
-// Variables that begin as smt's do and are none: misspelled ones.
-std::vector<std::string> unknown_variables();
-
-// Throws Failure with the first problem. Before a program or a server is started, which would go on without it, unseen.
-void check_environment();
+// Before a program or a server is started. Throws Failure with a line for each value that is wrong: a default
+// in its place would go unseen. Prints a line on stderr for each variable SMT_* that is no setting; `command`
+// begins it: "smt run".
+void check_environment(const std::string& command);
 
 }  // namespace smt::tools

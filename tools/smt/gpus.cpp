@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::tools {
 namespace {
@@ -57,10 +57,10 @@ void list_gpus(void* library, Driver& driver) {
 
 Driver examine_driver() {
     Driver driver;
-    const char* chosen = std::getenv(environment::kRealDriver);
-    driver.path = chosen && *chosen ? chosen : "libcuda.so.1";
+    const char* chosen = settings::c_text_of(settings::Id::kRealDriver);
+    driver.path = chosen ? chosen : "libcuda.so.1";
     if (driver.path == "none") {
-        driver.problem = std::string(environment::kRealDriver) + " is \"none\"";
+        driver.problem = std::string(settings::variable_of(settings::Id::kRealDriver)) + " is \"none\"";
         return driver;
     }
     void* library = ::dlopen(driver.path.c_str(), RTLD_NOW | RTLD_LOCAL);

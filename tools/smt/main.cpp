@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 
+#include "runtime/settings/config.h"
 #include "tools/smt/command.h"
 
 namespace smt::tools {
@@ -14,7 +15,7 @@ namespace {
 const Command* const kCommands[] = {
     &run_command,      &status_command,  &top_command,   &policy_command, &server_command, &log_command,   &trace_command,
     &coverage_command, &doctor_command,  &bench_command, &rewrite_command, &index_command, &cache_command, &inspect_command,
-    &replay_command,   &profile_command};
+    &replay_command,   &profile_command, &config_command};
 
 constexpr int kMisuseExit = 2;
 
@@ -32,6 +33,8 @@ int run(const Command& command, const Arguments& arguments) {
         print_usage(stdout, command);
         return 0;
     }
+    // smt config tells the files' values from the environment's.
+    if (&command != &config_command) settings::Config::read().apply();
     try {
         const int code = command.run(arguments);
         if (std::fflush(stdout) != 0) throw Failure(std::string("cannot write what it has to say: ") + std::strerror(errno));

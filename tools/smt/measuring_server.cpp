@@ -20,7 +20,7 @@
 
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/plan.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/config.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/places.h"
@@ -49,10 +49,12 @@ MeasuringServer::MeasuringServer() {
     std::string name = (fs::temp_directory_path() / "smt-profile-XXXXXX").string();
     if (!::mkdtemp(name.data())) throw Failure("cannot make a folder in " + fs::temp_directory_path().string() + ": " + std::strerror(errno));
     path_ = name;
-    ::setenv(environment::kRuntimeDir, path_.c_str(), 1);
-    ::setenv(environment::kPolicy, "fifo", 1);
-    ::unsetenv(environment::kRecord);
-    ::unsetenv(environment::kIdleSeconds);   // or it would stay for ever where that is 0 and nobody is left to stop it
+    using settings::Id;
+    settings::set(Id::kRuntimeDir, path_);
+    settings::set(Id::kPolicy, "fifo");
+    settings::set(Id::kRecord, "none");
+    // It ends, even if the user's servers do not: there may be nothing left to stop it.
+    settings::set(Id::kIdleSeconds, settings::setting(Id::kIdleSeconds).initial.text);
 }
 
 MeasuringServer::~MeasuringServer() {
@@ -83,10 +85,10 @@ int MeasuringServer::start(const Program& program, const std::string& profile, c
     const pid_t child = ::fork();
     if (child < 0) throw Failure(std::string("cannot start a process: ") + std::strerror(errno));
     if (child != 0) return child;
-    if (profile.empty()) ::unsetenv(environment::kProfile);
-    else ::setenv(environment::kProfile, profile.c_str(), 1);
+    if (profile.empty()) ::unsetenv(settings::variable_of(settings::Id::kProfile));
+    else settings::set(settings::Id::kProfile, profile);
     // What pairs get done is counted by the dispatcher's clock, and times alone are a simulated device's.
-    if (profile == "pairs") ::setenv(environment::kSimDispatchClock, "1", 1);
+    if (profile == "pairs") settings::set(settings::Id::kSimDispatchClock, "1");
     const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file >= 0) ::dup2(file, STDOUT_FILENO), ::dup2(file, STDERR_FILENO);
     ::execv(argv[0], argv.data());

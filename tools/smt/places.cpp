@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "runtime/journal/journal.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
@@ -47,7 +47,7 @@ std::string find_runtime() {
 }
 
 std::string find_server() {
-    std::string chosen = variable(environment::kServer);
+    const std::string chosen(settings::text_of(settings::Id::kServer));
     return chosen.empty() ? find_program("smtd") : first_existing({chosen});
 }
 

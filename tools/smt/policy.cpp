@@ -1,7 +1,7 @@
 // smt policy: which policies there are, which one a server has, and another one while it runs.
 #include <fmt/core.h>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/table.h"
 #include "runtime/schedule/policy.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
@@ -15,7 +15,7 @@ using namespace runtime::schedule;
 int list() {
     for (const std::string& name : policy_names()) {
         const bool counted = name == "slice" || name == "slice-paper";
-        const char* what = name == environment::kPolicyDefault ? "the default" : counted ? "for kernels that smt profile has counted" : "";
+        const char* what = name == settings::setting(settings::Id::kPolicy).initial.text ? "the default" : counted ? "for kernels that smt profile has counted" : "";
         fmt::print("{:<16} {}\n", name, what);
     }
     return 0;

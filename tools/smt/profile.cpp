@@ -9,7 +9,7 @@
 
 #include "profiler/store/store.h"
 #include "runtime/profiles/book.h"
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/config.h"
 #include "tools/smt/command.h"
 #include "tools/smt/profile_pair_run.h"
 #include "tools/smt/profile_rows.h"
@@ -25,8 +25,7 @@ using profiler::Store;
 std::string path_of_store() {
     const std::string path = runtime::profiles::store_path();
     if (path.empty())
-        throw Failure(fmt::format("nothing is kept: {} is \"{}\", or there is no folder for it (neither SMT_CACHE_DIR nor HOME is set)",
-                                  environment::kProfiles, environment::kProfilesNone));
+        throw Failure(fmt::format("nothing is kept: SMT_PROFILES is \"none\", or there is no folder for it (neither SMT_CACHE_DIR nor HOME is set)"));
     return path;
 }
 
@@ -115,7 +114,7 @@ int most_runs(const Options& options, int standard) {
 // Of the caller's folder: servers have one of their own.
 Store store_for_servers() {
     const std::string path = std::filesystem::absolute(path_of_store());
-    ::setenv(environment::kProfiles, path.c_str(), 1);
+    settings::set(settings::Id::kProfiles, path);
     return Store(path, [](const std::string& line) { fmt::print(stderr, "smt profile: {}\n", line); });
 }
 

@@ -1,4 +1,5 @@
-// smt replay: what other policies would have decided where a server's did (SMT_RECORD). No server, no GPU.
+// smt replay: what other policies would have decided where a server's did (SMT_JOURNAL=record=FILE).
+// No server, no GPU.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -32,6 +33,6 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command replay_command = {"replay", "smt replay FILE [--policy NAME] [--differences | --summary]",
-                                "asks other policies what a server's decided (SMT_RECORD=FILE)", run};
+                                "asks other policies what a server's decided (SMT_JOURNAL=record=FILE)", run};
 
 }  // namespace smt::tools

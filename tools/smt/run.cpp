@@ -9,6 +9,9 @@
 
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/handshake.h"
+#include "runtime/protocol/runtime_folder.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/device_choice.h"
@@ -61,44 +64,44 @@ void export_simulated_device(const std::string& file) {
                       "/../lib/cudart: build it, ./bootstrap.sh build");
     ProgramFile program = examine_program(file);
     warn_of_other_runtime(file, program);
-    ::setenv(environment::kRealDriver, "none", 1);  // it would answer for another device
+    settings::set(settings::Id::kRealDriver, "none");  // it would answer for another device
     put_in_front(environment::kLibraryPath, runtime.substr(0, runtime.rfind('/')));
     if (program.has_rpath) put_in_front(environment::kPreload, runtime);
 }
 
 void export_settings(const Options& options, const std::string& interposer, const std::string& file) {
-    if (choose_device(options, "smt run", "this program gets") == environment::kDeviceSimulated) export_simulated_device(file);
+    if (choose_device(options, "smt run", "this program gets") == "sim") export_simulated_device(file);
     put_in_front(environment::kPreload, interposer);
     if (const std::string* tenant = options.value("--tenant")) {
         if (tenant->empty() || tenant->size() >= protocol::kTenantNameBytes)
             throw Misuse("--tenant wants a name of 1 to 63 bytes");
-        ::setenv(environment::kTenant, tenant->c_str(), 1);
+        settings::set(settings::Id::kTenant, *tenant);
     }
     if (const std::string* limit = options.value("--memory"))
-        ::setenv(environment::kMemoryLimit, std::to_string(parse_bytes(*limit)).c_str(), 1);
+        settings::set(settings::Id::kMemoryLimit, std::to_string(parse_bytes(*limit)));
     if (const std::string* count = options.value("--sms"))
-        ::setenv(environment::kMultiprocessors, std::to_string(parse_multiprocessors(*count)).c_str(), 1);
+        settings::set(settings::Id::kMultiprocessors, std::to_string(parse_multiprocessors(*count)));
     if (const std::string* seed = options.value("--stress"))
-        ::setenv(environment::kStress, std::to_string(parse_seed(*seed)).c_str(), 1);
-    if (const std::string* weight = options.value("--weight")) ::setenv(environment::kWeight, parse_weight(*weight).c_str(), 1);
+        settings::set(settings::Id::kStress, std::to_string(parse_seed(*seed)));
+    if (const std::string* weight = options.value("--weight")) settings::set(settings::Id::kWeight, parse_weight(*weight));
     if (const std::string* priority = options.value("--priority"))
-        ::setenv(environment::kPriority, std::to_string(parse_priority(*priority)).c_str(), 1);
+        settings::set(settings::Id::kPriority, std::to_string(parse_priority(*priority)));
 }
 
 // What a program's environment says to a server counts when it starts that server, and no later.
 void warn_of_other_settings() {
-    const bool simulated = variable(environment::kDevice) == environment::kDeviceSimulated;
+    const bool simulated = settings::text_of(settings::Id::kDevice) == "sim";
     std::vector<std::string> keys;
     try {
         keys = keys_with(".sock");
     } catch (const Failure&) {   // the program will say it
     }
     for (const std::string& key : keys) {
-        if ((key == environment::kSimulatedKey) != simulated) continue;
+        if ((key == protocol::kSimulatedKey) != simulated) continue;
         try {
-            for (const std::string& line : ask_differences(key, variable(environment::kTenant)))
+            for (const std::string& line : ask_differences(key, variable(settings::variable_of(settings::Id::kTenant))))
                 fmt::print(stderr, "smt run: {} {}, which runs already: the server's counts. `smt server stop` ends it{}\n", line, key,
-                           line.starts_with(environment::kPolicy) ? "; `smt policy set` changes its policy" : "");
+                           line.starts_with(settings::variable_of(settings::Id::kPolicy)) ? "; `smt policy set` changes its policy" : "");
         } catch (const Failure& failure) {
             fmt::print(stderr, "smt run: {}\n", failure.what());
         }
@@ -109,7 +112,7 @@ int run(const Arguments& arguments) {
     Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
-    check_environment();
+    check_environment("smt run");
     std::string interposer = find_interposer();
     if (interposer.empty())
         throw Failure("libsmt.so is not beside this program (" + own_directory() +

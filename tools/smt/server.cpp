@@ -10,8 +10,9 @@
 #include <cstring>
 #include <thread>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/protocol/runtime_folder.h"
 #include "runtime/protocol/server_process.h"
+#include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/device_choice.h"
@@ -43,8 +44,8 @@ bool wait_for(Condition condition) {
 // The key and the CUDA_VISIBLE_DEVICES of the server to start. Without a real driver in this machine
 // there is one server, of the device that SMT_DRIVER names.
 Gpu choose_gpu(const Options& options) {
-    if (!options.has("--gpu") && choose_device(options, "smt server", "this server has") == environment::kDeviceSimulated)
-        return {"", environment::kSimulatedKey, ""};
+    if (!options.has("--gpu") && choose_device(options, "smt server", "this server has") == "sim")
+        return {"", protocol::kSimulatedKey, ""};
     Driver driver = examine_driver();
     size_t index = 0;
     if (const std::string* text = options.value("--gpu")) {
@@ -54,7 +55,7 @@ Gpu choose_gpu(const Options& options) {
             throw Misuse("--gpu wants a number, not '" + *text + "'");
     }
     if (!driver.problem.empty() || driver.gpus.empty()) {
-        if (std::getenv(environment::kDriver)) return {"", "device", ""};
+        if (settings::c_text_of(settings::Id::kDriver)) return {"", "device", ""};
         throw Failure("there is no GPU to serve: " +
                       (driver.problem.empty() ? "the driver lists none" : driver.problem));
     }
@@ -64,7 +65,7 @@ Gpu choose_gpu(const Options& options) {
 }
 
 int start(const Options& options) {
-    check_environment();
+    check_environment("smt server start");
     std::string directory = runtime_directory();
     if (std::string problem = runtime_directory_problem(directory); !problem.empty())
         throw Failure("cannot use " + directory + ": " + problem);

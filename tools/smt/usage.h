@@ -1,8 +1,8 @@
 // How much of a device each session used lately, as far as the journal tells.
 //
-// Kernels count where it is known when they ran: on a simulated device, with SMT_JOURNAL_TIMES=1, or with SMT_MAPPING=1.
+// Kernels count where it is known when they ran: on a simulated device, with SMT_JOURNAL=times, or with SMT_JOURNAL=mapping.
 // Multiprocessors count where it is known which of them ran a kernel: on a simulated device, or, of managed kernels, with
-// SMT_MAPPING=1. What ran on one at the same time counts once for each session.
+// SMT_JOURNAL=mapping. What ran on one at the same time counts once for each session.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::profiler::collect {
 
@@ -25,7 +26,7 @@ std::vector<std::string> matches(const std::string& pattern) {
 }
 
 std::vector<std::string> candidates() {
-    if (const char* chosen = std::getenv(environment::kCupti); chosen && *chosen) return {chosen};
+    if (const char* chosen = settings::c_text_of(settings::Id::kCupti)) return {chosen};
     std::vector<std::string> paths;
     const auto look = [&](const std::string& folder) {
         for (std::string& path : matches(folder + "/" + kFile)) paths.push_back(std::move(path));
@@ -72,7 +73,7 @@ const Cupti* find(std::string* problem) {
         dlclose(library);
     }
     *problem = why.empty() ? fmt::format("there is no {} in the toolkit, in pip's packages or where the loader looks; {} may name it",
-                                         kFile, environment::kCupti)
+                                         kFile, settings::variable_of(settings::Id::kCupti))
                            : why;
     return nullptr;
 }

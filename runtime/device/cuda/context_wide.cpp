@@ -80,7 +80,7 @@ public:
             const bool overdue = now - std::max(waiter->since, began_) > state.patience || now - began_ > kPatienceWithAll * state.patience;
             if (overdue && waiter->session != ended_) {
                 ended_ = waiter->session;
-                state.waits.end_session(ended_, "a stream of it waits (" + waiter->what + ") and held up other programs' calls for longer than SMT_WAIT_SECONDS");
+                state.waits.end_session(ended_, "a stream of it waits (" + waiter->what + ") and held up other programs' calls for longer than wait in SMT_LIMITS");
             }
         } else {
             held_up_.change("a stream of its own");

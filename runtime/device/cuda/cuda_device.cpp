@@ -12,8 +12,7 @@
 #include "runtime/device/cuda/waits.h"
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::device {
 
@@ -44,8 +43,7 @@ std::string describe(const DriverApi& driver, const char* call, CUresult status)
 }
 
 std::chrono::seconds wait_patience() {
-    using namespace environment;
-    return std::chrono::seconds(number_of(kWaitSeconds, 1, kWaitSecondsMax, kWaitSecondsDefault));
+    return std::chrono::seconds(settings::number_of(settings::Id::kWaitSeconds));
 }
 
 class CudaDevice final : public Device {
@@ -102,9 +100,9 @@ public:
 private:
     bool load(std::string& error) {
         void* library = nullptr;
-        if (const char* wanted = std::getenv(environment::kDriver); wanted && *wanted) {
+        if (const char* wanted = settings::c_text_of(settings::Id::kDriver)) {
             library = dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
-            if (!library) error = fmt::format("cannot load {}={}: {}", environment::kDriver, wanted, dlerror());
+            if (!library) error = fmt::format("cannot load {}={}: {}", settings::variable_of(settings::Id::kDriver), wanted, dlerror());
         } else {
             for (const char* place : kUsualPlaces) {
                 library = dlopen(place, RTLD_NOW | RTLD_LOCAL);

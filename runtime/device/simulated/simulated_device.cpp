@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 30s;  // for the other sessions that SMT_SIM_TENANTS wants
+constexpr auto kPatience = 30s;  // for the other sessions that tenants in SMT_SIM wants
 
 class SimulatedDevice final : public Device {
 public:

@@ -5,7 +5,7 @@
 
 namespace smt::runtime::device::simulated {
 
-// Where its settings come from: runtime/protocol/environment.h. One in a process: the driver's entry points
+// Where its settings come from: runtime/settings/settings.def. One in a process: the driver's entry points
 // have no argument that could tell two apart.
 std::unique_ptr<Device> open(const std::string& key, std::string& error);
 

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "runtime/jit/worker/toolkit.h"
-#include "runtime/protocol/environment.h"
 
 namespace smt::runtime::jit {
 
 Assembler::Assembler() {
-    for (const std::string& path : library_paths("libnvJitLink.so.13", environment::kNvJitLink)) {
+    for (const std::string& path : library_paths("libnvJitLink.so.13", settings::Id::kNvJitLink)) {
         if (!load(path)) continue;
         problem_.clear();
         return;

@@ -1,4 +1,4 @@
-// nvJitLink, opened at run time where it is found (SMT_NVJITLINK, or toolkit.h): the linker, and an assembler to look at what it makes.
+// nvJitLink, opened at run time where it is found (nvjitlink in SMT_COMPILE, or toolkit.h): the linker, and an assembler to look at what it makes.
 #pragma once
 
 #include <nvJitLink.h>

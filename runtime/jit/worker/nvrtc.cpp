@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "runtime/jit/worker/toolkit.h"
-#include "runtime/protocol/environment.h"
 
 namespace smt::runtime::jit {
 
@@ -41,7 +40,7 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
 }  // namespace
 
 Nvrtc::Nvrtc() {
-    for (const std::string& path : library_paths("libnvrtc.so.13", environment::kNvrtc)) {
+    for (const std::string& path : library_paths("libnvrtc.so.13", settings::Id::kNvrtc)) {
         if (!load(path)) continue;
         int major = 0, minor = 0;
         get_version_(&major, &minor);

@@ -1,4 +1,4 @@
-// NVRTC, opened at run time where it is found: SMT_NVRTC, or toolkit.h.
+// NVRTC, opened at run time where it is found: nvrtc in SMT_COMPILE, or toolkit.h.
 #pragma once
 
 #include <nvrtc.h>

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::jit {
 
@@ -32,8 +33,8 @@ std::string find_toolkit() {
     return "";
 }
 
-std::vector<std::string> library_paths(const std::string& file, const char* chosen) {
-    if (std::string path = text(chosen); !path.empty()) return {path};
+std::vector<std::string> library_paths(const std::string& file, settings::Id chosen) {
+    if (const std::string_view path = settings::text_of(chosen); !path.empty()) return {std::string(path)};
     std::vector<std::string> paths;
     for (const std::string& root : toolkits()) {
         for (const char* folder : {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"}) {

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/settings/table.h"
+
 namespace smt::runtime::jit {
 
 // CUDA's root, for the rewriter; empty: not found.
 std::string find_toolkit();
 
-// Paths to try for "libnvrtc.so.13", best first. `chosen`: the environment variable by which a user says which.
-std::vector<std::string> library_paths(const std::string& file, const char* chosen);
+// Paths to try for "libnvrtc.so.13", best first. `chosen`: the setting that names one.
+std::vector<std::string> library_paths(const std::string& file, settings::Id chosen);
 
 }  // namespace smt::runtime::jit

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/protocol/environment.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server::handlers {
 
@@ -20,10 +20,7 @@ uint64_t nanoseconds(float milliseconds) {
 }  // namespace
 
 bool LaunchTimes::wanted() {
-    static const bool answer = [] {
-        const char* value = std::getenv(environment::kJournalTimes);
-        return value && std::strcmp(value, "1") == 0;
-    }();
+    static const bool answer = settings::flag_of(settings::Id::kJournalTimes);
     return answer;
 }
 

@@ -1,4 +1,4 @@
-// When launches ran on the GPU, for the journal (SMT_JOURNAL_TIMES=1): an event on each side of a
+// When launches ran on the GPU, for the journal (SMT_JOURNAL=times): an event on each side of a
 // launch, and an anchor event whose time on our own clock is known.
 //
 // Finished launches are looked for at later launches, and all that is left at clear(), so an entry
@@ -27,7 +27,7 @@ public:
     LaunchTimes(const LaunchTimes&) = delete;
     LaunchTimes& operator=(const LaunchTimes&) = delete;
 
-    static bool wanted();  // SMT_JOURNAL_TIMES=1
+    static bool wanted();  // SMT_JOURNAL=times
 
     // Around a launch; before() gives null when there can be no times. after() takes the event over.
     CUevent before(CUstream stream);

@@ -110,7 +110,7 @@ CUresult handle_link_complete(Call& call) {
         bool missing = false;
         status = link_inputs(call, links.inputs(state), *logs, &download, &missing);
         if (!missing) return answer(call, *logs, download.size()), status;
-        call.session.note("the driver links: there is no nvJitLink for the compile worker (SMT_NVJITLINK)");
+        call.session.note("the driver links: there is no nvJitLink for the compile worker (nvjitlink in SMT_COMPILE)");
         status = add_to_driver(call, state);
     }
     if (status == CUDA_SUCCESS) status = call.driver.cuLinkComplete(state, &image, &bytes);

@@ -1,6 +1,6 @@
 // Machine code of what programs bring as PTX, or as the linker's inputs: made by the compile worker, so that the driver, in
 // this process, gets cubins alone. Not on a device that executes PTX itself, nor where the build has no nvPTXCompiler or
-// SMT_PTX_COMPILER says "driver": the driver compiles and links then.
+// SMT_COMPILE says by=driver: the driver compiles and links then.
 //
 // What is neither PTX, a cubin, a fatbin, an object nor an archive goes to the driver, which refuses it by its first bytes.
 #pragma once

@@ -23,7 +23,7 @@ def main():
             runtime = pathlib.Path(folder) / name
             runtime.mkdir(mode=0o700)
             # In their own form, so that nothing of the loop around managed kernels is in it.
-            environment = {**os.environ, "SMT_RUNTIME_DIR": str(runtime), "SMT_SIM_STREAMS": str(kept), "SMT_SIM_GRACE_MS": "20", "SMT_PTX": "0",
+            environment = {**os.environ, "SMT_RUNTIME_DIR": str(runtime), "SMT_SIM": f"streams={kept},grace=20", "SMT_COMPILE": "ptx=0",
                            "SMT_PROFILES": "none", "SMT_CACHE_DIR": str(pathlib.Path(folder) / "cache")}
             try:
                 done = subprocess.run([smt, "run", "--device", "sim", "--", program, "--size", "trivial"], env=environment, timeout=PATIENCE,

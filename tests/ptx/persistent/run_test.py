@@ -24,7 +24,7 @@ def main():
     seeds, rounds = int(more[0]) if more else 5, more[1] if len(more) > 1 else "1"
     with tempfile.TemporaryDirectory() as folder:
         def run(*options, ptx="1"):
-            return call(smt, "run", "--device", "sim", *options, "--", program, rounds, SMT_PTX=ptx,
+            return call(smt, "run", "--device", "sim", *options, "--", program, rounds, SMT_COMPILE=f"ptx={ptx}",
                         SMT_RUNTIME_DIR=f"{folder}/{ptx}", SMT_CACHE_DIR=f"{folder}/cache")
 
         def notes(ptx):

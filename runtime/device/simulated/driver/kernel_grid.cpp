@@ -165,7 +165,7 @@ void KernelGrid::report(const GridResult& result) {
             break;
         case GridResult::End::kStepLimit:
             what = fmt::format(
-                "kernel {} did not end within {} warp-instructions (SMT_SIM_STEP_LIMIT); block ({}, {}, {}) "
+                "kernel {} did not end within {} warp-instructions (step_limit in SMT_SIM); block ({}, {}, {}) "
                 "is at PTX line {}",
                 name, surroundings_.step_limit, block.x, block.y, block.z, result.line);
             break;

@@ -1,24 +1,20 @@
 #include "runtime/device/simulated/driver/settings.h"
 
-#include <cstdlib>
-
-#include "runtime/protocol/environment.h"
-#include "runtime/protocol/environment_number.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::device::simulated {
 
 Settings read_settings() {
-    using namespace environment;
+    using settings::Id, settings::flag_of, settings::number_of;
     Settings settings;
-    settings.engine.machine.multiprocessors =
-        static_cast<int>(number_of(kSimMultiprocessors, 1, kSimMultiprocessorsMax, kSimMultiprocessorsDefault));
-    settings.engine.machine.step_limit = number_of(kSimStepLimit, 0, ~0ull, kSimStepLimitDefault);
-    settings.engine.grace = std::chrono::milliseconds(number_of(kSimGrace, 1, kSimGraceMax, kSimGraceDefault));
-    settings.dispatch_clock = number_of(kSimDispatchClock, 0, 1, 0) != 0;
-    settings.engine.loads_wait = number_of(kSimLoadsWait, 0, 1, 0) != 0;
-    settings.engine.sessions = static_cast<uint32_t>(number_of(kSimTenants, 0, kSimTenantsMax, 0));
-    settings.memory_bytes = number_of(kSimMemory, kSimMemoryLeast, kSimMemoryMost, kSimMemoryDefault);
-    if (const char* folder = std::getenv(kSimStreams)) settings.streams = folder;
+    settings.engine.machine.multiprocessors = static_cast<int>(number_of(Id::kSimMultiprocessors));
+    settings.engine.machine.step_limit = number_of(Id::kSimStepLimit);
+    settings.engine.grace = std::chrono::milliseconds(number_of(Id::kSimGrace));
+    settings.dispatch_clock = flag_of(Id::kSimDispatchClock);
+    settings.engine.loads_wait = flag_of(Id::kSimLoadsWait);
+    settings.engine.sessions = static_cast<uint32_t>(number_of(Id::kSimTenants));
+    settings.memory_bytes = number_of(Id::kSimMemory);
+    settings.streams = smt::settings::text_of(Id::kSimStreams);
     return settings;
 }
 

@@ -1,4 +1,4 @@
-// What the environment says about the simulated device (runtime/protocol/environment.h).
+// What the environment says about the simulated device (runtime/settings/settings.def).
 #pragma once
 
 #include "runtime/device/simulated/driver/engine.h"

@@ -1,4 +1,4 @@
-// Writes down what kernels execute: SMT_SIM_STREAMS is a folder, and each kernel's first launch, by name and block shape, leaves a file there
+// Writes down what kernels execute: streams in SMT_SIM is a folder, and each kernel's first launch, by name and block shape, leaves a file there
 // (machine/instruction_stream.h) with some of its blocks, spread over the grid. The engine's thread.
 #pragma once
 
