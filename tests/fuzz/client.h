@@ -19,6 +19,7 @@
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/object_id.h"
+#include "tests/fuzz/lacking.h"
 #include "tests/wire/server.h"
 
 namespace smt::fuzz {
@@ -72,7 +73,8 @@ public:
         CUresult status = CUDA_ERROR_UNKNOWN;
         size_t used = 0;
         try {
-            runtime::server::Call call{own, session_.session(), session_.session().driver(), protocol::Reader(words, bytes),
+            static const DriverApi driver = with_what_it_lacks(session_.session().driver());
+            runtime::server::Call call{own, session_.session(), driver, protocol::Reader(words, bytes),
                                        protocol::Writer(reply, protocol::kReplyBytes), true};
             status = find_handler(op)(call);
             used = call.out.good() ? call.out.used() / 8 : 0;

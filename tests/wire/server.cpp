@@ -2,11 +2,13 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +24,30 @@ extern "C" const char* __tsan_default_suppressions() { return "race:_dl_dealloca
 namespace smt::tests {
 
 using namespace protocol;
+
+namespace {
+
+// libFuzzer's alarm interrupts calls.
+template <typename Call>
+ssize_t uninterrupted(Call call) {
+    ssize_t result;
+    do result = call();
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+// Without signals, as smtd's threads are.
+template <typename Work>
+std::thread start_thread(Work work) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread started(work);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
+}
+
+}  // namespace
 
 void give_up(const char* text) {
     std::fprintf(stderr, "did not become true: %s\n", text);
@@ -100,20 +126,20 @@ TestSession::TestSession(uint64_t memory_limit) {
     std::strcpy(hello.tenant, "test");
     runtime::server::Server& server = TestServer::get().server();
     session_ = std::make_unique<runtime::server::Session>(server, server.next_session(), server_socket_, hello);
-    serving_ = std::thread([this] {
+    serving_ = start_thread([this] {
         TestServer::get().device().enter_thread();
         session_->serve();
         shutdown(server_socket_, SHUT_RDWR);
     });
     Welcome welcome;
-    if (recv(socket_, &welcome, sizeof welcome, 0) != sizeof welcome || welcome.status != WelcomeStatus::kOk) {
+    if (uninterrupted([&] { return recv(socket_, &welcome, sizeof welcome, 0); }) != sizeof welcome || welcome.status != WelcomeStatus::kOk) {
         give_up(welcome.message);
     }
     Mapped mapped;
     mapped.ok = 1;
     base_ = welcome.arena_base;
     if (send(socket_, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped) give_up("the server listens");
-    callbacks_ = std::thread([this] { answer_callbacks(); });
+    callbacks_ = start_thread([this] { answer_callbacks(); });
 }
 
 TestSession::~TestSession() { leave(); }
@@ -133,7 +159,7 @@ TestLane TestSession::open_lane() {
     const OpenLane request;
     LaneOpened opened;
     if (send(socket_, &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
-        recv(socket_, &opened, sizeof opened, 0) != sizeof opened) {
+        uninterrupted([&] { return recv(socket_, &opened, sizeof opened, 0); }) != sizeof opened) {
         give_up("the server answers who opens a lane");
     }
     if (opened.status != CUDA_SUCCESS) give_up(("a lane is opened, and not error " + std::to_string(opened.status)).c_str());
