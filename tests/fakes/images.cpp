@@ -62,7 +62,8 @@ CUresult load(const void* text, std::unique_ptr<Image>* loaded) {
         } else if (what == "global") {
             size_t bytes = 0;
             words >> bytes;
-            image->globals[name] = {reinterpret_cast<CUdeviceptr>(calloc(1, bytes)), bytes};
+            const auto [global, is_new] = image->globals.try_emplace(name);
+            if (is_new) global->second = {reinterpret_cast<CUdeviceptr>(calloc(1, bytes)), bytes};
         }
     }
     *loaded = std::move(image);
