@@ -35,7 +35,7 @@ constexpr Field<int> kNumbers[] = {
 
 }  // namespace
 
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const Kernel& kernel) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const RegisteredKernel& kernel) {
     if (!attributes) return cudaErrorInvalidValue;
     *attributes = {};
     int value = 0;
@@ -52,13 +52,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const Kernel& 
     return cudaSuccess;
 }
 
-cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const Kernel& kernel) {
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const RegisteredKernel& kernel) {
     if (!function) return cudaErrorInvalidValue;
     *function = kernel.function;
     return cudaSuccess;
 }
 
-cudaError_t cudaGetKernel(cudaKernel_t* found, const Kernel& kernel) {
+cudaError_t cudaGetKernel(cudaKernel_t* found, const RegisteredKernel& kernel) {
     if (!found) return cudaErrorInvalidValue;
     *found = kernel.kernel;
     return cudaSuccess;

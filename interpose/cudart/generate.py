@@ -18,6 +18,7 @@ VERSION = "libcudart.so.13"
 TREATMENTS = ("driver", "written", "ordered", "bare", "unsupported")
 LINE = re.compile(r"(?P<treatment>\w+)(?P<early> early)? +(?P<returns>[\w ]+[ *]+)??(?P<symbol>(?:__)?cuda\w+)"
                   r"(?:\((?P<parameters>.*?)\))?(?: (?P<twin>ptds|ptsz))?(?: = (?P<driver>cu\w+)(?:\((?P<arguments>.*)\))?)?$")
+CLASSES = {"kernel": "RegisteredKernel", "symbol": "Symbol"}   # of what a parameter is resolved to
 PARAMETER = re.compile(r"(?P<resolved>kernel |symbol )?(?P<type>.*?)(?P<name>\w+)$")
 
 
@@ -35,7 +36,7 @@ class Parameter:
 
     def written(self):
         """As the hand-written function takes it."""
-        return {"kernel": "const Kernel& ", "symbol": "const Symbol& "}[self.resolved] + self.name \
+        return f"const {CLASSES[self.resolved]}& {self.name}" \
             if self.resolved else self.declaration
 
 
@@ -126,7 +127,7 @@ def body(entry, symbol, index):
     lines = [f"if (cudaError_t failed = {'begin_early' if entry.early else 'begin'}()) return finish(failed);"]
     for p in entry.parameters:
         if p.resolved:
-            lines += [f"{p.resolved.capitalize()} {p.name}_found{{}};",
+            lines += [f"{CLASSES[p.resolved]} {p.name}_found{{}};",
                       f"if (cudaError_t failed = find_{p.resolved}({p.name}, {p.name}_found)) return finish(failed);"]
     if entry.treatment == "driver":
         return lines + [f"return finish(from_driver(driver().{entry.driver}({driver_call(entry, default)})));"]

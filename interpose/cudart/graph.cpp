@@ -13,7 +13,7 @@ namespace {
 // All kernel node structs begin alike: func, grid, block, shared bytes, parameters, extra.
 template <typename Params>
 cudaError_t driver_kernel(const Params& from, CUDA_KERNEL_NODE_PARAMS& made) {
-    Kernel kernel{};
+    RegisteredKernel kernel{};
     if (cudaError_t failed = find_kernel(from.func, kernel)) return failed;
     made = {};
     made.func = kernel.function;

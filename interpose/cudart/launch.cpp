@@ -5,7 +5,7 @@
 
 namespace smt::cudart {
 
-cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                    CUstream stream) {
     if (shared_bytes > UINT32_MAX) return cudaErrorInvalidValue;
     CUresult status = driver().cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y,
@@ -29,12 +29,12 @@ cudaError_t driver_config(const cudaLaunchConfig_t& config, CUstream default_str
     return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(const Kernel& kernel, dim3 grid, dim3 block, void** arguments,
+cudaError_t cudaLaunchKernel(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments,
                              size_t shared_bytes, cudaStream_t stream) {
     return launch(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchCooperativeKernel(const Kernel& kernel, dim3 grid, dim3 block, void** arguments,
+cudaError_t cudaLaunchCooperativeKernel(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments,
                                         size_t shared_bytes, cudaStream_t stream) {
     if (shared_bytes > UINT32_MAX) return cudaErrorInvalidValue;
     CUresult status =
@@ -43,7 +43,7 @@ cudaError_t cudaLaunchCooperativeKernel(const Kernel& kernel, dim3 grid, dim3 bl
     return from_driver(status);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const Kernel& kernel, void** arguments,
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const RegisteredKernel& kernel, void** arguments,
                                 CUstream default_stream) {
     if (!config) return cudaErrorInvalidValue;
     CUlaunchConfig made;
@@ -52,7 +52,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const Kernel& 
     return from_driver(status);
 }
 
-cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const Kernel& kernel,
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const RegisteredKernel& kernel,
                                            const cudaLaunchConfig_t* config) {
     if (!config) return cudaErrorInvalidValue;
     CUlaunchConfig made;
@@ -60,7 +60,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const Kernel& kernel,
     return from_driver(driver().cuOccupancyMaxActiveClusters(clusters, kernel.function, &made));
 }
 
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const Kernel& kernel,
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* size, const RegisteredKernel& kernel,
                                                  const cudaLaunchConfig_t* config) {
     if (!config) return cudaErrorInvalidValue;
     CUlaunchConfig made;

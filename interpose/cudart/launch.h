@@ -6,7 +6,7 @@
 
 namespace smt::cudart {
 
-cudaError_t launch(const Kernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
+cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                    CUstream stream);
 
 // A launch configuration in the driver's form; the attributes are the caller's own.

@@ -90,7 +90,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t handle, dim3 grid, dim3 block, void*
                                size_t shared_bytes, cudaStream_t stream) {
     if (cudaError_t failed = begin()) return finish(failed);
     if (!handle) return finish(cudaErrorInvalidResourceHandle);
-    Kernel kernel{};
+    RegisteredKernel kernel{};
     if (cudaError_t failed = resolve(reinterpret_cast<Entry*>(handle), kernel)) return finish(failed);
     return finish(launch(kernel, grid, block, arguments, shared_bytes, stream));
 }

@@ -26,7 +26,7 @@ struct Entry {
     const char* name;
     size_t bytes;
     Image* image;
-    Kernel kernel;
+    RegisteredKernel kernel;
     CUdeviceptr address;
     Entry* next_in_bucket;
     Entry* next_in_image;
@@ -165,7 +165,7 @@ Entry* find_entry(const void* host) {
     return find_locked(host, true);
 }
 
-cudaError_t resolve(Entry* entry, Kernel& kernel) {
+cudaError_t resolve(Entry* entry, RegisteredKernel& kernel) {
     if (entry->generation.load(std::memory_order_acquire) != generation()) {
         Locked locked;
         if (cudaError_t failed = ask_for_kernel(*entry)) return failed;
@@ -174,7 +174,7 @@ cudaError_t resolve(Entry* entry, Kernel& kernel) {
     return cudaSuccess;
 }
 
-cudaError_t find_kernel(const void* host, Kernel& kernel) {
+cudaError_t find_kernel(const void* host, RegisteredKernel& kernel) {
     if (Entry* entry = find_entry(host)) return resolve(entry, kernel);
     if (!host) return cudaErrorInvalidDeviceFunction;
     // The driver looks at any value, and knows its own.

@@ -13,7 +13,7 @@
 
 namespace smt::cudart {
 
-struct Kernel {
+struct RegisteredKernel {
     CUkernel kernel;
     CUfunction function;
 };
@@ -36,7 +36,7 @@ void add_managed(Image* image, void** host_pointer, const char* name, size_t byt
 // INVALID_SYMBOL, INVALID_DEVICE_FUNCTION for a kernel that is registered but not in its image, or what
 // loading the image said. The host side of a kernel may also be a CUkernel or a CUfunction that the program
 // got from a library, and anything else is an invalid handle: so NVIDIA's runtime sees it.
-cudaError_t find_kernel(const void* host, Kernel& kernel);
+cudaError_t find_kernel(const void* host, RegisteredKernel& kernel);
 cudaError_t find_symbol(const void* host, Symbol& symbol);
 
 // Loads the image now and fills in the addresses of its managed variables.
@@ -44,7 +44,7 @@ cudaError_t load(Image* image);
 
 // A registered kernel without loading it; null: there is none. It stays valid for the process.
 Entry* find_entry(const void* host);
-cudaError_t resolve(Entry* entry, Kernel& kernel);
+cudaError_t resolve(Entry* entry, RegisteredKernel& kernel);
 // The host side of a kernel that was resolved; null: not one of the program's own.
 const void* host_side(CUfunction function);
 

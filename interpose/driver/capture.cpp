@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "driver.gen.h"
-#include "interpose/driver/lent.h"
+#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/objects.h"
 #include "interpose/transport/remote_call.h"
 
@@ -116,7 +116,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     uint32_t reference;
     if (CUresult status = check_capturable(hStream, mode, reference)) return status;
-    driver::reclaim_lent();  // while nothing is captured yet
+    driver::reclaim_remapped();  // while nothing is captured yet
     if (CUresult status = order_after(hStream)) return status;
     RemoteCall call(Op::kStreamBeginCapture, sizeof(StreamCapture));
     if (!call.open()) return call.status();
@@ -133,7 +133,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
     uint32_t reference;
     if (!hGraph || (numDependencies && !nodes)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = check_capturable(hStream, mode, reference)) return status;
-    driver::reclaim_lent();  // while nothing is captured yet
+    driver::reclaim_remapped();  // while nothing is captured yet
     if (CUresult status = order_after(hStream)) return status;
     uint64_t bound =
         sizeof(StreamCapture) + 16 + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));

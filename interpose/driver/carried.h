@@ -1,4 +1,4 @@
-// Copies of graphs whose host end the device cannot reach and that cannot be lent (lent.h): stacks,
+// Copies of graphs whose host end the device cannot reach and that cannot be remapped (remapped_pages.h): stacks,
 // constants, shared mappings. Memory of the arena stands in for the application's, and a host function
 // carries the bytes between the two, in order with the graph's other work: before a copy to the device,
 // behind one from it.

@@ -7,7 +7,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
-#include "interpose/driver/insist.h"
+#include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/lock.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
@@ -108,7 +108,7 @@ CUresult free_everything(CUcontext context) {
     if (!session()) return CUDA_SUCCESS;
     CUresult status = order_after_all();
     driver::release_memory();
-    CUresult reset = insist(protocol::Op::kContextReset, status);
+    CUresult reset = call_despite_error(protocol::Op::kContextReset, status);
     release_all_objects();
     forget_captures();
     after_sync();

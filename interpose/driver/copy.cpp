@@ -6,7 +6,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/carried.h"
-#include "interpose/driver/lent.h"
+#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/driver/staging.h"
@@ -101,10 +101,10 @@ CUresult prepare(Transfer& t, Located& to, Located& from) {
     return status;
 }
 
-// For a copy that runs later, and again: pageable memory is lent to the arena, or memory of the arena stands in for it.
+// For a copy that runs later, and again: pageable memory is remapped to the arena, or memory of the arena stands in for it.
 CUresult lend_end(const Transfer& t, CopyEnd& end, Located& located, Direction direction, void*& carrier) {
     if (located.home != Home::kPageable) return CUDA_SUCCESS;
-    CUresult status = lend(end.address, located.span, end.address);
+    CUresult status = remap(end.address, located.span, end.address);
     if (status == CUDA_ERROR_NOT_SUPPORTED) {
         StandIn made;
         status = stand_in(end, located.span, t, direction, made);

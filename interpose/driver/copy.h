@@ -10,7 +10,7 @@
 //     device's
 //   the processor reaches both, and     wait for the stream's earlier work, then memcpy
 //     one is pageable
-//   in a graph, one is pageable         its pages are lent to the arena (lent.h), then one record; where that
+//   in a graph, one is pageable         its pages are remapped to the arena (remapped_pages.h), then one record; where that
 //                                       cannot be, a host function carries its bytes (carried.h)
 //
 // When it returns: a synchronous call when the copy is done, except between places of the device,

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "interpose/driver/copy.h"
-#include "interpose/driver/second_core.h"
+#include "interpose/driver/copy_thread.h"
 #include "interpose/driver/staging.h"
 #include "interpose/transport/remote_call.h"
 

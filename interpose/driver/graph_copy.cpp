@@ -1,12 +1,12 @@
 // Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must
-// be memory that the device reaches by itself: pinned, managed, registered, or lent (lent.h). Where it cannot be, the
+// be memory that the device reaches by itself: pinned, managed, registered, or remapped (remapped_pages.h). Where it cannot be, the
 // node is a child graph (carried.h), which is made anew and not changed.
 #include "driver.gen.h"
 #include "interpose/driver/callback.h"
 #include "interpose/driver/carried.h"
 #include "interpose/driver/copy.h"
 #include "interpose/driver/graph.h"
-#include "interpose/driver/lent.h"
+#include "interpose/driver/remapped_pages.h"
 
 namespace smt::interpose {
 

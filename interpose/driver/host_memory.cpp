@@ -6,13 +6,13 @@
 // the host pointer, and CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM has to say 0.
 //
 // Pages that are the arena's already, because a neighbour was registered or a graph has them, are
-// shared with those others (lent.h). Pages that cannot move (shared mappings, read-only ones, the
+// shared with those others (remapped_pages.h). Pages that cannot move (shared mappings, read-only ones, the
 // stack) are noted only: copies work, through staging; device pointers are refused.
 #include "driver.gen.h"
 #include "interpose/driver/carried.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/host_pages.h"
-#include "interpose/driver/lent.h"
+#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/memory.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
@@ -75,7 +75,7 @@ CUresult move_in(Range& range) {
 
 // Somebody else has the pages as well, or part of them: they stay where they are.
 CUresult share(Range& range) {
-    if (lend(range.base, range.bytes, range.target) != CUDA_SUCCESS) return add_range(range);
+    if (remap(range.base, range.bytes, range.target) != CUDA_SUCCESS) return add_range(range);
     range.memory = Memory::kRegistered;
     range.borrowed = true;
     return note_registered(range);
@@ -188,7 +188,7 @@ CUresult cuMemHostUnregister(void* p) {
     if (range.borrowed) return status;
     if (range.kept) {
         Span pages(range);
-        keep_lent(pages.from, pages.to, page_floor(range.target));
+        keep_remapped(pages.from, pages.to, page_floor(range.target));
         return status;
     }
     if (!move_out(range)) return CUDA_ERROR_OUT_OF_MEMORY;

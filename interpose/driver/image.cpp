@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "interpose/capture/message.h"
-#include "interpose/driver/insist.h"
+#include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
 #include "interpose/entry/process.h"
@@ -92,7 +92,7 @@ CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptio
 
 CUresult unload_image(Image* image) {
     CUresult earlier = order_after_all();
-    CUresult status = insist(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier);
+    CUresult status = call_despite_error(Op::kModuleUnload, ObjectRef{image->id, image->owner}, earlier);
     if (status != CUDA_SUCCESS) return status;
     driver::drop_ranges(driver::Memory::kGlobal, reinterpret_cast<uint64_t>(image));
     driver::drop_ranges(driver::Memory::kManaged, reinterpret_cast<uint64_t>(image));

@@ -5,7 +5,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
-#include "interpose/driver/insist.h"
+#include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
@@ -74,14 +74,14 @@ CUresult allocate(Op op, Memory memory, uint64_t bytes, uint32_t flags, uint64_t
 
 CUresult give_back(Op op, uint64_t address) {
     CUresult earlier = order_after_all();
-    CUresult status = insist(op, protocol::Address{address}, earlier);
+    CUresult status = call_despite_error(op, protocol::Address{address}, earlier);
     after_sync();
     return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
 CUresult finish_all_work() {
     CUresult earlier = order_after_all();
-    CUresult status = insist(Op::kContextSynchronize, earlier);
+    CUresult status = call_despite_error(Op::kContextSynchronize, earlier);
     return earlier == CUDA_SUCCESS ? status : earlier;
 }
 

@@ -43,7 +43,7 @@ struct Range {
     uint64_t id = 0;      // CU_POINTER_ATTRIBUTE_BUFFER_ID; given by add_range
     uint32_t flags = 0;   // as the application passed them
     Memory memory = Memory::kDevice;
-    bool kept = false;      // kRegistered: its pages must stay the arena's, a graph has some (lent.h)
+    bool kept = false;      // kRegistered: its pages must stay the arena's, a graph has some (remapped_pages.h)
     bool borrowed = false;  // kRegistered: its pages were the arena's already
     bool sync_memops = false;
     bool read_mostly = false;  // kManaged, and the rest too: advice, which is only remembered

@@ -1,5 +1,5 @@
 // The processor's half of a pageable copy, which is the slower half: the GPU moves 55 GB/s. Two cores share
-// it (second_core.h).
+// it (copy_thread.h).
 //
 // One core, one thread, 512 MiB through slots of 256 KiB (Xeon of 2023, 2 MiB of L2 cache), GB/s:
 //                                    into slots    out of slots (in L2, in L3)

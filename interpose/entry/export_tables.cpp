@@ -162,7 +162,7 @@ CUresult number_behind(CUcontext context, CUstream behind, uint64_t* number) {
 
 // The runtime tells tools of its calls through this. Whoever listens, cuBLAS among them, would take
 // our handles for the driver's own, so nobody is told.
-int tell_nobody(int, void*) { return 0; }
+int tell_none(int, void*) { return 0; }
 
 // cuFFT finds the kernel of a module it has just loaded by having all of them shown to a callback.
 int visit_functions(CUcontext, CUmodule module, void (*visit)(void* state, CUfunction), void* state) {
@@ -261,7 +261,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     }
     if (is(id, kRuntimeHooks)) {
         *table = serve(runtime_hooks, *table,
-                       {{1, address(tell_nobody)},
+                       {{1, address(tell_none)},
                         {3, address(stream_number)},
                         {4, address(context_number)}});
     }

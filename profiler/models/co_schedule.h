@@ -51,7 +51,7 @@ struct Multiprocessor {
     Memory memory;  // of the whole multiprocessor
 };
 
-struct Kernel {
+struct KernelModel {
     int warps_per_block = 1;
     int most_blocks = 1;                // of it alone that fit on a multiprocessor
     double memory_ratio = 0;            // R_m
@@ -78,21 +78,21 @@ struct CoSchedule {
 inline constexpr int kQuickStates = 16;  // some three microseconds, five on slower processors
 
 // Instructions a cycle of a multiprocessor that runs so many blocks of one kernel, at least one.
-double alone(const Multiprocessor& multiprocessor, const Kernel& kernel, int blocks);
+double alone(const Multiprocessor& multiprocessor, const KernelModel& kernel, int blocks);
 
 double profit(const std::array<double, 2>& alone, const std::array<double, 2>& together);
 
 // At least one block of each.
-CoSchedule co_schedule(const Multiprocessor& multiprocessor, const Kernel& first, const Kernel& second,
+CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& first, const KernelModel& second,
                        Blocks blocks, int most_states = kQuickStates);
 
 // The candidate with the least imbalance. Candidates are what fits together; they should be full, so that no
 // further block of either would fit. Nothing: there is none with blocks of both.
-std::optional<CoSchedule> balanced(const Multiprocessor& multiprocessor, const Kernel& first,
-                                   const Kernel& second, std::span<const Blocks> candidates);
+std::optional<CoSchedule> balanced(const Multiprocessor& multiprocessor, const KernelModel& first,
+                                   const KernelModel& second, std::span<const Blocks> candidates);
 // The candidate with the largest profit, which is for who can run slices of another ratio than the blocks on a
 // multiprocessor: the paper's slices are launches, and end with what is resident.
-std::optional<CoSchedule> most_profitable(const Multiprocessor& multiprocessor, const Kernel& first,
-                                          const Kernel& second, std::span<const Blocks> candidates);
+std::optional<CoSchedule> most_profitable(const Multiprocessor& multiprocessor, const KernelModel& first,
+                                          const KernelModel& second, std::span<const Blocks> candidates);
 
 }  // namespace smt::profiler::models

@@ -20,9 +20,9 @@ int states_up_to(int idle, bool mixed) { return mixed ? (idle + 1) * (idle + 2) 
 
 // One kernel's states, and how they follow from each other. They are numbered by the units that are idle, and
 // among those, if it makes both kinds of accesses, by the units on uncoalesced ones.
-class Kernel {
+class KernelChain {
 public:
-    explicit Kernel(const Units& units)
+    explicit KernelChain(const Units& units)
         : units_(units),
           mixed_(is_mixed(units)),
           most_idle_(most_idle(units)),
@@ -145,7 +145,7 @@ Vector steady_state(Matrix& chain) {
 int states_of(const Units& kernel) { return states_up_to(most_idle(kernel), is_mixed(kernel)); }
 
 std::array<double, 2> issued(const Memory& memory, const Units& first_units, const Units& second_units) {
-    const Kernel first(first_units), second(second_units);
+    const KernelChain first(first_units), second(second_units);
     const Eigen::Index states = first.size() * second.size();
     // Who has no unit has no say in how long rounds are.
     const std::array<double, 2> intervals{first_units.count > 0 ? first.interval() : second.interval(),
@@ -162,7 +162,7 @@ std::array<double, 2> issued(const Memory& memory, const Units& first_units, con
             second_issues[state] = ready[1] * round.issues[1];
             const double waiting =
                 memory.contention * (first.requests(i, memory) + second.requests(j, memory));
-            const auto ends = [&](const Kernel& kernel, bool uncoalesced) {
+            const auto ends = [&](const KernelChain& kernel, bool uncoalesced) {
                 return std::min(1.0, round.cycles / kernel.latency(uncoalesced, waiting, memory));
             };
             first.next(i, round.issues[0], ends(first, false), ends(first, true), first_next);

@@ -17,14 +17,14 @@ uint32_t ticket_blocks(uint64_t block_ns) { return blocks_for(kTicketNs, block_n
 
 uint32_t long_ticket_blocks(uint64_t block_ns) { return blocks_for(2 * kTicketNs, block_ns); }
 
-uint32_t stoppable_ticket_blocks(uint64_t block_ns) {
+uint32_t preemptible_ticket_blocks(uint64_t block_ns) {
     return std::max(blocks_for(kTicketNs / 2, block_ns), std::min(2u, ticket_blocks(block_ns)));
 }
 
 double stop_ns(const Stopped& kernel) {
     const double block = kernel.block_ns * kernel.multiprocessors * kernel.ctas_per_sm;
     if (block <= 0) return 0;
-    return kNoticeNs + stoppable_ticket_blocks(static_cast<uint64_t>(block)) * block;
+    return kNoticeNs + preemptible_ticket_blocks(static_cast<uint64_t>(block)) * block;
 }
 
 }  // namespace smt::profiler::models

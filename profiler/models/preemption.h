@@ -26,7 +26,7 @@ uint32_t long_ticket_blocks(uint64_t block_ns);
 
 // Where somebody may stop the kernel: half as long, so that a stop takes no more than a block and 15 us. Two blocks stay two: the second
 // is at most 11 us, and one by one they would cost more.
-uint32_t stoppable_ticket_blocks(uint64_t block_ns);
+uint32_t preemptible_ticket_blocks(uint64_t block_ns);
 
 // Measured on an H200: stops of kernels whose tickets are short (docs/results.md#stop-error).
 inline constexpr double kNoticeNs = 12'000;

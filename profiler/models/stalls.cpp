@@ -4,7 +4,7 @@
 
 namespace smt::profiler::models {
 
-void tell(const Waits& waits, Kernel& kernel) {
+void tell(const Waits& waits, KernelModel& kernel) {
     kernel.interval = waits.interval;
     kernel.latency = waits.latency;
     kernel.requests = waits.requests;

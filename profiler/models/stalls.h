@@ -46,7 +46,7 @@ struct Waits {
 };
 
 // What the model goes by from then on.
-void tell(const Waits& waits, Kernel& kernel);
+void tell(const Waits& waits, KernelModel& kernel);
 
 // `memory` is the scheduler's: its part of requests_per_cycle. Nothing was issued: the defaults.
 Waits waits(const Stalls& stalls, const Memory& memory);

@@ -34,7 +34,7 @@ double instructions_per_block(const Counters& counters) {
     return ratio(counters.instructions, counters.blocks);
 }
 
-bool too_alike(const Utilization& first, const Utilization& second, const Likeness& threshold) {
+bool too_alike(const Utilization& first, const Utilization& second, const PruneThresholds& threshold) {
     return std::abs(first.pur - second.pur) < threshold.pur &&
            std::abs(first.mur - second.mur) < threshold.mur;
 }

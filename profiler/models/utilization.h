@@ -46,7 +46,7 @@ struct Utilization {
 };
 
 // The defaults are the paper's for a C2050 (section 5.4); it has 0.4 and 0.105 for a GTX680.
-struct Likeness {
+struct PruneThresholds {
     double pur = 0.4;  // alpha_p
     double mur = 0.1;  // alpha_m
 };
@@ -57,6 +57,6 @@ double memory_ratio(const Counters& counters);            // R_m
 double uncoalesced_ratio(const Counters& counters);       // of the memory instructions
 double instructions_per_block(const Counters& counters);  // I_K
 
-bool too_alike(const Utilization& first, const Utilization& second, const Likeness& threshold = {});
+bool too_alike(const Utilization& first, const Utilization& second, const PruneThresholds& threshold = {});
 
 }  // namespace smt::profiler::models

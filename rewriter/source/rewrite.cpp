@@ -98,7 +98,7 @@ private:
             for (const Managed& candidate : verdict.managed)
                 if (candidate.facts == &facts) managed = &candidate;
             for (const FunctionDecl* instance : facts.instances) {
-                Kernel kernel;
+                RewrittenKernel kernel;
                 kernel.name = readable_name(context_, instance);
                 kernel.symbol = symbol_of(context_, instance);
                 kernel.line = text_.here(instance->getLocation()) ? text_.line(instance->getLocation()) : 0;

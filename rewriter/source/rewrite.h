@@ -32,7 +32,7 @@ struct Input {
     std::string toolkit;                        // CUDA's root; its headers are included
 };
 
-struct Kernel {
+struct RewrittenKernel {
     std::string name;     // as written: "blur<float>"
     std::string symbol;   // mangled, as the program asks for it
     std::string managed;  // mangled name of the managed form; empty: refused
@@ -43,7 +43,7 @@ struct Kernel {
 
 struct Output {
     std::string text;             // includes "smt_worker.h"; equal to the input if no kernel is managed
-    std::vector<Kernel> kernels;  // in the order of the file; a template once for each instantiation
+    std::vector<RewrittenKernel> kernels;  // in the order of the file; a template once for each instantiation
     std::vector<std::string> name_expressions;  // what NVRTC must be asked for besides the input's
     std::string error;  // what keeps the whole text from being rewritten: "FILE:LINE: ..."
 };

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "rewriter/source/asm_text.h"
-#include "rewriter/source/likeness.h"
+#include "rewriter/source/uniformity.h"
 #include "rewriter/source/rules.h"
 
 namespace smt::rewriter::source {
@@ -136,7 +136,7 @@ private:
 bool is_of_whole_warps(const ReturnStmt* statement, const FunctionDecl* kernel) {
     const Way way(kernel->getBody(), statement->getBeginLoc());
     return way.simple() && std::none_of(way.conditions().begin(), way.conditions().end(), [&](const Expr* condition) {
-               return may_differ(likeness_of(condition, kernel));
+               return may_differ(uniformity_of(condition, kernel));
            });
 }
 

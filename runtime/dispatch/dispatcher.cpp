@@ -58,7 +58,7 @@ void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
 
 void Dispatcher::record(std::unique_ptr<schedule::Recorder> recorder) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     recorder_ = std::move(recorder);
     recorder_->choose(policy_->name());
 }
@@ -75,7 +75,7 @@ SmSetPointer Dispatcher::places_for(int multiprocessors) {
 
 void Dispatcher::set_policy(std::unique_ptr<schedule::Policy> policy) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     say_durations();
     adopt(std::move(policy));
     if (recorder_) recorder_->choose(policy_->name());
@@ -109,7 +109,7 @@ void Dispatcher::read_device() {
 
 void Dispatcher::join(ManagedStream& stream) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     if (!thread_.joinable()) {
         const std::string why = thread_.serve({"dispatcher", ""}, [this] { run(); });
         if (!why.empty()) throw std::runtime_error(why);
@@ -121,12 +121,12 @@ void Dispatcher::join(ManagedStream& stream) {
 }
 
 // Null: the policy has the say.
-std::unique_ptr<Trial> Dispatcher::trial(const ManagedStream& stream) {
+std::unique_ptr<Experiment> Dispatcher::trial(const ManagedStream& stream) {
     const Tenant& tenant = stream.tenant();
     const int multiprocessors = snapshot_.device.multiprocessors;
     if (tenant.stress) return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
     if (tenant.sweeps) return std::make_unique<Sweep>(multiprocessors, places(tenant));
-    if (tenant.halves) return std::make_unique<Halves>(multiprocessors, places(tenant));
+    if (tenant.halves) return std::make_unique<HalfCtas>(multiprocessors, places(tenant));
     if (!tenant.paired) return nullptr;
     const schedule::Duration least = device_.properties().keeps_clock ? schedule::Duration::zero() : Pairing::kLeast;
     if (!pairing_) pairing_ = std::make_shared<Pairing>(snapshot_.device, least, [] { return schedule::Clock::now(); });
@@ -142,7 +142,7 @@ std::vector<uint32_t> Dispatcher::places(const Tenant& tenant) const {
 
 void Dispatcher::leave(ManagedStream& stream) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     for (Member& each : members_) {
         if (each.stream == &stream) sum_up(each);
     }
@@ -152,7 +152,7 @@ void Dispatcher::leave(ManagedStream& stream) {
 
 void Dispatcher::arrived(ManagedStream& stream) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     end_lingering(stream.tenant());
     decide();
     device_.disturb();
@@ -164,7 +164,7 @@ void Dispatcher::kept_back() {
 
 void Dispatcher::look_again() {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     device_.disturb();
 }
 
@@ -176,7 +176,7 @@ void Dispatcher::run() {
     studying_ = study_ != nullptr;   // a study that threw is over
     while (!ending_) {
         if (look() || now() >= ask_again_) decide();
-        look_at_standstill();
+        poll_quiesce();
         if (study(lock)) continue;
         rest(lock);
         read_mappings();
@@ -194,12 +194,12 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
         note_if_long({}, "without a core, or others had its lock", begin);
         return;
     }
-    const schedule::TimePoint next = now() + (news ? kLook : patience());
+    const schedule::TimePoint next = now() + (news ? kLook : poll_interval());
     device_.rest(lock, std::min(next, ask_again_), news || tops_up_.load() || ask_again_ != schedule::TimePoint::max());
 }
 
 // Who keeps launches back after a look here finds tops_up_ to be false, and wakes this thread.
-schedule::Duration Dispatcher::patience() {
+schedule::Duration Dispatcher::poll_interval() {
     tops_up_.store(false);
     const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->keeps_back(); });
     tops_up_.store(any);
@@ -218,13 +218,13 @@ void Dispatcher::read_mappings() {
     for (const Member& member : members_) member.stream->read_mappings();
 }
 
-bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::Stops::kAnybody; }
+bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::Stops::kAny; }
 
 bool Dispatcher::look() {
     const schedule::TimePoint begin = schedule::Clock::now();
     bool changed = false;
     bool left = false;   // workers have
-    size_t busy = 0;     // opaque work ends without a word to anybody but its marker
+    size_t busy = 0;     // unmanaged work ends without a word to anybody but its marker
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
@@ -254,7 +254,7 @@ void Dispatcher::refill(schedule::TimePoint now) {
         if (!member.refill || (member.orders.held() && now < member.refill_again)) continue;   // there may be room for long, and no further news
         member.refill = false;
         if (member.trial || !member.orders.held()) continue;
-        if (member.stream->flowing() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
+        if (member.stream->passes_through() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
         member.refill_again = now + kBetweenRefills;
         const schedule::TimePoint begin = schedule::Clock::now();
         member.stream->fill_up();
@@ -265,7 +265,7 @@ void Dispatcher::refill(schedule::TimePoint now) {
 bool Dispatcher::pending() {
     for (const Member& member : members_) {
         const Tenant& tenant = member.stream->tenant();
-        if (!tenant.stoppable.load() && !tenant.watched.load() && member.stream->flowing()) continue;
+        if (!tenant.preemptible.load() && !tenant.preemptor.load() && member.stream->passes_through()) continue;
         schedule::Kernel kernel;
         if (member.stream->describe(&kernel)) return true;
     }
@@ -278,7 +278,7 @@ void Dispatcher::decide() {
     snapshot_.kernels.clear();
     snapshot_.urgent.clear();
     for (const auto& tenant : tenants_) {
-        if (tenant->watched.load()) snapshot_.urgent.push_back({tenant->priority, tenant->watched_since});
+        if (tenant->preemptor.load()) snapshot_.urgent.push_back({tenant->priority, tenant->preemptor_since});
     }
     for (const Member& member : members_) {
         schedule::Kernel kernel;
@@ -336,12 +336,12 @@ void Dispatcher::follow(Member& member) {
 bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     using Step = Orders::Step;
     ManagedStream& stream = *member.stream;
-    const Step step = stands_still(member) ? Orders::to_rest(kernel, stream.flowing()) : member.orders.next(kernel, stream.flowing());
+    const Step step = quiesces(member) ? Orders::to_rest(kernel, stream.passes_through()) : member.orders.next(kernel, stream.passes_through());
     CUresult status = CUDA_SUCCESS;
     switch (step) {
         case Step::kNone: return true;
         case Step::kStop: return stream.stop();
-        case Step::kFlow: stream.flow(); return true;   // the program's next call hears of failures
+        case Step::kPassThrough: stream.pass_through(); return true;   // the program's next call hears of failures
         case Step::kHalt:
             if (!stream.ready()) return false;
             status = stream.halt(); break;
@@ -353,7 +353,7 @@ bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
             if (status == CUDA_SUCCESS && member.orders.growth()) status = stream.grow(2 * member.orders.growth());
             break;
     }
-    if (status != CUDA_SUCCESS && step == Step::kRun) stream.flow();
+    if (status != CUDA_SUCCESS && step == Step::kRun) stream.pass_through();
     if (status == CUDA_SUCCESS) member.orders.done(step);
     return true;
 }

@@ -2,7 +2,7 @@
 //
 // A decision is made on the thread that brings news: a program's, when a launch arrives that a policy might
 // care about, so that nothing has to be woken first, or the dispatcher's own, when the GPU has done
-// something. While no policy has a reason to stop anybody (no tenant is stoppable), launches
+// something. While no policy has a reason to stop anybody (no tenant is preemptible), launches
 // pass without a look and this thread sleeps.
 //
 // Locks: mutex_ here, then a stream's. A program's thread holds no stream's lock when it calls.
@@ -18,14 +18,14 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/durations.h"
-#include "runtime/dispatch/halves.h"
+#include "runtime/dispatch/half_ctas.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/orders.h"
 #include "runtime/dispatch/pairing.h"
 #include "runtime/dispatch/settings.h"
 #include "runtime/dispatch/side_by_side.h"
 #include "runtime/dispatch/sm_sets.h"
-#include "runtime/dispatch/soon.h"
+#include "runtime/dispatch/spin_lock.h"
 #include "runtime/dispatch/stream_words.h"
 #include "runtime/dispatch/stress.h"
 #include "runtime/dispatch/sweep.h"
@@ -43,18 +43,18 @@ struct Tenant {
     double weight = 1;          // its share where a policy goes by shares; above 0
     uint64_t stress = 0;        // not 0: the seed of what is done to its launches (stress.h)
     bool sweeps = false;        // they are measured (sweep.h)
-    bool halves = false;        // they keep to half of the CTAs that fit (halves.h)
+    bool halves = false;        // they keep to half of the CTAs that fit (half_ctas.h)
     bool paired = false;        // they are measured beside another program's (side_by_side.h)
     bool timed = false;         // somebody else sees how long they take
     bool measured() const { return sweeps || halves || paired; }
     bool tried() const { return stress != 0 || measured(); }
     uint32_t journal_name = 0;
     SmSetPointer places;        // where its streams run; null: everywhere. Set before its first stream is made
-    std::atomic<bool> stoppable{false};   // somebody may want its launches stopped, or fewer of their CTAs
-    std::atomic<bool> watched{false};     // somebody waits for its launches to end,
-    schedule::TimePoint watched_since{};  // since then; the dispatcher's
+    std::atomic<bool> preemptible{false};   // somebody may want its launches stopped, or fewer of their CTAs
+    std::atomic<bool> preemptor{false};     // somebody waits for its launches to end,
+    schedule::TimePoint preemptor_since{};  // since then; the dispatcher's
     mutable schedule::Duration awaited{}; // it has waited so long for standstills; the dispatcher's, too
-    OpaqueWindow window;
+    UnmanagedWindow window;
 };
 
 class Dispatcher {
@@ -73,8 +73,8 @@ public:
     // A session, when its client is there; and at its end.
     void enter(const std::shared_ptr<Tenant>& tenant);
     void exit(const std::shared_ptr<Tenant>& tenant);
-    uint64_t begin_standstill(const Tenant& tenant, bool frees);   // standstill.h, as the next; 0: none
-    void end_standstill(uint64_t number);
+    uint64_t begin_quiesce(const Tenant& tenant, bool frees);   // quiesce.h, as the next; 0: none
+    void end_quiesce(uint64_t number);
 
     // For streams.
     device::Device& device() { return device_; }
@@ -102,8 +102,8 @@ public:
     StreamWordsPool& words() { return words_; }
     // A stop that was decided at one time was over at another: the last worker had left.
     void report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_t said_ns, uint64_t over_ns, const LongestTicket& longest);
-    // With so many CTAs on a multiprocessor, of those that fit, it gets as much done (enough.h).
-    void report_enough(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits);
+    // With so many CTAs on a multiprocessor, of those that fit, it gets as much done (saturating_ctas.h).
+    void report_saturating(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits);
     void report(const Tenant& tenant, uint32_t kernel_name, const std::vector<smt::Mapping>& mappings);
 
 private:
@@ -115,7 +115,7 @@ private:
         bool last_taken = false;              // whether its last block had been taken
         bool refill = false;                  // somebody's workers have left; not before
         schedule::TimePoint refill_again{};
-        std::unique_ptr<Trial> trial = nullptr;   // null: the policy has the say
+        std::unique_ptr<Experiment> trial = nullptr;   // null: the policy has the say
     };
     void run();
     void rest(std::unique_lock<std::mutex>& lock);   // until the next look
@@ -127,7 +127,7 @@ private:
     void refill(schedule::TimePoint now);
     void read_device();
     bool pending();          // the GPU will bring news
-    schedule::Duration patience();   // until the next look, when nothing else is due
+    schedule::Duration poll_interval();   // until the next look, when nothing else is due
     bool learning() const;   // some launch will tell how long blocks take
     void read_mappings();
     void decide();
@@ -139,21 +139,21 @@ private:
     void note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since);   // by the host's clock
     void sum_up(Member& member);
     std::vector<uint32_t> places(const Tenant& tenant) const;
-    std::unique_ptr<Trial> trial(const ManagedStream& stream);
+    std::unique_ptr<Experiment> trial(const ManagedStream& stream);
     void note_company();
     void adopt(std::unique_ptr<schedule::Policy> policy);
     void say_durations();    // of the policy's decisions until now
-    void weigh_tenants();    // who may be stopped, who is watched
-    bool anybody_stands_still() const;
-    bool stands_still(const Member& member) const;
+    void weigh_tenants();    // who may be stopped, who is preemptor
+    bool any_quiesces() const;
+    bool quiesces(const Member& member) const;
     bool all_told() const;   // who is to stand still
-    bool frees_in_standstill(const Tenant& tenant) const;
-    void await_standstill(std::unique_lock<std::mutex>& lock, const Tenant& tenant);
-    bool anybody_would_stand_still() const;
-    void look_at_standstill();
+    bool frees_in_quiesce(const Tenant& tenant) const;
+    void await_quiesce(std::unique_lock<std::mutex>& lock, const Tenant& tenant);
+    bool any_would_quiesce() const;
+    void poll_quiesce();
     void end_lingering(const Tenant& tenant);
-    void allow_standstill();
-    void everybody_goes_on();
+    void allow_quiesce();
+    void resume_all();
 
     device::Device& device_;
     journal::Writer& journal_;
@@ -169,7 +169,7 @@ private:
     std::atomic<int> wanted_{0};   // programs' threads that want mutex_
     std::mutex mutex_;          // the rest
     std::unique_ptr<schedule::Policy> policy_;
-    std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNobody};   // what it says; asked without the mutex
+    std::atomic<schedule::Policy::Stops> stops_{schedule::Policy::Stops::kNone};   // what it says; asked without the mutex
     std::atomic<bool> short_stops_{false};
     std::atomic<const char*> policy_name_{nullptr};   // policies' names are literals
     std::unique_ptr<schedule::Study> study_;    // for which a decision is put off, until it
@@ -183,7 +183,7 @@ private:
     std::vector<Member> members_;
     std::shared_ptr<Pairing> pairing_;   // of those tenants that are paired; from the first one on
     // Who may be stopped stands still while there are calls.
-    struct Still {
+    struct QuiesceState {
         struct Call {
             uint64_t number;
             uint32_t session;
@@ -197,8 +197,8 @@ private:
         schedule::TimePoint lingers{};    // without a call, until then,
         uint32_t last = 0;                // after one of this session
         schedule::TimePoint not_before{};   // the next one after that
-    } still_;
-    std::condition_variable told_;      // who waits in begin_standstill()
+    } quiesce_;
+    std::condition_variable told_;      // who waits in begin_quiesce()
     schedule::Snapshot snapshot_;       // the last one; kept for its memory
     schedule::TimePoint read_again_{};  // what workers wrote down
     schedule::TimePoint ask_again_ = schedule::TimePoint::max();   // the policy, whatever happens

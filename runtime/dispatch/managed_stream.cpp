@@ -41,12 +41,12 @@ profiler::Placement placement_of(const QuotaTable& quotas, uint32_t fits) {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()), ahead_(dispatcher.ahead()),
-      twin_(dispatcher.driver(), dispatcher.sm_sets()) {}
+    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()), launch_ahead_(dispatcher.ahead()),
+      side_stream_(dispatcher.driver(), dispatcher.sm_sets()) {}
 
 ManagedStream::~ManagedStream() {
     dispatcher_.leave(*this);
-    for (const Opaque& each : opaque_) {
+    for (const Unmanaged& each : unmanaged_) {
         if (each.number) tenant_->window.give(each.number, {});
     }
     const DriverApi& driver = dispatcher_.driver();
@@ -90,7 +90,7 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
-    const Enough::Try ctas = ctas_for(work, fits);
+    const SaturatingCtas::Try ctas = ctas_for(work, fits);
     const uint64_t places = uint64_t{fits} * multiprocessors(), capacity = uint64_t{ctas.ctas} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
@@ -124,10 +124,10 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
 uint32_t ManagedStream::ticket_blocks(const Work& work, uint64_t each) const {
     const uint64_t block_ns = each < 2 * kTicketsEach ? 0 : expected_block_ns(work);
     if (block_ns == 0) return 1;
-    const bool stoppable = tenant_->stoppable.load(std::memory_order_relaxed);
-    const uint32_t blocks = stoppable ? profiler::models::stoppable_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
+    const bool preemptible = tenant_->preemptible.load(std::memory_order_relaxed);
+    const uint32_t blocks = preemptible ? profiler::models::preemptible_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
     const uint32_t twice = profiler::models::long_ticket_blocks(block_ns);
-    if (!stoppable && each >= uint64_t{twice} * kLongTicketsEach) return twice;
+    if (!preemptible && each >= uint64_t{twice} * kLongTicketsEach) return twice;
     return static_cast<uint32_t>(std::clamp<uint64_t>(each / kTicketsEach, 1, blocks));
 }
 
@@ -137,10 +137,10 @@ uint64_t ManagedStream::expected_block_ns(const Work& work) const {
 }
 
 // Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
-Enough::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
-    const bool flows = state_ == State::kFlowing && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
-    const bool quick = tenant_->stoppable.load(std::memory_order_relaxed) && dispatcher_.short_stops();
-    if (!flows || !quick || tenant_->measured()) return {fits, false};
+SaturatingCtas::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
+    const bool passes_through = state_ == State::kPassThrough && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
+    const bool quick = tenant_->preemptible.load(std::memory_order_relaxed) && dispatcher_.short_stops();
+    if (!passes_through || !quick || tenant_->measured()) return {fits, false};
     return work.function->enough.next(fits);
 }
 
@@ -167,9 +167,9 @@ bool ManagedStream::ready() {
     return reached() >= ready_;
 }
 
-bool ManagedStream::flowing() {
+bool ManagedStream::passes_through() {
     std::lock_guard lock(mutex_);
-    return state_ == State::kFlowing;
+    return state_ == State::kPassThrough;
 }
 
 void ManagedStream::confine(const schedule::Confinement& confinement) {
@@ -180,29 +180,29 @@ void ManagedStream::confine(const schedule::Confinement& confinement) {
 
 void ManagedStream::mark_what_is_there() {
     std::lock_guard lock(mutex_);
-    if (state_ == State::kFlowing && unmarked_) mark();
+    if (state_ == State::kPassThrough && unmarked_) mark();
 }
 
 bool ManagedStream::stop() {
     std::lock_guard lock(mutex_);
     prune();
-    if (state_ != State::kFlowing) return true;
+    if (state_ != State::kPassThrough) return true;
     if (entering_) return false;
     if (!under_way()) return come_to_rest() == CUDA_SUCCESS;
     if (in_flight_.empty()) {   // whole kernels, with a marker behind the last
-        begin_stop(opaque_.back().name, dispatcher_.now_ns());
-        stop_opaque_ = true;
+        begin_stop(unmanaged_.back().name, dispatcher_.now_ns());
+        stop_unmanaged_ = true;
         return true;
     }
     const auto unguarded = std::find_if(in_flight_.rbegin(), in_flight_.rend(), [&](const Work& each) { return each.number <= unguarded_; });
     if (unguarded != in_flight_.rend()) {
         if (!unguarded->marker && mark() != CUDA_SUCCESS) return false;
-        unstoppable_ = unguarded->marker;
+        unpreemptible_ = unguarded->marker;
     }
-    return reached() >= unstoppable_ && stop_in_flight();
+    return reached() >= unpreemptible_ && stop_in_flight();
 }
 
-// With mutex_ held, flowing, and launches in flight. False: not now.
+// With mutex_ held, passes_through, and launches in flight. False: not now.
 bool ManagedStream::stop_in_flight() {
     if (reached() < ready_) return false;
     const uint64_t said = dispatcher_.now_ns();
@@ -217,7 +217,7 @@ bool ManagedStream::stop_in_flight() {
 void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
     stop_name_ = name;
     stop_said_ = said_ns;
-    stop_opaque_ = false;
+    stop_unmanaged_ = false;
     state_ = State::kStopping;
     since_ = dispatcher_.now();
 }
@@ -265,7 +265,7 @@ CUresult ManagedStream::settle() {
         if (work->left()) waiting_.push_front(std::move(*work));
     }
     in_flight_.clear();
-    ahead_.forget();
+    launch_ahead_.forget();
     if (gone_) waiting_.clear();
     take_mappings(stopped ? over - stop_said_ : 0);
     placement_.end();
@@ -278,7 +278,7 @@ CUresult ManagedStream::settle() {
 // Of several launches in flight it is the last one's doing, mostly; an average over the last few stops.
 void ManagedStream::note_stop(uint64_t over_ns) {
     dispatcher_.report_stop(*tenant_, stop_name_, stop_said_, over_ns, std::exchange(longest_, {}));
-    ManagedFunction* const function = launches_ && !stop_opaque_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
+    ManagedFunction* const function = launches_ && !stop_unmanaged_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
     if (!function) return;
     const uint64_t took = over_ns - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
     function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
@@ -360,7 +360,7 @@ CUresult ManagedStream::halt_run() {
     if (state_ != State::kRunning || halted_) return CUDA_SUCCESS;
     stop_said_ = dispatcher_.now_ns();
     stop_name_ = last_launched();
-    stop_opaque_ = false;
+    stop_unmanaged_ = false;
     halted_ = true;   // tickets are refused from now on: nothing may be taken after them
     return control_.stop(dispatcher_.control());
 }

@@ -1,23 +1,23 @@
 // A tenant's stream that managed kernels are launched on: it sees to it that they can be stopped and gone
 // on with, and that nobody else notices.
 //
-//   flowing    launches go to the driver at once, one behind the other; they share one control block, on
+//   passes_through    launches go to the driver at once, one behind the other; they share one control block, on
 //              which each has its own tickets, so nothing waits for anything (smt_worker.h: flow). Those that would
-//              be too far ahead are kept here, and follow as the GPU gets on (ahead.h)
+//              be too far ahead are kept here, and follow as the GPU gets on (launch_ahead.h)
 //   stopping   the word was written; workers leave; later launches are kept here
 //   stopped    the GPU has nothing of this stream to do. Launches wait here, the first one perhaps half
 //              done, until the dispatcher lets them flow again or runs one of them with quotas (held)
 //
 // What cannot look at a control block (copies, events, other kernels) must not overtake a launch that may be
 // stopped. So whoever enqueues such a thing calls guard() first: it waits until the launches are over where
-// they may be stopped (Tenant::stoppable), and else lets it go ahead and remembers that what is in
+// they may be stopped (Tenant::preemptible), and else lets it go ahead and remembers that what is in
 // flight cannot be stopped any more. Nothing ever waits on the GPU: a waiting stream would hold up others.
 //
-// Whoever launches something opaque calls enter() instead. Where the tenant may be stopped that waits, too, while the
+// Whoever launches something unmanaged calls enter() instead. Where the tenant may be stopped that waits, too, while the
 // stream is stopped or the tenant's window is full, in the program's thread: so order and errors are the driver's own.
-// A stop with nothing but opaque work in flight is over when that has ended.
+// A stop with nothing but unmanaged work in flight is over when that has ended.
 //
-// What the program's threads call is in program_side.cpp, how launches flow in flow.cpp, what policies are told in progress.cpp and mappings.cpp, the rest here.
+// What the program's threads call is in program_side.cpp, how launches flow in pass_through.cpp, what policies are told in progress.cpp and mappings.cpp, the rest here.
 //
 // Any thread. mutex_ is held over driver calls that do not wait, never over a wait.
 #pragma once
@@ -33,12 +33,12 @@
 #include <string>
 
 #include "runtime/device/held_up.h"
-#include "runtime/dispatch/ahead.h"
+#include "runtime/dispatch/launch_ahead.h"
 #include "runtime/dispatch/control_block.h"
-#include "runtime/dispatch/opaque.h"
+#include "runtime/dispatch/unmanaged.h"
 #include "runtime/dispatch/placement.h"
 #include "runtime/dispatch/stream_words.h"
-#include "runtime/dispatch/twin.h"
+#include "runtime/dispatch/side_stream.h"
 #include "runtime/dispatch/work.h"
 #include "runtime/schedule/policy.h"
 
@@ -60,15 +60,15 @@ public:
     // NOT_SUPPORTED: its managed form does not fit where the kernel itself might; nothing was done.
     CUresult launch(Work&& work);
     CUresult guard();        // before anything else is enqueued on the stream, or waited for
-    CUresult enter(const OpaqueLaunch& launch, OpaquePass* pass);   // before something opaque is launched
+    CUresult enter(const UnmanagedLaunch& launch, UnmanagedPass* pass);   // before something unmanaged is launched
     // What the driver has of it, and that all until then is over: for who has waited for the driver's stream.
     uint32_t issued();
     void over(uint32_t issued);
     void forget_code();      // no launch is unfinished, and kernels that were launched may go
     bool held_back();        // launches are unfinished that the driver knows nothing of
-    // For a single launch that stands in the stream's order and runs elsewhere (twin.h).
-    CUresult leave(const SmSet* set, CUstream* away) { return twin_.leave(stream_, set, away); }
-    CUresult come_back(CUstream away) { return twin_.come_back(stream_, away); }
+    // For a single launch that stands in the stream's order and runs elsewhere (side_stream.h).
+    CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
+    CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
     CUresult note_other();   // something else was enqueued that a policy should know about
     void abandon();          // the client is gone: what runs is stopped, what does not run never will. To be called until the stream is idle
 
@@ -78,14 +78,14 @@ public:
     const Tenant& tenant() const { return *tenant_; }
     bool describe(schedule::Kernel* kernel);   // the first unfinished one; false: nothing is left to do
     void sample();           // asks now and then how far it is; describe() then says so
-    bool flowing();
+    bool passes_through();
     bool keeps_back();       // poll() hands over launches that are kept here
     bool ready();            // halt() and change() are heard by the run under way
-    void confine(const schedule::Confinement& confinement);   // opaque launches from now on
+    void confine(const schedule::Confinement& confinement);   // unmanaged launches from now on
     void waits_because(const std::string& reason);   // for `smt status`; empty: it does not wait
     void mark_what_is_there();   // somebody will want to know when that is over
     bool stop();             // false: what is in flight cannot be stopped yet; ask again
-    CUresult flow();         // stopped: everything goes on
+    CUresult pass_through();         // stopped: everything goes on
     // Stopped: the first launch runs with these quotas, `blocks` of it at most.
     CUresult run(const QuotaTable& quotas, uint64_t blocks);
     // While it runs; nothing else is done to it once it is halted.
@@ -110,19 +110,19 @@ public:
     Placement::Sums placement();   // of its runs with quotas, where workers write down where they are
 
 private:
-    friend class OpaquePass;
-    CUresult entered(const OpaquePass& pass);
-    void withdrawn(OpaqueWindow::Number number);
+    friend class UnmanagedPass;
+    CUresult entered(const UnmanagedPass& pass);
+    void withdrawn(UnmanagedWindow::Number number);
 
     // kRunning: stopped, but for waiting_.front(), which runs with quotas.
-    enum class State { kFlowing, kStopping, kStopped, kRunning };
+    enum class State { kPassThrough, kStopping, kStopped, kRunning };
     using Lock = std::unique_lock<std::mutex>;
 
     CUresult issue(Work&& work);
     CUresult prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers);
     uint32_t ticket_blocks(const Work& work, uint64_t each) const;
     uint64_t expected_block_ns(const Work& work) const;
-    Enough::Try ctas_for(const Work& work, uint32_t fits);
+    SaturatingCtas::Try ctas_for(const Work& work, uint32_t fits);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
     uint32_t multiprocessors() const;   // that the stream may use
@@ -131,12 +131,12 @@ private:
     CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
     void prune();
     void forget_until(std::deque<Work>::iterator last);   // launches in flight before it are over
-    void mark_tail();        // of launches that are watched, when no further one follows
+    void mark_tail();        // of launches that are preemptor, when no further one follows
     bool tickets_used_up() const;
     void top_up();           // the driver, with what there is room for
     void go_on();            // both
-    bool too_far_ahead();
-    void await_room_ahead(Lock& lock);
+    bool over_launch_ahead();
+    void await_launch_ahead(Lock& lock);
     const Work* first_unfinished() const;   // null: there is none
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
     bool unfinished(uint64_t number) const {   // launches until this one
@@ -149,7 +149,7 @@ private:
         }
         return true;
     }
-    bool under_way() const { return !in_flight_.empty() || !opaque_.empty() || entering_ != 0; }
+    bool under_way() const { return !in_flight_.empty() || !unmanaged_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock, uint64_t number);
     CUresult send(uint32_t workers);   // to the launch that runs with quotas
@@ -158,10 +158,10 @@ private:
     void wake();           // only
     bool looks_on() const;
     void say_held_up(std::optional<device::HeldUp>* held_up) const;
-    OpaqueWindow::Number take_number(uint64_t key);   // 0: none was free for so long
-    int confined(const OpaqueLaunch& launch);
-    void go_away(int multiprocessors, OpaquePass* pass);
-    CUresult await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number);
+    UnmanagedWindow::Number take_number(uint64_t key);   // 0: none was free for so long
+    int confined(const UnmanagedLaunch& launch);
+    void go_away(int multiprocessors, UnmanagedPass* pass);
+    CUresult await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number);
     CUresult settle();
     bool stop_in_flight();
     CUresult halt_run();
@@ -181,7 +181,7 @@ private:
     struct Launched;
     Launched* launched_as(uint32_t launch);   // its id, or what that is made of
     void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
-    void ask_enough(const Launched& launched, const std::vector<smt::Mapping>& workers);
+    void learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers);
 
     Dispatcher& dispatcher_;
     const std::shared_ptr<Tenant> tenant_;
@@ -191,11 +191,11 @@ private:
     std::mutex mutex_;                 // the rest
     std::condition_variable changed_;
     std::atomic<uint64_t> changes_{0}; // for who looks and does not sleep
-    State state_ = State::kFlowing;
+    State state_ = State::kPassThrough;
     schedule::TimePoint since_{};
     ControlBlock control_;
     std::deque<Work> in_flight_;       // issued, oldest first
-    Ahead ahead_;                      // what they cost
+    LaunchAhead launch_ahead_;                      // what they cost
     std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
     uint32_t next_ticket_ = 0;
     bool used_ = false;                // the control block, since it was reset
@@ -207,7 +207,7 @@ private:
         uint32_t chunk = 1;
         profiles::Shape shape;
         profiler::Placement placement;
-        uint32_t fits = 0;             // CTAs on a multiprocessor; not 0: Enough asks what becomes of those in `placement`
+        uint32_t fits = 0;             // CTAs on a multiprocessor; not 0: SaturatingCtas asks what becomes of those in `placement`
         uint64_t blocks = 0;           // that it runs
         uint64_t alone = 0;            // Dispatcher::alone() when it began
         bool stopped = false;
@@ -217,20 +217,20 @@ private:
         uint64_t began = ~0ull, ended = 0;
     };
     std::array<Launched, 1024> launched_;   // the last ones, for their mapping
-    std::map<uint32_t, std::vector<smt::Mapping>> told_;   // by id: workers of launches that Enough asks about, while some are missing
-    struct Opaque {
+    std::map<uint32_t, std::vector<smt::Mapping>> told_;   // by id: workers of launches that SaturatingCtas asks about, while some are missing
+    struct Unmanaged {
         uint64_t marker = 0;           // when the stream's word says so much, it is over
         uint32_t name = 0;
-        OpaqueWindow::Number number = 0;
+        UnmanagedWindow::Number number = 0;
         schedule::TimePoint issued{};
     };
-    std::deque<Opaque> opaque_;        // in flight, oldest first
+    std::deque<Unmanaged> unmanaged_;        // in flight, oldest first
     uint32_t entering_ = 0;            // threads with a pass; meanwhile the stream is not stopped
     uint32_t wanting_ = 0;             // threads that wait for one
-    schedule::TimePoint opaque_over_{};   // the last one's end
+    schedule::TimePoint unmanaged_over_{};   // the last one's end
     int confined_to_ = 0;              // multiprocessors; 0: all
     schedule::Duration confines_longer_{};
-    Twin twin_;                        // the program's threads
+    SideStream side_stream_;                        // the program's threads
     bool learning_ = false;            // launches are in flight that tell how long a block takes
     uint32_t partial_reads_ = 0;       // in which not all of their workers had told
     bool gone_ = false;
@@ -243,10 +243,10 @@ private:
     uint64_t unguarded_ = 0;           // Work::number of the last launch with something enqueued behind it that cannot look
     uint64_t stop_said_ = 0;           // ns: when the stop under way was decided,
     uint32_t stop_name_ = 0;           // and which kernel it stops
-    bool stop_opaque_ = false;         // and whether nothing but opaque work was in flight
+    bool stop_unmanaged_ = false;         // and whether nothing but unmanaged work was in flight
     LongestTicket longest_;            // that the last stop waited for, as far as workers wrote it down
     Placement placement_;
-    uint64_t unstoppable_ = 0;         // until this marker is reached
+    uint64_t unpreemptible_ = 0;         // until this marker is reached
     uint64_t ready_ = 0;               // the control block is as it was last set up, from this marker on
     uint32_t fruitless_ = 0;           // runs with quotas in which no worker found a place, one after the other,
     uint64_t fruitless_of_ = 0;        // of this launch

@@ -12,7 +12,7 @@ namespace {
 
 // Workers that do not tell, after so many reads with others that do, were overwritten in the ring.
 constexpr uint32_t kMostPartialReads = 64;
-// Launches that Enough asks about and that have told in part.
+// Launches that SaturatingCtas asks about and that have told in part.
 constexpr size_t kMostTold = 8;
 
 }  // namespace
@@ -74,7 +74,7 @@ void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint6
 }
 
 // When all workers of the launch have told, which may be in several reads.
-void ManagedStream::ask_enough(const Launched& launched, const std::vector<smt::Mapping>& workers) {
+void ManagedStream::learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers) {
     std::vector<smt::Mapping>& told = told_[launched.id];
     told.insert(told.end(), workers.begin(), workers.end());
     if (launched.seen < launched.blocks) {
@@ -84,7 +84,7 @@ void ManagedStream::ask_enough(const Launched& launched, const std::vector<smt::
     ManagedFunction& function = *launched.function;
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     if (function.enough.learn(launched.fits, ctas, multiprocessors(), {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors()), launched.stopped}))
-        dispatcher_.report_enough(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
+        dispatcher_.report_saturating(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);
 }
 
@@ -102,7 +102,7 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     const uint64_t block_time = std::max<uint64_t>(1, time / blocks);
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     launched.seen += blocks;
-    if (launched.fits) ask_enough(launched, workers);
+    if (launched.fits) learn_saturating(launched, workers);
     if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)   // with fewer CTAs blocks take less time
         function.block_ns.store(block_time);
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();

@@ -49,7 +49,7 @@ void Dispatcher::report_stop(const Tenant& tenant, uint32_t kernel_name, uint64_
     device_.write(journal_, entry, nullptr);
 }
 
-void Dispatcher::report_enough(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits) {
+void Dispatcher::report_saturating(const Tenant& tenant, const std::string& kernel, uint32_t ctas, uint32_t fits) {
     note(tenant, fmt::format("{}: where it may be stopped {} CTAs run on a multiprocessor; the {} that fit get no more done", kernel, ctas, fits));
 }
 

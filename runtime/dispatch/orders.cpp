@@ -11,7 +11,7 @@ using Action = schedule::Assignment::Action;
 
 namespace {
 
-constexpr auto kLong = std::chrono::milliseconds(4);   // a hundred times what a run with quotas costs more than one that flows
+constexpr auto kLong = std::chrono::milliseconds(4);   // a hundred times what a run with quotas costs more than one that passes_through
 
 }  // namespace
 
@@ -77,19 +77,19 @@ QuotaTable Orders::levelled(const Kernel& kernel) const {
     return table_;
 }
 
-Orders::Step Orders::to_rest(const Kernel& kernel, bool flowing) {
+Orders::Step Orders::to_rest(const Kernel& kernel, bool passes_through) {
     if (kernel.state != Kernel::State::kRunning) return Step::kNone;
-    return flowing ? Step::kStop : Step::kHalt;
+    return passes_through ? Step::kStop : Step::kHalt;
 }
 
-Orders::Step Orders::next(const Kernel& kernel, bool flowing) {
+Orders::Step Orders::next(const Kernel& kernel, bool passes_through) {
     if (!given_ || kernel.state == Kernel::State::kStopping) return Step::kNone;
-    if (action_ == Action::kWait) return to_rest(kernel, flowing);
+    if (action_ == Action::kWait) return to_rest(kernel, passes_through);
     const bool runs = kernel.state == Kernel::State::kRunning;
     const bool quotas = restricted(kernel);
-    if (flowing && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
+    if (passes_through && runs) return quotas && !all_placed(kernel) ? Step::kStop : Step::kNone;
     if (quotas && slice_ == 0) last_restricted_ = kernel.launch;
-    if (!runs && !quotas && !stays_held(kernel)) return Step::kFlow;
+    if (!runs && !quotas && !stays_held(kernel)) return Step::kPassThrough;
     if (runs && table_ == followed_) return Step::kNone;
     quotas_ = levelled(kernel);
     growth_ = 0;

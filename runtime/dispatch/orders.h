@@ -1,16 +1,16 @@
 // What a policy wants of a stream, and the next step that brings the stream there.
 //
 //     wanted             the stream          step
-//     wait               flows               stop it
+//     wait               passes_through               stop it
 //                        runs with quotas    halt it
 //     run                is stopped          let it flow
 //                        runs with quotas    lift the quotas
-//     run with quotas    flows               stop it, unless the rest of it has places enough; it goes on with them
+//     run with quotas    passes_through               stop it, unless the rest of it has places enough; it goes on with them
 //                        is stopped          run its first launch
 //                        runs with quotas    change them
 //
-// A stream that flows is faster, and cannot be given quotas. So quotas in which all CTAs that it takes by itself have a place are none. Where they are
-// lifted, a kernel goes on with the CTAs that it has when it flows. And a long launch behind one whose quotas left it less than it takes begins with a table of
+// A stream that passes_through is faster, and cannot be given quotas. So quotas in which all CTAs that it takes by itself have a place are none. Where they are
+// lifted, a kernel goes on with the CTAs that it has when it passes_through. And a long launch behind one whose quotas left it less than it takes begins with a table of
 // all that it takes, for it will be given less, too, and would be stopped as a whole for that. A
 // launch that waits does so until its stream is named: policies name what they see in another state than they asked for.
 #pragma once
@@ -27,15 +27,15 @@ namespace smt::runtime::dispatch {
 
 class Orders {
 public:
-    enum class Step { kNone, kStop, kHalt, kFlow, kRun, kChange };
+    enum class Step { kNone, kStop, kHalt, kPassThrough, kRun, kChange };
 
     // `places`: the multiprocessors that the stream may use, of so many.
     Orders(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     // True: another order than before; at first everything runs.
     bool give(const schedule::Assignment& assignment);
-    Step next(const schedule::Kernel& kernel, bool flowing);
-    static Step to_rest(const schedule::Kernel& kernel, bool flowing);   // whatever the order is
+    Step next(const schedule::Kernel& kernel, bool passes_through);
+    static Step to_rest(const schedule::Kernel& kernel, bool passes_through);   // whatever the order is
     void done(Step step);   // it was carried out
 
     // Of the steps run and change.

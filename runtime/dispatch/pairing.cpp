@@ -23,7 +23,7 @@ Pairing::Want Pairing::see(uint64_t stream, const Seat& seat, TimePoint now) {
     if (!current_ && std::exchange(news_, false)) choose();
     seen_ = now;
     using What = Want::What;
-    if (!counts(stream)) return {!met_ && measurable(seat) && seat.kernel.state == State::kWaiting ? What::kRest : What::kFlow};
+    if (!counts(stream)) return {!met_ && measurable(seat) && seat.kernel.state == State::kWaiting ? What::kRest : What::kPassThrough};
     const bool second = current_->streams[1] == stream;
     if (!current_->runs || (second == current_->younger && !current_->elder_runs)) return {What::kRest};
     return {What::kHold, (*current_->pair->ctas)[second]};
@@ -153,7 +153,7 @@ void Pairing::count(TimePoint now) {
     const auto seen = [&](size_t i) {
         const Seat& seat = seats_[current_->streams[i]];
         const schedule::Kernel& kernel = seat.kernel;
-        const bool at_work = !current_->gone[i] && !seat.flows && seat.complete && kernel.state == State::kRunning && !kernel.last_taken;
+        const bool at_work = !current_->gone[i] && !seat.passes_through && seat.complete && kernel.state == State::kRunning && !kernel.last_taken;
         return CommonTime::Seen{at_work, kernel.launch, kernel.blocks_done, round(*pair.ctas, i)};
     };
     pair.time.look(now, {seen(0), seen(1)});

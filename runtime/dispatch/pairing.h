@@ -2,7 +2,7 @@
 // (SMT_PROFILE=pairs). Kernelet's OPT goes by what all slice ratios of all pairs have got done when they were tried beforehand (5.1). Here each full combination of
 // CTAs (schedule/combinations.h) has windows of time in which both kernels keep to it on all multiprocessors, and what both get done is counted (common_time.h).
 //
-// - Pairs are what two kernels of two programs are there at the same time. While nothing is left to measure of them, everything flows.
+// - Pairs are what two kernels of two programs are there at the same time. While nothing is left to measure of them, everything passes_through.
 // - A window begins with both at rest. Who is started first takes turns, for of two kernels that compute the elder is served first.
 // - Time counts while all the CTAs of both have a place. It ends when enough was done of both. A launch that ends in it is followed by the program's next one of the same kernel with the same CTAs; where another kernel follows, the
 //   window goes on when the first one is there again.
@@ -34,7 +34,7 @@ namespace smt::runtime::dispatch {
 // A stream, as it is at a look.
 struct Seat {
     bool works = false;       // a launch is unfinished,
-    bool flows = false;       // and quotas do not count;
+    bool passes_through = false;       // and quotas do not count;
     bool complete = false;    // all the CTAs that it was given have a place
     schedule::Kernel kernel;
     std::shared_ptr<profiles::KnownKernel> known;   // null: it cannot be measured
@@ -60,10 +60,10 @@ public:
 
     struct Want {
         enum class What {
-            kFlow,   // as without a policy
+            kPassThrough,   // as without a policy
             kRest,   // stops between two blocks, and waits
             kHold,   // keeps to so many CTAs on each multiprocessor
-        } what = What::kFlow;
+        } what = What::kPassThrough;
         int ctas = 0;
     };
     Want see(uint64_t stream, const Seat& seat, schedule::TimePoint now);

@@ -8,7 +8,7 @@
 
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
-#include "runtime/dispatch/others_turn.h"
+#include "runtime/dispatch/clock_handoff.h"
 
 namespace smt::runtime::dispatch {
 
@@ -26,7 +26,7 @@ constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is
 }  // namespace
 
 CUresult ManagedStream::launch(Work&& work) {
-    Lock lock = lock_soon(mutex_);
+    Lock lock = spin_lock(mutex_);
     if (CUresult status = await_room(lock)) return status;
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
@@ -35,10 +35,10 @@ CUresult ManagedStream::launch(Work&& work) {
     work.fits = fits;
     work.number = ++numbers_;
     go_on();
-    const bool asks = tenant_->stoppable.load(std::memory_order_relaxed) || state_ != State::kFlowing;
-    if (!asks || (state_ == State::kFlowing && under_way())) {
-        const bool news = tenant_->watched.load(std::memory_order_relaxed) && !under_way();
-        if (!waiting_.empty() || too_far_ahead()) {
+    const bool asks = tenant_->preemptible.load(std::memory_order_relaxed) || state_ != State::kPassThrough;
+    if (!asks || (state_ == State::kPassThrough && under_way())) {
+        const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && !under_way();
+        if (!waiting_.empty() || over_launch_ahead()) {
             waiting_.push_back(std::move(work));
             lock.unlock();
             dispatcher_.kept_back();
@@ -53,7 +53,7 @@ CUresult ManagedStream::launch(Work&& work) {
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
         return status;
     }
-    if (state_ == State::kFlowing) {
+    if (state_ == State::kPassThrough) {
         if (CUresult status = come_to_rest()) return status;
     }
     if (state_ == State::kStopped && waiting_.empty()) since_ = dispatcher_.now();
@@ -69,11 +69,11 @@ CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
     while (waiting_.size() + in_flight_.size() >= kMostUnfinished && !gone_ && status == CUDA_SUCCESS) {
-        if (state_ != State::kFlowing) {
+        if (state_ != State::kPassThrough) {
             say_held_up(&held_up);
             status = await_change(lock);
-        } else if (tenant_->stoppable.load() || tenant_->watched.load() || !waiting_.empty()) {
-            await_room_ahead(lock);
+        } else if (tenant_->preemptible.load() || tenant_->preemptor.load() || !waiting_.empty()) {
+            await_launch_ahead(lock);
         } else {
             break;
         }
@@ -83,27 +83,27 @@ CUresult ManagedStream::await_room(Lock& lock) {
 }
 
 // Nothing tells when a marker is reached.
-void ManagedStream::await_room_ahead(Lock& lock) {
-    const OthersTurn others(dispatcher_.device());
+void ManagedStream::await_launch_ahead(Lock& lock) {
+    const ClockHandoff others(dispatcher_.device());
     lock.unlock();
     std::this_thread::sleep_for(kLookAtQueue);
     lock.lock();
 }
 
 CUresult ManagedStream::guard() {
-    Lock lock = lock_soon(mutex_);
+    Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     return clear_way(lock);
 }
 
-CUresult ManagedStream::enter(const OpaqueLaunch& launch, OpaquePass* pass) {
-    Lock lock = lock_soon(mutex_);
+CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass) {
+    Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     if (CUresult status = clear_way(lock)) return status;
     pass->number_ = 0;
-    if (tenant_->stoppable.load(std::memory_order_relaxed)) {
+    if (tenant_->preemptible.load(std::memory_order_relaxed)) {
         ++wanting_;
         CUresult status = await_turn(lock, launch.key, &pass->number_);
         --wanting_;
@@ -118,21 +118,21 @@ CUresult ManagedStream::enter(const OpaqueLaunch& launch, OpaquePass* pass) {
     return CUDA_SUCCESS;
 }
 
-CUresult ManagedStream::entered(const OpaquePass& pass) {
+CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     const CUresult back = pass.away_ ? come_back(pass.away_) : CUDA_SUCCESS;
-    Lock lock = lock_soon(mutex_);
-    const bool news = tenant_->watched.load(std::memory_order_relaxed) && reached() == marked_;
+    Lock lock = spin_lock(mutex_);
+    const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && reached() == marked_;
     CUresult status = mark();
     --entering_;
-    opaque_.push_back({marked_, pass.launch_.name, pass.number_, dispatcher_.now()});
+    unmanaged_.push_back({marked_, pass.launch_.name, pass.number_, dispatcher_.now()});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return back != CUDA_SUCCESS ? back : status;
 }
 
 // To how many multiprocessors, or 0. By how long a block takes: that is how long somebody else waits for its place.
-int ManagedStream::confined(const OpaqueLaunch& launch) {
-    if (!confined_to_ || !launch.function || tenant_->places || !tenant_->stoppable.load()) return 0;
+int ManagedStream::confined(const UnmanagedLaunch& launch) {
+    if (!confined_to_ || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
     const schedule::Duration known = tenant_->window.expected(launch.key);
     if (known == schedule::Duration::zero()) return confined_to_;
     if (known <= confines_longer_) return 0;
@@ -145,26 +145,26 @@ int ManagedStream::confined(const OpaqueLaunch& launch) {
 }
 
 // Where that cannot be done the launch stays where it is.
-void ManagedStream::go_away(int multiprocessors, OpaquePass* pass) {
+void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
     pass->places_ = dispatcher_.places_for(multiprocessors);
     if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
 }
 
-void ManagedStream::withdrawn(OpaqueWindow::Number number) {
-    Lock lock = lock_soon(mutex_);
+void ManagedStream::withdrawn(UnmanagedWindow::Number number) {
+    Lock lock = spin_lock(mutex_);
     --entering_;
     lock.unlock();
     if (number) tenant_->window.give(number, {});
 }
 
 bool ManagedStream::held_back() {
-    const Lock lock = lock_soon(mutex_);
-    return !gone_ && (state_ == State::kFlowing ? !waiting_.empty() : unfinished());
+    const Lock lock = spin_lock(mutex_);
+    return !gone_ && (state_ == State::kPassThrough ? !waiting_.empty() : unfinished());
 }
 
 CUresult ManagedStream::note_other() {
-    Lock lock = lock_soon(mutex_);
-    if (!tenant_->watched.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    Lock lock = spin_lock(mutex_);
+    if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const bool news = reached() == marked_;
     CUresult status = mark();
     lock.unlock();
@@ -172,7 +172,7 @@ CUresult ManagedStream::note_other() {
     return status;
 }
 
-// What has something enqueued behind it is stopped, too: nothing of it is for anybody any more. Opaque launches in flight run to their end.
+// What has something enqueued behind it is stopped, too: nothing of it is for anybody any more. Unmanaged launches in flight run to their end.
 void ManagedStream::abandon() {
     Lock lock(mutex_);
     if (!gone_ && state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // of a program that was over before anybody looked
@@ -184,28 +184,28 @@ void ManagedStream::abandon() {
     }
     prune();
     bool stops = false;
-    if (state_ == State::kFlowing && !in_flight_.empty()) stops = stop_in_flight();
+    if (state_ == State::kPassThrough && !in_flight_.empty()) stops = stop_in_flight();
     if (state_ == State::kRunning && !halted_ && reached() >= ready_) stops = halt_run() == CUDA_SUCCESS;
     tell_changed();
     lock.unlock();
     if (stops) dispatcher_.look_again();   // for the end of it
 }
 
-// Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be stoppable.
+// Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be preemptible.
 // What other threads launch meanwhile is in no order with what this one is about to do, and is not waited for: they may go on for ever.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
     const uint64_t last = numbers_;
     while (unfinished(last) && !gone_ && status == CUDA_SUCCESS) {
-        if (state_ != State::kFlowing) {
+        if (state_ != State::kPassThrough) {
             say_held_up(&held_up);
             status = await_change(lock);
             go_on();
         } else if (!waiting_.empty() && waiting_.front().number <= last) {
-            await_room_ahead(lock);
+            await_launch_ahead(lock);
             go_on();
-        } else if (tenant_->stoppable.load()) {
+        } else if (tenant_->preemptible.load()) {
             status = wait_in_flight(lock, last);
         } else {
             unguarded_ = in_flight_.back().number;
@@ -218,7 +218,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
 
 // The stream's launches are in the driver's hands and may be stopped meanwhile.
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
-    while (state_ == State::kFlowing && !in_flight_.empty() && in_flight_.front().number <= number && !gone_) {
+    while (state_ == State::kPassThrough && !in_flight_.empty() && in_flight_.front().number <= number && !gone_) {
         if (CUresult status = unmarked_ ? mark() : CUDA_SUCCESS) return status;
         lock.unlock();
         CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
@@ -252,12 +252,12 @@ void ManagedStream::wake() {
 // While its own work is on the GPU a program's thread looks on for a while, as in the driver's own waits: to wake a sleeper takes longer than
 // all else between two launches under quotas. It sleeps while others have their turn.
 CUresult ManagedStream::await_change(Lock& lock) {
-    const OthersTurn others(dispatcher_.device());
+    const ClockHandoff others(dispatcher_.device());
     if (state_ == State::kRunning && looks_on()) {
         const uint64_t seen = changes_.load(std::memory_order_relaxed);
         lock.unlock();
         const bool changed = look_on([&] { return changes_.load(std::memory_order_acquire) != seen; }, kLooksFor);
-        lock = lock_soon(mutex_);
+        lock = spin_lock(mutex_);
         if (changed || changes_.load(std::memory_order_relaxed) != seen) return CUDA_SUCCESS;
     }
     if (changed_.wait_for(lock, kLookAtDriver) != std::cv_status::timeout) {
@@ -270,28 +270,28 @@ CUresult ManagedStream::await_change(Lock& lock) {
 // A device with a clock of its own waits for nobody who only looks.
 bool ManagedStream::looks_on() const { return device::cores_to_spare() && !device::cores_scarce() && !dispatcher_.device().properties().keeps_clock; }
 
-OpaqueWindow::Number ManagedStream::take_number(uint64_t key) {
-    const OthersTurn others(dispatcher_.device());
+UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
+    const ClockHandoff others(dispatcher_.device());
     return tenant_->window.take(id_, key, kLookAtWindow);
 }
 
 // A stream that begins anew asks the policy first, as it does before a managed launch; one that is at work goes on
 // while there is room in the tenant's window.
-CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, OpaqueWindow::Number* number) {
+CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number) {
     bool asked = false;
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
     while (status == CUDA_SUCCESS && !gone_) {
         prune();
-        if (state_ == State::kFlowing && !tenant_->stoppable.load()) return CUDA_SUCCESS;
-        if (state_ == State::kFlowing && (asked || under_way())) {
+        if (state_ == State::kPassThrough && !tenant_->preemptible.load()) return CUDA_SUCCESS;
+        if (state_ == State::kPassThrough && (asked || under_way())) {
             if ((*number = tenant_->window.take_now(id_, key, schedule::Clock::now()))) return CUDA_SUCCESS;
             lock.unlock();
             *number = take_number(key);
             lock.lock();
-            if (*number && state_ == State::kFlowing && !gone_) return CUDA_SUCCESS;
+            if (*number && state_ == State::kPassThrough && !gone_) return CUDA_SUCCESS;
             if (*number) tenant_->window.give(*number, {});
-        } else if (state_ == State::kFlowing) {
+        } else if (state_ == State::kPassThrough) {
             status = come_to_rest();
         } else if (!asked) {
             asked = true;

@@ -101,7 +101,7 @@ void ManagedStream::sample() {
     if (words_->sampled.load(std::memory_order_acquire) < asked_) return;
     if (fresh_ && asked_ > 0) sample_ = words_->sample;
     const schedule::TimePoint now = dispatcher_.now();
-    const bool runs = state_ == State::kRunning || (state_ == State::kFlowing && !in_flight_.empty());
+    const bool runs = state_ == State::kRunning || (state_ == State::kPassThrough && !in_flight_.empty());
     if (!runs || reached() < ready_ || now < sample_again_) return;
     sample_again_ = now + kBetweenSamples;
     const CUstream errands = dispatcher_.device().errands();   // not in front of a stop

@@ -7,7 +7,7 @@ namespace smt::runtime::dispatch {
 
 struct Settings {
     bool maps = false;             // every worker writes down where it ran, and the journal says so
-    schedule::Duration ahead{};    // of the GPU's time, that the driver has of a stream; zero: without end (ahead.h)
+    schedule::Duration ahead{};    // of the GPU's time, that the driver has of a stream; zero: without end (launch_ahead.h)
 };
 
 // A device that keeps a clock of its own would see when launches are handed over: there all are at once, unless it is asked for.

@@ -14,10 +14,10 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(1);   // at who is ther
 
 void SideBySide::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
-    Seat seat{true, stream.flowing(), false, kernel, nullptr, {}};
+    Seat seat{true, stream.passes_through(), false, kernel, nullptr, {}};
     ManagedStream::Front front;
     if (kernel.managed && stream.front(&front)) seat.known = front.known, seat.shape = front.shape;
-    seat.complete = kernel.state == Seen::kRunning && !seat.flows && all_there(stream, kernel);
+    seat.complete = kernel.state == Seen::kRunning && !seat.passes_through && all_there(stream, kernel);
     const Pairing::Want want = pairing_->see(stream_, seat, stream.now());
     if (kernel.state == Seen::kWaiting) begin(stream, kernel, want);
     else if (kernel.state == Seen::kRunning) disturb(stream, seat, want);
@@ -33,13 +33,13 @@ void SideBySide::begin(ManagedStream& stream, const schedule::Kernel& kernel, co
         look_again_ = {};
         if (stream.run(even_table(multiprocessors_, places_, ctas_), 0) == CUDA_SUCCESS) return;
     }
-    stream.flow();
+    stream.pass_through();
 }
 
-// What flows goes on if nothing else is wanted; what keeps to CTAs that are not wanted any more stops first.
+// What passes_through goes on if nothing else is wanted; what keeps to CTAs that are not wanted any more stops first.
 void SideBySide::disturb(ManagedStream& stream, const Seat& seat, const Pairing::Want& want) {
-    if (seat.flows) {
-        if (want.what != What::kFlow) stream.stop();
+    if (seat.passes_through) {
+        if (want.what != What::kPassThrough) stream.stop();
     } else if (want.what != What::kHold || want.ctas != ctas_) {
         if (stream.ready()) stream.halt();
     }

@@ -8,11 +8,11 @@
 
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/pairing.h"
-#include "runtime/dispatch/trial.h"
+#include "runtime/dispatch/experiment.h"
 
 namespace smt::runtime::dispatch {
 
-class SideBySide final : public Trial {
+class SideBySide final : public Experiment {
 public:
     // `places`: the multiprocessors that the stream may use.
     SideBySide(std::shared_ptr<Pairing> pairing, uint64_t stream, int multiprocessors, std::vector<uint32_t> places)

@@ -49,8 +49,8 @@ constexpr unsigned kBlocksEach = 32;      // that a multiprocessor holds, of one
 constexpr unsigned kMostMultiprocessors = 64 * std::tuple_size_v<Seen>;
 constexpr int kMostUrgent = -100;         // as far as the driver goes: the next free places are the probe's
 constexpr uint64_t kFirstSpin = 2'000;    // ns; four times as long each time that not all were seen
-constexpr std::chrono::milliseconds kPatience = 200ms;   // on a device at work
-constexpr std::chrono::milliseconds kSimulatedPatience = 5s;
+constexpr std::chrono::milliseconds kGreenContextTimeout = 200ms;   // on a device at work
+constexpr std::chrono::milliseconds kSimulatedTimeout = 5s;
 
 }  // namespace
 
@@ -178,8 +178,8 @@ bool SmSets::open_probe() {
 void SmSets::calibrate(SmSet& set) {
     CUstream stream = nullptr;
     if (!open_probe() || make_stream(&set, kMostUrgent, &stream) != CUDA_SUCCESS) return;
-    const auto patience = device_.properties().keeps_sessions_apart ? kSimulatedPatience : kPatience;
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto timeout = device_.properties().keeps_sessions_apart ? kSimulatedTimeout : kGreenContextTimeout;
+    const auto end = std::chrono::steady_clock::now() + timeout;
     Seen seen{};
     driver_.cuMemsetD8Async(seen_, 0, sizeof seen, stream);
     device_.waits_for_others(true);

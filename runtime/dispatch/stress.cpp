@@ -60,7 +60,7 @@ void Stress::count(const schedule::Kernel& kernel) {
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
     if (!kernel.managed) {
-        if (kernel.state == Seen::kWaiting) stream.flow();   // whole kernels: there is nothing to do to them
+        if (kernel.state == Seen::kWaiting) stream.pass_through();   // whole kernels: there is nothing to do to them
     } else if (kernel.state == Seen::kWaiting) {
         count(kernel);
         plan(stream);
@@ -73,7 +73,7 @@ void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
 void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
     if (kind_ == Kind::kStops) return begin_few(stream, kernel);
     if (kind_ == Kind::kEverything && one_in(4)) {
-        stream.flow();
+        stream.pass_through();
     } else {
         stream.run(quotas(most_of(kernel)), one_in(3) ? 1 + below(kernel.blocks - kernel.blocks_done) : 0);
     }
@@ -83,7 +83,7 @@ void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
 void Stress::begin_few(ManagedStream& stream, const schedule::Kernel& kernel) {
     const uint64_t left = kernel.blocks - kernel.blocks_done, all = places_.size() * static_cast<uint64_t>(most_of(kernel));
     if (one_in(4) && left > 2 * all) {
-        stream.flow();
+        stream.pass_through();
     } else {
         const uint64_t workers = 1 + below(std::clamp<uint64_t>(left / kStopsLeft, 1, all));
         stream.run(few(workers, most_of(kernel)), 0);
@@ -91,7 +91,7 @@ void Stress::begin_few(ManagedStream& stream, const schedule::Kernel& kernel) {
 }
 
 void Stress::stop(ManagedStream& stream) {
-    if (stream.flowing()) {
+    if (stream.passes_through()) {
         told_ |= stream.stop();
     } else if (stream.ready()) {
         stream.halt();

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "runtime/dispatch/managed_stream.h"
-#include "runtime/dispatch/trial.h"
+#include "runtime/dispatch/experiment.h"
 
 namespace smt::runtime::dispatch {
 
-class Stress final : public Trial {
+class Stress final : public Experiment {
 public:
     static constexpr uint64_t kStopsOnly = 1ull << 31;
     static constexpr uint64_t kQuotasOnly = 3ull << 30;

@@ -34,7 +34,7 @@ void Sweep::step(ManagedStream& stream, const schedule::Kernel& kernel) {
             }
         }
     }
-    stream.flow();
+    stream.pass_through();
 }
 
 // False: not from what is left of this launch. A rest that is too small for one number of CTAs may do for another.

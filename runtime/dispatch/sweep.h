@@ -1,6 +1,6 @@
 // Measures a stream's managed launches with every number of CTAs and multiprocessors of the plan (profiles/plan.h): a launch runs
 // in slices, each with quotas of its own, timed by its workers. What was measured often enough, by this server or by any
-// before it, is left out; what is left of a launch flows.
+// before it, is left out; what is left of a launch passes_through.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 #include "profiler/store/profile.h"
 #include "runtime/dispatch/managed_stream.h"
-#include "runtime/dispatch/trial.h"
+#include "runtime/dispatch/experiment.h"
 
 namespace smt::runtime::dispatch {
 
-class Sweep final : public Trial {
+class Sweep final : public Experiment {
 public:
     // `places`: the multiprocessors that the stream may use.
     Sweep(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}

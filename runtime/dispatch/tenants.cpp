@@ -7,7 +7,7 @@ namespace smt::runtime::dispatch {
 
 void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     tenants_.push_back(tenant);
     note_company();
     weigh_tenants();
@@ -15,7 +15,7 @@ void Dispatcher::enter(const std::shared_ptr<Tenant>& tenant) {
 
 void Dispatcher::exit(const std::shared_ptr<Tenant>& tenant) {
     const Wanted wanted(wanted_);
-    const auto lock = lock_soon(mutex_);
+    const auto lock = spin_lock(mutex_);
     std::erase(tenants_, tenant);
     note_company();
     weigh_tenants();
@@ -37,7 +37,7 @@ int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
     return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 
-// A tenant may be stopped when somebody is there for whom the policy would, and is watched when the policy would stop
+// A tenant may be stopped when somebody is there for whom the policy would, and is preemptor when the policy would stop
 // somebody for it.
 void Dispatcher::weigh_tenants() {
     using Stops = schedule::Policy::Stops;
@@ -45,15 +45,15 @@ void Dispatcher::weigh_tenants() {
     for (const auto& tenant : tenants_) {
         const auto beside = [&](const auto& more_urgent) {
             return std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& other) {
-                if (other == tenant || stops == Stops::kNobody) return false;
-                return stops == Stops::kAnybody || more_urgent(*other);
+                if (other == tenant || stops == Stops::kNone) return false;
+                return stops == Stops::kAny || more_urgent(*other);
             });
         };
-        const bool stoppable = tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; });
-        const bool watched = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
-        const bool was_stoppable = tenant->stoppable.exchange(stoppable), was_watched = tenant->watched.exchange(watched);
-        if (watched && !was_watched) tenant->watched_since = now();
-        if ((!stoppable || was_stoppable) && (!watched || was_watched)) continue;
+        const bool preemptible = tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; });
+        const bool preemptor = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
+        const bool was_preemptible = tenant->preemptible.exchange(preemptible), was_preemptor = tenant->preemptor.exchange(preemptor);
+        if (preemptor && !was_preemptor) tenant->preemptor_since = now();
+        if ((!preemptible || was_preemptible) && (!preemptor || was_preemptor)) continue;
         for (const Member& member : members_) {
             if (&member.stream->tenant() == tenant.get()) member.stream->mark_what_is_there();
         }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "rewriter/device/reuse.h"
-#include "runtime/dispatch/enough.h"
+#include "runtime/dispatch/saturating_ctas.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/known_kernel.h"
 
@@ -63,7 +63,7 @@ struct ManagedFunction {
     std::atomic<uint64_t> stop_ns{0};
     // What a block cost of the device's time, launches being in a row. 0: not known.
     std::atomic<uint64_t> block_cost_ps{0};
-    Enough enough;   // CTAs, where somebody may want it stopped
+    SaturatingCtas enough;   // CTAs, where somebody may want it stopped
 
 private:
     static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }
@@ -91,7 +91,7 @@ struct Work {
     uint32_t fits = 0;                 // CTAs on a multiprocessor
     uint64_t total = 0;                // blocks
     uint64_t done = 0;                 // of those, in their order
-    std::chrono::nanoseconds cost{};   // of the device's time, as far as it was known when the driver got it (ahead.h)
+    std::chrono::nanoseconds cost{};   // of the device's time, as far as it was known when the driver got it (launch_ahead.h)
 
     // Of its launch under way: tickets [ticket, ticket + tickets) are for blocks [done, done + covered).
     uint32_t ticket = 0;

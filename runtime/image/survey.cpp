@@ -145,7 +145,7 @@ private:
     // `seen`: what there is to be seen of it without a judge.
     static Verdict judged(Verdict verdict, const Verdict& seen) {
         if (verdict.management == Management::kPtx) return {Management::kPtx, seen.reason};
-        if (verdict.management == Management::kOpaque && seen.management == Management::kHasPtx)
+        if (verdict.management == Management::kUnmanaged && seen.management == Management::kHasPtx)
             verdict.reason = seen.reason + ", but " + verdict.reason;
         return verdict;
     }
@@ -165,7 +165,7 @@ private:
     Verdict without_text(size_t image, const Texts& own) const {
         const bool linked = survey_.images[image].found.linked;
         const std::string& problem = linked ? linked_from_.problem : own.problem;
-        if (!problem.empty()) return {Management::kOpaque, "its PTX cannot be read: " + problem};
+        if (!problem.empty()) return {Management::kUnmanaged, "its PTX cannot be read: " + problem};
         std::string targets;
         bool link_time = false;
         for (const SurveyedEntry& each : survey_.images[image].entries) {
@@ -174,14 +174,14 @@ private:
                 targets += (targets.empty() ? "" : ", ") + target_of(each.entry);
         }
         if (!own.kernels.empty())
-            return {Management::kOpaque, "machine code alone: the image's PTX does not define it"};
+            return {Management::kUnmanaged, "machine code alone: the image's PTX does not define it"};
         if (!targets.empty())
-            return {Management::kOpaque,
+            return {Management::kUnmanaged,
                     "machine code alone: its PTX is for other devices (" + targets + ")"};
         if (link_time)
-            return {Management::kOpaque,
+            return {Management::kUnmanaged,
                     "machine code alone: beside it is link-time code, which only NVIDIA's linker reads"};
-        return {Management::kOpaque, "machine code alone"};
+        return {Management::kUnmanaged, "machine code alone"};
     }
 
     const Container& container_;
@@ -194,7 +194,7 @@ private:
 }  // namespace
 
 const char* name(Management management) {
-    static constexpr const char* kNames[] = {"managed by source", "managed by PTX", "has PTX", "opaque"};
+    static constexpr const char* kNames[] = {"managed by source", "managed by PTX", "has PTX", "unmanaged"};
     return kNames[static_cast<int>(management)];
 }
 

@@ -4,7 +4,7 @@
 //   Survey survey = survey_file(bytes, {.architecture = 90}, judge);
 //
 // A kernel is managed from source if an index knows it, else from its PTX if the rewriter takes that, else
-// it is opaque. That is for the server to say, as a Judge; without one nothing is guessed.
+// it is unmanaged. That is for the server to say, as a Judge; without one nothing is guessed.
 #pragma once
 
 #include <functional>
@@ -24,19 +24,19 @@ enum class Management : uint8_t {
     kSource,  // managed, from source
     kPtx,     // managed, from its PTX
     kHasPtx,  // there is PTX that nobody judged
-    kOpaque,
+    kUnmanaged,
 };
 
 const char* name(Management management);  // in words
 
 struct Verdict {
-    Management management = Management::kOpaque;
+    Management management = Management::kUnmanaged;
     std::string reason;
     bool operator==(const Verdict&) const = default;
 };
 
 // What becomes of an image when it is loaded, as a function of a kernel's symbol: by what it is managed, or that it
-// is opaque, and then the reason.
+// is unmanaged, and then the reason.
 using ImageVerdict = std::function<Verdict(const std::string& kernel)>;
 // Asked once for each image that the device would load; `image` is all of its bytes.
 using Judge = std::function<ImageVerdict(std::string_view image)>;

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr int kChildDescriptor = 3;
-constexpr auto kStartPatience = 30s;   // to load NVRTC from a slow disk
+constexpr auto kStartTimeout = 30s;   // to load NVRTC from a slow disk
 constexpr int kOrdersOfOneLife = 100;  // compilers leak
 constexpr auto kLook = 50ms;           // how often a wait looks whether it was interrupted
 
@@ -104,7 +104,7 @@ bool Compiler::start(std::string& problem) {
     const timeval limit{settings_.time / 1s, 0};   // of a worker that does not read
     setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (!spawned) return end(), false;
-    std::optional<std::string> bytes = receive(Message::kReady, Clock::now() + kStartPatience, problem);
+    std::optional<std::string> bytes = receive(Message::kReady, Clock::now() + kStartTimeout, problem);
     std::optional<Ready> ready = bytes ? decode_ready(*bytes) : std::nullopt;
     if (!ready) {
         if (problem.empty()) problem = "the compile worker answered nonsense";

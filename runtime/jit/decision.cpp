@@ -47,10 +47,10 @@ Decision from_ptx(Service& service, std::string_view image, const Target& target
 
 }  // namespace
 
-std::string Decision::why_opaque(std::string_view kernel) const {
+std::string Decision::why_unmanaged(std::string_view kernel) const {
     const ResultPointer& looked_at = compiled ? compiled : refused;
     if (looked_at) {
-        for (const Kernel& each : looked_at->kernels) {
+        for (const CompiledKernel& each : looked_at->kernels) {
             if (each.symbol != kernel) continue;
             if (compiled && !each.managed.empty()) return "";
             if (!each.reason.empty()) return each.reason;
@@ -62,7 +62,7 @@ std::string Decision::why_opaque(std::string_view kernel) const {
 bool Decision::system_atomics(std::string_view kernel) const {
     const ResultPointer& looked_at = compiled ? compiled : refused;
     return looked_at && std::any_of(looked_at->kernels.begin(), looked_at->kernels.end(),
-                                    [&](const Kernel& each) { return each.symbol == kernel && each.system_atomics; });
+                                    [&](const CompiledKernel& each) { return each.symbol == kernel && each.system_atomics; });
 }
 
 Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how) {

@@ -1,5 +1,5 @@
 // What becomes of an image that a program loads: the managed form that stands in for it, or why there is none. From its
-// source where that was captured or indexed, else from its PTX; what has neither is opaque.
+// source where that was captured or indexed, else from its PTX; what has neither is unmanaged.
 //
 // The one place where this is decided: the server asks here, and so does `smt inspect`.
 #pragma once
@@ -18,7 +18,7 @@ struct Decision {
     ResultPointer refused;    // and what was said about its kernels, if they were looked at
 
     // Of a kernel of the image: why it is not managed, in words; empty: it is.
-    std::string why_opaque(std::string_view kernel) const;
+    std::string why_unmanaged(std::string_view kernel) const;
     // Whether it is known to have atomics for the whole system.
     bool system_atomics(std::string_view kernel) const;
     bool by_ptx() const { return compiled && compiled->language == Language::kPtx; }

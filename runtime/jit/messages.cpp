@@ -149,7 +149,7 @@ std::string encode(const Result& result) {
     Packer to;
     to.array(result.image);
     to.scalar<uint64_t>(result.kernels.size());
-    for (const Kernel& kernel : result.kernels) {
+    for (const CompiledKernel& kernel : result.kernels) {
         to.string(kernel.name);
         to.string(kernel.symbol);
         to.string(kernel.managed);
@@ -216,7 +216,7 @@ std::optional<Result> decode_result(std::string_view bytes) {
     count = reader.scalar<uint64_t>();
     if (count > kMostItems) return std::nullopt;
     for (uint64_t i = 0; i < count && reader.good(); ++i) {
-        Kernel kernel;
+        CompiledKernel kernel;
         kernel.name = read_string(reader);
         kernel.symbol = read_string(reader);
         kernel.managed = read_string(reader);

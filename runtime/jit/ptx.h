@@ -1,4 +1,4 @@
-// Which PTX of an image its managed form is made from, or why from none: the image stays opaque then.
+// Which PTX of an image its managed form is made from, or why from none: the image stays unmanaged then.
 #pragma once
 
 #include <cstdint>

@@ -359,7 +359,7 @@ void Service::warn(const std::string& lacking) {
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
     size_t managed = 0;
     std::map<std::string, std::pair<size_t, std::string>> refused;   // by reason: how many, and one of them
-    for (const Kernel& kernel : result.kernels) {
+    for (const CompiledKernel& kernel : result.kernels) {
         if (!kernel.managed.empty()) ++managed;
         else if (auto& [count, name] = refused[kernel.reason]; ++count == 1) name = kernel.name;
     }

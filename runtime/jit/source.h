@@ -72,7 +72,7 @@ struct Order {
     std::string proves = {};      // identity_of() the image that the source must make as it stands; empty: any
 };
 
-struct Kernel {
+struct CompiledKernel {
     std::string name;      // as written
     std::string symbol;    // mangled
     std::string managed;   // symbol of the managed form; empty: refused
@@ -85,7 +85,7 @@ struct Kernel {
 // why there is none. `kernels` is there in both cases, as far as the text could be read.
 struct Result {
     std::string image;
-    std::vector<Kernel> kernels;
+    std::vector<CompiledKernel> kernels;
     std::string reason;
     std::string log;       // of the compiler or the assembler
     Language language = Language::kCuda;   // what was rewritten

@@ -17,7 +17,7 @@ namespace smt::runtime::journal {
 inline constexpr int kPlaceWords = 4;   // 256 multiprocessors
 
 enum class Kind : uint32_t {
-    kLaunch = 1,         // every field; value's low half = a name: how it was run, and why ("opaque: it holds machine code only"); 0: not
+    kLaunch = 1,         // every field; value's low half = a name: how it was run, and why ("unmanaged: it holds machine code only"); 0: not
                          // known. Its high half: the launch's number where the server measures, else 0
     kSessionOpened = 2,  // name = tenant, text = program, value = pid
     kSessionClosed = 3,  // name = tenant, text = how it ended, value = pid

@@ -22,7 +22,7 @@ struct Assignment {
     uint64_t kernel = 0;
     enum class Action {
         kRun,    // everything of its stream, as the hardware likes
-        kWait,   // stops between two blocks, opaque work between two kernels, and waits
+        kWait,   // stops between two blocks, unmanaged work between two kernels, and waits
     } action = Action::kRun;
     std::string reason;   // for the journal; said when the action changes
     // Of kRun, and for the stream's later launches too, until it is named again:
@@ -30,7 +30,7 @@ struct Assignment {
     uint64_t slice = 0;   // blocks, after which it stops and waits; 0: to its end
 };
 
-// Opaque kernels of a stream, which cannot be stopped once they run, keep to so many multiprocessors, the same for
+// Unmanaged kernels of a stream, which cannot be stopped once they run, keep to so many multiprocessors, the same for
 // everybody who is given that number. What is enqueued on the stream from now on is meant; it stays until it is changed.
 struct Confinement {
     uint64_t kernel = 0;
@@ -60,10 +60,10 @@ public:
     virtual ~Policy() = default;
     virtual std::string_view name() const = 0;
     // Whom it may ever stop or give a quota: launches of all others need no bookkeeping.
-    enum class Stops { kNobody, kLessUrgent, kAnybody };
+    enum class Stops { kNone, kLessUrgent, kAny };
     virtual Stops stops() const = 0;
     // Whether launches should be quick to stop, and leave room for newcomers: with the fewest CTAs that get as much done. To find out
-    // how many those are costs each program some slow launches (dispatch/enough.h).
+    // how many those are costs each program some slow launches (dispatch/saturating_ctas.h).
     virtual bool short_stops() const { return true; }
     // How many multiprocessors its confinements are to; 0: there are none. So that the set can be made before anybody works.
     virtual int part(const Device&) const { return 0; }

@@ -24,14 +24,14 @@ struct Kernel {
     std::string tenant;
     uint32_t session = 0;
     int priority = 0;           // more is more urgent
-    bool managed = true;        // false: opaque work, which can be held back at its end only
+    bool managed = true;        // false: unmanaged work, which can be held back at its end only
     enum class State { kRunning, kStopping, kWaiting } state = State::kRunning;
     uint64_t blocks = 0;        // 0: not known
     uint64_t blocks_done = 0;
     int ctas_per_sm = 0;        // that fit
     int usual_ctas = 0;         // on each SM while it has no quotas: all that fit, or fewer that get as much done; 0: not known
     bool own_sms = false;       // its tenant has multiprocessors of its own, and quotas say nothing about which
-    int multiprocessors = 0;    // that its stream's opaque kernels are confined to; 0: all
+    int multiprocessors = 0;    // that its stream's unmanaged kernels are confined to; 0: all
     TimePoint since{};          // in this state
 
     // What the policies with quotas look at. Filled as far as it is known: estimate.h says what is taken

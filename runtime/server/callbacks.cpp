@@ -48,7 +48,7 @@ CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_dat
         return status;
     }
     stream.callback.value = value;
-    stream.awaited_by_nobody.store(value);
+    stream.awaited_by_none.store(value);
     return CUDA_SUCCESS;
 }
 

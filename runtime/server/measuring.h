@@ -5,11 +5,11 @@
 //              their own form and one after the other: CUPTI runs each several times, and must not meet one that
 //              looks at something the host writes meanwhile
 //   sweep      managed launches under quotas of every kind (dispatch/sweep.h)
-//   halves     nothing by itself: managed launches keep to half of the CTAs that fit (dispatch/halves.h), so that the programs can be timed
+//   halves     nothing by itself: managed launches keep to half of the CTAs that fit (dispatch/half_ctas.h), so that the programs can be timed
 //              two at a time
 //   pairs      managed launches of two programs side by side, with each full combination of CTAs (dispatch/pairing.h)
 //
-// What cannot be measured here is said once, in the journal, and left out. Results go to the kernels of the book (profiles/book.h).
+// What cannot be measured here is said once, in the journal, and left out. Results go to the kernels of the book (profiles/profile_cache.h).
 #pragma once
 
 #include <atomic>

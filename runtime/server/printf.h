@@ -3,7 +3,7 @@
 //
 // Who wants to print while another session does waits until that one's printing launches are over: an event stands
 // behind the last one of each stream, so other work of that session, before or behind, is not waited for. Sessions
-// print in the order in which they came; one that prints again queues behind those that wait. After kPatience at the
+// print in the order in which they came; one that prints again queues behind those that wait. After kTimeout at the
 // head of the queue the turn is taken all the same, since a kernel may never end: then lines of both may be mixed up,
 // and the log says so.
 //
@@ -26,9 +26,9 @@ class Session;
 
 class DevicePrintf {
 public:
-    static constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(2);
+    static constexpr std::chrono::nanoseconds kTimeout = std::chrono::seconds(2);
 
-    explicit DevicePrintf(std::chrono::nanoseconds patience = kPatience) : patience_(patience) {}
+    explicit DevicePrintf(std::chrono::nanoseconds patience = kTimeout) : patience_(patience) {}
     ~DevicePrintf();
     DevicePrintf(const DevicePrintf&) = delete;
     DevicePrintf& operator=(const DevicePrintf&) = delete;

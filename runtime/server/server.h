@@ -16,7 +16,7 @@
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/jit/service.h"
 #include "runtime/journal/journal.h"
-#include "runtime/profiles/book.h"
+#include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
 #include "runtime/server/measuring.h"
@@ -42,7 +42,7 @@ public:
     AddressPlan& addresses() { return addresses_; }
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     jit::Service& compiler() { return compiler_; }
-    profiles::Book& profiles() { return profiles_; }
+    profiles::ProfileCache& profiles() { return profiles_; }
     Measuring* measuring() { return measuring_.get(); }   // null: nothing is measured
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
@@ -109,7 +109,7 @@ private:
 
     // These say what they do with note(), so they go first; what is measured goes to the book.
     jit::Service compiler_;
-    profiles::Book profiles_;
+    profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;
 };
 

@@ -43,7 +43,7 @@ namespace handlers {
 // uint64_t limit); clear() frees all memory and keeps the ranges; bytes_used(); the destructor
 // frees memory, never the range given to it (the session does).
 class TenantMemory;
-// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, TenantMemory&, journal::Writer&, profiles::Book&,
+// handlers/code_table.h: CodeTable(dispatch::Dispatcher&, const dispatch::Tenant&, TenantMemory&, journal::Writer&, profiles::ProfileCache&,
 // Handles&); clear() unloads everything, so does the destructor; module() as in Call.
 class CodeTable;
 }  // namespace handlers

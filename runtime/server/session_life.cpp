@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "opcodes.gen.h"
-#include "runtime/dispatch/standstill.h"
+#include "runtime/dispatch/quiesce.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
@@ -25,9 +25,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPoll = 5ms;        // how teardown looks whether threads and work have ended
-constexpr auto kPatience = 10s;    // after it the session is called stuck
+constexpr auto kStuckAfter = 10s;    // after it the session is called stuck
 constexpr auto kPlacePoll = 20ms;      // how a session that finds no address range looks again,
-constexpr auto kPlacePatience = 10s;   // and for how long: less than its client waits for the answer
+constexpr auto kPlaceTimeout = 10s;   // and for how long: less than its client waits for the answer
 
 // Where each try begins to look (AddressPlan).
 constexpr int kRegionOfAttempt[protocol::kMappingAttempts] = {0, 0, 1, 1, 2, 3, 3, 4};
@@ -162,7 +162,7 @@ bool Session::find_place(int first_region) {
         }
         std::this_thread::sleep_for(kPlacePoll);
         if (recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0) return false;   // nobody waits
-    } while (std::chrono::steady_clock::now() - started < kPlacePatience);
+    } while (std::chrono::steady_clock::now() - started < kPlaceTimeout);
     return false;
 }
 
@@ -196,8 +196,8 @@ void Session::leave_place() {
     device_base_ = 0;
     if (arena_.base()) {
         device_.forgotten(arena_.base(), protocol::kArenaBytes);
-        std::optional<dispatch::Standstill> others;
-        if (arena_.pinned()) others.emplace(server_.dispatcher(), *dispatched_, dispatch::Standstill::For::kFree);
+        std::optional<dispatch::Quiesce> others;
+        if (arena_.pinned()) others.emplace(server_.dispatcher(), *dispatched_, dispatch::Quiesce::For::kFree);
         arena_.unmap();
     }
     if (slot_ >= 0) server_.addresses().give(region_, slot_);
@@ -272,7 +272,7 @@ void Session::stop_lanes() {
             callbacks_.release();
             streams_.abandon();
             device_.release_waits(*this);
-            if (!stuck() && std::chrono::steady_clock::now() - started > kPatience) {
+            if (!stuck() && std::chrono::steady_clock::now() - started > kStuckAfter) {
                 stuck_.store(true);
                 note("its program is gone, but a call of it does not return");
             }
@@ -284,7 +284,7 @@ void Session::stop_lanes() {
 void Session::await_work() {
     auto started = std::chrono::steady_clock::now();
     while (streams_.query_all() == CUDA_ERROR_NOT_READY) {
-        if (!stuck() && std::chrono::steady_clock::now() - started > kPatience) {
+        if (!stuck() && std::chrono::steady_clock::now() - started > kStuckAfter) {
             stuck_.store(true);
             note("its program is gone, but its work on the GPU does not end; what it holds stays held");
         }

@@ -163,8 +163,8 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
     return status;
 }
 
-CUresult Streams::enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass) {
-    if (!tenant_->stoppable.load(std::memory_order_relaxed) && !tenant_->watched.load(std::memory_order_relaxed)) return stream.guard();
+CUresult Streams::enter(Stream& stream, const dispatch::UnmanagedLaunch& launch, dispatch::UnmanagedPass* pass) {
+    if (!tenant_->preemptible.load(std::memory_order_relaxed) && !tenant_->preemptor.load(std::memory_order_relaxed)) return stream.guard();
     dispatch::ManagedStream* managed = nullptr;
     CUresult status = manage(stream, &managed);
     return status == CUDA_SUCCESS ? managed->enter(launch, pass) : status;
@@ -181,16 +181,16 @@ CUresult Streams::prepare_launch(Stream& stream) {
 }
 
 CUresult Streams::wait_function(Stream& stream) {
-    if (stream.awaited_by_nobody.load() == 0) return CUDA_SUCCESS;
+    if (stream.awaited_by_none.load() == 0) return CUDA_SUCCESS;
     std::lock_guard lock(stream.callback_mutex);
     CUresult status = CUDA_SUCCESS;
     if (stream.function_runs()) {
         const device::NamedWaits named("a host function");
         status = driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
-                                                stream.awaited_by_nobody.load(), CU_STREAM_WAIT_VALUE_GEQ);
+                                                stream.awaited_by_none.load(), CU_STREAM_WAIT_VALUE_GEQ);
     }
     // Only now: another thread's work on this stream must not overtake the wait.
-    if (status == CUDA_SUCCESS) stream.awaited_by_nobody.store(0);
+    if (status == CUDA_SUCCESS) stream.awaited_by_none.store(0);
     return status;
 }
 

@@ -56,7 +56,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
     CUevent join = nullptr;                  // guarded by Streams::join_mutex_
     std::mutex callback_mutex;               // one host function at a time is enqueued
     Arena::Word callback;                    // guarded by callback_mutex; the index never changes again
-    std::atomic<uint64_t> awaited_by_nobody{0};   // the word's value when the last host function has
+    std::atomic<uint64_t> awaited_by_none{0};   // the word's value when the last host function has
                                                   // returned; 0: the stream's work waits for it, or none
     std::atomic<dispatch::ManagedStream*> managed{nullptr};   // once a managed kernel is launched; owned
 
@@ -72,7 +72,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
 
     bool busy() const { return uses.load() != synchronized.load(); }
     bool function_runs() const {
-        uint64_t value = awaited_by_nobody.load();
+        uint64_t value = awaited_by_none.load();
         return value != 0 && arena.word(callback.index).load(std::memory_order_acquire) < value;
     }
 };
@@ -90,8 +90,8 @@ public:
     CUresult open();   // the legacy stream
     // The stream's dispatch::ManagedStream, made the first time.
     CUresult manage(Stream& stream, dispatch::ManagedStream** managed);
-    // Before something opaque is launched: waits for its turn, where somebody may go first.
-    CUresult enter(Stream& stream, const dispatch::OpaqueLaunch& launch, dispatch::OpaquePass* pass);
+    // Before something unmanaged is launched: waits for its turn, where somebody may go first.
+    CUresult enter(Stream& stream, const dispatch::UnmanagedLaunch& launch, dispatch::UnmanagedPass* pass);
 
     // OUT_OF_MEMORY where there are `most`.
     CUresult create(uint32_t flags, int32_t priority, size_t most, StreamPointer* stream);

@@ -38,7 +38,7 @@ TEST_CASE("orders: run and wait", "[orders]") {
     Orders orders = of_four();
     orders.give(run());
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kNone);
-    CHECK(orders.next(kernel(State::kWaiting), false) == Step::kFlow);
+    CHECK(orders.next(kernel(State::kWaiting), false) == Step::kPassThrough);
     CHECK(orders.next(kernel(State::kStopping), false) == Step::kNone);
     orders.give(kWait);
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kStop);
@@ -48,15 +48,15 @@ TEST_CASE("orders: run and wait", "[orders]") {
 
 TEST_CASE("orders: who takes fewer CTAs than fit is not stopped to be allowed more than that", "[orders]") {
     Orders orders = of_four();
-    Kernel flows = kernel(State::kRunning);
-    flows.usual_ctas = 2;
+    Kernel passes_through = kernel(State::kRunning);
+    passes_through.usual_ctas = 2;
     orders.give(run({3}));
-    CHECK(orders.next(flows, true) == Step::kNone);
+    CHECK(orders.next(passes_through, true) == Step::kNone);
     orders.give(run({1}));
-    CHECK(orders.next(flows, true) == Step::kStop);
+    CHECK(orders.next(passes_through, true) == Step::kStop);
 }
 
-TEST_CASE("orders: a stream that flows is stopped to be given quotas, then shrinks and grows where it is", "[orders]") {
+TEST_CASE("orders: a stream that passes_through is stopped to be given quotas, then shrinks and grows where it is", "[orders]") {
     Orders orders = of_four();
     orders.give(run({3}));
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kStop);
@@ -81,7 +81,7 @@ TEST_CASE("orders: quotas in which everything fits are none", "[orders]") {
     Orders orders = of_four();
     orders.give(run({4}));
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kNone);
-    CHECK(orders.next(kernel(State::kWaiting), false) == Step::kFlow);
+    CHECK(orders.next(kernel(State::kWaiting), false) == Step::kPassThrough);
     orders.give(run({9, 9, 4, 4}));
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kNone);
     CHECK(orders.next(kernel(State::kRunning, 5), true) == Step::kStop);   // of this kernel five fit
@@ -105,9 +105,9 @@ TEST_CASE("orders: a long launch behind one that had less than it takes begins w
     };
     CHECK(after(2, 10ms) == Step::kRun);
     CHECK(after(1, 10ms) == Step::kRun);    // the rest of it, stopped as a whole meanwhile
-    CHECK(after(2, 1ms) == Step::kFlow);    // short: a table would cost more than it saves
-    CHECK(after(3, 10ms) == Step::kFlow);   // nobody wanted anything of the one before
-    CHECK(after(2, 10ms, 0) == Step::kFlow);   // how many CTAs are enough is found out by launches that flow
+    CHECK(after(2, 1ms) == Step::kPassThrough);    // short: a table would cost more than it saves
+    CHECK(after(3, 10ms) == Step::kPassThrough);   // nobody wanted anything of the one before
+    CHECK(after(2, 10ms, 0) == Step::kPassThrough);   // how many CTAs are enough is found out by launches that flow
 }
 
 TEST_CASE("orders: what has begun with no more blocks than places is left to end", "[orders]") {
@@ -168,21 +168,21 @@ TEST_CASE("orders: a slice is a run of its own, also where everything fits", "[o
 TEST_CASE("orders: quotas without a place for the stream would never end", "[orders]") {
     Orders confined(4, {2, 3});
     confined.give(run({2, 2, 0, 0}));
-    CHECK(confined.next(kernel(State::kWaiting), false) == Step::kFlow);
+    CHECK(confined.next(kernel(State::kWaiting), false) == Step::kPassThrough);
     confined.give(run({4, 4, 1, 0}));
     CHECK(confined.next(kernel(State::kWaiting), false) == Step::kRun);
     confined.give(run({0, 0, 4, 4}));   // all that it may use
-    CHECK(confined.next(kernel(State::kWaiting), false) == Step::kFlow);
+    CHECK(confined.next(kernel(State::kWaiting), false) == Step::kPassThrough);
 }
 
-TEST_CASE("orders: opaque work has no quotas", "[orders]") {
+TEST_CASE("orders: unmanaged work has no quotas", "[orders]") {
     Orders orders = of_four();
     orders.give(run({1}));
-    Kernel opaque = kernel(State::kWaiting, 0);
-    opaque.managed = false;
-    CHECK(orders.next(opaque, false) == Step::kFlow);
-    opaque.state = State::kRunning;
-    CHECK(orders.next(opaque, true) == Step::kNone);
+    Kernel unmanaged = kernel(State::kWaiting, 0);
+    unmanaged.managed = false;
+    CHECK(orders.next(unmanaged, false) == Step::kPassThrough);
+    unmanaged.state = State::kRunning;
+    CHECK(orders.next(unmanaged, true) == Step::kNone);
 }
 
 TEST_CASE("orders: what is news", "[orders]") {

@@ -35,7 +35,7 @@ struct Program {
     bool stops = true;
     bool complete = true;                 // all its CTAs find a place
 
-    bool works = true, flows = false;
+    bool works = true, passes_through = false;
     State state = State::kWaiting;
     uint64_t launch = 1;
     double done = 0;
@@ -55,18 +55,18 @@ struct Program {
         seen.launch = launch;
         seen.last_taken = done >= static_cast<double>(blocks);
         seen.cta = {kSm.threads / parts, kSm.registers / parts, kSm.shared_bytes / parts, kSm.warps / parts, 1};
-        return {true, flows, complete, seen, kernel, {{256, 1, 1}, blocks}};
+        return {true, passes_through, complete, seen, kernel, {{256, 1, 1}, blocks}};
     }
     void obey(const Pairing::Want& want) {
         const bool held = want.what == What::kHold;
         if (state == State::kWaiting && want.what != What::kRest) {
             state = State::kRunning;
-            flows = !held;
+            passes_through = !held;
             ctas = held ? want.ctas : static_cast<int>(parts);
             if (held) kept.push_back(ctas);
-        } else if (state == State::kRunning && stops && (flows ? want.what != What::kFlow : !held || want.ctas != ctas)) {
+        } else if (state == State::kRunning && stops && (passes_through ? want.what != What::kPassThrough : !held || want.ctas != ctas)) {
             state = State::kWaiting;
-            flows = false;
+            passes_through = false;
         }
     }
     void run(Duration time, bool alone) {
@@ -79,7 +79,7 @@ struct Program {
             works = false, done = 0, back = now + gap;
             ++launch;
             if (--launches == 0) back = schedule::TimePoint::max();
-            flows = false, state = State::kWaiting;
+            passes_through = false, state = State::kWaiting;
         }
         if (!works && now >= back) works = true;
     }
@@ -119,11 +119,11 @@ Sums sums_of(const std::vector<smt::profiler::Profile>& news) {
 
 }  // namespace
 
-TEST_CASE("each combination of two kernels is measured, and then everything flows", "[pairs]") {
+TEST_CASE("each combination of two kernels is measured, and then everything passes_through", "[pairs]") {
     World world;
     world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b"), .blocks = 30'000, .rate = 50, .gap = 200us}};
     world.run(2s);
-    CHECK((world.programs[0].flows && world.programs[0].state == State::kRunning));
+    CHECK((world.programs[0].passes_through && world.programs[0].state == State::kRunning));
     CHECK(world.pairing.summary() == std::string(profiles::kSideBySide) + "6 windows measured of 1 pairs of kernels; " + profiles::kNothingMissing);
     const Sums first = sums_of(world.news(0)), second = sums_of(world.news(1));
     REQUIRE(first.size() == 3);
@@ -206,8 +206,8 @@ TEST_CASE("who is alone waits for company for a while of the host's time, and ne
     CHECK(world.programs[0].state == State::kWaiting);
     world.host += 2s;
     world.run(1ms);
-    CHECK(world.programs[0].flows);
-    // Who comes late is measured all the same: what flows is stopped for it.
+    CHECK(world.programs[0].passes_through);
+    // Who comes late is measured all the same: what passes_through is stopped for it.
     world.programs.push_back({.stream = 2, .kernel = known("b")});
     world.run(1s);
     CHECK(sums_of(world.news(0)).size() == 3);
@@ -219,20 +219,20 @@ TEST_CASE("nobody waits for a program that ends, or has nothing to do, in the mi
     world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b")}};
     world.run(10ms);
     REQUIRE(world.pairing.counts(1));
-    CHECK((world.programs[0].state == State::kRunning && !world.programs[0].flows));
+    CHECK((world.programs[0].state == State::kRunning && !world.programs[0].passes_through));
     world.programs[1].works = false;
     world.programs[1].back = schedule::TimePoint::max();
     world.run(10ms);
-    CHECK_FALSE(world.programs[0].flows);   // it may launch again
+    CHECK_FALSE(world.programs[0].passes_through);   // it may launch again
     world.run(30ms);
-    CHECK(world.programs[0].flows);
+    CHECK(world.programs[0].passes_through);
     world.programs[1].back = {};            // and does, late
     world.run(10ms);
-    CHECK_FALSE(world.programs[0].flows);
+    CHECK_FALSE(world.programs[0].passes_through);
     world.pairing.leave(2);
     world.programs.pop_back();
     world.run(1ms);
-    CHECK(world.programs[0].flows);
+    CHECK(world.programs[0].passes_through);
     CHECK(world.pairing.summary().find("missing: 3 of 3 combinations of a and b") != std::string::npos);
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("what a window had counted is kept while another kernel is there", "[p
         world.run(10ms);
         world.programs[1].kernel = i % 2 ? b : c;
         world.programs[1].launch++, world.programs[1].done = 0;
-        world.programs[1].state = State::kWaiting, world.programs[1].flows = false;
+        world.programs[1].state = State::kWaiting, world.programs[1].passes_through = false;
     }
     CHECK(sums_of(b->take_news()).size() == 3);
     CHECK(sums_of(c->take_news()).size() == 3);
@@ -256,18 +256,18 @@ TEST_CASE("what tells nothing is given up, with the reason", "[pairs]") {
     few.programs = {{.stream = 1, .kernel = known("a"), .blocks = 20, .gap = 1ms}, {.stream = 2, .kernel = known("b")}};
     few.run(101ms);
     CHECK(few.pairing.summary().find("some have too few blocks") != std::string::npos);
-    CHECK(few.programs[1].flows);
+    CHECK(few.programs[1].passes_through);
     World brief;   // 0.04 to 0.12 ms each
     brief.programs = {{.stream = 1, .kernel = known("a"), .blocks = 120, .gap = 50us}, {.stream = 2, .kernel = known("b")}};
     brief.run(8001ms);
     CHECK(brief.pairing.summary().find("missing: 3 of 3 combinations of a and b, whose launches are too short") != std::string::npos);
-    CHECK(brief.programs[1].flows);
+    CHECK(brief.programs[1].passes_through);
     CHECK(brief.news(0).empty());
     World starved;   // of one hardly anything gets done beside the other
     starved.programs = {{.stream = 1, .kernel = known("a"), .rate = 1e-5}, {.stream = 2, .kernel = known("b")}};
     starved.run(8001ms);
     CHECK(starved.pairing.summary().find("missing: 3 of 3 combinations of a and b, of which one gets less than a round of its blocks done beside the other") != std::string::npos);
-    CHECK((starved.programs[1].flows && starved.news(0).empty()));
+    CHECK((starved.programs[1].passes_through && starved.news(0).empty()));
     World crowded;   // some CTAs find no place
     crowded.programs = {{.stream = 1, .kernel = known("a"), .complete = false}, {.stream = 2, .kernel = known("b")}};
     crowded.run(3s);
@@ -275,15 +275,15 @@ TEST_CASE("what tells nothing is given up, with the reason", "[pairs]") {
     CHECK(crowded.news(1).empty());
     World stubborn;   // it cannot be stopped
     stubborn.programs = {{.stream = 1, .kernel = known("a"), .blocks = 1'000'000'000, .stops = false}, {.stream = 2, .kernel = known("b")}};
-    stubborn.programs[0].state = State::kRunning, stubborn.programs[0].flows = true, stubborn.programs[0].ctas = 4;
+    stubborn.programs[0].state = State::kRunning, stubborn.programs[0].passes_through = true, stubborn.programs[0].ctas = 4;
     stubborn.run(1s);
     CHECK(stubborn.programs[1].state == State::kWaiting);
     stubborn.run(2001ms);
-    CHECK(stubborn.programs[1].flows);
+    CHECK(stubborn.programs[1].passes_through);
     World apart;
     apart.programs = {{.stream = 1, .kernel = known("a"), .parts = 1}, {.stream = 2, .kernel = known("b")}};
     apart.run(101ms);
-    CHECK(apart.programs[1].flows);
+    CHECK(apart.programs[1].passes_through);
     CHECK(apart.pairing.summary().find("a and b do not fit on a multiprocessor together") != std::string::npos);
     CHECK(apart.pairing.summary().find(profiles::kNothingMissing) == std::string::npos);
 }
@@ -292,7 +292,7 @@ TEST_CASE("time with a third one at work is not counted, and streams of one prog
     World world;
     world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b")}, {.stream = 3, .kernel = nullptr}};
     world.run(1s);
-    CHECK(world.programs[2].flows);
+    CHECK(world.programs[2].passes_through);
     CHECK(world.news(0).empty());
     world.pairing.leave(3);
     world.programs.pop_back();

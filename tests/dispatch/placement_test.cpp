@@ -49,7 +49,7 @@ TEST_CASE("runs count one by one, unless their table was changed", "[dispatch]")
     placement.add({worker(0, 1, 5, 1)}, 2);
     placement.add({worker(0, 2, 6, 1, kLaunch - 1)}, 1);   // another launch's
     placement.end();
-    placement.add({worker(0, 1, 5, 1)}, 4);                // of a launch that flows
+    placement.add({worker(0, 1, 5, 1)}, 4);                // of a launch that passes_through
     placement.begin(kLaunch + 1, {1});
     placement.add({worker(0, 1, 5, 1, kLaunch + 1), worker(0, 1, 5, 1, kLaunch + 1)}, 0);
     placement.change();

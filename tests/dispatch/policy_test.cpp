@@ -146,7 +146,7 @@ TEST_CASE("priority: who is waited for is the next of any program, however seldo
     }
 }
 
-TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedule]") {
+TEST_CASE("priority: unmanaged work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
     const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);
     CHECK(decided("priority", {running}).empty());
@@ -157,7 +157,7 @@ TEST_CASE("priority: opaque work is held back, and others wait for it", "[schedu
           Actions{{1, Action::kWait}});
 }
 
-TEST_CASE("priority: long opaque kernels keep to a part while somebody more urgent works or has just worked", "[schedule]") {
+TEST_CASE("priority: long unmanaged kernels keep to a part while somebody more urgent works or has just worked", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;

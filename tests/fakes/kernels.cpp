@@ -93,11 +93,11 @@ void wait_ms(Arguments arguments) { nap(arguments.next<int>() * 1'000'000L); }
 void say(Arguments arguments) { printf("device says %d\n", arguments.next<int>()); }
 void illegal_address(Arguments) { fault(CUDA_ERROR_ILLEGAL_ADDRESS); }
 
-struct Kernel {
+struct FakeKernel {
     std::string_view name;
     void (*run)(Arguments);
 };
-constexpr Kernel kKernels[] = {{"add", add},         {"fill", fill}, {"scale", scale},
+constexpr FakeKernel kKernels[] = {{"add", add},         {"fill", fill}, {"scale", scale},
                                {"sum", sum},         {"gate", gate}, {"spin", spin},
                                {"wait_ms", wait_ms}, {"say", say},   {"fault", illegal_address}};
 
@@ -107,7 +107,7 @@ void run(const Launch& launch) {
     const Function* function = find_function(launch.function);
     const std::string_view name = function ? std::string_view(function->name) : std::string_view();
     if (name == "fault") dump(*function, launch.function);
-    for (const Kernel& kernel : kKernels) {
+    for (const FakeKernel& kernel : kKernels) {
         if (kernel.name == name) kernel.run(Arguments(launch.parameters));
     }
 }

@@ -26,7 +26,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 constexpr size_t kMostBytes = 4096;
-constexpr unsigned kPatienceSeconds = 120;   // for one input
+constexpr unsigned kTimeoutSeconds = 120;   // for one input
 
 Bytes current;
 
@@ -125,7 +125,7 @@ private:
 
 void run(const Bytes& input) {
     current = input;
-    alarm(kPatienceSeconds);
+    alarm(kTimeoutSeconds);
     LLVMFuzzerTestOneInput(current.data(), current.size());
 }
 

@@ -8,10 +8,10 @@ Triton. Each runs
   stress     its managed kernels stopped, moved, resized and sliced at random, a second tenant beside it
   stops      the same with stops only, as many as there can be
   urgent     beside a second tenant of higher priority that comes and goes: managed kernels stop between two blocks,
-             opaque ones are held back between kernels
+             unmanaged ones are held back between kernels
 
 and must print the same each time; C++ programs print a hash of their results' bits, Python programs digits. Of each
-run every kernel is listed with how often it was launched and how it ran: managed, by what, or opaque, and why. A
+run every kernel is listed with how often it was launched and how it ran: managed, by what, or unmanaged, and why. A
 kernel of which nobody says so is an error. JSON lines in libraries.jsonl; tables at the end. Exit code 0 when all was right.
 """
 import argparse
@@ -151,7 +151,7 @@ class Libraries:
         exact = done["out"] == reference["out"]
         same = done["rc"] == 0 and (exact or (name.endswith(".py") and close(done["out"], reference["out"])))
         untold = [row["kernel"] for row in kernels if row["how"] == "not known" and self.options.device != "sim"]
-        untold += [row["kernel"] for row in kernels if row["how"] == "opaque" and not row["reason"]]
+        untold += [row["kernel"] for row in kernels if row["how"] == "unmanaged" and not row["reason"]]
         problems = [] if same else [f"rc {done['rc']}, native printed {tail(reference['out'], 400)!r}, this {tail(done['out'], 400)!r} {tail(done['err'], 600)}"]
         problems += [f"nobody says how {kernel} ran" for kernel in untold]
         problems += [] if kernels else ["no kernel is listed"]
@@ -200,7 +200,7 @@ class Libraries:
             print(f"WRONG: {problem}")
 
     def stopped(self):
-        """Whether what was to be shown happened at all: managed kernels were stopped, opaque ones held back."""
+        """Whether what was to be shown happened at all: managed kernels were stopped, unmanaged ones held back."""
         judged = [line for line in self.lines.all if line.get("ok") is not None]
         managed = [line for line in judged if any(row["how"].startswith("managed") for row in line["kernels"])]
         if managed and not any(line["stopped_half_way"] for line in managed):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
-#   parts: check python faults bench (default: these, in this order), examples, opaque and frameworks; SECONDS_IN_ALL (default
+#   parts: check python faults bench (default: these, in this order), examples, unmanaged and frameworks; SECONDS_IN_ALL (default
 #   560) is shared out among them. Writes at most eight plain files into OUT, and goes on after failures.
 #   Exit code 1 when a part failed, had no time left or does not exist; the last line names those parts.
 set -u
@@ -61,7 +61,7 @@ for part in $parts; do
     faults) one faults 420 python3 "$here/faults.py" --build "$build" --out "$out" --starts-budget "${STARTS_BUDGET:-200}" ;;
     bench)  one bench 300 "$build/bin/bench_remoting" --preload "$build/lib/libsmt.so" --json "$out/bench.jsonl" --budget @BUDGET@ ;;
     examples) one examples 200 python3 "$here/examples.py" --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
-    opaque) one opaque 200 python3 "$here/opaque.py" --build "$build" --out "$out" ;;
+    unmanaged) one unmanaged 200 python3 "$here/unmanaged.py" --build "$build" --out "$out" ;;
     *)      echo "no part $part"; failed+=("$part (no such part)") ;;
     esac
 done

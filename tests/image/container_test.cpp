@@ -186,18 +186,18 @@ std::string judged(const std::string& file, int architecture, const Judge& judge
 
 TEST_CASE("how a kernel can be managed, and why", "[image]") {
     const std::string cubin = small_cubin();
-    CHECK(judged(cubin, 75) == "k: opaque (machine code alone)");
+    CHECK(judged(cubin, 75) == "k: unmanaged (machine code alone)");
     CHECK(judged(cubin, 90) == "");  // nothing runs there
     CHECK(judged(kText, 90) == "k: has PTX (PTX for compute_75)");
     CHECK(judged(fatbin({{2, 75, 0, cubin}, {1, 75, 0, kText}}), 75) == "k: has PTX (PTX for compute_75)");
     CHECK(judged(fatbin({{2, 75, 0, cubin}, {1, 80, 0, kText}, {1, 90, 0, kText}}), 75) ==
-          "k: opaque (machine code alone: its PTX is for other devices (compute_80, compute_90))");
+          "k: unmanaged (machine code alone: its PTX is for other devices (compute_80, compute_90))");
     CHECK(judged(fatbin({{2, 75, 0, cubin}, {1, 75, 0, kOther}}), 75) ==
-          "k: opaque (machine code alone: the image's PTX does not define it)");
+          "k: unmanaged (machine code alone: the image's PTX does not define it)");
     CHECK(judged(fatbin({{2, 75, 0, cubin}, {8, 75, 0, "else"}}), 75) ==
-          "k: opaque (machine code alone: beside it is link-time code, which only NVIDIA's linker reads)");
+          "k: unmanaged (machine code alone: beside it is link-time code, which only NVIDIA's linker reads)");
     CHECK(judged(fatbin({{2, 75, 0, cubin}, {1, 75, 0, ".version 9.0 .target sm_75 {"}}), 75)
-              .starts_with("k: opaque (its PTX cannot be read: line 1"));
+              .starts_with("k: unmanaged (its PTX cannot be read: line 1"));
 }
 
 TEST_CASE("the PTX of linked code stands unregistered beside it", "[image]") {
@@ -210,10 +210,10 @@ TEST_CASE("the PTX of linked code stands unregistered beside it", "[image]") {
     std::string asked;
     const Judge judge = [&](std::string_view image) -> ImageVerdict {
         asked += image;
-        return [](const std::string&) { return Verdict{Management::kOpaque, "it holds machine code only"}; };
+        return [](const std::string&) { return Verdict{Management::kUnmanaged, "it holds machine code only"}; };
     };
     CHECK(judged(linked, 75, judge) ==
-          "k: opaque (PTX for compute_75, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only)");
+          "k: unmanaged (PTX for compute_75, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only)");
     CHECK(asked == with_cubin());
 }
 
@@ -230,8 +230,8 @@ TEST_CASE("linked code of which not all has PTX", "[image]") {
     CHECK(linked(with_text(kText) + broken)
               .starts_with("k: has PTX (PTX for compute_75, in __nv_relfatbin: 1 text to be linked, one of "
                            "which cannot"));
-    CHECK(linked(broken).starts_with("k: opaque (its PTX cannot be read: line 2"));
-    CHECK(linked(with_cubin()) == "k: opaque (machine code alone)");
+    CHECK(linked(broken).starts_with("k: unmanaged (its PTX cannot be read: line 2"));
+    CHECK(linked(with_cubin()) == "k: unmanaged (machine code alone)");
 }
 
 TEST_CASE("the judge decides, once for each image that would be loaded", "[image]") {
@@ -242,17 +242,17 @@ TEST_CASE("the judge decides, once for each image that would be loaded", "[image
         return [&asked, management, reason](std::string_view) -> ImageVerdict {
             ++asked;
             return [=](const std::string& kernel) {
-                return kernel == "k" ? Verdict{management, reason} : Verdict{Management::kOpaque, "nobody knows it"};
+                return kernel == "k" ? Verdict{management, reason} : Verdict{Management::kUnmanaged, "nobody knows it"};
             };
         };
     };
-    CHECK(judged(image, 75, judge(Management::kOpaque, "reads %gridid")) == "k: opaque (PTX for compute_75, but reads %gridid)");
+    CHECK(judged(image, 75, judge(Management::kUnmanaged, "reads %gridid")) == "k: unmanaged (PTX for compute_75, but reads %gridid)");
     CHECK(judged(image, 75, judge(Management::kPtx, "")) == "k: managed by PTX (PTX for compute_75)");
     CHECK(judged(image, 75, judge(Management::kSource, "kernels.cu")) == "k: managed by source (kernels.cu)");
     CHECK(asked == 3);
     CHECK(judged(image + fatbin({{2, 90, 0, small_cubin()}}), 75, judge(Management::kPtx, "")) == "k: managed by PTX (PTX for compute_75)");
     CHECK(asked == 4);   // nothing of the second runs there
-    CHECK(judged(small_cubin(), 75, judge(Management::kOpaque, "it holds machine code only")) == "k: opaque (it holds machine code only)");
+    CHECK(judged(small_cubin(), 75, judge(Management::kUnmanaged, "it holds machine code only")) == "k: unmanaged (it holds machine code only)");
     // Before a program has an object's relocatable code it is linked, and nobody knows into what.
     CHECK(judged(host_file(ET_REL, {{"__nv_relfatbin", with_text(kText)}}), 75, judge(Management::kPtx, ""))
               .starts_with("k: has PTX (PTX for compute_75, relocatable"));

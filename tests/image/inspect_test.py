@@ -28,8 +28,8 @@ TABLE = {
     "at_most_8(float*)": ("0:8", 0, 0, {"most_threads": [128, 1, 1], "most_cluster_blocks": 8}),
     "fixed_block(int*)": ("0:8", 0, 0, {"block": [64, 2, 1], "cluster": [1, 1, 1]}),
 }
-# of the same, how it would run, and what is said of those that are opaque
-OPAQUE = {
+# of the same, how it would run, and what is said of those that are unmanaged
+UNMANAGED = {
     "grid(int*)": "works with the whole grid at once",
     "cluster(float*)": "is launched in thread-block clusters",
     "at_most_8(float*)": "",
@@ -89,8 +89,8 @@ class Test:
         self.against_readelf(path)
         self.against_cuobjdump(path)
         for kernel in self.inspect(path)["kernels"]:
-            why = OPAQUE.get(kernel["demangled"])
-            self.expect(f"how {kernel['demangled']} would run", kernel["management"], "managed by PTX" if why is None else "opaque")
+            why = UNMANAGED.get(kernel["demangled"])
+            self.expect(f"how {kernel['demangled']} would run", kernel["management"], "managed by PTX" if why is None else "unmanaged")
             said = kernel["reason"].startswith("PTX for compute_90" if why is None else f"PTX for compute_90, but {why}")
             self.expect(f"what is said of {kernel['demangled']}: {kernel['reason']}", said, True)
 
@@ -106,7 +106,7 @@ class Test:
                                                           ("__nv_relfatbin", False, False, ["cubin", "ptx"])])
         kernels = [(kernel["demangled"], kernel["management"], kernel["reason"]) for kernel in seen["kernels"]]
         why = "PTX for compute_90, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only"
-        self.expect("its kernels", sorted(kernels), [("first(int*)", "opaque", why), ("second(int*, float)", "opaque", why)])
+        self.expect("its kernels", sorted(kernels), [("first(int*)", "unmanaged", why), ("second(int*, float)", "unmanaged", why)])
         self.against_readelf(path)
         self.against_cuobjdump(path)
         library = self.folder / "librdc.a"
@@ -122,7 +122,7 @@ class Test:
         path = self.build("library.so", "-gencode", "arch=compute_80,code=sm_80", "-Xcompiler", "-fPIC", "-shared",
                           PROGRAMS / "kernels.cu")
         management = {(kernel["management"], kernel["reason"]) for kernel in self.inspect(path, 86)["kernels"]}
-        self.expect("machine code", management, {("opaque", "it holds machine code only")})
+        self.expect("machine code", management, {("unmanaged", "it holds machine code only")})
         self.expect("nothing for sm_90", self.inspect(path, 90)["kernels"], [])
         self.expect("kind", self.inspect(path)["kind"], "a shared library")
         self.against_cuobjdump(path, 80)

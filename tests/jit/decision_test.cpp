@@ -48,9 +48,9 @@ TEST_CASE("an image without source is managed by its PTX, kernel by kernel") {
     CHECK(asked.decision.by_ptx());
     CHECK(asked.decision.reason.empty());
     CHECK(asked.said.empty());
-    CHECK(asked.decision.why_opaque("plain").empty());
-    CHECK(asked.decision.why_opaque("numbered") == "reads %gridid");
-    CHECK_THAT(asked.decision.why_opaque("nobody"), Contains("does not name it"));
+    CHECK(asked.decision.why_unmanaged("plain").empty());
+    CHECK(asked.decision.why_unmanaged("numbered") == "reads %gridid");
+    CHECK_THAT(asked.decision.why_unmanaged("nobody"), Contains("does not name it"));
 }
 
 TEST_CASE("why an image is not managed is said, and what was said of its kernels is kept") {
@@ -59,17 +59,17 @@ TEST_CASE("why an image is not managed is said, and what was said of its kernels
     const Asked looked_at = ask(refused, toy_settings());
     CHECK_FALSE(looked_at.decision.compiled);
     CHECK_THAT(looked_at.said, Contains("no kernel of it can be managed"));
-    CHECK(looked_at.decision.why_opaque("numbered") == "reads %gridid");
-    CHECK_THAT(looked_at.decision.why_opaque("nobody"), Contains("no kernel of it can be managed"));
+    CHECK(looked_at.decision.why_unmanaged("numbered") == "reads %gridid");
+    CHECK_THAT(looked_at.decision.why_unmanaged("nobody"), Contains("no kernel of it can be managed"));
 
     const Asked newer = ask(kTwo, toy_settings(), 75);
-    CHECK_THAT(newer.decision.why_opaque("plain"), Contains("none of its PTX is for sm_75"));
+    CHECK_THAT(newer.decision.why_unmanaged("plain"), Contains("none of its PTX is for sm_75"));
     CHECK_THAT(newer.said, Contains("none of its PTX is for sm_75"));
 
     Settings without = toy_settings();
     without.ptx = false;
     const Asked not_asked = ask(kTwo, without);
-    CHECK_THAT(not_asked.decision.why_opaque("plain"), Contains("ptx=0 in SMT_COMPILE"));
+    CHECK_THAT(not_asked.decision.why_unmanaged("plain"), Contains("ptx=0 in SMT_COMPILE"));
     CHECK(not_asked.said.empty());   // who switched it off need not be told each time
 }
 
@@ -84,12 +84,12 @@ TEST_CASE("a source that is known comes first, and PTX where it fails") {
 
     Settings settings = toy_settings();
     settings.ptx_bytes = 10;
-    const Asked opaque = ask(image, settings, 90, &captured);
-    CHECK_FALSE(opaque.decision.compiled);
-    CHECK_THAT(opaque.decision.reason, Contains("because; ") && Contains("ptx_size"));
+    const Asked unmanaged = ask(image, settings, 90, &captured);
+    CHECK_FALSE(unmanaged.decision.compiled);
+    CHECK_THAT(unmanaged.decision.reason, Contains("because; ") && Contains("ptx_size"));
 
     captured.text += "\n__device__ int other = 1;";
     const Asked lie = ask(image, settings, 90, &captured);
     CHECK_FALSE(lie.decision.compiled);
-    CHECK_THAT(lie.decision.why_opaque("scale"), Contains("does not make it"));
+    CHECK_THAT(lie.decision.why_unmanaged("scale"), Contains("does not make it"));
 }

@@ -19,7 +19,7 @@ using State = Service::State;
 
 namespace {
 
-constexpr auto kPatience = 60s;
+constexpr auto kTimeout = 60s;
 constexpr Target kSimulated{90, true};
 
 void silent(const std::string&) {}
@@ -102,7 +102,7 @@ TEST_CASE("a fatbin whose source is in the index is compiled when a program load
     CHECK(service.request(kNoTenant, image, {70, true}).empty());  // nothing of it runs there
     const std::string identity = service.request(kNoTenant, image, kSimulated);
     REQUIRE_FALSE(identity.empty());
-    Service::Answer answer = service.wait_for(kNoTenant, identity, kPatience);
+    Service::Answer answer = service.wait_for(kNoTenant, identity, kTimeout);
     REQUIRE(answer.state == State::kDone);
     CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(".entry scale"));
     CHECK_THAT(lines,
@@ -119,7 +119,7 @@ TEST_CASE("a managed image without a variable that the host names is not loaded"
     const std::string image = fatbin(kPtx);
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"other"}));
     Service service(toy_settings(folder.file("cache")), silent);
-    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, kSimulated), kPatience);
+    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, kSimulated), kTimeout);
     REQUIRE(answer.state == State::kDone);
     CHECK(answer.result->image.empty());
     CHECK_THAT(answer.result->reason, Contains("lacks variable other"));
@@ -130,7 +130,7 @@ TEST_CASE("an indexed image is managed by its own PTX, which lacks nothing that 
     const std::string image = fatbin(kPtx);
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"state"}));
     Service service(toy_settings(folder.file("cache")), silent);
-    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, kSimulated), kPatience);
+    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, kSimulated), kTimeout);
     REQUIRE(answer.state == State::kDone);
     INFO(answer.result->reason);
     CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(" state;"));

@@ -22,7 +22,7 @@ namespace jit = runtime::jit;
 void show(size_t number, const jit::Decision& decision, const std::string& folder) {
     if (!decision.compiled) return;
     std::ofstream(fmt::format("{}/{}.image", folder, number), std::ios::binary) << decision.compiled->image;
-    for (const jit::Kernel& kernel : decision.compiled->kernels)
+    for (const jit::CompiledKernel& kernel : decision.compiled->kernels)
         if (!kernel.managed.empty()) fmt::print("{} {} {} {}\n", number, decision.by_ptx() ? "ptx" : "source", kernel.symbol, kernel.managed);
 }
 

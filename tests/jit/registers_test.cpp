@@ -26,7 +26,7 @@ std::string module_of(int own, int managed) {
     return ".version 8.0\n.target sm_90\n.address_size 64\n" + holding("k", own) + holding("smt_k", managed);
 }
 
-const std::vector<Kernel> kKernels = {{"k", "k", "smt_k", "", Reuse::kAlways}};
+const std::vector<CompiledKernel> kKernels = {{"k", "k", "smt_k", "", Reuse::kAlways}};
 
 struct Made {
     uint32_t registers = 0, stack_bytes = 0;

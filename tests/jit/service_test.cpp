@@ -18,7 +18,7 @@ using State = Service::State;
 
 namespace {
 
-constexpr auto kPatience = 60s;
+constexpr auto kTimeout = 60s;
 constexpr TenantId kOne = 1, kOther = 2;
 
 struct Lines {
@@ -36,13 +36,13 @@ struct Lines {
     }
 };
 
-Service::Answer wait(Service& service, const std::string& image, std::chrono::milliseconds patience = kPatience, TenantId tenant = kOne) {
+Service::Answer wait(Service& service, const std::string& image, std::chrono::milliseconds patience = kTimeout, TenantId tenant = kOne) {
     return service.wait_for(tenant, identity_of(image), patience);
 }
 
 ResultPointer compiled(Service& service, const Source& source, const std::string& image, TenantId tenant = kOne) {
     service.submit(tenant, source, "", image);
-    Service::Answer answer = wait(service, image, kPatience, tenant);
+    Service::Answer answer = wait(service, image, kTimeout, tenant);
     REQUIRE(answer.state == State::kDone);
     return answer.result;
 }
@@ -189,7 +189,7 @@ TEST_CASE("a source is compiled in its program's folder") {
     given.options.push_back("-lineinfo");   // names the folders
     const std::string image = plain_image(given, Form::kPtx, folder.path());
     service.submit(kOther, given, "/nowhere", image);
-    CHECK_THAT(wait(service, image, kPatience, kOther).result->reason, Contains("factor.h"));
+    CHECK_THAT(wait(service, image, kTimeout, kOther).result->reason, Contains("factor.h"));
     service.submit(kOne, given, folder.path(), image);
     CHECK_THAT(wait(service, image).result->image, Contains(".entry smt_scale"));
 }
@@ -224,7 +224,7 @@ TEST_CASE("what two tenants ask for is compiled once") {
     Service service(settings, lines.say());
     for (TenantId tenant = 1; tenant <= 8; ++tenant) service.submit(tenant, managed_scale(), "", image);
     ResultPointer first = wait(service, image).result;
-    for (TenantId tenant = 1; tenant <= 8; ++tenant) CHECK(wait(service, image, kPatience, tenant).result == first);
+    for (TenantId tenant = 1; tenant <= 8; ++tenant) CHECK(wait(service, image, kTimeout, tenant).result == first);
     CHECK(count(lines.text(), "compiled in") == 1);
 }
 

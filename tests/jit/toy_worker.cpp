@@ -81,7 +81,7 @@ Output toy(const Input& input) {
         std::string mark, how, rest;
         words >> mark >> how;
         if (mark != "//toy") continue;
-        smt::rewriter::source::Kernel kernel;
+        smt::rewriter::source::RewrittenKernel kernel;
         if (how == "managed") {
             words >> kernel.symbol >> kernel.managed >> rest;
             kernel.name = kernel.symbol;

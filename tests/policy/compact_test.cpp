@@ -166,7 +166,7 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
 TEST_CASE("compact: what is kept for who has no footprint is kept while it is away for a gap, and nobody moves for it again", "[policy]") {
     const Kernel unknown = sized(1, 16384, {}), all = sized(2, 32768, {{10, 2, 1}}), one = sized(3, 32768, {{1, 1, 1}});
     Kernel other = sized(2, 32768, {{9, 2, 1}});   // the next one in its stream
-    const auto policy = make_compact({.gap = 200us});
+    const auto policy = make_compact({.idle_grace = 200us});
     Tables tables;
     CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, all}}, kBegin)) == Said{{1, "0x5 4x5"}, {2, "2x5 0x5"}});
     tables.take(policy->decide({device(10, kTitan), {other}}, kBegin + 100us));
@@ -178,7 +178,7 @@ TEST_CASE("compact: what is kept for who has no footprint is kept while it is aw
 TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
     const Kernel first = sized(1, 65536, {{8, 1, 1}}), second = sized(2, 65536, {{5, 1, 1}}),
                  third = sized(3, 65536, {{5, 1, 1}});
-    const auto policy = make_compact({.patience = {.longest_wait = 10ms, .turn = 2ms}});
+    const auto policy = make_compact({.aging = {.starvation_timeout = 10ms, .boost = 2ms}});
     const Device ten = device(10, kTitan);
     Tables tables;
     CHECK(tables.take(policy->decide({ten, {first, second, third}}, kBegin)) ==
@@ -191,12 +191,12 @@ TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
     CHECK(*turn.again == 2ms);
 }
 
-TEST_CASE("compact: opaque work between two launches takes no quota away", "[policy]") {
-    Kernel a = sized(1, 65536 / 4, {{2, 1, 1}}), b = sized(2, 65536 / 4, {{2, 1, 1}}), opaque = waiting(kernel(1, 0));
-    opaque.managed = false;
+TEST_CASE("compact: unmanaged work between two launches takes no quota away", "[policy]") {
+    Kernel a = sized(1, 65536 / 4, {{2, 1, 1}}), b = sized(2, 65536 / 4, {{2, 1, 1}}), unmanaged = waiting(kernel(1, 0));
+    unmanaged.managed = false;
     const auto policy = make_compact();
     CHECK(said(policy->decide({device(4, kTitan), {a, b}}, kBegin))[1] == "run 1 1 0 0");
-    CHECK(said(policy->decide({device(4, kTitan), {opaque, b}}, kBegin + 50us))[1] == "run");
+    CHECK(said(policy->decide({device(4, kTitan), {unmanaged, b}}, kBegin + 50us))[1] == "run");
     a.launch = 2;
     CHECK(said(policy->decide({device(4, kTitan), {a, b}}, kBegin + 100us))[1] == "run 1 1 0 0");
 }

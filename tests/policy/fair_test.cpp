@@ -86,7 +86,7 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
 }
 
 TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]") {
-    const auto policy = make_fair({.resume = 0us, .gap = Duration::zero()});
+    const auto policy = make_fair({.resume = 0us, .idle_grace = Duration::zero()});
     const Kernel one = kernel(1, 1000), two = kernel(2, 1000);
     CHECK(said(policy->decide({device(4), {one, two}}, kBegin)) == Said{{1, "run"}, {2, "wait"}});
     CHECK(said(policy->decide({device(4), {one, waiting(two)}}, kBegin + 1us)).empty());
@@ -143,11 +143,11 @@ TEST_CASE("fair: rounds go on where they were when tenants come and go", "[polic
     CHECK(turn({a, c}, 5ms) == 1);
 }
 
-TEST_CASE("fair: opaque work runs in others' turns, too", "[policy]") {
-    Kernel opaque = kernel(2, 0);
-    opaque.managed = false;
-    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), opaque}}, kBegin)) ==
+TEST_CASE("fair: unmanaged work runs in others' turns, too", "[policy]") {
+    Kernel unmanaged = kernel(2, 0);
+    unmanaged.managed = false;
+    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), unmanaged}}, kBegin)) ==
           Said{{1, "run"}});
-    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), waiting(opaque)}}, kBegin)) ==
+    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), waiting(unmanaged)}}, kBegin)) ==
           Said{{1, "run"}, {2, "run"}});
 }

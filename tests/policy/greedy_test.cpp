@@ -93,7 +93,7 @@ TEST_CASE("greedy: each resource of an SM counts", "[policy]") {
 
 TEST_CASE("greedy: of more kernels than fit those that came first run, and the others have their turn", "[policy]") {
     const Resources half = nth_of(kSm, 2);
-    const auto policy = make_greedy({.patience = {.longest_wait = 10ms, .turn = 5ms}});
+    const auto policy = make_greedy({.aging = {.starvation_timeout = 10ms, .boost = 5ms}});
     const Kernel one = kernel(1, 9, half), two = kernel(2, 9, half), third = waiting(kernel(3, 9, half));
     CHECK(said(policy->decide({device(15), {one, two}}, kBegin)) == Said{{1, "run 1"}, {2, "run 1"}});
     const Decision later = policy->decide({device(15), {third, one, two}}, kBegin);
@@ -141,7 +141,7 @@ TEST_CASE("greedy: without profiles", "[policy]") {
     CHECK(decide({kernel(5, 0), kernel(6, 0)}, {132}) == Said{{5, "run 1"}, {6, "run 1"}});
 }
 
-TEST_CASE("greedy: another launch of a stream is an arrival; opaque work runs as it is", "[policy]") {
+TEST_CASE("greedy: another launch of a stream is an arrival; unmanaged work runs as it is", "[policy]") {
     const auto policy = make_greedy();
     Kernel a = profiled(1, kSixth, kLinear), b = profiled(2, kSixth, kLinear);
     CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 3"}, {2, "run 3"}});
@@ -149,9 +149,9 @@ TEST_CASE("greedy: another launch of a stream is an arrival; opaque work runs as
     CHECK(said(policy->decide({device(15), {a, b}}, kBegin)).empty());
     b.launch = 1;
     CHECK(said(policy->decide({device(15), {a, b}}, kBegin)) == Said{{1, "run 1"}, {2, "run 5"}});
-    Kernel opaque = waiting(kernel(3, 0));
-    opaque.managed = false;
-    CHECK(said(policy->decide({device(15), {a, b, opaque}}, kBegin)) == Said{{3, "run"}});
+    Kernel unmanaged = waiting(kernel(3, 0));
+    unmanaged.managed = false;
+    CHECK(said(policy->decide({device(15), {a, b, unmanaged}}, kBegin)) == Said{{3, "run"}});
     // One that was stopped by others goes on with what it has.
     CHECK(said(policy->decide({device(15), {waiting(a), b}}, kBegin)) == Said{{1, "run 1"}});
     a.state = State::kStopping;

@@ -6,7 +6,7 @@ using namespace smt::tests;
 namespace {
 
 const Resources kHalf = nth_of(kSm, 2);
-const HpfKnobs kPaper{.soon = 0us};   // nobody waits where spatial preemption is possible
+const HpfKnobs kPaper{.short_job = 0us};   // nobody waits where spatial preemption is possible
 
 Kernel urgent(Kernel kernel, int priority) {
     kernel.priority = priority;
@@ -38,7 +38,7 @@ TEST_CASE("hpf: figure 2 (b), one SM is enough for two CTAs", "[policy]") {
     const Device two = device(2);
     const Kernel k1 = kernel(1, 1000, kHalf), k2 = urgent(kernel(2, 2, kHalf), 1);
     const auto spatial = make_hpf(kPaper), temporal = make_hpf({.spatial = false}),
-               more = make_hpf({.extra_sms = 1, .soon = 0us});
+               more = make_hpf({.extra_sms = 1, .short_job = 0us});
     for (const auto& policy : {spatial.get(), temporal.get(), more.get()})
         CHECK(said(policy->decide({two, {k1}}, kBegin)) == Said{{1, "run"}});
     CHECK(said(spatial->decide({two, {k1, k2}}, kBegin)) == Said{{1, "run 0 2"}, {2, "run 2 0"}});
@@ -67,7 +67,7 @@ TEST_CASE("hpf: just enough SMs, and some more", "[policy]") {
         {0, 0, {{1, "wait"}, {2, "run"}}},  // nobody knows how many
     };
     for (const Row& row : rows) {
-        const auto policy = make_hpf({.extra_sms = row.extra, .soon = 0us});
+        const auto policy = make_hpf({.extra_sms = row.extra, .short_job = 0us});
         CHECK(said(policy->decide(
                   {device(4), {kernel(1, 1000, kHalf), urgent(kernel(2, row.blocks, kHalf), 1)}}, kBegin)) ==
               row.expected);
@@ -307,7 +307,7 @@ TEST_CASE("hpf: equals have their turns also beside a more urgent kernel that le
     Kernel small = urgent(kernel(2, 12, fifth), 1), other = waiting(timed(3, 50'000us));
     other.cta = fifth;
     other.usual_ctas = 2;
-    const auto policy = make_hpf({.soon = 0us, .patience = {.longest_wait = 10ms, .turn = 5ms}});
+    const auto policy = make_hpf({.short_job = 0us, .aging = {.starvation_timeout = 10ms, .boost = 5ms}});
     policy->decide({device(4), {large, other}}, kBegin);
     CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin)).count(3) == 0);
     CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 10ms)).count(3) == 1);
@@ -375,11 +375,11 @@ TEST_CASE("hpf: without profiles the number of blocks decides", "[policy]") {
           Said{{1, "run 2 0 0 0"}, {2, "run 0 2 2 2"}});  // one block left
 }
 
-TEST_CASE("hpf: opaque work is neither stopped nor waited for", "[policy]") {
-    Kernel opaque = urgent(kernel(1, 0), 5);
-    opaque.managed = false;
+TEST_CASE("hpf: unmanaged work is neither stopped nor waited for", "[policy]") {
+    Kernel unmanaged = urgent(kernel(1, 0), 5);
+    unmanaged.managed = false;
     const Kernel managed = kernel(2, 1000, kHalf);
-    CHECK(said(make_hpf()->decide({device(4), {opaque, managed}}, kBegin)) == Said{{2, "run"}});
-    CHECK(said(make_hpf()->decide({device(4), {waiting(opaque), managed}}, kBegin)) ==
+    CHECK(said(make_hpf()->decide({device(4), {unmanaged, managed}}, kBegin)) == Said{{2, "run"}});
+    CHECK(said(make_hpf()->decide({device(4), {waiting(unmanaged), managed}}, kBegin)) ==
           Said{{1, "run"}, {2, "run"}});
 }

@@ -223,7 +223,7 @@ def first_stop(smt, programs):
         long.end()
 
 
-def somebody_leaves(smt, programs):
+def tenant_leaves(smt, programs):
     """What a program had pinned is given back while the others stand still, where the policy may stop anybody: the driver would keep the dispatcher out until their launches are over."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
         stays, idle = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "idle", 2, WARP, 0)   # two that are left: who is alone is not stopped
@@ -240,7 +240,7 @@ def somebody_leaves(smt, programs):
         idle.leave()
 
 
-def somebody_unloads(smt, programs):
+def tenant_unloads(smt, programs):
     """So it is with code. A moment after a standstill there is none, and nobody is kept out for that: the program waits for the next one."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
         stays, other = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "other", 2, WARP, 0)
@@ -338,7 +338,7 @@ def table_3(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:]
-    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, somebody_leaves, somebody_unloads, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
+    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ inline Kernel profiled(uint64_t id, std::shared_ptr<const Profile> profile, uint
     return made;
 }
 
-inline models::Kernel model_of(const Profile& profile) {
+inline models::KernelModel model_of(const Profile& profile) {
     return {8, 8, profile.mix->memory_ratio, 0, profile.mix->instructions_per_block};
 }
 

@@ -79,12 +79,12 @@ TEST_CASE("nobody starves under greedy, hpf, fair, slice and compact", "[policy]
 }
 
 TEST_CASE("somebody would starve without patience", "[policy]") {
-    const Patience none{.longest_wait = std::chrono::hours(10)};
-    CHECK(least_progress(*make_hpf({.patience = none}), crowd(true)) == 0);
-    CHECK(least_progress(*make_slice({.patience = none}), crowd(true)) == 0);
+    const AgingKnobs none{.starvation_timeout = std::chrono::hours(10)};
+    CHECK(least_progress(*make_hpf({.aging = none}), crowd(true)) == 0);
+    CHECK(least_progress(*make_slice({.aging = none}), crowd(true)) == 0);
     std::vector<Kernel> full{kernel(1, 1'000'000, nth_of(kSm, 1)), kernel(2, 1'000'000, nth_of(kSm, 1))};
     for (Kernel& each : full) each.profile = full_profile(0.1, 4, 1);   // all SMs
-    CHECK(least_progress(*make_compact({.patience = none}), full) == 0);
+    CHECK(least_progress(*make_compact({.aging = none}), full) == 0);
     CHECK(least_progress(*make_compact(), full) > 0);
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("equals that share what a more urgent kernel leaves do not starve unde
     std::vector<Kernel> kernels{kernel(1, 4, nth_of(kSm, 4)), kernel(2, 12, nth_of(kSm, 4)), kernel(3, 4000, nth_of(kSm, 4))};
     kernels[0].priority = 1;   // one SM of four; the second kernel needs the others, is short, and comes again and again
     CHECK(least_progress(*make_hpf(), kernels) > 0);
-    CHECK(least_progress(*make_hpf({.soon = {}, .patience = {.longest_wait = std::chrono::hours(10)}}), kernels) == 0);
+    CHECK(least_progress(*make_hpf({.short_job = {}, .aging = {.starvation_timeout = std::chrono::hours(10)}}), kernels) == 0);
 }
 
 TEST_CASE("every policy gives the same decisions for the same snapshots", "[policy]") {

@@ -1,7 +1,7 @@
 // Kernelet, 4.1 to 4.4.
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/gaps.h"
+#include "runtime/schedule/policies/idle_grace.h"
 #include "tests/policy/modelled.h"
 
 using namespace smt::tests;
@@ -67,7 +67,7 @@ TEST_CASE("slice: the model is told of waits, and of times with fewer CTAs; slic
         return decision.assignments[1].reason;
     };
     const auto told = [&](const Profile& loads) {
-        models::Kernel model = model_of(loads);
+        models::KernelModel model = model_of(loads);
         if (loads.mix->waits) models::tell(*loads.mix->waits, model);
         model.rates = models::relative_throughput(loads.by_ctas, 8);
         const auto best = *models::most_profitable(kModel, model_of(*kComputes), model, kFull);
@@ -108,7 +108,7 @@ TEST_CASE("slice: pairs that are too much alike in both PUR and MUR are left out
 
 TEST_CASE("slice: with many pairs that were never seen, models take their time", "[policy]") {
     // 66 pairs of much the same kind, of which the last one only is worth it.
-    const auto policy = make_slice({.likeness = {0, 0}});
+    const auto policy = make_slice({.prune = {0, 0}});
     std::vector<Kernel> kernels;
     for (uint64_t id = 1; id <= 11; ++id)
         kernels.push_back(waiting(profiled(id, mix(0.4 + 0.01 * static_cast<double>(id), 0.5, 0.5))));
@@ -129,7 +129,7 @@ TEST_CASE("slice: with many pairs that were never seen, models take their time",
 
 TEST_CASE("slice: of more kinds of kernels than are kept apart the last ones are not paired, and studying them ends", "[policy]") {
     constexpr uint64_t kKinds = 130;
-    const auto policy = make_slice({.likeness = {0, 0}});
+    const auto policy = make_slice({.prune = {0, 0}});
     std::vector<Kernel> many;
     for (uint64_t id = 1; id <= kKinds; ++id) many.push_back(waiting(profiled(id, mix(0.002 * static_cast<double>(id), 0.5, 0.5))));
     uint64_t studies = 0;
@@ -142,7 +142,7 @@ TEST_CASE("slice: of more kinds of kernels than are kept apart the last ones are
 }
 
 TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]") {
-    const auto policy = make_slice({.gap = 0us});
+    const auto policy = make_slice({.idle_grace = 0us});
     const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween);
     Kernel computes = profiled(3, kComputes);
     CHECK(chosen(*policy, modelled(132), {loads, between}) == Ids{1, 2});
@@ -154,7 +154,7 @@ TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]
 }
 
 TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
-    const auto policy = make_slice({.gap = 200us});
+    const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     const Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
     Kernel between = profiled(2, kBetween), again = computes;
@@ -175,7 +175,7 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
 }
 
 TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[policy]") {
-    const auto policy = make_slice({.gap = 200us});
+    const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
     const Kernel between = profiled(2, kBetween), other = profiled(4, mix(0.015, 0.5, 0.5));   // no pair
@@ -191,7 +191,7 @@ TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[
 }
 
 TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair goes on, whatever they have left", "[policy]") {
-    const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
     Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes), between = waiting(profiled(2, kBetween), kBegin);
     const auto at = [&](Duration time) { return said(policy->decide({sms, {loads, between, computes}}, kBegin + time)); };
@@ -210,7 +210,7 @@ TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair
 }
 
 TEST_CASE("slice: a turn alone ends, too", "[policy]") {
-    const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
     Kernel first = profiled(1, kLoads), second = waiting(profiled(2, kLoads), kBegin);
     const auto at = [&](Duration time) { return said(policy->decide({sms, {first, second}}, kBegin + time)); };
@@ -222,7 +222,7 @@ TEST_CASE("slice: a turn alone ends, too", "[policy]") {
 }
 
 TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
-    const auto policy = make_slice({.gap = 200us});
+    const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     const Kernel loads = profiled(1, kLoads);
     Kernel between = profiled(2, kBetween), computes = profiled(3, kComputes);
@@ -238,7 +238,7 @@ TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
 }
 
 TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[policy]") {
-    Gaps<int> gaps(200us);
+    IdleGrace<int> gaps(200us);
     CHECK(gaps.of(1) == 200us);
     gaps.gone(1, kBegin);
     gaps.gone(1, kBegin + 100us);
@@ -256,7 +256,7 @@ TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[po
     gaps.gone(1, kBegin + 4ms);
     gaps.works(1, kBegin + 6ms);  // nobody waits for so long
     CHECK(gaps.of(1) == 200us);
-    Gaps<int> none(0us);
+    IdleGrace<int> none(0us);
     none.gone(1, kBegin);
     none.works(1, kBegin + 300us);
     CHECK(none.of(1) == 0us);
@@ -272,7 +272,7 @@ TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[
 }
 
 TEST_CASE("slice: who has waited too long is in the next pair", "[policy]") {
-    const auto policy = make_slice({.patience = {.longest_wait = 100ms, .turn = 10ms}});
+    const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
     const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween),
                  computes = profiled(3, kComputes);

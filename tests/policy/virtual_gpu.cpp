@@ -11,8 +11,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kNothing = 1e-9;   // of a block: rounding
 
 // The smallest number from 1 on that is enough, asked last.
-template <class Enough>
-void least(const Enough& enough) {
+template <class SaturatingCtas>
+void least(const SaturatingCtas& enough) {
     double low = 1, high = 1;
     while (!enough(high)) low = high, high *= 2;
     for (int i = 0; i < 30 && high > low; ++i) {

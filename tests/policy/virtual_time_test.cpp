@@ -51,7 +51,7 @@ class Fixed final : public Policy {
 public:
     explicit Fixed(std::map<uint64_t, Quota> quotas) : quotas_(std::move(quotas)) {}
     std::string_view name() const override { return "fixed"; }
-    Stops stops() const override { return Stops::kAnybody; }
+    Stops stops() const override { return Stops::kAny; }
     Decision decide(const Snapshot& snapshot, TimePoint) override {
         Decision decision;
         for (const Kernel& each : snapshot.kernels)
@@ -239,12 +239,12 @@ double best_throughput(const std::vector<Program>& queue) {
 TEST_CASE("slice: within 5 % of the best pair and ratio that there are", "[policy]") {
     const std::vector<std::vector<Character>> queues{
         {kComputes, kLoads, kLarge, kWaits}, {kComputes, kLoads, kBetween, kLoads}, {kLarge, kLoads, kComputes, kBetween}, {kWaits, kBetween, kLarge}};
-    const Patience endless{.longest_wait = std::chrono::hours(1)};   // the best pair only
+    const AgingKnobs endless{.starvation_timeout = std::chrono::hours(1)};   // the best pair only
     for (const auto& characters : queues) {
         std::vector<Program> queue;
         for (const Character& each : characters) queue.push_back(profiled(queue.size() + 1, each, 200));
         const double best = best_throughput(queue);
-        const auto slice = make_slice({.patience = endless});
+        const auto slice = make_slice({.aging = endless});
         const double chosen = throughput(*slice, queue);
         std::printf("slice: throughput %.3f, best %.3f: %.3f of it\n", chosen, best, chosen / best);
         CHECK(chosen >= 0.95 * best);

@@ -21,7 +21,7 @@ using namespace smt::protocol;
 
 namespace {
 
-constexpr int kPatienceMs = 60'000;
+constexpr int kTimeoutMs = 60'000;
 
 void require(bool condition, const char* text) {
     if (condition) return;
@@ -83,7 +83,7 @@ Session open_session(const char* path) {
 void await_end(Session& session) {
     pollfd ended{session.socket, POLLIN, 0};
     Farewell farewell;
-    require(poll(&ended, 1, kPatienceMs) == 1, "the server reacts");
+    require(poll(&ended, 1, kTimeoutMs) == 1, "the server reacts");
     require(recv(session.socket, &farewell, sizeof farewell, 0) == sizeof farewell && farewell.kind == ControlKind::kFarewell, "it says why");
     require(farewell.message[0] != 0 && recv(session.socket, &farewell, sizeof farewell, 0) == 0, "it ends the session");
     close(session.socket);

@@ -36,12 +36,12 @@ TEST_CASE("each scheduler has a part of each block's warps, and of memory", "[co
 }
 
 TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
-    const Kernel loads{.warps_per_block = 8,
+    const KernelModel loads{.warps_per_block = 8,
                        .most_blocks = 8,
                        .memory_ratio = 0.1,
                        .uncoalesced_ratio = 0,
                        .instructions_per_block = 3000};
-    const Kernel computes{.warps_per_block = 4,
+    const KernelModel computes{.warps_per_block = 4,
                           .most_blocks = 6,
                           .memory_ratio = 0.01,
                           .uncoalesced_ratio = 0,
@@ -60,8 +60,8 @@ TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
 }
 
 TEST_CASE("where a kernel was measured with fewer blocks, the chain says how much less it gets done beside another", "[co_schedule]") {
-    Kernel loads{.warps_per_block = 8, .most_blocks = 8, .memory_ratio = 0.1, .instructions_per_block = 3000};
-    const Kernel computes{.warps_per_block = 4, .most_blocks = 6, .memory_ratio = 0.01, .instructions_per_block = 8000};
+    KernelModel loads{.warps_per_block = 8, .most_blocks = 8, .memory_ratio = 0.1, .instructions_per_block = 3000};
+    const KernelModel computes{.warps_per_block = 4, .most_blocks = 6, .memory_ratio = 0.01, .instructions_per_block = 8000};
     const CoSchedule chain = co_schedule(kSm, loads, computes, {3, 4}, 25);
     loads.rates = {0.3, 0.6, 1.1, 1.2, 1.2, 1.1, 1, 1};
     const CoSchedule found = co_schedule(kSm, loads, computes, {3, 4}, 25);
@@ -76,8 +76,8 @@ TEST_CASE("where a kernel was measured with fewer blocks, the chain says how muc
 }
 
 TEST_CASE("blocks are merged until the chain is small enough", "[co_schedule]") {
-    const Kernel first{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.1};
-    const Kernel second{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.02};
+    const KernelModel first{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.1};
+    const KernelModel second{.warps_per_block = 4, .most_blocks = 16, .memory_ratio = 0.02};
     const CoSchedule quick = co_schedule(kSm, first, second, {8, 8}, 25),
                      fine = co_schedule(kSm, first, second, {8, 8}, 81);
     CHECK(quick.together[0] == Approx(4 * issued(kPart, {4, 2, 0.1}, {4, 2, 0.02})[0]));
@@ -94,7 +94,7 @@ TEST_CASE("blocks are merged until the chain is small enough", "[co_schedule]") 
 TEST_CASE("two halves of one kernel bring nothing", "[co_schedule]") {
     for (const int blocks : {1, 2, 4, 8}) {
         for (const double ratio : {0.005, 0.05, 0.3}) {
-            const Kernel kernel{.warps_per_block = 4, .most_blocks = 2 * blocks, .memory_ratio = ratio};
+            const KernelModel kernel{.warps_per_block = 4, .most_blocks = 2 * blocks, .memory_ratio = ratio};
             CHECK(co_schedule(kSm, kernel, kernel, {blocks, blocks}).profit == Approx(0).margin(1e-9));
         }
     }
@@ -138,17 +138,17 @@ TEST_CASE("dividing the blocks by the schedulers would see a profit where there 
     const auto together = issued(kPart, half, half);
     const double alone = issued(kPart, both)[0];
     CHECK(profit({alone, alone}, together) == Approx(0.17).margin(0.005));
-    const Kernel kernel{.warps_per_block = 8, .most_blocks = 2, .memory_ratio = 0.005};
+    const KernelModel kernel{.warps_per_block = 8, .most_blocks = 2, .memory_ratio = 0.005};
     CHECK(co_schedule(kSm, kernel, kernel, {1, 1}).profit == Approx(0).margin(1e-9));
 }
 
 TEST_CASE("the balanced slices end together, as far as the candidates allow", "[co_schedule]") {
-    const Kernel first{.warps_per_block = 8,
+    const KernelModel first{.warps_per_block = 8,
                        .most_blocks = 8,
                        .memory_ratio = 0.005,
                        .uncoalesced_ratio = 0,
                        .instructions_per_block = 4000};
-    const Kernel second{.warps_per_block = 8,
+    const KernelModel second{.warps_per_block = 8,
                         .most_blocks = 8,
                         .memory_ratio = 0.02,
                         .uncoalesced_ratio = 0,
@@ -173,8 +173,8 @@ TEST_CASE("what a co-schedule costs", "[.][cost]") {
     };
     for (const auto& [warps, blocks] :
          {Case{8, {4, 4}}, Case{8, {2, 6}}, Case{4, {8, 8}}, Case{32, {1, 1}}}) {
-        const Kernel first{.warps_per_block = warps, .most_blocks = 64 / warps, .memory_ratio = 0.1};
-        const Kernel second{.warps_per_block = warps, .most_blocks = 64 / warps, .memory_ratio = 0.02};
+        const KernelModel first{.warps_per_block = warps, .most_blocks = 64 / warps, .memory_ratio = 0.1};
+        const KernelModel second{.warps_per_block = warps, .most_blocks = 64 / warps, .memory_ratio = 0.02};
         double sum = 0;
         const double cost = tests::cost_us([&] { sum += co_schedule(kSm, first, second, blocks).profit; });
         CHECK(sum != 0);

@@ -7,7 +7,7 @@ namespace smt::profiler::models {
 TEST_CASE("a ticket is some blocks, sixteen at most; twice as many in a long launch, half as many but two where somebody may stop it", "[preemption]") {
     struct Row {
         uint64_t block_ns;
-        uint32_t usual, in_a_long_launch, stoppable;
+        uint32_t usual, in_a_long_launch, preemptible;
     };
     for (const Row& row : {Row{0, 16, 16, 16}, Row{1'000, 16, 16, 8}, Row{2'000, 8, 16, 4}, Row{4'000, 4, 8, 2}, Row{7'000, 2, 5, 2}, Row{10'000, 2, 3, 2},
                            Row{11'000, 1, 3, 1},   // one and a half would be 16.5 us, but tickets are whole
@@ -15,7 +15,7 @@ TEST_CASE("a ticket is some blocks, sixteen at most; twice as many in a long lau
         CAPTURE(row.block_ns);
         CHECK(ticket_blocks(row.block_ns) == row.usual);
         CHECK(long_ticket_blocks(row.block_ns) == row.in_a_long_launch);
-        CHECK(stoppable_ticket_blocks(row.block_ns) == row.stoppable);
+        CHECK(preemptible_ticket_blocks(row.block_ns) == row.preemptible);
     }
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("what warps do is divided by hand", "[stalls]") {
 }
 
 TEST_CASE("the model is told all of it", "[stalls]") {
-    Kernel kernel{.warps_per_block = 4, .memory_ratio = 0.1};
+    KernelModel kernel{.warps_per_block = 4, .memory_ratio = 0.1};
     tell({3, 70, 2, {0.5, 0, 0.25}}, kernel);
     CHECK((kernel.interval == 3 && kernel.latency == 70 && kernel.requests == 2 && kernel.pipes == PipeCycles{0.5, 0, 0.25}));
     CHECK((kernel.warps_per_block == 4 && kernel.memory_ratio == 0.1));
@@ -97,14 +97,14 @@ TEST_CASE("a pipe is a bound for who uses it", "[stalls]") {
 // Warps with a clock of their own, cycle by cycle: an instruction is followed by another of the warp d cycles later at the soonest, and by
 // `latency` more if it was an access. The scheduler takes those that are ready in turns.
 TEST_CASE("the chain with intervals is what warps with a clock do, roughly", "[stalls]") {
-    struct Kernel {
+    struct Case {
         int warps, interval, latency;
         double memory_ratio;
     };
-    const auto [a, b] = GENERATE(std::pair{Kernel{8, 4, 60, 0.05}, Kernel{0, 1, 1, 0}}, std::pair{Kernel{4, 6, 100, 0.1}, Kernel{4, 1, 50, 0.02}},
-                                 std::pair{Kernel{6, 2, 200, 0.2}, Kernel{2, 10, 100, 0.0}}, std::pair{Kernel{8, 3, 20, 0.02}, Kernel{8, 12, 400, 0.1}});
+    const auto [a, b] = GENERATE(std::pair{Case{8, 4, 60, 0.05}, Case{0, 1, 1, 0}}, std::pair{Case{4, 6, 100, 0.1}, Case{4, 1, 50, 0.02}},
+                                 std::pair{Case{6, 2, 200, 0.2}, Case{2, 10, 100, 0.0}}, std::pair{Case{8, 3, 20, 0.02}, Case{8, 12, 400, 0.1}});
     struct Warp {
-        const Kernel* kernel;
+        const Case* kernel;
         long ready = 0;
         size_t which;
     };
@@ -127,7 +127,7 @@ TEST_CASE("the chain with intervals is what warps with a clock do, roughly", "[s
             break;
         }
     }
-    const auto units = [](const Kernel& kernel) {
+    const auto units = [](const Case& kernel) {
         return Units{.count = kernel.warps, .memory_ratio = kernel.memory_ratio, .interval = double(kernel.interval), .latency = double(kernel.latency)};
     };
     const auto predicted = issued({.latency = 400, .requests_per_cycle = kEndless}, units(a), units(b));

@@ -125,7 +125,7 @@ Count run(Module& module, Memory& memory, const char* name, uint64_t data, doubl
         std::fprintf(stderr, "%s: line %d: %s\n", name, problem->line, problem->message.c_str());
         std::exit(1);
     }
-    const Kernel* kernel = std::get<const Kernel*>(decoded);
+    const DecodedKernel* kernel = std::get<const DecodedKernel*>(decoded);
     Machine machine({});
     OrderedJournal journal;
     LaunchSurroundings surroundings{memory, journal, machine};

@@ -153,11 +153,11 @@ def kernels(smt, programs):
         place.environment["SMT_COMPILE"] = "ptx=1"
         as_it_is = int(place.run("mixed", "mixed", "40").split()[0])
         found = rows(place)
-        assert set(found) == {("mixed", "step", "managed by PTX"), ("mixed", "step", "opaque")}, found
-        opaque = found["mixed", "step", "opaque"]
-        assert opaque["launches"] == as_it_is and opaque["reason"].startswith("launched with attributes"), opaque
+        assert set(found) == {("mixed", "step", "managed by PTX"), ("mixed", "step", "unmanaged")}, found
+        unmanaged = found["mixed", "step", "unmanaged"]
+        assert unmanaged["launches"] == as_it_is and unmanaged["reason"].startswith("launched with attributes"), unmanaged
         assert sum(row["launches"] for row in found.values()) == len(place.launches())
-        assert re.search(rf"^mixed +{as_it_is} +0  opaque +step$", listed(place), re.M), listed(place)
+        assert re.search(rf"^mixed +{as_it_is} +0  unmanaged +step$", listed(place), re.M), listed(place)
         assert listed(place, "--tenant", "mixed", "--json").count("\n") == 2 and not listed(place, "--tenant", "nobody")
         done = subprocess.run([smt, "log", "--kernels", "--follow"], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2 and "does not follow" in done.stderr, done
@@ -166,8 +166,8 @@ def kernels(smt, programs):
         place.run("one", "mixed", "10")
         place.run("graphs", "graph")
         found = rows(place)
-        assert found["one", "step", "opaque"]["reason"] == "PTX is not looked at (ptx=0 in SMT_COMPILE)", found
-        assert any(row["into_graphs"] for (tenant, _, how), row in found.items() if (tenant, how) == ("graphs", "opaque")), found
+        assert found["one", "step", "unmanaged"]["reason"] == "PTX is not looked at (ptx=0 in SMT_COMPILE)", found
+        assert any(row["into_graphs"] for (tenant, _, how), row in found.items() if (tenant, how) == ("graphs", "unmanaged")), found
 
 
 def misuse(smt, programs):

@@ -274,7 +274,7 @@ def notes(place, kind):
 
 
 def mixed_under_stress(smt, programs):
-    """Managed and opaque kernels in one stream, the managed ones stopped and resized at random."""
+    """Managed and unmanaged kernels in one stream, the managed ones stopped and resized at random."""
     with Place(smt, programs) as place:
         place.environment["SMT_COMPILE"] = "ptx=1"
         for seed in range(1, 7):

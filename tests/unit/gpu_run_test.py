@@ -16,7 +16,7 @@ class RunAll(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
         shutil.copy(SCRIPT, self.folder / "run_all.sh")
-        for name in ("check", "faults", "examples", "opaque"):
+        for name in ("check", "faults", "examples", "unmanaged"):
             self.part(name, 0)
         (self.folder / "bin").mkdir()
         (self.folder / "bin" / "bench_remoting").symlink_to("/bin/true")
@@ -32,7 +32,7 @@ class RunAll(unittest.TestCase):
 
     def test_all_parts_pass(self):
         self.assertEqual(self.run_all()[0], 0)
-        self.assertEqual(self.run_all("examples", "opaque")[0], 0)
+        self.assertEqual(self.run_all("examples", "unmanaged")[0], 0)
 
     def test_failed_parts_are_named_and_the_others_run(self):
         self.part("check", 3)    # of the parts check and python

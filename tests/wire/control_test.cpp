@@ -111,7 +111,7 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     const char image[] = "FAKE\nkernel plain\nkernel smt_plain params 56\nkernel alone\nkernel smt_alone params 56\nkernel refused\nkernel lost\n";
     auto& code = session.code();
     auto fetch = [&](uint32_t id, const char* name) {
-        runtime::server::handlers::Kernel* kernel = nullptr;
+        runtime::server::handlers::LoadedKernel* kernel = nullptr;
         REQUIRE(code.fetch(id, name, &kernel) == CUDA_SUCCESS);
         return kernel;
     };
@@ -132,8 +132,8 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
         CHECK(fetch(id, "lost")->managed.function == nullptr);
         CHECK(fetch(id, "smt_plain")->managed.function == nullptr);
         CHECK(told(id, "plain", "managed by source"));
-        CHECK(told(id, "refused", "opaque: it is"));
-        CHECK(told(id, "lost", "opaque: the driver does not take its managed form"));
+        CHECK(told(id, "refused", "unmanaged: it is"));
+        CHECK(told(id, "lost", "unmanaged: the driver does not take its managed form"));
         REQUIRE(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
     }
     // An entry of the table that is used again remembers nothing.
@@ -145,8 +145,8 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
         CHECK(fetch(id, name)->managed.function == nullptr);
         CHECK(fetch(id, name)->managed.reuse == Reuse::kAlways);
     }
-    CHECK(told(id, "plain", "opaque: no reason"));
-    CHECK(told(id, "refused", "opaque: it is"));   // what was said of it when its image was looked at
+    CHECK(told(id, "plain", "unmanaged: no reason"));
+    CHECK(told(id, "refused", "unmanaged: it is"));   // what was said of it when its image was looked at
     CHECK(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
     // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders nothing.
     session.device_bytes();
@@ -172,7 +172,7 @@ TEST_CASE("who unloads a kernel sleeps while a launch of it is under way", "[con
     REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
     auto& code = session.code();
     const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {});
-    runtime::server::handlers::Kernel* kernel = nullptr;
+    runtime::server::handlers::LoadedKernel* kernel = nullptr;
     REQUIRE(code.fetch(id, "plain", &kernel) == CUDA_SUCCESS);
     std::optional<runtime::server::handlers::KernelUse> launch(std::in_place, code, kernel->id);
     REQUIRE(*launch);

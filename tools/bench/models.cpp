@@ -49,8 +49,8 @@ std::vector<smt::profiler::Profile> some_profiles(const profiles::DeviceFacts& f
 int main() {
     const models::Memory memory{.latency = 600, .requests_per_cycle = 0.14};
     const models::Multiprocessor multiprocessor{4, {.latency = 600, .requests_per_cycle = 0.56}};
-    const models::Kernel streams{8, 8, 0.1, 0, 4000}, computes{4, 16, 0.01, 0, 9000};
-    models::Kernel told = streams, also = computes;
+    const models::KernelModel streams{8, 8, 0.1, 0, 4000}, computes{4, 16, 0.01, 0, 9000};
+    models::KernelModel told = streams, also = computes;
     told.interval = 6, told.latency = 400, told.requests = 1;
     also.interval = 9, also.latency = 200, also.requests = 0.2;
 

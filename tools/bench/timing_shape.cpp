@@ -30,11 +30,11 @@ constexpr size_t kSharedEach = 228u << 10;  // a multiprocessor's
 constexpr size_t kReserved = 1u << 10;      // of each block
 constexpr size_t kUnit = 128;
 
-struct Kernel {
+struct BenchKernel {
     const char* name;
     unsigned rounds;
 };
-constexpr Kernel kKernels[] = {{"compute", 12}, {"bandwidth", 24}, {"latency", 24}, {"mixed", 12}};
+constexpr BenchKernel kKernels[] = {{"compute", 12}, {"bandwidth", 24}, {"latency", 24}, {"mixed", 12}};
 
 void* driver = nullptr;
 
@@ -71,8 +71,8 @@ struct Bench {
 
     void open();
     void fill();
-    float time(CUfunction function, const Kernel& kernel, size_t shared);
-    void measure(const Kernel& kernel);
+    float time(CUfunction function, const BenchKernel& kernel, size_t shared);
+    void measure(const BenchKernel& kernel);
 };
 
 void Bench::open() {
@@ -119,7 +119,7 @@ void Bench::fill() {
     CALL(cuMemcpyHtoD, in, static_cast<const void*>(list.data()), static_cast<size_t>(count) * 4);
 }
 
-float Bench::time(CUfunction function, const Kernel& kernel, size_t shared) {
+float Bench::time(CUfunction function, const BenchKernel& kernel, size_t shared) {
     unsigned rounds = kernel.rounds * scale;
     float nothing = -1e30f;
     void* parameters[] = {&out, &in, &count, &rounds, &nothing};
@@ -134,7 +134,7 @@ float Bench::time(CUfunction function, const Kernel& kernel, size_t shared) {
     return milliseconds * 1000;
 }
 
-void Bench::measure(const Kernel& kernel) {
+void Bench::measure(const BenchKernel& kernel) {
     CUfunction function = nullptr;
     int own_shared = 0;
     CALL(cuModuleGetFunction, &function, module, kernel.name);
@@ -178,5 +178,5 @@ int main(int count, char** arguments) {
     }
     bench.open();
     bench.fill();
-    for (const Kernel& kernel : kKernels) bench.measure(kernel);
+    for (const BenchKernel& kernel : kKernels) bench.measure(kernel);
 }

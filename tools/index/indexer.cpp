@@ -18,7 +18,7 @@ using runtime::jit::ResultPointer;
 
 namespace {
 
-constexpr auto kPatience = std::chrono::minutes(10);  // the worker has a limit of its own
+constexpr auto kWorkerTimeout = std::chrono::minutes(10);  // the worker has a limit of its own
 
 std::string code_of(const image::Entry& entry) {
     std::string code =
@@ -69,8 +69,8 @@ void summarize(const runtime::jit::Result& result, const std::vector<std::string
                Outcome& outcome) {
     std::string others;
     for (const std::string& symbol : symbols) {
-        const runtime::jit::Kernel* found = nullptr;
-        for (const runtime::jit::Kernel& kernel : result.kernels)
+        const runtime::jit::CompiledKernel* found = nullptr;
+        for (const runtime::jit::CompiledKernel& kernel : result.kernels)
             if (kernel.symbol == symbol) found = &kernel;
         if (found && !found->managed.empty())
             ++outcome.managed;
@@ -118,7 +118,7 @@ ResultPointer Indexer::try_out(const std::string& image, bool text_only) {
     for (const image::Entry& entry : entries_of(image))
         if ((entry.kind == image::Kind::kPtx) == text_only) newest = std::max(newest, entry.architecture);
     const std::string identity = newest ? service_.request(runtime::jit::kNoTenant, image, {newest, text_only}) : "";
-    return identity.empty() ? nullptr : service_.wait_for(runtime::jit::kNoTenant, identity, kPatience).result;
+    return identity.empty() ? nullptr : service_.wait_for(runtime::jit::kNoTenant, identity, kWorkerTimeout).result;
 }
 
 Outcome Indexer::index(const rewriter::source::CompileCommand& command) {

@@ -16,7 +16,7 @@ namespace {
 
 using smt::rewriter::source::Dialect;
 using smt::rewriter::source::Input;
-using smt::rewriter::source::Kernel;
+using smt::rewriter::source::RewrittenKernel;
 using smt::rewriter::source::Output;
 
 constexpr int kFailure = 1, kMisuse = 2;
@@ -87,7 +87,7 @@ bool write_text(const std::string& text, const std::string& name) {
     return (name.empty() ? std::fflush(to) : std::fclose(to)) == 0 && whole;
 }
 
-void report(const std::string& file, const Kernel& kernel, bool symbols) {
+void report(const std::string& file, const RewrittenKernel& kernel, bool symbols) {
     std::string verdict = "managed";
     if (kernel.managed.empty())
         verdict = "refused: " + kernel.reason;
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
 
     const Output output = rewrite(line.input);
     if (!output.error.empty()) return complain(kFailure, output.error);
-    for (const Kernel& kernel : output.kernels) report(line.input.name, kernel, line.symbols);
+    for (const RewrittenKernel& kernel : output.kernels) report(line.input.name, kernel, line.symbols);
     if (!write_text(output.text, line.output))
         return complain(kFailure, fmt::format("cannot write {}: {}",
                                               line.output.empty() ? "standard output" : line.output,

@@ -21,7 +21,7 @@
 namespace smt::tools {
 namespace {
 
-constexpr time_t kPatienceSeconds = 5;
+constexpr time_t kAnswerTimeoutSeconds = 5;
 
 // Ends the text, and leaves nothing in it that a terminal would take for a command.
 template <size_t n>
@@ -35,9 +35,9 @@ void terminate(char (&text)[n]) {
 class Question {
 public:
     explicit Question(const std::string& key) : path_(path_of(key, ".sock")), log_(path_of(key, ".log")) {
-        timeval patience{kPatienceSeconds, 0};
-        ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-        ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+        timeval timeout{kAnswerTimeoutSeconds, 0};
+        ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+        ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     }
     ~Question() {
         if (socket_ >= 0) ::close(socket_);
@@ -104,12 +104,12 @@ std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol
     return reply;
 }
 
-bool wait_for_end(pid_t server, std::chrono::milliseconds patience) {
+bool wait_for_end(pid_t server, std::chrono::milliseconds timeout) {
     const int file = static_cast<int>(::syscall(SYS_pidfd_open, server, 0));   // glibc 2.36 declares pidfd_open for C alone
     if (file < 0) return errno == ESRCH;
     pollfd ended{file, POLLIN, 0};
     int found = 0;
-    do found = ::poll(&ended, 1, static_cast<int>(patience.count()));
+    do found = ::poll(&ended, 1, static_cast<int>(timeout.count()));
     while (found < 0 && errno == EINTR);
     ::close(file);
     return found > 0;

@@ -19,8 +19,8 @@ namespace smt::tools {
 std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol::ControlKind question);
 
 // Waits for the end of a server that was told to stop: before it, and after it answers no more, sessions write their last
-// entries and files are removed. False if it still runs after `patience`.
-bool wait_for_end(pid_t server, std::chrono::milliseconds patience);
+// entries and files are removed. False if it still runs after `timeout`.
+bool wait_for_end(pid_t server, std::chrono::milliseconds timeout);
 
 struct ServerStatus {
     std::string key;

@@ -32,10 +32,10 @@ int parse_architecture(const std::string& text) {
     return architecture;
 }
 
-constexpr std::chrono::minutes kPatience{10};   // the worker has a time limit of its own
+constexpr std::chrono::minutes kLeaveTimeout{10};   // the worker has a time limit of its own
 
 image::Verdict verdict_of(const jit::Decision& decision, const std::string& kernel) {
-    if (std::string why = decision.why_opaque(kernel); !why.empty()) return {image::Management::kOpaque, std::move(why)};
+    if (std::string why = decision.why_unmanaged(kernel); !why.empty()) return {image::Management::kUnmanaged, std::move(why)};
     if (decision.by_ptx()) return {image::Management::kPtx, ""};
     return {image::Management::kSource, "its source is known, captured or indexed"};
 }
@@ -43,7 +43,7 @@ image::Verdict verdict_of(const jit::Decision& decision, const std::string& kern
 // What the server would decide, found out in its way: by the index, the cache and the compile worker.
 image::Judge judge_for(jit::Service& service, int architecture) {
     return [&service, architecture](std::string_view bytes) -> image::ImageVerdict {
-        const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, kPatience); }, [](const std::string&) {}, jit::kNoTenant};
+        const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, kLeaveTimeout); }, [](const std::string&) {}, jit::kNoTenant};
         auto decision = std::make_shared<const jit::Decision>(jit::decide(service, bytes, {architecture, false}, how));
         return [decision](const std::string& kernel) { return verdict_of(*decision, kernel); };
     };
@@ -54,7 +54,7 @@ void find_written_forms(image::Survey& survey) {
     std::set<std::pair<size_t, std::string>> names;
     for (const image::SurveyedKernel& kernel : survey.kernels) names.emplace(kernel.image, kernel.facts.name);
     for (image::SurveyedKernel& kernel : survey.kernels) {
-        if (kernel.verdict.management != image::Management::kOpaque) continue;
+        if (kernel.verdict.management != image::Management::kUnmanaged) continue;
         for (const Reuse reuse : kReuses) {
             const std::string form = managed_symbol(kernel.facts.name, reuse);
             if (!form.empty() && names.contains({kernel.image, form})) kernel.verdict = {image::Management::kSource, "it was built with a managed form"};

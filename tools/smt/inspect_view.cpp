@@ -82,7 +82,7 @@ std::string kernel_lines(const SurveyedKernel& kernel) {
 }
 
 std::string summary_of(const Survey& survey) {
-    static constexpr const char* kWords[] = {"managed by source", "managed by PTX", "with PTX", "opaque"};
+    static constexpr const char* kWords[] = {"managed by source", "managed by PTX", "with PTX", "unmanaged"};
     std::array<size_t, 4> counts{};
     for (const SurveyedKernel& kernel : survey.kernels)
         ++counts[static_cast<size_t>(kernel.verdict.management)];

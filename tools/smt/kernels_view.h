@@ -1,4 +1,4 @@
-// What `smt log --kernels` shows: each kernel that ran, how often, and how: managed by what, or opaque and why.
+// What `smt log --kernels` shows: each kernel that ran, how often, and how: managed by what, or unmanaged and why.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@ namespace smt::tools {
 
 // How launches of a kernel were run.
 struct Treatment {
-    std::string how;      // "managed by PTX", "managed by source", "opaque", "as it is", "not known"
+    std::string how;      // "managed by PTX", "managed by source", "unmanaged", "as it is", "not known"
     std::string reason;   // empty: none is needed
 };
 

@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "profiler/store/store.h"
-#include "runtime/profiles/book.h"
+#include "runtime/profiles/profile_cache.h"
 #include "runtime/settings/config.h"
 #include "tools/smt/command.h"
 #include "tools/smt/profile_pair_run.h"

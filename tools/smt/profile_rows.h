@@ -44,7 +44,7 @@ struct ProfileRow {
 // What the Markov model is given of a kernel, with so many CTAs on a multiprocessor: Kernelet's two ratios, or what was counted of its waits and measured with fewer CTAs, too.
 struct ModelInputs {
     profiler::models::Multiprocessor multiprocessor;
-    profiler::models::Kernel paper, told;
+    profiler::models::KernelModel paper, told;
     double resident = 1;   // CTAs that were there on average while it was counted; 1 at least
 };
 // Nothing: it was not counted. Without counted waits `told` is as `paper`.

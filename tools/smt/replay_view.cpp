@@ -22,7 +22,7 @@ std::string situation(const Kernel& kernel) {
     std::string text = fmt::format("{} {}", name_of(kernel), kStates[static_cast<int>(kernel.state)]);
     if (kernel.blocks) text += fmt::format(", {} of {} blocks done", kernel.blocks_done, kernel.blocks);
     if (kernel.priority) text += fmt::format(", priority {}", kernel.priority);
-    if (!kernel.managed) text += ", opaque";
+    if (!kernel.managed) text += ", unmanaged";
     return text;
 }
 
@@ -55,7 +55,7 @@ ReplayView::ReplayView(const std::vector<std::string>& policies) {
 void ReplayView::take(Side& side, const Record& record, const Decision& decision) {
     for (const Assignment& each : decision.assignments) side.runs[each.kernel] = words(each);
     for (const Confinement& each : decision.confinements)
-        side.confined[each.kernel] = each.multiprocessors ? fmt::format(" (opaque on {} SMs)", each.multiprocessors) : "";
+        side.confined[each.kernel] = each.multiprocessors ? fmt::format(" (unmanaged on {} SMs)", each.multiprocessors) : "";
     const auto gone = [&](const auto& entry) {
         return std::none_of(record.snapshot.kernels.begin(), record.snapshot.kernels.end(), [&](const Kernel& kernel) { return kernel.id == entry.first; });
     };

@@ -55,21 +55,21 @@ public:
     }
 
 private:
-    Likeness of_register(const std::string& name) const {
+    Uniformity of_register(const std::string& name) const {
         auto found = registers_.find(name);
-        return found == registers_.end() ? Likeness::kUnknown : found->second;
+        return found == registers_.end() ? Uniformity::kUnknown : found->second;
     }
 
-    Likeness of_operand(const Operand& operand) const {
+    Uniformity of_operand(const Operand& operand) const {
         switch (operand.kind) {
             case Operand::Kind::kRegister:
                 return of_register(operand.name);
             case Operand::Kind::kSpecial:
-                return likeness_of(operand, team_);
+                return uniformity_of(operand, team_);
             case Operand::Kind::kInteger:
-                return rewriter::likeness_of_integer(operand.bits);
+                return rewriter::uniformity_of_integer(operand.bits);
             default: {
-                Likeness all = Likeness::kSame;
+                Uniformity all = Uniformity::kSame;
                 for (const Operand& element : operand.elements) all = rewriter::join(all, of_operand(element));
                 return all;
             }
@@ -77,15 +77,15 @@ private:
     }
 
     // Of all operands but a first one that is written.
-    std::vector<Likeness> inputs(const Instruction& instruction) const {
-        std::vector<Likeness> found;
+    std::vector<Uniformity> inputs(const Instruction& instruction) const {
+        std::vector<Uniformity> found;
         for (size_t i = writes(instruction) ? 1 : 0; i < instruction.operands.size(); ++i)
             found.push_back(of_operand(instruction.operands[i]));
         return found;
     }
 
     bool differs(const Instruction& instruction) const {
-        const std::vector<Likeness> all = inputs(instruction);
+        const std::vector<Uniformity> all = inputs(instruction);
         return is_for_some(instruction) || std::any_of(all.begin(), all.end(), may_differ);
     }
 
@@ -116,27 +116,27 @@ private:
                instruction.operands.size() == 3;
     }
 
-    Likeness written_by(const Instruction& instruction, bool apart) const {
-        if (apart || !is_same_for_all(instruction) || is_for_some(instruction)) return Likeness::kDiffers;
-        if (instruction.opcode == Opcode::kBar) return Likeness::kSame;
+    Uniformity written_by(const Instruction& instruction, bool apart) const {
+        if (apart || !is_same_for_all(instruction) || is_for_some(instruction)) return Uniformity::kDiffers;
+        if (instruction.opcode == Opcode::kBar) return Uniformity::kSame;
         const bool reads_carry = instruction.opcode == Opcode::kAddc || instruction.opcode == Opcode::kSubc ||
                                  instruction.opcode == Opcode::kMadc;
-        if (reads_carry && may_differ(of_register(kCarry))) return Likeness::kDiffers;
+        if (reads_carry && may_differ(of_register(kCarry))) return Uniformity::kDiffers;
         return result_of(instruction, inputs(instruction));
     }
 
     // Whether something became more different.
     bool spread(const Instruction& instruction, bool apart) {
         if (!writes(instruction)) return false;
-        const Likeness written = written_by(instruction, apart);
+        const Uniformity written = written_by(instruction, apart);
         bool changed = false;
-        auto add = [&](const std::string& name, Likeness likeness) {
-            Likeness& known = registers_.try_emplace(name, Likeness::kUnknown).first->second;
-            const Likeness both = rewriter::join(known, likeness);
+        auto add = [&](const std::string& name, Uniformity uniformity) {
+            Uniformity& known = registers_.try_emplace(name, Uniformity::kUnknown).first->second;
+            const Uniformity both = rewriter::join(known, uniformity);
             changed |= both != known;
             known = both;
         };
-        if (instruction.has(Modifier::kCc)) add(kCarry, may_differ(written) ? Likeness::kDiffers : written);
+        if (instruction.has(Modifier::kCc)) add(kCarry, may_differ(written) ? Uniformity::kDiffers : written);
         each_operand(instruction.operands[0], [&](const Operand& part) {
             if (part.kind == Operand::Kind::kRegister) add(part.name, written);
         });
@@ -163,7 +163,7 @@ private:
     const Graph& graph_;
     const Team team_;
     std::set<std::string> parameters_;
-    std::unordered_map<std::string, Likeness> registers_;
+    std::unordered_map<std::string, Uniformity> registers_;
     std::vector<bool> spread_;                   // branches whose sides are known to be
     std::vector<bool> apart_;                    // blocks where only some threads may come by
 };

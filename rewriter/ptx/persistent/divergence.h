@@ -15,7 +15,7 @@
 #pragma once
 
 #include "rewriter/ptx/persistent/control_flow.h"
-#include "rewriter/ptx/persistent/likeness.h"
+#include "rewriter/ptx/persistent/uniformity.h"
 
 namespace smt::ptx::persistent {
 

@@ -16,7 +16,7 @@
 
 namespace smt::ptx::persistent {
 
-struct Kernel {
+struct PersistentKernel {
     std::string name;
     std::string managed;  // name of the managed form; empty: refused
     std::string reason;   // why it was refused
@@ -28,7 +28,7 @@ struct Kernel {
 
 struct Output {
     std::string text;             // empty: no kernel is managed
-    std::vector<Kernel> kernels;  // in the module's order
+    std::vector<PersistentKernel> kernels;  // in the module's order
     std::string reason;           // why there is no text
 };
 

@@ -28,7 +28,7 @@ constexpr auto kPoll = std::chrono::milliseconds(1);
 constexpr int kPolite = 10, kVeryPolite = 100;
 constexpr auto kLong = std::chrono::seconds(1);
 // A call waits so many times the patience with a single wait, where it is another wait each time.
-constexpr int kPatienceWithAll = 3;
+constexpr int kTimeoutWithAll = 3;
 
 struct State {
     DriverApi real;                                // written before any other thread is there
@@ -77,7 +77,7 @@ public:
         if (const std::optional<StreamWaits::Waiter> waiter = state.waits.eldest(session_)) {
             held_up_.change(waiter->what);
             const Clock::time_point now = Clock::now();
-            const bool overdue = now - std::max(waiter->since, began_) > state.patience || now - began_ > kPatienceWithAll * state.patience;
+            const bool overdue = now - std::max(waiter->since, began_) > state.patience || now - began_ > kTimeoutWithAll * state.patience;
             if (overdue && waiter->session != ended_) {
                 ended_ = waiter->session;
                 state.waits.end_session(ended_, "a stream of it waits (" + waiter->what + ") and held up other programs' calls for longer than wait in SMT_LIMITS");

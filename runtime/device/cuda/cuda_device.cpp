@@ -42,7 +42,7 @@ std::string describe(const DriverApi& driver, const char* call, CUresult status)
                        text ? text : "no text");
 }
 
-std::chrono::seconds wait_patience() {
+std::chrono::seconds wait_timeout() {
     return std::chrono::seconds(settings::number_of(settings::Id::kWaitSeconds));
 }
 
@@ -56,7 +56,7 @@ public:
     bool open(const std::string& key, const std::string& core_dump, bool* found, std::string& error) {
         key_ = key;
         if (!load(error) || !complete(error)) return false;
-        guard_context_wide_calls(driver_, wait_patience());
+        guard_context_wide_calls(driver_, wait_timeout());
         guard_waits(driver_, [] { return cores_to_spare() && cores_scarce(); });
         auto check = [&](const char* call, CUresult status) {
             if (status != CUDA_SUCCESS) error = describe(driver_, call, status);

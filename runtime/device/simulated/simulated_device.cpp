@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 30s;  // for the other sessions that tenants in SMT_SIM wants
+constexpr auto kTenantsTimeout = 30s;  // for the other sessions that tenants in SMT_SIM wants
 
 class SimulatedDevice final : public Device {
 public:
@@ -137,7 +137,7 @@ uint32_t SimulatedDevice::admit(const std::string& tenant) {
         admitted_.notify_all();
     };
     if (waiting_.size() == settings_.engine.sessions) let_in();
-    admitted_.wait_for(lock, kPatience, [&] { return number != 0; });
+    admitted_.wait_for(lock, kTenantsTimeout, [&] { return number != 0; });
     if (number == 0) let_in();
     return number;
 }

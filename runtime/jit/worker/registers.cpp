@@ -31,21 +31,21 @@ uint32_t step_of(uint32_t registers) {
 }
 
 // What the hardware hands out for the kernel's own form; 0: nobody knows.
-uint32_t allowed(const Kernel& kernel, const Registers& known, const Facts& facts) {
+uint32_t allowed(const CompiledKernel& kernel, const Registers& known, const Facts& facts) {
     if (auto own = known.find(kernel.symbol); own != known.end() && own->second) return step_of(own->second);
     auto own = facts.find(kernel.symbol);
     return own == facts.end() ? 0 : step_of(own->second.registers);
 }
 
-ptx::RegisterLimits limits_from(const std::vector<Kernel>& kernels, const Registers& known) {
+ptx::RegisterLimits limits_from(const std::vector<CompiledKernel>& kernels, const Registers& known) {
     ptx::RegisterLimits limits;
-    for (const Kernel& kernel : kernels)
+    for (const CompiledKernel& kernel : kernels)
         if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty()) limits[kernel.managed] = most;
     return limits;
 }
 
 // Whether there is something to assemble again for.
-bool adjust(const Kernel& kernel, const Facts& facts, const Registers& known, ptx::RegisterLimits& limits) {
+bool adjust(const CompiledKernel& kernel, const Facts& facts, const Registers& known, ptx::RegisterLimits& limits) {
     auto managed = facts.find(kernel.managed), own = facts.find(kernel.symbol);
     if (kernel.managed.empty() || managed == facts.end()) return false;
     const uint32_t most = allowed(kernel, known, facts);
@@ -63,14 +63,14 @@ bool adjust(const Kernel& kernel, const Facts& facts, const Registers& known, pt
 
 }  // namespace
 
-bool exceeds(std::string_view cubin, const std::vector<Kernel>& kernels, const Registers& known) {
+bool exceeds(std::string_view cubin, const std::vector<CompiledKernel>& kernels, const Registers& known) {
     const Facts facts = facts_of(cubin);
     ptx::RegisterLimits limits;
     return std::any_of(kernels.begin(), kernels.end(),
-                       [&](const Kernel& kernel) { return adjust(kernel, facts, known, limits); });
+                       [&](const CompiledKernel& kernel) { return adjust(kernel, facts, known, limits); });
 }
 
-std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
+std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels, const Registers& known,
                            const std::string& architecture, const Assembler& assembler, std::string& reason) {
     ptx::RegisterLimits limits = limits_from(kernels, known);   // a limit that is not reached does no harm
     std::string held = ptx::limit_registers(text, limits);
@@ -79,14 +79,14 @@ std::string hold_registers(const std::string& text, const std::vector<Kernel>& k
         if (cubin.empty()) break;
         const Facts facts = facts_of(cubin);
         bool again = false;
-        for (const Kernel& kernel : kernels) again |= adjust(kernel, facts, known, limits);
+        for (const CompiledKernel& kernel : kernels) again |= adjust(kernel, facts, known, limits);
         if (!again) break;
         held = ptx::limit_registers(text, limits);
     }
     return held;
 }
 
-std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known) {
+std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels, const Registers& known) {
     return ptx::limit_registers(text, limits_from(kernels, known));
 }
 

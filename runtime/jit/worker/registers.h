@@ -25,13 +25,13 @@ using Registers = std::map<std::string, uint32_t>;   // of a thread, by kernel
 
 // Whether a managed form in the cubin has more registers than its own form lets it. `known`: of the program's own
 // machine code; where it says nothing of a kernel, the cubin's own form counts.
-bool exceeds(std::string_view cubin, const std::vector<Kernel>& kernels, const Registers& known);
+bool exceeds(std::string_view cubin, const std::vector<CompiledKernel>& kernels, const Registers& known);
 
 // Where it cannot be assembled `reason` says why, and all kernels are held of which something is known.
-std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known,
+std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels, const Registers& known,
                            const std::string& architecture, const Assembler& assembler, std::string& reason);
 
 // Without a look at machine code.
-std::string hold_registers(const std::string& text, const std::vector<Kernel>& kernels, const Registers& known);
+std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels, const Registers& known);
 
 }  // namespace smt::runtime::jit

@@ -97,8 +97,8 @@ void hold(Result& result, const Order& order, const std::string& architecture) {
                                         : hold_registers(result.image, result.kernels, order.registers, architecture, assembler(), result.log);
 }
 
-const Kernel* find(const std::vector<Kernel>& kernels, const std::string& symbol) {
-    auto found = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel& each) { return each.symbol == symbol; });
+const CompiledKernel* find(const std::vector<CompiledKernel>& kernels, const std::string& symbol) {
+    auto found = std::find_if(kernels.begin(), kernels.end(), [&](const CompiledKernel& each) { return each.symbol == symbol; });
     return found == kernels.end() ? nullptr : &*found;
 }
 
@@ -117,18 +117,18 @@ std::optional<Result> refute(const Order& order, const Nvrtc& nvrtc, std::string
 // The managed forms of the image's own PTX, or of what NVRTC makes of the source as it is: with no loop around it a kernel
 // is optimised as the program's own was (fdtd3d's addresses were computed anew in each step otherwise). None, where that
 // would manage less than `wanted`, which are the kernels of the rewritten source.
-std::optional<Result> by_own_ptx(const Order& order, std::string ptx, const std::vector<Kernel>& wanted) {
+std::optional<Result> by_own_ptx(const Order& order, std::string ptx, const std::vector<CompiledKernel>& wanted) {
     if (ptx.empty()) return std::nullopt;
     Order text;
     text.source.text = std::move(ptx);
     Result result = rewrite_ptx(text);
     if (result.image.empty()) return std::nullopt;
-    for (const Kernel& kernel : wanted) {
-        const Kernel* made = kernel.managed.empty() ? nullptr : find(result.kernels, kernel.symbol);
+    for (const CompiledKernel& kernel : wanted) {
+        const CompiledKernel* made = kernel.managed.empty() ? nullptr : find(result.kernels, kernel.symbol);
         if (!kernel.managed.empty() && (!made || made->managed.empty() || made->reuse > kernel.reuse)) return std::nullopt;
     }
-    for (Kernel& kernel : result.kernels)
-        if (const Kernel* written = find(wanted, kernel.symbol)) kernel.name = written->name;
+    for (CompiledKernel& kernel : result.kernels)
+        if (const CompiledKernel* written = find(wanted, kernel.symbol)) kernel.name = written->name;
     if (order.form == Form::kCubin) hold(result, order, architecture_of(order));
     result.shared = true;
     return result;
@@ -172,7 +172,7 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     rewriter::source::Output output = rewrite(input_of(order));
     Result result;
     size_t managed = 0;
-    for (const rewriter::source::Kernel& kernel : output.kernels) {
+    for (const rewriter::source::RewrittenKernel& kernel : output.kernels) {
         result.kernels.push_back({kernel.name, kernel.symbol, kernel.managed, kernel.reason, kernel.reuse});
         managed += !kernel.managed.empty();
     }

@@ -15,22 +15,22 @@
 // Room that nobody wants any more on SMs in use goes to who has the longest way to go, up to its footprint's
 // CTAs on an SM (4.3: "slightly tune up"); it is taken back whenever somebody comes. When a kernel has taken
 // its last block, its SMs go to those that are short of CTAs, then to those that wait, by arrival.
-// Programs launch, wait, and launch again: who has nothing to do keeps its place for a short time (gaps.h), or all others would move at each
+// Programs launch, wait, and launch again: who has nothing to do keeps its place for a short time (idle_grace.h), or all others would move at each
 // launch. If somebody has found no room it is given up at once.
 // On the device the workers do the rest: one that finds its SM's quota filled retreats, until all SMs are
 // fulfilled (3.5).
 //
 // Kernels without a footprint have the SMs that those with one leave free, all of them together, and share them as the hardware
 // does; if there is none, the room left on the others. Where that is less than one equal part of the device, so many SMs are kept for them. So with no profiles at all this is fifo: nobody knows what could be saved, and equal
-// parts of the SMs let eight tenants on an H200 get 45 jobs done where fifo had 109. Opaque work runs as it is, on SMs that are not counted.
+// parts of the SMs let eight tenants on an H200 get 45 jobs done where fifo had 109. Unmanaged work runs as it is, on SMs that are not counted.
 //
 // Nobody starves: who has found no room and waited too long (knobs.h) is placed first when all are placed
 // anew; those that have no room then wait their time in turn.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/ledger.h"
-#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/decision_diff.h"
+#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/placement.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -40,17 +40,17 @@ namespace {
 
 class Compact final : public Policy {
 public:
-    explicit Compact(const CompactKnobs& knobs) : turns_(knobs.patience), placement_(knobs.gap) {}
+    explicit Compact(const CompactKnobs& knobs) : aging_(knobs.aging), placement_(knobs.idle_grace) {}
     std::string_view name() const override { return "compact"; }
-    Stops stops() const override { return Stops::kAnybody; }
+    Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        ledger_.keep_only(snapshot);
+        diff_.keep_only(snapshot);
         Decision decision;
         const bool changed = note_kernels(snapshot, now, decision);
-        const Kernel* impatient = turns_.whose(waiting_, now);
-        turns_.ask_again(decision, waiting_, now);
+        const Kernel* impatient = aging_.boosted(waiting_, now);
+        aging_.ask_again(decision, waiting_, now);
         const uint64_t first = impatient ? impatient->id : 0;
         if (impatient && first != first_) {
             placement_.replace(snapshot.device, first);
@@ -72,7 +72,7 @@ private:
                 const Placed& placed = placement_.note(kernel);
                 if (placed.total == 0 || kernel.id == first_) waiting_.push_back(&kernel);
             } else if (kernel.state == Kernel::State::kWaiting) {
-                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
         }
         const bool changed = placement_.end(now);
@@ -81,21 +81,21 @@ private:
     }
 
     void say(Placed& placed, Decision& decision) {
-        if (!placed.kernel || (placed.said && placed.total > 0 && ledger_.keeps_quota(*placed.kernel))) return;
+        if (!placed.kernel || (placed.said && placed.total > 0 && diff_.keeps_quota(*placed.kernel))) return;
         if (placed.total == 0) {
-            ledger_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
+            diff_.wait(decision, *placed.kernel, [] { return std::string("no SM has room"); });
             return;
         }
         const Quota& table = placement_.table(placed);
-        ledger_.run(decision, *placed.kernel, table, 0, [&] { return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms, table.size()); });
+        diff_.run(decision, *placed.kernel, table, 0, [&] { return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms, table.size()); });
         placed.said = placed.kernel->state != Kernel::State::kStopping;   // else it is named again
     }
 
-    Turns turns_;
+    Aging aging_;
     uint64_t first_ = 0;  // whose turn it was; 0: nobody's
     std::vector<const Kernel*> waiting_;   // of this snapshot, who has nothing or has its turn; kept for its memory
     Placement placement_;
-    Ledger ledger_;
+    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -13,11 +13,11 @@
 // What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn and added to
 // the one that it ran into; the paper charges nobody for it, and with long blocks weights then mean little.
 // No turn is shorter than the longest stop and `shortest`, or a small share would be over before anybody has left.
-// A tenant whose work ends in its turn keeps the turn for a short gap (gaps.h), or programs that launch,
+// A tenant whose work ends in its turn keeps the turn for a short gap (idle_grace.h), or programs that launch,
 // wait and launch again would get one launch a round; then the next one's begins. Who has nothing to do when its turn comes is passed over,
 // and still counts for T and keeps its place in the round for such a gap. Alone, a tenant just runs.
 //
-// Without a profile O is estimate.h's. Opaque work is not stopped, and runs in others' turns too.
+// Without a profile O is estimate.h's. Unmanaged work is not stopped, and runs in others' turns too.
 //
 // Nobody starves: a round has an end, and everybody who has work is in it.
 #include <fmt/format.h>
@@ -26,8 +26,8 @@
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/gaps.h"
-#include "runtime/schedule/policies/ledger.h"
+#include "runtime/schedule/policies/idle_grace.h"
+#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -50,12 +50,12 @@ struct Share {
 
 class Fair final : public Policy {
 public:
-    explicit Fair(const FairKnobs& knobs) : knobs_(knobs), gaps_(knobs.gap) {}
+    explicit Fair(const FairKnobs& knobs) : knobs_(knobs), idle_grace_(knobs.idle_grace) {}
     std::string_view name() const override { return "fair"; }
-    Stops stops() const override { return Stops::kAnybody; }
+    Stops stops() const override { return Stops::kAny; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        ledger_.keep_only(snapshot);
+        diff_.keep_only(snapshot);
         note_work(snapshot, now);
         note_debts(now);
         dismiss(now);
@@ -64,11 +64,11 @@ public:
         for (const Kernel& kernel : snapshot.kernels) {
             if (!kernel.managed) {
                 if (kernel.state == Kernel::State::kWaiting)
-                    ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+                    diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             } else if (kernel.tenant == turn_) {
-                ledger_.run(decision, kernel, {}, 0, [&] { return fmt::format("the turn of {}", turn_); });
+                diff_.run(decision, kernel, {}, 0, [&] { return fmt::format("the turn of {}", turn_); });
             } else {
-                ledger_.wait(decision, kernel, [&] { return fmt::format("the turn of {}", turn_); });
+                diff_.wait(decision, kernel, [&] { return fmt::format("the turn of {}", turn_); });
             }
         }
         return decision;
@@ -89,14 +89,14 @@ private:
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
         for (Share& share : ring_) {
-            if (share.has_work) share.idle.reset(), gaps_.works(share.tenant, now);
-            else gaps_.gone(share.tenant, now), share.idle = share.idle.value_or(now);
+            if (share.has_work) share.idle.reset(), idle_grace_.works(share.tenant, now);
+            else idle_grace_.gone(share.tenant, now), share.idle = share.idle.value_or(now);
         }
     }
 
     // Who has no work leaves, but for the one whose turn it is, and those that will soon be back, with what they owe.
     void dismiss(TimePoint now) {
-        std::erase_if(ring_, [&](const Share& share) { return share.tenant != turn_ && share.idle && now - *share.idle >= gaps_.of(share.tenant); });
+        std::erase_if(ring_, [&](const Share& share) { return share.tenant != turn_ && share.idle && now - *share.idle >= idle_grace_.of(share.tenant); });
     }
 
     // A block takes its time, and runs on into another's turn: that is taken off the tenant's next turn, and the
@@ -116,7 +116,7 @@ private:
         // This is asked when work ends, not while it runs: what is gone was there until now.
         const bool worked = std::exchange(works_, holds && holder->has_work);
         if (works_ || worked) busy_ = now;
-        const Duration gap = gaps_.of(turn_);
+        const Duration gap = idle_grace_.of(turn_);
         if (!holds || (!works_ && now - busy_ >= gap)) {
             begin_next(holder, now);
         } else if (!works_) {
@@ -171,7 +171,7 @@ private:
     }
 
     FairKnobs knobs_;
-    Gaps<std::string> gaps_;   // by tenant
+    IdleGrace<std::string> idle_grace_;   // by tenant
     std::vector<Share> ring_;
     std::string turn_;  // whose
     double epoch_ns_ = 0;   // T of this round,
@@ -180,7 +180,7 @@ private:
     TimePoint until_{};
     TimePoint busy_{};  // when it last had work
     bool works_ = false;   // it had when this was asked last
-    Ledger ledger_;
+    DecisionDiff diff_;
 };
 
 }  // namespace

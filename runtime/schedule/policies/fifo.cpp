@@ -8,7 +8,7 @@ namespace {
 class Fifo final : public Policy {
 public:
     std::string_view name() const override { return "fifo"; }
-    Stops stops() const override { return Stops::kNobody; }
+    Stops stops() const override { return Stops::kNone; }
     Decision decide(const Snapshot& snapshot, TimePoint) override {
         Decision decision;
         for (const Kernel& kernel : snapshot.kernels) {

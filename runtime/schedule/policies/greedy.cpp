@@ -11,14 +11,14 @@
 //
 //     A alone: 5.   B arrives: A 3, B 3.   B has taken its last block: A 5      (figure 6)
 //
-// Opaque work runs as it is, and takes room that is not counted.
+// Unmanaged work runs as it is, and takes room that is not counted.
 //
 // Nobody starves: who is stopped as a whole has its turn.
 #include <fmt/format.h>
 
 #include "runtime/schedule/policies/allocation.h"
-#include "runtime/schedule/policies/ledger.h"
-#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/decision_diff.h"
+#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -27,19 +27,19 @@ namespace {
 
 class Greedy final : public Policy {
 public:
-    explicit Greedy(const GreedyKnobs& knobs) : turns_(knobs.patience) {}
+    explicit Greedy(const GreedyKnobs& knobs) : aging_(knobs.aging) {}
     std::string_view name() const override { return "greedy"; }
-    Stops stops() const override { return Stops::kAnybody; }
+    Stops stops() const override { return Stops::kAny; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        ledger_.keep_only(snapshot);
+        diff_.keep_only(snapshot);
         Decision decision;
-        const bool waited = somebody_waits();
-        const Kernel* turn = waited ? turns_.whose(counted(snapshot), now) : nullptr;
+        const bool waited = tenant_waits();
+        const Kernel* turn = waited ? aging_.boosted(counted(snapshot), now) : nullptr;
         if (arrived_or_last_taken(snapshot) || (turn && waits(*turn))) give_out(snapshot, turn);
-        if (somebody_waits()) {
-            if (!waited) turns_.whose(counted(snapshot), now);
-            turns_.ask_again(decision, counted_, now);
+        if (tenant_waits()) {
+            if (!waited) aging_.boosted(counted(snapshot), now);
+            aging_.ask_again(decision, counted_, now);
         }
         const auto others = std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
         size_t next = 0;
@@ -47,11 +47,11 @@ public:
             const Given* const found = given(kernel, next);
             if (found && found->ctas > 0) {
                 const auto on_each = static_cast<uint8_t>(found->ctas);
-                ledger_.run(decision, kernel, {&on_each, 1}, 0, [&] { return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others); });
+                diff_.run(decision, kernel, {&on_each, 1}, 0, [&] { return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others); });
             } else if (found) {
-                ledger_.wait(decision, kernel, [] { return std::string("no CTA of it fits beside the others: it will have its turn"); });
+                diff_.wait(decision, kernel, [] { return std::string("no CTA of it fits beside the others: it will have its turn"); });
             } else if (kernel.state == Kernel::State::kWaiting) {
-                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
         }
         return decision;
@@ -116,7 +116,7 @@ private:
         const Given* const found = given(kernel, next);
         return found && found->ctas == 0;
     }
-    bool somebody_waits() const {
+    bool tenant_waits() const {
         return std::any_of(given_.begin(), given_.end(), [](const Given& each) { return each.ctas == 0; });
     }
 
@@ -135,12 +135,12 @@ private:
         return place == given_.size() ? nullptr : &given_[place];
     }
 
-    Turns turns_;
+    Aging aging_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
     std::vector<Allocated> all_;   // of a decision; kept for their memory
     Allocation rows_;        // those that go on
-    Ledger ledger_;
+    DecisionDiff diff_;
 };
 
 }  // namespace

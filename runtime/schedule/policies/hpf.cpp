@@ -19,7 +19,7 @@
 // a small kernel beside md5_hash else waited for up to 10 ms, for one request in ten. That is ours; with all CTAs at work, as in the paper, there is no room.
 //
 // A kernel that flows (runtime/dispatch/orders.h) is stopped as a whole before it is given a table, and with one it takes longer. So who is to go on beside an
-// urgent kernel that is over sooner than that pays waits instead, with all others, and the urgent one has the whole GPU; but only once (brief.h). That is ours, too: on an
+// urgent kernel that is over sooner than that pays waits instead, with all others, and the urgent one has the whole GPU; but only once (short_job_bypass.h). That is ours, too: on an
 // H200 a request that came seldom cost md5_hash more than when all of it was stopped.
 //
 // How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
@@ -27,7 +27,7 @@
 // A launch that has taken its last block needs nothing more, and counts as finished.
 //
 // Without a profile T_r is estimate.h's, which knows the blocks at best; of equal times the earlier runs on.
-// Opaque work is neither stopped nor waited for.
+// Unmanaged work is neither stopped nor waited for.
 //
 // Low priorities may starve: that is what strict priority is. Within a priority nobody does: the paper's rule
 // alone would let short kernels that keep coming hold up a long one, so one that has waited too long
@@ -38,9 +38,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/brief.h"
-#include "runtime/schedule/policies/ledger.h"
-#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/short_job_bypass.h"
+#include "runtime/schedule/policies/decision_diff.h"
+#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -61,12 +61,12 @@ struct Width {
 
 class Hpf final : public Policy {
 public:
-    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), brief_(knobs.soon) {}
+    explicit Hpf(const HpfKnobs& knobs) : knobs_(knobs), short_job_bypass_(knobs.short_job) {}
     std::string_view name() const override { return knobs_.spatial ? "hpf" : "hpf-whole"; }
-    Stops stops() const override { return Stops::kAnybody; }
+    Stops stops() const override { return Stops::kAny; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        ledger_.keep_only(snapshot);
+        diff_.keep_only(snapshot);
         Decision decision;
         std::vector<Candidate> queue = candidates(snapshot, decision);
         if (queue.empty()) return decision;
@@ -98,7 +98,7 @@ private:
                 const int most = most_ctas(kernel, limits);
                 queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
             } else if (kernel.state == Kernel::State::kWaiting) {
-                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
+                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
         }
         std::stable_sort(queue.begin(), queue.end(), [](const Candidate& a, const Candidate& b) {
@@ -130,9 +130,9 @@ private:
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         equals_of(urgent).runs = name_of(urgent);
         equals_of(other).runs = name_of(other);
-        ledger_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
-        ledger_.run(decision, other, {}, 0, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
-        for (size_t i = 2; i < queue.size(); ++i) ledger_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
+        diff_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
+        diff_.run(decision, other, {}, 0, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
+        for (size_t i = 2; i < queue.size(); ++i) diff_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
     }
 
     bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
@@ -164,8 +164,8 @@ private:
             kernels.push_back(each->kernel);
             if (name_of(*each->kernel) == equals.runs) runs = each;
         }
-        const Kernel* impatient = equals.turns.whose(kernels, now);
-        equals.turns.ask_again(decision, kernels, now);
+        const Kernel* impatient = equals.aging.boosted(kernels, now);
+        equals.aging.ask_again(decision, kernels, now);
         Candidates first = begin;
         if (impatient) first = std::find_if(begin, end, [&](const Candidate& each) { return each.kernel == impatient; });
         else if (runs != end && runs->left_ns <= begin->left_ns + preemption_ns(*runs->kernel)) first = runs;
@@ -178,7 +178,7 @@ private:
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const int sms = std::max(1, device.multiprocessors);
         if (urgent.priority == other.priority || needed(queue[0], sms, widths_, false) == sms) return false;
-        return brief_.is_waited_for(urgent, queue[0].left_ns, other, now, decision);
+        return short_job_bypass_.is_waited_for(urgent, queue[0].left_ns, other, now, decision);
     }
 
     // `whole`: nobody goes on beside the first.
@@ -192,20 +192,20 @@ private:
             if (!last || last->priority != kernel.priority) equals_of(kernel).runs = next < sms ? name_of(kernel) : Name{};
             last = &kernel;
             if (next == sms) {
-                ledger_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
+                diff_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
                 continue;
             }
             const int need = whole ? sms : needed(each, sms, before, queue.size() == 1);
             const int count = std::min(need, sms - next);
             if (queue.size() > 1 && !whole) widths_.push_back({kernel.id, kernel.launch, need});
-            if (next > 0) brief_.gave_places();
+            if (next > 0) short_job_bypass_.gave_places();
             Quota table;
             if (count < sms) {
                 table.assign(static_cast<size_t>(sms), 0);
                 const int ctas = next > 0 && kernel.usual_ctas ? std::min(each.most, kernel.usual_ctas) : each.most;
                 std::fill_n(table.begin() + next, count, static_cast<uint8_t>(ctas));
             }
-            ledger_.run(decision, kernel, table, 0, [&] {
+            diff_.run(decision, kernel, table, 0, [&] {
                 return count == sms ? fmt::format("has the GPU (priority {})", kernel.priority)
                                     : fmt::format("has SMs {} to {} (priority {})", next, next + count - 1,
                                                   kernel.priority);
@@ -235,11 +235,11 @@ private:
 
     // Those of one priority.
     struct Equals {
-        explicit Equals(const Patience& patience) : turns(patience) {}
-        Turns turns;
+        explicit Equals(const AgingKnobs& knobs) : aging(knobs) {}
+        Aging aging;
         Name runs{};   // K_r
     };
-    Equals& equals_of(const Kernel& kernel) { return equals_.try_emplace(kernel.priority, knobs_.patience).first->second; }
+    Equals& equals_of(const Kernel& kernel) { return equals_.try_emplace(kernel.priority, knobs_.aging).first->second; }
 
     HpfKnobs knobs_;
     std::map<int, Equals> equals_;           // by priority
@@ -247,9 +247,9 @@ private:
     uint64_t host_ = 0;                      // beside whom
     TimePoint guest_until_{};
     Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
-    Brief brief_;
+    ShortJobBypass short_job_bypass_;
     std::vector<Width> widths_;              // of those that have SMs
-    Ledger ledger_;
+    DecisionDiff diff_;
 };
 
 }  // namespace

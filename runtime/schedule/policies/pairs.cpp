@@ -12,7 +12,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr int kOneMix = 10;    // after eight halvings only kernels of one mix are left out
-constexpr int kUnknown = 11;   // not a likeness: not both were counted
+constexpr int kUnknown = 11;   // not a prune: not both were counted
 
 // Of the combinations that both were measured in, that can be, and that fit, the one with the largest profit; nothing: there is none.
 std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second, const Device& device) {
@@ -25,11 +25,11 @@ std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kerne
 }
 
 // `paper`: what Kernelet's model knows of it, and no more.
-models::Kernel model_of(const Kernel& kernel, const Resources& limits, bool paper) {
+models::KernelModel model_of(const Kernel& kernel, const Resources& limits, bool paper) {
     const Mix& mix = *kernel.profile->mix;
     const Resources cta = cta_of(kernel, limits);
     const uint32_t warps = cta.warps ? cta.warps : (cta.threads + 31) / 32;
-    models::Kernel model{static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits), mix.memory_ratio, mix.uncoalesced_ratio, mix.instructions_per_block};
+    models::KernelModel model{static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits), mix.memory_ratio, mix.uncoalesced_ratio, mix.instructions_per_block};
     if (paper) return model;
     if (mix.waits) models::tell(*mix.waits, model);
     model.rates = models::relative_throughput(kernel.profile->by_ctas, model.most_blocks);
@@ -49,7 +49,7 @@ public:
     Known* known = nullptr;        // while the generation is the same
     bool paper = false;
     models::Multiprocessor model;
-    models::Kernel first, second;
+    models::KernelModel first, second;
     std::vector<models::Blocks> ratios;
     Answer answer;
 };
@@ -103,7 +103,7 @@ void Pairs::list(const Kernels& kernels, const Kernel* one, const Device& device
     int least = kOneMix;
     all_pairs([&](const Pair& pair, Known& known) {
         if (one && kernels[pair.first] != one && kernels[pair.second] != one) return;
-        const int alike = likeness(kernels, pair, known, device);
+        const int alike = prune(kernels, pair, known, device);
         if (alike == kUnknown && known.measured) unpruned_.push_back(pair);
         if (alike > least) return;
         if (alike < least) kept_.clear(), least = alike;
@@ -120,15 +120,15 @@ int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known, const
         known.measured = true;
     }
     const auto counted = [&](const Kernel& kernel) { return known.measured ? kernel.profile->mix.has_value() : is_counted(kernel, device); };
-    if (!counted(first) || !counted(second)) return known.likeness = kUnknown;
-    models::Likeness allowed = likeness_;
-    known.likeness = 1;
-    while (known.likeness < kOneMix && models::too_alike(first.profile->mix->utilization, second.profile->mix->utilization, allowed)) {
+    if (!counted(first) || !counted(second)) return known.prune = kUnknown;
+    models::PruneThresholds allowed = likeness_;
+    known.prune = 1;
+    while (known.prune < kOneMix && models::too_alike(first.profile->mix->utilization, second.profile->mix->utilization, allowed)) {
         allowed.pur /= 2;
         allowed.mur /= 2;
-        ++known.likeness;
+        ++known.prune;
     }
-    return known.likeness;
+    return known.prune;
 }
 
 void Pairs::keep(Known& known, const Answer& answer) {
@@ -159,12 +159,12 @@ std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device
     least_.assign(kernels.size() + 1, kOneMix);
     kept_.clear();
     all_pairs([&](const Pair& pair, Known& known) {
-        const int alike = likeness(kernels, pair, known, device);
+        const int alike = prune(kernels, pair, known, device);
         for (const size_t of : {pair.first, pair.second, kernels.size()}) least_[of] = std::min(least_[of], alike);
         if (known.answer == 0 && alike < kOneMix) kept_.push_back(pair);
     });
     for (const Pair& pair : kept_) {
-        const int alike = known(pair).likeness;
+        const int alike = known(pair).prune;
         if (alike == least_[pair.first] || alike == least_[pair.second] || alike == least_.back()) return study_of(kernels, pair, device);
     }
     studied_ = numbers_;

@@ -24,9 +24,9 @@ class Pairs {
 public:
     using Kernels = std::vector<const Kernel*>;
 
-    // Of the knobs: likeness, least_profit, least_measured. With slices the model is the paper's, and its blocks of a pair are those that end together, not those
+    // Of the knobs: prune, least_profit, least_measured. With slices the model is the paper's, and its blocks of a pair are those that end together, not those
     // with the largest profit; without, it is told what was counted of waits and measured with fewer CTAs.
-    explicit Pairs(const SliceKnobs& knobs) : likeness_(knobs.likeness), paper_(knobs.slices), least_profit_(knobs.least_profit), least_measured_(knobs.least_measured) {}
+    explicit Pairs(const SliceKnobs& knobs) : likeness_(knobs.prune), paper_(knobs.slices), least_profit_(knobs.least_profit), least_measured_(knobs.least_measured) {}
 
     // Whether anything can be said of it: by the model, or because it was measured beside another.
     static bool knows(const Kernel& kernel, const Device& device) { return is_counted(kernel, device) || (kernel.profile && !kernel.profile->beside.empty()); }
@@ -67,11 +67,11 @@ private:
     // Of two sides.
     struct Known {
         uint16_t answer = 0;   // its place, from 1 on; 0: not computed
-        uint8_t likeness = 0;  // from 1 on; 0: not computed
+        uint8_t prune = 0;  // from 1 on; 0: not computed
         bool measured = false; // the answer is what was measured
     };
     Known& known(const Pair& pair) { return known_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
-    int likeness(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) { return known.likeness ? known.likeness : compare(kernels, pair, known, device); }
+    int prune(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) { return known.prune ? known.prune : compare(kernels, pair, known, device); }
     int compare(const Kernels& kernels, const Pair& pair, Known& known, const Device& device);
     void keep(Known& known, const Answer& answer);
     static bool is_counted(const Kernel& kernel, const Device& device) {
@@ -82,7 +82,7 @@ private:
     const Answer& together(const Kernels& kernels, const Pair& pair, const Device& device);
     std::unique_ptr<PairStudy> study_of(const Kernels& kernels, const Pair& pair, const Device& device);
 
-    models::Likeness likeness_;
+    models::PruneThresholds likeness_;
     bool paper_;
     double least_profit_;
     double least_measured_;

@@ -51,14 +51,14 @@ const Placed& Placement::note(const Kernel& kernel) {
 bool Placement::end(TimePoint now) {
     bool short_of_room = false;
     for (Placed& row : rows_) {
-        if (row.kernel && !row.was_here) gaps_.works(row.id, now);
+        if (row.kernel && !row.was_here) idle_grace_.works(row.id, now);
         if (!row.kernel && row.was_here) {
-            gaps_.gone(row.id, now);
+            idle_grace_.gone(row.id, now);
             row.gone = now;
         }
         short_of_room |= row.kernel && row.total == 0 && row.placed;   // it was looked for
     }
-    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= gaps_.of(row.id)); }) > 0;
+    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= idle_grace_.of(row.id)); }) > 0;
     return changed_;
 }
 
@@ -66,7 +66,7 @@ std::optional<Duration> Placement::forgets_after(TimePoint now) const {
     std::optional<Duration> rest;
     for (const Placed& row : rows_) {
         if (row.kernel) continue;
-        const Duration left = gaps_.of(row.id) - (now - row.gone);
+        const Duration left = idle_grace_.of(row.id) - (now - row.gone);
         rest = std::min(rest.value_or(left), left);
     }
     return rest;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/gaps.h"
+#include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/lookup.h"
 
 namespace smt::runtime::schedule {
@@ -41,10 +41,10 @@ struct Placed {
 
 class Placement {
 public:
-    explicit Placement(Duration gap) : gaps_(gap) {}
+    explicit Placement(Duration idle_grace) : idle_grace_(idle_grace) {}
 
     // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another
-    // one than before. One that is not there keeps its place for a gap (gaps.h), unless somebody has none; then it is forgotten.
+    // one than before. One that is not there keeps its place for a gap (idle_grace.h), unless somebody has none; then it is forgotten.
     void begin();
     const Placed& note(const Kernel& kernel);
     bool end(TimePoint now);
@@ -87,7 +87,7 @@ private:
     uint8_t& has(size_t zone, const Placed& row) { return has_[zone * columns_ + row.column]; }
 
     std::vector<Placed> rows_;
-    Gaps<uint64_t> gaps_;       // by stream
+    IdleGrace<uint64_t> idle_grace_;       // by stream
     bool changed_ = false;
     size_t next_ = 0;           // behind the row that was noted last
     Resources limits_;

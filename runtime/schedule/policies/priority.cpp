@@ -1,15 +1,15 @@
 // Strict priority: the tenants of the highest priority among those with work run, everybody else is
-// stopped between two blocks (opaque work: between two kernels) and goes on when that work is done. Within a
+// stopped between two blocks (unmanaged work: between two kernels) and goes on when that work is done. Within a
 // priority the hardware decides.
 //
-// "Done" means that nothing has come for a while (kPatience): programs launch, wait, and launch again, and a
+// "Done" means that nothing has come for a while (kIdleGrace): programs launch, wait, and launch again, and a
 // stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A service whose last requests
-// (kLate) all came later than that is not waited for: the others would lose kPatience at each. How long ago another program ended does not count:
+// (kLate) all came later than that is not waited for: the others would lose kIdleGrace at each. How long ago another program ended does not count:
 // it says nothing of how a new one comes back.
 //
 // A tenant of low priority may starve; that is what the name promises.
 //
-// Opaque kernels that are under way are waited for. Where their blocks are long, that would be for long, whatever the
+// Unmanaged kernels that are under way are waited for. Where their blocks are long, that would be for long, whatever the
 // hardware does for streams of higher priority: so while somebody more urgent has worked lately (kLately) they
 // keep to three quarters of the device, and the urgent tenant's next kernel begins in the rest. `priority-whole` leaves
 // that out.
@@ -27,7 +27,7 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::microseconds(200);
+constexpr auto kIdleGrace = std::chrono::microseconds(200);
 constexpr int kLate = 2;   // one may be chance
 constexpr auto kForgotten = std::chrono::minutes(1);   // who has had no work for so long counts as new, and is waited for once more
 // A service whose requests are further apart than this does not cost the others a part of the device in between.
@@ -106,7 +106,7 @@ private:
         for (const Kernel& kernel : snapshot.kernels) {
             Work& work = work_[kernel.priority];
             const bool first = work.seen.insert_or_assign(kernel.session, now).second;
-            if (!first && now - work.until > kPatience) work.late = std::min(work.late + 1, kLate);
+            if (!first && now - work.until > kIdleGrace) work.late = std::min(work.late + 1, kLate);
             else if (now > work.until && !work.was_present) work.late = 0;
             work.present = work.was_present = true;
             work.until = now;
@@ -121,14 +121,14 @@ private:
     Duration rest_for(int priority, TimePoint now) const {
         Duration rest{};
         for (auto each = work_.upper_bound(priority); each != work_.end(); ++each)
-            if (each->second.late < kLate) rest = std::max<Duration>(rest, kPatience - (now - each->second.until));
+            if (each->second.late < kLate) rest = std::max<Duration>(rest, kIdleGrace - (now - each->second.until));
         return rest;
     }
 
     struct Work {
         bool present = false, was_present = false;   // now, and when the policy was last asked
         TimePoint until{};
-        int late = 0;             // absences longer than kPatience since the last shorter one; not before a program's first work
+        int late = 0;             // absences longer than kIdleGrace since the last shorter one; not before a program's first work
         std::map<uint32_t, TimePoint> seen;          // sessions that have had work, and when
     };
     const bool whole_;

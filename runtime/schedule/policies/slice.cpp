@@ -6,7 +6,7 @@
 // is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
 // the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
 // and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
-// beyond (gaps.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
+// beyond (idle_grace.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
 // the next best at each launch, and stay with that. Nobody waits for two; who runs until they are back is not a pair that stays.
 //
 // The paper cuts kernels into slices because what is launched cannot be stopped, and two kernels run at once only in the places that their
@@ -23,7 +23,7 @@
 // (co_schedule.h); knobs.slices has the paper's, which knows R_m. Of a pair with the same profiles it is looked up or computed once, mostly ahead of the decision (pairs.h).
 //
 // Without a profile of the mix of instructions, or a model of the device, a kernel that was not measured beside another either runs as it is, beside
-// whatever has been chosen, until it has one; so does opaque work. Without times t_b is estimate.h's.
+// whatever has been chosen, until it has one; so does unmanaged work. Without times t_b is estimate.h's.
 //
 // Nobody starves: the best pair may be the same for ever, so one that has waited too long (knobs.h) is in the
 // next pair, with its best partner or alone, for a turn at least.
@@ -33,10 +33,10 @@
 #include <cmath>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/gaps.h"
-#include "runtime/schedule/policies/ledger.h"
+#include "runtime/schedule/policies/idle_grace.h"
+#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/pairs.h"
-#include "runtime/schedule/policies/patience.h"
+#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -50,19 +50,19 @@ constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with m
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), turns_(knobs.patience), gaps_(knobs.gap), pairs_(knobs) {}
+    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), aging_(knobs.aging), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
-    Stops stops() const override { return Stops::kAnybody; }
+    Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
-        ledger_.keep_only(snapshot);
+        diff_.keep_only(snapshot);
         Decision decision;
         const Kernels& known = known_of(snapshot);
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.managed && Pairs::knows(kernel, snapshot.device)) continue;
             if (kernel.state == Kernel::State::kWaiting || kernel.managed)
-                ledger_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
+                diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is: no profile"); });
         }
         note_order(known);
         note_members(snapshot, now);
@@ -70,7 +70,7 @@ public:
         if (const auto rest = gap_left(now)) decision.ask_again(*rest);
         // Alone only until the models have been through all pairs.
         if (!pairs_.complete() && !chosen_.pair()) decision.ask_again(kNextModels);
-        turns_.ask_again(decision, known, now);
+        aging_.ask_again(decision, known, now);
         for (const Kernel* kernel : known) say(*kernel, snapshot.device, decision);
         return decision;
     }
@@ -91,18 +91,18 @@ private:
     // What has become of the pair.
     void note_members(const Snapshot& snapshot, TimePoint now) {
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed) gaps_.works(kernel.id, now);   // also who comes when its place is taken
+            if (kernel.managed) idle_grace_.works(kernel.id, now);   // also who comes when its place is taken
         }
         for (Member& member : chosen_.members) {
             const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(),
                                             [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
-            const bool there = found != snapshot.kernels.end(), waits = chosen_.pair() && knobs_.gap > Duration::zero();
+            const bool there = found != snapshot.kernels.end(), waits = chosen_.pair() && knobs_.idle_grace > Duration::zero();
             const bool same = there && name_of(*found) == member.name;
-            if (!there) gaps_.gone(member.name.first, now);
+            if (!there) idle_grace_.gone(member.name.first, now);
             if (same) member.gone.reset();
             else if (!member.gone) member.gone = now;
             member.at_work = same && !found->last_taken;
-            member.stays = member.at_work || (waits && (same || (!there && now - *member.gone < gaps_.of(member.name.first))));
+            member.stays = member.at_work || (waits && (same || (!there && now - *member.gone < idle_grace_.of(member.name.first))));
         }
     }
 
@@ -111,20 +111,20 @@ private:
         std::optional<Duration> rest;
         for (const Member& member : chosen_.members) {
             if (!member.gone || !member.stays) continue;
-            const Duration left = gaps_.of(member.name.first) - (now - *member.gone);
+            const Duration left = idle_grace_.of(member.name.first) - (now - *member.gone);
             rest = std::min(rest.value_or(left), left);
         }
         return rest;
     }
 
     void choose(const Kernels& known, const Device& device, TimePoint now) {
-        const Kernel* impatient = turns_.whose(known, now);
+        const Kernel* impatient = aging_.boosted(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
         const bool both = chosen_.pair() && members[0].stays && members[1].stays, works = both && (members[0].at_work || members[1].at_work);
         const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && !saw(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
-        if (both && !works) back_until_ = now + std::max(gaps_.of(members[0].name.first), gaps_.of(members[1].name.first));
+        if (both && !works) back_until_ = now + std::max(idle_grace_.of(members[0].name.first), idle_grace_.of(members[1].name.first));
         const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_.clear();
@@ -162,14 +162,14 @@ private:
         if (chosen_.pair() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
             const uint64_t slice = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
-            ledger_.run(decision, kernel, even_quota(blocks), slice, [&] {
+            diff_.run(decision, kernel, even_quota(blocks), slice, [&] {
                             return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
                                                chosen_.measured ? "measured " : "", chosen_.profit * 100);
                         });
         } else if (!chosen_.pair() && is(kernel, 0)) {
-            ledger_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
+            diff_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
         } else {
-            ledger_.wait(decision, kernel,
+            diff_.wait(decision, kernel,
                          [] { return std::string("others are a better pair, or came first"); });
         }
     }
@@ -219,14 +219,14 @@ private:
 
     SliceKnobs knobs_;
     Kernels known_;            // of the snapshot; kept for its memory
-    Turns turns_;
-    Gaps<uint64_t> gaps_;      // by stream
+    Aging aging_;
+    IdleGrace<uint64_t> idle_grace_;      // by stream
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
     TimePoint back_until_{};   // both of a pair had ended a launch at once: who runs meanwhile makes way for whoever is back by then
     std::vector<Name> order_;  // of arrival
-    Ledger ledger_;
+    DecisionDiff diff_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
-#include "runtime/dispatch/standstill.h"
+#include "runtime/dispatch/quiesce.h"
 #include "runtime/server/handlers/tenant_memory.h"
 
 namespace smt::runtime::server::handlers {
@@ -19,8 +19,8 @@ constexpr uint32_t kUseSleepMs = 1000;   // the last user wakes us before
 }  // namespace
 
 CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
-                     profiles::Book& book, Handles& handles)
-    : dispatcher_(dispatcher), tenant_(tenant), memory_(memory), driver_(dispatcher.driver()), journal_(journal), book_(book),
+                     profiles::ProfileCache& book, Handles& handles)
+    : dispatcher_(dispatcher), tenant_(tenant), memory_(memory), driver_(dispatcher.driver()), journal_(journal), profile_cache_(book),
       handles_(handles), exceptions_(journal), times_(driver_), limits_(driver_), links_(driver_) {}
 
 CodeTable::~CodeTable() {
@@ -44,7 +44,7 @@ CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
 CUresult CodeTable::module(Image& image, CUmodule* module) const {
     if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
     if (!image.module) {
-        const dispatch::Standstill others(dispatcher_, tenant_);
+        const dispatch::Quiesce others(dispatcher_, tenant_);
         if (CUresult status = load(image)) return status;
     }
     *module = image.module;
@@ -116,13 +116,13 @@ CUresult CodeTable::unload(Image& image) {
     }
     memory_.own().forget(&image);   // before the driver may give the addresses to another image
     if (image.module) handles_.forget_module(image.module);
-    const dispatch::Standstill others(dispatcher_, tenant_, dispatch::Standstill::For::kFree);
+    const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
     const CUresult status = image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
     image.charge = {};
     return status;
 }
 
-CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) {
+CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** kernel) {
     ImagePointer found = image(image_id);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard lock(found->mutex);
@@ -131,14 +131,14 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) 
         *kernel = known->second;
         return CUDA_SUCCESS;
     }
-    Kernel fresh;
+    LoadedKernel fresh;
     std::string treatment;
     {
-        const dispatch::Standstill others(dispatcher_, tenant_);
+        const dispatch::Quiesce others(dispatcher_, tenant_);
         if (CUresult status = describe(*found, name, fresh, &treatment)) return status;
     }
     std::lock_guard table_lock(mutex_);
-    Kernel* entry = new_kernel();
+    LoadedKernel* entry = new_kernel();
     if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
     entry->prints = found->printing.may(name);
     entry->system_atomics = found->form.system_atomics(name);
@@ -151,7 +151,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, Kernel** kernel) 
     entry->registers = fresh.registers;
     entry->static_shared = fresh.static_shared;
     entry->local_bytes = fresh.local_bytes;
-    entry->managed.known = book_.open(name, found->identity);
+    entry->managed.known = profile_cache_.open(name, found->identity);
     entry->managed.function = fresh.managed.function;
     entry->managed.launch_offset = fresh.managed.launch_offset;
     entry->managed.reuse = fresh.managed.reuse;
@@ -175,7 +175,7 @@ CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* fu
 }
 
 // Asks the driver about a kernel, loading it.
-CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel, std::string* treatment) const {
+CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const {
     CUresult status = load(image);
     if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
     if (status) return status;
@@ -199,28 +199,28 @@ CUresult CodeTable::describe(Image& image, const char* name, Kernel& kernel, std
 }
 
 // The kernel's managed form, if its image has one: where we made the image its report names it. Says how the kernel
-// is run: by what it is managed, or that it is opaque, and why.
-std::string CodeTable::find_managed(const Image& image, const char* name, Kernel& kernel) const {
+// is run: by what it is managed, or that it is unmanaged, and why.
+std::string CodeTable::find_managed(const Image& image, const char* name, LoadedKernel& kernel) const {
     const jit::ResultPointer& compiled = image.form.compiled;
     if (!compiled) return find_written(image, name, kernel);
-    for (const jit::Kernel& form : compiled->kernels) {
+    for (const jit::CompiledKernel& form : compiled->kernels) {
         if (form.symbol == name && take_managed(image, form.managed, form.reuse, kernel))
             return image.form.by_ptx() ? "managed by PTX" : "managed by source";
     }
-    const std::string why = image.form.why_opaque(name);
-    return "opaque: " + (why.empty() ? "the driver does not take its managed form" : why);
+    const std::string why = image.form.why_unmanaged(name);
+    return "unmanaged: " + (why.empty() ? "the driver does not take its managed form" : why);
 }
 
 // A program that was built with managed forms tells by their names.
-std::string CodeTable::find_written(const Image& image, const char* name, Kernel& kernel) const {
+std::string CodeTable::find_written(const Image& image, const char* name, LoadedKernel& kernel) const {
     for (const Reuse reuse : kReuses) {
         if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
     }
-    return "opaque: " + image.form.why_opaque(name);
+    return "unmanaged: " + image.form.why_unmanaged(name);
 }
 
 // Its parameters are the kernel's own, and smt::Launch behind them.
-bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const {
+bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const {
     CUfunction function = nullptr;
     size_t offset = 0, bytes = 0;
     if (symbol.empty() || driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS) return false;
@@ -236,7 +236,7 @@ bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reus
     return true;
 }
 
-Kernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
+LoadedKernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
     std::lock_guard lock(mutex_);
     auto found = by_handle_.find(function);
     if (found == by_handle_.end()) found = by_handle_.find(kernel);
@@ -244,7 +244,7 @@ Kernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
 }
 
 // An entry that is not live yet. mutex_ is held.
-Kernel* CodeTable::new_kernel() {
+LoadedKernel* CodeTable::new_kernel() {
     uint32_t id = 0;
     if (!free_kernels_.empty()) {
         id = free_kernels_.back();
@@ -254,9 +254,9 @@ Kernel* CodeTable::new_kernel() {
         if (id / kPageKernels >= kPages) return nullptr;
         ++next_kernel_;
     }
-    std::atomic<Kernel*>& page = pages_[id / kPageKernels];
-    if (!page.load()) page.store(new Kernel[kPageKernels], std::memory_order_release);
-    Kernel* kernel = find(id);
+    std::atomic<LoadedKernel*>& page = pages_[id / kPageKernels];
+    if (!page.load()) page.store(new LoadedKernel[kPageKernels], std::memory_order_release);
+    LoadedKernel* kernel = find(id);
     kernel->id = id;
     return kernel;
 }
@@ -272,7 +272,7 @@ std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const
         const std::unique_lock lock(image->mutex, std::try_to_lock);
         if (!lock || !module || image->holder != module) continue;
         if (image->form.compiled)
-            for (const jit::Kernel& form : image->form.compiled->kernels)
+            for (const jit::CompiledKernel& form : image->form.compiled->kernels)
                 if (form.managed == symbol) return form.symbol;
         for (const auto& [name, kernel] : image->kernels)
             for (const Reuse reuse : kReuses)

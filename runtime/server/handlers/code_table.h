@@ -25,7 +25,7 @@
 #include "runtime/image/printing.h"
 #include "runtime/jit/decision.h"
 #include "runtime/journal/journal.h"
-#include "runtime/profiles/book.h"
+#include "runtime/profiles/profile_cache.h"
 #include "runtime/protocol/record.h"
 #include "runtime/server/futex.h"
 #include "runtime/server/handlers/context_preferences.h"
@@ -41,7 +41,7 @@ namespace smt::runtime::server::handlers {
 
 class TenantMemory;
 
-struct Kernel {
+struct LoadedKernel {
     // What a launch reads.
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
@@ -51,7 +51,7 @@ struct Kernel {
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
     uint32_t journal_name = 0;
-    uint32_t treatment = 0;   // in the journal's names: managed by what, or opaque and why
+    uint32_t treatment = 0;   // in the journal's names: managed by what, or unmanaged and why
     uint32_t registers = 0;
     uint32_t static_shared = 0;
     uint32_t local_bytes = 0;
@@ -69,20 +69,20 @@ struct Image {
     CUlibrary library = nullptr;
     CUmodule holder = nullptr;  // the driver's module of its kernels, of a library too; once one was fetched
     image::Printing printing;
-    std::string identity;  // of the bytes that the program gave, for profiles (profiles/book.h)
+    std::string identity;  // of the bytes that the program gave, for profiles (profiles/profile_cache.h)
     ManagedVariables managed;
     jit::Decision form;   // compiled: what this is the managed form of an image by
     Charge charge;        // of its variables
     std::mutex mutex;  // kernels, module; held while a kernel is fetched
     bool gone = false;
-    std::unordered_map<std::string, Kernel*> kernels;
+    std::unordered_map<std::string, LoadedKernel*> kernels;
 };
 using ImagePointer = std::shared_ptr<Image>;
 
 class CodeTable {
 public:
     CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
-              profiles::Book& book, Handles& handles);
+              profiles::ProfileCache& book, Handles& handles);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
@@ -101,16 +101,16 @@ public:
     // image.mutex held, as by Call::module().
     CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
     // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
-    CUresult fetch(uint32_t image_id, const char* name, Kernel** kernel);
+    CUresult fetch(uint32_t image_id, const char* name, LoadedKernel** kernel);
 
-    Kernel* find(uint32_t id) const {
+    LoadedKernel* find(uint32_t id) const {
         uint32_t page = id / kPageKernels;
         if (page >= kPages) return nullptr;
-        Kernel* kernels = pages_[page].load(std::memory_order_acquire);
+        LoadedKernel* kernels = pages_[page].load(std::memory_order_acquire);
         return kernels ? &kernels[id % kPageKernels] : nullptr;
     }
     // The kernel behind the driver's own handle, which a graph node tells; null: none of ours.
-    Kernel* find(CUfunction function, CUkernel kernel) const;
+    LoadedKernel* find(CUfunction function, CUkernel kernel) const;
 
     // The program's own name of a kernel, from the symbol of that kernel or of its managed form. Empty: none of the
     // session's images is that module of the driver.
@@ -131,13 +131,13 @@ private:
     static constexpr uint32_t kPageKernels = 256;
     static constexpr uint32_t kPages = 4096;
 
-    Kernel* new_kernel();
+    LoadedKernel* new_kernel();
     CUresult load(Image& image) const;   // with image.mutex held
-    CUresult describe(Image& image, const char* name, Kernel& kernel, std::string* treatment) const;
+    CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
-    std::string find_managed(const Image& image, const char* name, Kernel& kernel) const;
-    std::string find_written(const Image& image, const char* name, Kernel& kernel) const;
-    bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, Kernel& kernel) const;
+    std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
+    std::string find_written(const Image& image, const char* name, LoadedKernel& kernel) const;
+    bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;
     void withdraw(Image& image);
 
     dispatch::Dispatcher& dispatcher_;
@@ -145,14 +145,14 @@ private:
     TenantMemory& memory_;
     const DriverApi& driver_;
     journal::Writer& journal_;
-    profiles::Book& book_;
+    profiles::ProfileCache& profile_cache_;
     Handles& handles_;
     const ExceptionNames exceptions_;
-    std::array<std::atomic<Kernel*>, kPages> pages_{};
+    std::array<std::atomic<LoadedKernel*>, kPages> pages_{};
 
     mutable std::mutex mutex_;
     std::map<uint32_t, ImagePointer> images_;
-    std::unordered_map<void*, Kernel*> by_handle_;  // CUfunction and CUkernel
+    std::unordered_map<void*, LoadedKernel*> by_handle_;  // CUfunction and CUkernel
     std::vector<uint32_t> free_kernels_;
     uint32_t next_kernel_ = 1;  // 0 is no kernel
     uint32_t next_image_ = 1;
@@ -181,8 +181,8 @@ public:
     KernelUse& operator=(const KernelUse&) = delete;
 
     explicit operator bool() const { return kernel_ != nullptr; }
-    const Kernel* operator->() const { return kernel_; }
-    const Kernel& operator*() const { return *kernel_; }
+    const LoadedKernel* operator->() const { return kernel_; }
+    const LoadedKernel& operator*() const { return *kernel_; }
 
 private:
     // An unload says that the kernel is not live, then looks at the users: it sees that we are gone, or we see that it waits.
@@ -190,7 +190,7 @@ private:
         if (kernel_->users.fetch_sub(1) == 1 && !kernel_->live.load()) futex_wake_all(kernel_->users);
     }
 
-    Kernel* kernel_;
+    LoadedKernel* kernel_;
 };
 
 }  // namespace smt::runtime::server::handlers

@@ -52,7 +52,7 @@ void drop_managed(const Image& image, std::vector<const char*>& names) {
     if (!compiled) return;
     std::erase_if(names, [&](const char* name) {
         return std::any_of(compiled->kernels.begin(), compiled->kernels.end(),
-                           [&](const jit::Kernel& kernel) { return kernel.managed == name; });
+                           [&](const jit::CompiledKernel& kernel) { return kernel.managed == name; });
     });
 }
 
@@ -71,7 +71,7 @@ CUresult handle_get_function(Call& call) {
     auto request = call.in.scalar<protocol::ObjectRef>();
     const char* name = call.in.string();
     if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
-    Kernel* kernel = nullptr;
+    LoadedKernel* kernel = nullptr;
     CUresult status = call.session.code().fetch(request.object, name, &kernel);
     if (status) return status;
     protocol::FunctionInfo info{};

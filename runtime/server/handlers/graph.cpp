@@ -25,8 +25,8 @@ CUresult handle_graph_launch(Call& call) {
     if (CUresult status = call.uses.begin()) return status;
     StreamPointer stream;
     if (CUresult status = call.launch_stream(request.stream, &stream)) return status;
-    dispatch::OpaquePass pass;
-    const dispatch::OpaqueLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
+    dispatch::UnmanagedPass pass;
+    const dispatch::UnmanagedLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
         pass.drop();  // to print may need others' work to end

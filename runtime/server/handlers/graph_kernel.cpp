@@ -15,7 +15,7 @@ using protocol::NodeOperation;
 
 namespace {
 
-CUDA_KERNEL_NODE_PARAMS describe(const Kernel& kernel, const protocol::Launch& launch, void** each) {
+CUDA_KERNEL_NODE_PARAMS describe(const LoadedKernel& kernel, const protocol::Launch& launch, void** each) {
     CUDA_KERNEL_NODE_PARAMS node{};
     node.func = kernel.function;
     node.gridDimX = launch.grid[0];
@@ -59,7 +59,7 @@ CUresult apply_attributes(const DriverApi& driver, const NodePlace& place, const
 }
 
 // The parameters as one buffer, however the node has them. False: not all are there.
-bool pack(const Kernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node, std::vector<char>& buffer) {
+bool pack(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node, std::vector<char>& buffer) {
     buffer.assign(kernel.parameter_bytes, 0);
     if (buffer.empty()) return true;
     if (node.kernelParams) {
@@ -115,7 +115,7 @@ CUresult handle_graph_kernel_node_get(Call& call) {
     CUDA_KERNEL_NODE_PARAMS set{};
     CUresult status = call.driver.cuGraphKernelNodeGetParams_v2(node, &set);
     if (status) return status;
-    const Kernel* kernel = call.session.code().find(set.func, set.kern);
+    const LoadedKernel* kernel = call.session.code().find(set.func, set.kern);
     std::vector<char> buffer;
     if (!kernel || !pack(*kernel, set, buffer)) return CUDA_ERROR_INVALID_VALUE;
     protocol::GraphKernelNode answer{};

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/dispatch/standstill.h"
+#include "runtime/dispatch/quiesce.h"
 #include "runtime/image/container.h"
 #include "runtime/image/printing.h"
 #include "runtime/image/variables.h"
@@ -42,7 +42,7 @@ CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, 
     if (owner == ImageOwner::kLibrary)   // of which nothing is loaded yet
         return driver.cuLibraryLoadData(library, image, jit.names(), jit.values(), jit.count(), nullptr,
                                         nullptr, 0);
-    const dispatch::Standstill others(call.session.server().dispatcher(), call.session.dispatched());
+    const dispatch::Quiesce others(call.session.server().dispatcher(), call.session.dispatched());
     return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
 }
 
@@ -133,7 +133,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
                               ? fmt::format("an image is loaded in managed form{} ({} kernels)",
                                             compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
                                             std::count_if(compiled->kernels.begin(), compiled->kernels.end(),
-                                                          [](const jit::Kernel& kernel) { return !kernel.managed.empty(); }))
+                                                          [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }))
                               : "an image is loaded as the program made it: " + form.reason);
         if (status == CUDA_SUCCESS) return status;
         jit.start_again();

@@ -35,7 +35,7 @@ bool read(Call& call, Request& request) {
     return call.in.good();
 }
 
-CUresult launch_extended(Call& call, const Kernel& kernel, const Request& request, CUstream stream, void** each,
+CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, void** each,
                          void** whole) {
     const protocol::Launch& launch = request.launch;
     CUlaunchAttribute attributes[kMaxLaunchAttributes + 1];
@@ -66,7 +66,7 @@ CUresult launch_extended(Call& call, const Kernel& kernel, const Request& reques
 }
 
 // One of `each` (a pointer for each parameter) and `whole` (a buffer) is given, or none.
-CUresult launch_with(Call& call, const Kernel& kernel, const Request& request, CUstream stream, void** each,
+CUresult launch_with(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, void** each,
                      void** whole) {
     const protocol::Launch& launch = request.launch;
     if (launch.attribute_count || launch.flags) [[unlikely]]
@@ -76,7 +76,7 @@ CUresult launch_with(Call& call, const Kernel& kernel, const Request& request, C
                                       stream, each, whole);
 }
 
-std::vector<void*> one_by_one(const Kernel& kernel, const Request& request) {
+std::vector<void*> one_by_one(const LoadedKernel& kernel, const Request& request) {
     std::vector<void*> each;
     each.reserve(kernel.parameters.size());
     for (const protocol::ParameterInfo& parameter : kernel.parameters)
@@ -94,7 +94,7 @@ bool cooperative(const Request& request) {
 }
 
 // The driver documents the buffer for kernels that are not cooperative only.
-CUresult launch_now(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
+CUresult launch_now(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream) {
     if (cooperative(request)) [[unlikely]]
         return launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
     size_t bytes = kernel.parameter_bytes;
@@ -104,7 +104,7 @@ CUresult launch_now(Call& call, const Kernel& kernel, const Request& request, CU
 }
 
 // A graph keeps the parameters one by one, so it is given them so.
-CUresult launch_into_graph(Call& call, const Kernel& kernel, const Request& request, CUstream stream) {
+CUresult launch_into_graph(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream) {
     if (kernel.prints) call.session.code().graphs_print().store(true);
     CUresult status = launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
     if (status == CUDA_SUCCESS) note_into_graph(call, kernel, request.launch);
@@ -132,7 +132,7 @@ bool has_demands(const Request& request) {
 
 // Why a kernel that has a managed form is not launched in it; kCount: it is. What prints is launched as it is: the
 // server must know when it is over.
-Exception exception(const Kernel& kernel, const Request& request) {
+Exception exception(const LoadedKernel& kernel, const Request& request) {
     if (kernel.prints) return Exception::kPrints;
     if (has_demands(request)) return Exception::kAttributes;
     if (!suits(kernel.managed.reuse, request.launch.block[0])) return Exception::kWidth;
@@ -144,10 +144,10 @@ Exception exception(const Kernel& kernel, const Request& request) {
 bool worth_managing(Call& call, const protocol::Launch& launch) {
     const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
     return blocks > static_cast<uint64_t>(call.session.device().properties().multiprocessors) ||
-           call.session.dispatched().stoppable.load(std::memory_order_relaxed) || call.session.server().dispatcher().maps();
+           call.session.dispatched().preemptible.load(std::memory_order_relaxed) || call.session.server().dispatcher().maps();
 }
 
-CUresult launch_managed(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     const protocol::Launch& launch = request.launch;
     dispatch::ManagedStream* managed = nullptr;
     if (CUresult status = call.session.streams().manage(stream, &managed)) return status;
@@ -176,7 +176,7 @@ CUresult tell_dispatcher(Call& call, Stream& stream) {
 }
 
 // Launches with what the journal wants to know. `places`: where it runs, if not where its tenant's kernels do.
-CUresult launch_noted(Call& call, const Kernel& kernel, const Request& request, CUstream stream, const dispatch::SmSet* places) {
+CUresult launch_noted(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, const dispatch::SmSet* places) {
     journal::Entry entry = launch_entry(call, kernel, request.launch, request.treatment);
     if (places) put_places(call, *places, entry);
     const bool announced = call.session.device().announce(entry);
@@ -191,17 +191,17 @@ CUresult launch_noted(Call& call, const Kernel& kernel, const Request& request, 
 }
 
 // What prints is not counted by the dispatcher while it waits for the turn to print: that may need others' work to end.
-CUresult launch_printing(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+CUresult launch_printing(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     CUresult status = call.session.device_printf().launch(call.session, stream.handle, [&] {
         call.session.code().output_expected().store(true);
         return launch_noted(call, kernel, request, stream.handle, nullptr);
     });
-    if (status == CUDA_SUCCESS && call.session.dispatched().watched.load(std::memory_order_relaxed)) status = tell_dispatcher(call, stream);
+    if (status == CUDA_SUCCESS && call.session.dispatched().preemptor.load(std::memory_order_relaxed)) status = tell_dispatcher(call, stream);
     return status;
 }
 
 // A cooperative launch that needs more multiprocessors than its tenant has runs on all, rather than not at all.
-CUresult launch_everywhere(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+CUresult launch_everywhere(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     dispatch::ManagedStream* managed = nullptr;
     CUstream away = nullptr;
     CUresult status = call.session.streams().manage(stream, &managed);
@@ -212,12 +212,12 @@ CUresult launch_everywhere(Call& call, const Kernel& kernel, const Request& requ
     return managed->come_back(away);
 }
 
-CUresult launch_opaque(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     const protocol::Launch& launch = request.launch;
-    const dispatch::OpaqueLaunch what{kernel.journal_name, kernel.journal_name, kernel.function,
+    const dispatch::UnmanagedLaunch what{kernel.journal_name, kernel.journal_name, kernel.function,
                                       uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2],
                                       launch.block[0] * launch.block[1] * launch.block[2], launch.shared_bytes};
-    dispatch::OpaquePass pass;
+    dispatch::UnmanagedPass pass;
     if (CUresult status = call.session.streams().enter(stream, what, &pass)) return status;
     if (kernel.prints) [[unlikely]] {
         pass.drop();
@@ -234,7 +234,7 @@ CUresult launch_opaque(Call& call, const Kernel& kernel, const Request& request,
 }
 
 // As it is, if the server counts what kernels do.
-CUresult launch_measured(Call& call, const Kernel& kernel, const Request& request, Stream& stream) {
+CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
     const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.function &&
                          exception(kernel, request) == Exception::kCount && worth_managing(call, request.launch);
@@ -243,7 +243,7 @@ CUresult launch_measured(Call& call, const Kernel& kernel, const Request& reques
     Measuring::Around around(&measuring, about);
     call.measured = around.number();
     if (managed) status = launch_managed(call, kernel, request, stream);
-    if (status == CUDA_ERROR_NOT_SUPPORTED) status = launch_opaque(call, kernel, request, stream);
+    if (status == CUDA_ERROR_NOT_SUPPORTED) status = launch_unmanaged(call, kernel, request, stream);
     if (status == CUDA_SUCCESS) around.launched();
     return status;
 }
@@ -277,7 +277,7 @@ CUresult handle_launch(Call& call) {
         if (CUresult status = target->guard()) return status;
         return launch_into_graph(call, *kernel, request, stream);
     }
-    return launch_opaque(call, *kernel, request, *target);
+    return launch_unmanaged(call, *kernel, request, *target);
 }
 
 }  // namespace smt::runtime::server::handlers

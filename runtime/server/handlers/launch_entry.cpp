@@ -14,7 +14,7 @@ void put_places(Call& call, const dispatch::SmSet& places, journal::Entry& entry
     for (uint32_t each : places.multiprocessors()) entry.multiprocessors[each / 64 % journal::kPlaceWords] |= 1ull << each % 64;
 }
 
-journal::Entry launch_entry(Call& call, const Kernel& kernel, const protocol::Launch& launch, uint32_t treatment) {
+journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, uint32_t treatment) {
     journal::Entry entry;
     entry.kind = journal::Kind::kLaunch;
     entry.session = call.session.id();
@@ -31,7 +31,7 @@ journal::Entry launch_entry(Call& call, const Kernel& kernel, const protocol::La
     return entry;
 }
 
-void note_into_graph(Call& call, const Kernel& kernel, const protocol::Launch& launch) {
+void note_into_graph(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch) {
     const uint32_t treatment =
         kernel.managed.function ? call.session.code().exceptions()[Exception::kGraph] : kernel.treatment;
     journal::Entry entry = launch_entry(call, kernel, launch, treatment);

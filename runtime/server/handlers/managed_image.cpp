@@ -16,7 +16,7 @@ using jit::Service;
 
 namespace {
 
-constexpr std::chrono::milliseconds kMessagePatience = 2s;   // for a message that was sent already
+constexpr std::chrono::milliseconds kMessageTimeout = 2s;   // for a message that was sent already
 constexpr std::chrono::milliseconds kSlice = 100ms;          // after which the session may be over
 
 // A program that compiles kernels by the hundred must not become slower without bound: when its loads have waited so often the time
@@ -59,7 +59,7 @@ jit::Target target_of(Call& call) {
 jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures) {
     Service& compiler = call.session.server().compiler();
     if (!jit::is_fatbin(image) && Service::may_be_known(image))
-        call.session.await_captures(captures, std::min(compiler.settings().wait, kMessagePatience));
+        call.session.await_captures(captures, std::min(compiler.settings().wait, kMessageTimeout));
     bool briefly = false;
     return jit::decide(compiler, image, target_of(call),
                        {[&](const std::string& identity) {

@@ -12,7 +12,7 @@ namespace {
 
 // Bytes that can be reached from the parameters' pointers: of each, to the end of the allocation that it points into (FLEP 4.2: the input's
 // size). Any eight bytes that name the tenant's memory are taken for a pointer, so structs of pointers count.
-uint64_t reachable_bytes(Call& call, const Kernel& kernel, const char* parameters) {
+uint64_t reachable_bytes(Call& call, const LoadedKernel& kernel, const char* parameters) {
     std::set<uint64_t> seen;
     uint64_t bytes = 0;
     for (uint32_t at = 0; at + sizeof(uint64_t) <= kernel.parameter_bytes; at += sizeof(uint64_t)) {
@@ -26,7 +26,7 @@ uint64_t reachable_bytes(Call& call, const Kernel& kernel, const char* parameter
 
 }  // namespace
 
-Measuring::Launch describe_launch(Call& call, const Kernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed) {
+Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed) {
     Measuring::Launch about;
     about.known = kernel.managed.known;
     about.shape = {{launch.block[0], launch.block[1], launch.block[2]}, uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]};

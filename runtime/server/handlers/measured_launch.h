@@ -9,6 +9,6 @@
 namespace smt::runtime::server::handlers {
 
 // `managed`: it goes in managed form. `parameters`: the program's, laid out as the kernel says.
-Measuring::Launch describe_launch(Call& call, const Kernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed);
+Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed);
 
 }  // namespace smt::runtime::server::handlers

@@ -1,7 +1,7 @@
 // How a launch was run, in the words of the journal (journal::Entry::value): what manages it, or that it ran as the
-// program has it, and why. "opaque" is what cannot be stopped between two blocks.
+// program has it, and why. "unmanaged" is what cannot be stopped between two blocks.
 //
-// A kernel has words of its own ("managed by PTX", "opaque: it holds machine code only"). What stands here is why
+// A kernel has words of its own ("managed by PTX", "unmanaged: it holds machine code only"). What stands here is why
 // one launch of a kernel that has a managed form was not run in that form.
 #pragma once
 
@@ -19,7 +19,7 @@ enum class Exception : uint32_t {
     kGrid,
     kGraph,
     kNoRoom,
-    kSmall,   // not opaque: nobody would have stopped it
+    kSmall,   // not unmanaged: nobody would have stopped it
     kCount,
 };
 
@@ -33,12 +33,12 @@ public:
 private:
     static constexpr size_t kCount = static_cast<size_t>(Exception::kCount);
     static constexpr std::array<const char*, kCount> kWords = {
-        "opaque: its image may print",
-        "opaque: launched with attributes that a loop cannot give its blocks (cooperative, clusters, ...)",
-        "opaque: warps leave early as a whole, and the width of its blocks is no multiple of 32",
-        "opaque: its grid is none that the device takes",
-        "opaque: it runs as a part of a graph",
-        "opaque: its blocks leave no room for the managed form's",
+        "unmanaged: its image may print",
+        "unmanaged: launched with attributes that a loop cannot give its blocks (cooperative, clusters, ...)",
+        "unmanaged: warps leave early as a whole, and the width of its blocks is no multiple of 32",
+        "unmanaged: its grid is none that the device takes",
+        "unmanaged: it runs as a part of a graph",
+        "unmanaged: its blocks leave no room for the managed form's",
         "as it is: it has a managed form, but no more blocks than there are multiprocessors, and nobody may stop its tenant",
     };
     std::array<uint32_t, kCount> names_;

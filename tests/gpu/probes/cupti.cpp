@@ -64,7 +64,7 @@ CUptiResult CUPTIAPI register_ours(CUpti_BuffersCallbackRequestFunc request, CUp
     return register_callbacks(request, keep);
 }
 
-struct Kernel {
+struct TimedKernel {
     CUfunction function = nullptr;
     CUdeviceptr data = 0;
     void launch(unsigned rounds) {
@@ -75,7 +75,7 @@ struct Kernel {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-void ask_times(const collect::Cupti& cupti, Kernel& kernel) {
+void ask_times(const collect::Cupti& cupti, TimedKernel& kernel) {
     collect::Cupti ours = cupti;
     register_callbacks = ours.cuptiActivityRegisterCallbacks;
     ours.cuptiActivityRegisterCallbacks = register_ours;
@@ -97,7 +97,7 @@ void ask_times(const collect::Cupti& cupti, Kernel& kernel) {
     });
 }
 
-void ask_counters(const collect::Cupti& cupti, CUcontext context, CUdevice device, Kernel& kernel) {
+void ask_counters(const collect::Cupti& cupti, CUcontext context, CUdevice device, TimedKernel& kernel) {
     const double begin = seconds();
     collect::RangeCounters counters(cupti, context, device);
     if (!counters.open()) {
@@ -139,7 +139,7 @@ int main(int count, char** arguments) {
     check(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
     check(cuCtxSetCurrent(context), "cuCtxSetCurrent");
     CUmodule module = nullptr;
-    Kernel kernel;
+    TimedKernel kernel;
     check(cuModuleLoadData(&module, kPtx), "cuModuleLoadData");
     check(cuModuleGetFunction(&kernel.function, module, "scale"), "cuModuleGetFunction");
     check(cuMemAlloc(&kernel.data, size_t{kBlocks} * kThreads * 4), "cuMemAlloc");

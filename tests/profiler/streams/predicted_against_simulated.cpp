@@ -43,7 +43,7 @@ struct Bound {
 struct Program {
     std::string name;
     InstructionStream stream;
-    models::Kernel paper, told;
+    models::KernelModel paper, told;
     int half = 1;
     double assumed = 0, machine = 0;   // instructions a cycle alone, with all that fits
 };
@@ -95,7 +95,7 @@ void count(Program& program) {
             }
         }
     }
-    models::Kernel& kernel = program.paper;
+    models::KernelModel& kernel = program.paper;
     kernel.warps_per_block = static_cast<int>(program.stream.needs.warps());
     kernel.most_blocks = static_cast<int>(simulated::blocks_per_multiprocessor(program.stream.needs));
     kernel.memory_ratio = accesses / instructions;
@@ -157,7 +157,7 @@ private:
     std::vector<double> all_;
 };
 
-double alone(const models::Multiprocessor& of, const models::Kernel& kernel) { return models::alone(of, kernel, kernel.most_blocks); }
+double alone(const models::Multiprocessor& of, const models::KernelModel& kernel) { return models::alone(of, kernel, kernel.most_blocks); }
 
 std::array<double, 2> assumed(const models::Multiprocessor& of, const Program& one, int blocks, const Program* other = nullptr) {
     smt::tests::AssumedMultiprocessor simulated(of.memory, of.warp_schedulers);

@@ -32,19 +32,19 @@ public:
         module = std::move(std::get<0>(loaded));
         return true;
     }
-    const sim::Kernel* kernel(const std::string& name) {
+    const sim::DecodedKernel* kernel(const std::string& name) {
         auto found = module->kernel(name);
         if (auto* problem = std::get_if<sim::LoadError>(&found)) {
             fail(problem->message, problem->line);
             return nullptr;
         }
-        return std::get<const sim::Kernel*>(found);
+        return std::get<const sim::DecodedKernel*>(found);
     }
 
     // Arguments are copied to the kernel's offsets. True: it ran to its end.
     template <class... T>
     bool launch(const std::string& name, sim::Dim3 grid, sim::Dim3 block, uint32_t shared, T... arguments) {
-        const sim::Kernel* found = kernel(name);
+        const sim::DecodedKernel* found = kernel(name);
         if (found == nullptr) return false;
         sim::Launch launch{found,      grid, block, shared, std::vector<std::byte>(found->parameter_bytes),
                            ++launches, 0};

@@ -32,7 +32,7 @@ void show(const Module& module, const persistent::Output& output) {
     Module shown = module;
     shown.declarations.clear();
     std::set<std::string> managed;
-    for (const persistent::Kernel& kernel : output.kernels) managed.insert(kernel.managed);
+    for (const persistent::PersistentKernel& kernel : output.kernels) managed.insert(kernel.managed);
     for (const Declaration& declaration : module.declarations) {
         auto* function = std::get_if<Function>(&declaration);
         auto* variable = std::get_if<Variable>(&declaration);
@@ -47,14 +47,14 @@ void show(const Module& module, const persistent::Output& output) {
     std::fputs(print(shown).c_str(), stdout);
 }
 
-std::string limit(const persistent::Kernel& kernel) {
+std::string limit(const persistent::PersistentKernel& kernel) {
     if (kernel.reuse == Reuse::kAlways) return "";
     return (kernel.reuse == Reuse::kNever ? ", one block a worker: " : ", for whole warps: ") + kernel.limit;
 }
 
 int persist(const char* path, bool shows) {
     const persistent::Output output = persistent::persist(read_text(path));
-    for (const persistent::Kernel& kernel : output.kernels) {
+    for (const persistent::PersistentKernel& kernel : output.kernels) {
         fmt::print("// {}: {}{}{}\n", kernel.name,
                    kernel.managed.empty() ? "refused: " + kernel.reason : kernel.managed,
                    kernel.form.empty() ? "" : " (" + kernel.form + ")",

@@ -147,9 +147,9 @@ def attention(query, key, value, out, length, SIZE: tl.constexpr, BLOCK: tl.cons
     sums = tl.zeros([BLOCK, SIZE], dtype=tl.float32)
     for begin in range(0, length, BLOCK):
         at = begin + tl.arange(0, BLOCK)
-        likeness = tl.dot(q, tl.trans(tl.load(key + at[:, None] * SIZE + wide[None, :])))
-        higher = tl.maximum(highest, tl.max(likeness, axis=1))
-        power = tl.exp(likeness - higher[:, None])
+        uniformity = tl.dot(q, tl.trans(tl.load(key + at[:, None] * SIZE + wide[None, :])))
+        higher = tl.maximum(highest, tl.max(uniformity, axis=1))
+        power = tl.exp(uniformity - higher[:, None])
         shrink = tl.exp(highest - higher)
         weight = weight * shrink + tl.sum(power, axis=1)
         sums = tl.dot(power.to(tl.float16), tl.load(value + at[:, None] * SIZE + wide[None, :]), sums * shrink[:, None])

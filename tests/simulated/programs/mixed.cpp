@@ -52,12 +52,12 @@ struct Line {  // a stream, its memory, and what should be there
     std::vector<uint32_t> expected = std::vector<uint32_t>(kCount, 1);
 };
 
-void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool opaque) {
+void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool unmanaged) {
     unsigned n = kCount;
     void* parameters[] = {&line.memory, &by, &plus, &n};
     CUlaunchAttribute attribute{};
-    attribute.id = opaque ? CU_LAUNCH_ATTRIBUTE_PRIORITY : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    if (!opaque) attribute.value.programmaticStreamSerializationAllowed = 1;
+    attribute.id = unmanaged ? CU_LAUNCH_ATTRIBUTE_PRIORITY : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    if (!unmanaged) attribute.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config{};
     config.gridDimX = kCount / kThreads;
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
@@ -87,12 +87,12 @@ int main(int count, char** arguments) {
         CHECK(cuMemAlloc(&line.memory, 4 * kCount));
         CHECK(cuMemsetD32Async(line.memory, 1, kCount, line.stream));
     }
-    int opaque = 0;
+    int unmanaged = 0;
     for (int round = std::atoi(arguments[1]); round > 0; --round) {
         Line& line = lines[random() % kStreams];
         for (unsigned i = random() % 6; i > 0; --i) {
             const bool as_it_is = random() % 2 == 0;
-            opaque += as_it_is;
+            unmanaged += as_it_is;
             launch(step, line, random() % 100, random() % 100, as_it_is);
         }
         if (random() % 3 == 0) {  // one line takes over what another has
@@ -114,5 +114,5 @@ int main(int count, char** arguments) {
         CHECK(cuStreamSynchronize(line.stream));
         REQUIRE(found == line.expected);
     }
-    std::printf("%d launches as they are\n", opaque);
+    std::printf("%d launches as they are\n", unmanaged);
 }

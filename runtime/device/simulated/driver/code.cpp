@@ -74,9 +74,9 @@ CUresult prepare(PtxFunction& function, std::string* log) {
         *log = fmt::format("kernel {}: {}", function.name, located(problem->line, problem->message));
         return CUDA_ERROR_INVALID_PTX;
     }
-    const Kernel* kernel = std::get<const Kernel*>(decoded);
+    const DecodedKernel* kernel = std::get<const DecodedKernel*>(decoded);
     function.parameters.clear();
-    for (const Kernel::Parameter& each : kernel->parameters)
+    for (const DecodedKernel::Parameter& each : kernel->parameters)
         function.parameters.push_back({each.offset, each.bytes});
     function.parameter_bytes = kernel->parameter_bytes;
     auto known = code.registers.find(function.name);
@@ -102,7 +102,7 @@ uint32_t PtxFunction::most_dynamic_shared() const {
 CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
     auto* function = static_cast<PtxFunction*>(hosted::find_function(launch.function));
     if (!function || !function->kernel) return CUDA_ERROR_INVALID_HANDLE;
-    const Kernel& kernel = *function->kernel;
+    const DecodedKernel& kernel = *function->kernel;
     const unsigned* block = launch.block;
     const uint64_t threads = static_cast<uint64_t>(block[0]) * block[1] * block[2];
     if (block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > kMostBlockThreads)
@@ -129,7 +129,7 @@ CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
 }
 
 int function_attribute(const PtxFunction& function, CUfunction_attribute which) {
-    const Kernel& kernel = *function.kernel;
+    const DecodedKernel& kernel = *function.kernel;
     switch (which) {
         case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: {
             // No more than its registers allow.

@@ -38,7 +38,7 @@ struct LoadedModule {
 
 struct PtxFunction final : hosted::Function {
     std::shared_ptr<LoadedModule> code;
-    const Kernel* kernel = nullptr;  // once it is prepared
+    const DecodedKernel* kernel = nullptr;  // once it is prepared
     uint32_t registers = 0;
 
     BlockNeeds needs(uint32_t threads, size_t dynamic_shared) const;
@@ -56,7 +56,7 @@ struct PtxImage final : hosted::Image {
 // Kept in hosted::Launch::code.
 struct LaunchCode {
     std::shared_ptr<LoadedModule> module;
-    const Kernel* kernel = nullptr;
+    const DecodedKernel* kernel = nullptr;
     uint32_t registers = 0;
     std::optional<journal::Entry> entry;  // what the server said about the launch
 };

@@ -13,7 +13,7 @@ uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * 
 
 Cta::State::State(const Launch& launch, Dim3 index, Memory& memory, Environment& environment)
     : launch(launch), index(index), memory(memory), environment(environment) {
-    const Kernel& kernel = *launch.kernel;
+    const DecodedKernel& kernel = *launch.kernel;
     const uint32_t own = kernel.static_shared + launch.dynamic_shared;
     shared.resize(kernel.code->program->reserved_shared ? round_up(own, 128) + kReservedBytes : own);
     const auto count = static_cast<uint32_t>((launch.block.count() + kLanes - 1) / kLanes);
@@ -25,7 +25,7 @@ Cta::State::State(const Launch& launch, Dim3 index, Memory& memory, Environment&
 }
 
 void Cta::State::set_values() {
-    const Kernel& kernel = *launch.kernel;
+    const DecodedKernel& kernel = *launch.kernel;
     const auto set = [&](CtaValue value, uint32_t to) {
         for (size_t i = 0; i < kLanes; ++i) values[static_cast<size_t>(value) * kLanes + i] = to;
     };

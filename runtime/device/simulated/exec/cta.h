@@ -72,7 +72,7 @@ struct Environment {
 };
 
 struct Launch {
-    const Kernel* kernel = nullptr;
+    const DecodedKernel* kernel = nullptr;
     Dim3 grid;
     Dim3 block;
     uint32_t dynamic_shared = 0;

@@ -9,7 +9,7 @@ namespace {
 
 // Backward branches after which a group lets others run: long enough that a lopsided loop is not torn
 // apart. A warp whose threads were seen to wait for each other is given less: it will spin again.
-constexpr uint32_t kPatience = 20'000;
+constexpr uint32_t kMostSteps = 20'000;
 constexpr uint32_t kLittlePatience = 500;
 
 }  // namespace
@@ -66,7 +66,7 @@ void Cta::State::branch(Execution& x, uint32_t taken, uint32_t target, uint32_t 
         const Way ways[] = {{taken, target}, {group.mask & ~taken, next}};
         diverge(*x.warp, group, ways, meet);
     }
-    if (backward && ++x.warp->turns > (x.warp->spins ? kLittlePatience : kPatience)) {
+    if (backward && ++x.warp->turns > (x.warp->spins ? kLittlePatience : kMostSteps)) {
         if (!x.left && group.pc == group.meet) return;  // it ends here anyway
         yield(*x.warp);
     }

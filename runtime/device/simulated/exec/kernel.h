@@ -31,7 +31,7 @@ struct Dim3 {
 
 struct Code;  // the decoded instructions of one function: code.h
 
-struct Kernel {
+struct DecodedKernel {
     struct Parameter {
         uint32_t offset = 0;
         uint32_t bytes = 0;
@@ -82,7 +82,7 @@ public:
 
     std::vector<std::string> kernel_names() const;  // in order of the text
     // Decodes the kernel and everything it can reach. The error names the instruction and its line.
-    std::variant<const Kernel*, LoadError> kernel(std::string_view name);
+    std::variant<const DecodedKernel*, LoadError> kernel(std::string_view name);
 
     const std::vector<Global>& globals() const;
     const Global* global(std::string_view name) const;

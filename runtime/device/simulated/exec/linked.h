@@ -38,7 +38,7 @@ struct Module::Linked {
     };
     struct Loaded {
         std::unique_ptr<Program> program;
-        std::unique_ptr<Kernel> kernel;
+        std::unique_ptr<DecodedKernel> kernel;
         std::optional<LoadError> error;
     };
 

@@ -49,7 +49,7 @@ uint32_t most_words(const Program& program) {
     return most + callees;
 }
 
-void describe(const ptx::Function& function, const Program& program, Kernel& kernel) {
+void describe(const ptx::Function& function, const Program& program, DecodedKernel& kernel) {
     uint32_t offset = 0;
     for (const ptx::Variable& parameter : function.parameters) {
         const auto bytes = static_cast<uint32_t>(bytes_of(parameter));
@@ -324,7 +324,7 @@ const Module::Linked::Loaded& Module::Linked::load(const std::string& name, uint
     program->shared_bytes = program->dynamic_shared
                                 ? round_up(program->shared_bytes, std::max(16u, program->shared_alignment))
                                 : program->shared_bytes;
-    loaded.kernel = std::make_unique<Kernel>();
+    loaded.kernel = std::make_unique<DecodedKernel>();
     loaded.kernel->name = name;
     loaded.kernel->code = program->functions[number].get();
     describe(*functions[number].definition, *program, *loaded.kernel);
@@ -358,7 +358,7 @@ std::vector<std::string> Module::kernel_names() const {
     return names;
 }
 
-std::variant<const Kernel*, LoadError> Module::kernel(std::string_view name) {
+std::variant<const DecodedKernel*, LoadError> Module::kernel(std::string_view name) {
     const std::string key(name);
     for (uint32_t part = 0; part < linked_->parts.size(); ++part) {
         auto number = linked_->find_function(part, key);

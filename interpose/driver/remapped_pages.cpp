@@ -1,0 +1,303 @@
+// See remapped_pages.h. The table says where each remapped span lies in the arena, and what its pages looked like
+// then; an entry counts as long as they still do.
+#include "interpose/driver/remapped_pages.h"
+
+#include <sys/mman.h>
+
+#include "interpose/driver/capture.h"
+#include "interpose/driver/host_pages.h"
+#include "interpose/driver/lock.h"
+#include "interpose/driver/mappings.h"
+#include "interpose/driver/memory.h"
+#include "interpose/driver/ranges.h"
+#include "interpose/entry/process.h"
+#include "interpose/transport/remote_call.h"
+
+namespace smt::interpose::driver {
+
+using protocol::Op;
+
+namespace {
+
+constexpr uint32_t kMaxPieces = 256;
+constexpr uint64_t kMaxRemapped = 64u << 10;
+constexpr int kAttempts = 4;  // another thread may change the pages meanwhile
+
+// A look is worth its time after so much was remapped.
+constexpr uint64_t kReclaimBytes = 32u << 20;
+constexpr uint64_t kReclaimSpans = 256;
+
+// A span, cut where it changes what its pages are. `arena` 0: the application's own.
+struct Piece {
+    uint64_t bytes;
+    uint64_t arena;
+};
+
+struct Pieces {
+    Piece list[kMaxPieces];
+    uint32_t count = 0;
+
+    bool add(uint64_t bytes, uint64_t arena) {
+        Piece* last = count ? &list[count - 1] : nullptr;
+        if (last && (arena ? last->arena && last->arena + last->bytes == arena : !last->arena)) {
+            last->bytes += bytes;
+            return true;
+        }
+        if (count == kMaxPieces) return false;
+        list[count++] = {bytes, arena};
+        return true;
+    }
+    bool all_own() const { return count == 1 && !list[0].arena; }
+    bool one_view() const { return count == 1 && list[0].arena; }
+    uint64_t hash() const {
+        uint64_t hash = 14695981039346656037ull;
+        for (uint32_t i = 0; i < count; ++i)
+            for (uint64_t word : {list[i].bytes, list[i].arena}) hash = (hash ^ word) * 1099511628211ull;
+        return hash;
+    }
+};
+
+struct RemappedSpan {
+    uint64_t from, to;
+    uint64_t arena;
+    uint64_t look;   // Pieces::hash() of the span
+    bool owned;      // the arena's block is this entry's to give back
+    bool has_views;  // some of its pages belong to other blocks
+    bool shown;      // reclaim_remapped: somebody sees a page of the block
+};
+
+constinit pthread_mutex_t remap_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit RemappedSpan* table = nullptr;  // kMaxRemapped of address space, touched as it fills
+constinit uint64_t table_count = 0;
+constinit uint64_t bytes_since_look = 0;
+constinit uint64_t spans_since_look = 0;
+
+uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// False: some of it can neither be exchanged nor is the arena's.
+bool look_at(uint64_t from, uint64_t to, Pieces& pieces) {
+    if (on_own_stack(from, to)) return false;
+    Mappings mappings;
+    Mapping mapping;
+    uint64_t covered = from;
+    while (covered < to && mappings.next(mapping)) {
+        if (mapping.to <= covered) continue;
+        if (mapping.from > covered || mapping.main_stack) return false;
+        uint64_t arena = arena_behind(mapping);
+        if (!arena && !mapping.own_and_writable()) return false;
+        uint64_t end = least(mapping.to, to);
+        if (!pieces.add(end - covered, arena ? arena + (covered - mapping.from) : 0)) return false;
+        covered = end;
+    }
+    return covered >= to;
+}
+
+bool as_it_was(const RemappedSpan& remapped) {
+    Pieces pieces;
+    return look_at(remapped.from, remapped.to, pieces) && pieces.hash() == remapped.look;
+}
+
+// The entry that holds [from, to) and still counts. remap_lock is held.
+const RemappedSpan* find_remapped(uint64_t from, uint64_t to) {
+    for (uint64_t i = 0; i < table_count; ++i)
+        if (table[i].from <= from && to <= table[i].to && as_it_was(table[i])) return &table[i];
+    return nullptr;
+}
+
+// remap_lock is held, for both.
+bool room_in_table() {
+    if (!table) {
+        void* space = mmap(nullptr, kMaxRemapped * sizeof(RemappedSpan), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (space == MAP_FAILED) return false;
+        table = static_cast<RemappedSpan*>(space);
+    }
+    return table_count < kMaxRemapped;
+}
+
+void remember(const RemappedSpan& remapped) {
+    table[table_count++] = remapped;
+    bytes_since_look += remapped.to - remapped.from;
+    ++spans_since_look;
+}
+
+// A block for the span, which shows the pages that are the arena's already.
+CUresult block_for(uint64_t bytes, const Pieces& pieces, uint64_t& arena) {
+    if (pieces.all_own()) return arena_pages(bytes, arena);
+    protocol::MemAllocated allocated{};
+    RemoteCall call(Op::kHostAllocShowing, sizeof(protocol::HostPieces) + sizeof pieces.list);
+    if (!call.open()) return call.status();
+    call.in(protocol::HostPieces{bytes, pieces.count, 0});
+    for (uint32_t i = 0; i < pieces.count; ++i)
+        call.in(protocol::HostPiece{pieces.list[i].bytes, pieces.list[i].arena});
+    CUresult status = call.wait();
+    if (status == CUDA_SUCCESS) call.out(&allocated);
+    arena = allocated.address;
+    return status;
+}
+
+// The span's own pages become the arena's, or all stays as it is. kStuck as in host_pages.h.
+Moved move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena) {
+    auto place = [&](uint64_t at) { return reinterpret_cast<char*>(arena + (at - from)); };
+    uint64_t at = from;
+    Moved moved = Moved::kAll;
+    uint32_t i = 0;
+    for (; i < pieces.count && moved == Moved::kAll; at += pieces.list[i++].bytes)
+        if (!pieces.list[i].arena) moved = move_to_arena(at, at + pieces.list[i].bytes, place(at));
+    if (moved == Moved::kAll) {
+        // A single mapping could be grown in place, into what lies behind the block in the arena;
+        // realloc tries that. Two mappings cannot.
+        madvise(reinterpret_cast<void*>(from), kPage, MADV_RANDOM);
+        return moved;
+    }
+    uint64_t end = at - pieces.list[i - 1].bytes;
+    at = from;
+    for (i = 0; at < end; at += pieces.list[i++].bytes)
+        if (!pieces.list[i].arena && !move_from_arena(at, at + pieces.list[i].bytes, place(at)))
+            moved = Moved::kStuck;
+    return moved;
+}
+
+// Registered memory of which a graph gets pages must keep them when it is registered no more.
+void keep_registered(uint64_t from, uint64_t to) {
+    uint64_t at = from;
+    Range range;
+    while (next_range(&at, range) && range.base < to)
+        if (range.memory == Memory::kRegistered && !range.borrowed)
+            change_range(range.base, [](Range& kept, const void*) { kept.kept = true; }, nullptr);
+}
+
+// With remap_lock held. kNothing: the pages are not those in `pieces` any more, or could not move.
+Moved lend_now(uint64_t from, uint64_t to, const Pieces& pieces, uint64_t block) {
+    Pieces now;
+    if (!room_in_table() || !look_at(from, to, now) || now.hash() != pieces.hash()) return Moved::kNothing;
+    keep_registered(from, to);
+    RemappedSpan remapped{.from = from, .to = to, .arena = block, .look = 0, .owned = !pieces.one_view(),
+              .has_views = !pieces.all_own(), .shown = false};
+    if (remapped.owned) {
+        Moved moved = move_own_pages(from, pieces, block);
+        if (moved != Moved::kAll) return moved;
+    }
+    Pieces after;
+    look_at(from, to, after);
+    remapped.look = after.hash();
+    remember(remapped);
+    return Moved::kAll;
+}
+
+void mark_shown() {
+    for (uint64_t i = 0; i < table_count; ++i) table[i].shown = false;
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping)) {
+        uint64_t arena = arena_behind(mapping);
+        uint64_t end = arena + (mapping.to - mapping.from);
+        for (uint64_t i = 0; arena && i < table_count; ++i) {
+            RemappedSpan& remapped = table[i];
+            remapped.shown |= remapped.arena < end && arena < remapped.arena + (remapped.to - remapped.from);
+        }
+    }
+}
+
+// Takes entries that nothing shows out of the table; the blocks to give back. remap_lock is held.
+uint32_t take_dead(uint64_t* blocks, uint32_t room) {
+    uint32_t found = 0;
+    uint64_t kept = 0;
+    mark_shown();
+    for (uint64_t i = 0; i < table_count; ++i) {
+        RemappedSpan& remapped = table[i];
+        bool alive = remapped.shown || (remapped.has_views && as_it_was(remapped)) || found == room;
+        if (alive) {
+            table[kept++] = remapped;
+            continue;
+        }
+        forget_edge(remapped.from);
+        forget_edge(remapped.to - kPage);
+        if (remapped.owned) blocks[found++] = remapped.arena;
+    }
+    table_count = kept;
+    return found;
+}
+
+}  // namespace
+
+CUresult remap(uint64_t address, uint64_t bytes, uint64_t& arena) {
+    uint64_t from = page_floor(address);
+    uint64_t to = page_ceiling(address + bytes);
+    reclaim_remapped();
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+        Pieces pieces;
+        if (!find_arena() || !look_at(from, to, pieces)) return CUDA_ERROR_NOT_SUPPORTED;
+        {
+            Lock lock(remap_lock);
+            if (const RemappedSpan* found = find_remapped(from, to)) {
+                arena = found->arena + (address - found->from);
+                return CUDA_SUCCESS;
+            }
+        }
+        uint64_t block = pieces.list[0].arena;
+        if (!pieces.one_view())
+            if (CUresult status = block_for(to - from, pieces, block)) return status;
+        Moved moved;
+        {
+            Lock lock(remap_lock);
+            moved = lend_now(from, to, pieces, block);
+        }
+        if (moved == Moved::kAll) {
+            if (from != address) keep_edge_from_children(from);
+            if (to != address + bytes) keep_edge_from_children(to - kPage);
+            arena = block + (address - from);
+            return CUDA_SUCCESS;
+        }
+        if (moved == Moved::kStuck) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!pieces.one_view()) give_back(Op::kHostFree, block);
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+uint64_t application_address(uint64_t arena) {
+    Range range;
+    if (find_range(arena, range)) return range.memory == Memory::kAlias ? range.translated(arena) : arena;
+    Lock lock(remap_lock);
+    for (uint64_t i = table_count; i-- > 0;)
+        if (arena - table[i].arena < table[i].to - table[i].from)
+            return table[i].from + (arena - table[i].arena);
+    return arena;
+}
+
+void keep_remapped(uint64_t from, uint64_t to, uint64_t arena) {
+    Lock lock(remap_lock);
+    for (uint64_t i = 0; i < table_count; ++i)
+        if (table[i].owned && table[i].arena == arena) return;
+    Pieces pieces;
+    if (!room_in_table() || !look_at(from, to, pieces)) return;
+    remember({.from = from, .to = to, .arena = arena, .look = pieces.hash(), .owned = true,
+              .has_views = false, .shown = false});
+}
+
+void reclaim_remapped() {
+    constexpr uint32_t kAtOnce = 256;
+    uint64_t blocks[kAtOnce];
+    uint32_t count = 0;
+    if (any_capture_active()) return;
+    {
+        Lock lock(remap_lock);
+        if (bytes_since_look < kReclaimBytes && spans_since_look < kReclaimSpans) return;
+        bytes_since_look = spans_since_look = 0;
+        count = take_dead(blocks, kAtOnce);
+    }
+    for (uint32_t i = 0; i < count; ++i) give_back(Op::kHostFree, blocks[i]);
+}
+
+void take_pages_back() {
+    Lock lock(remap_lock);
+    Mappings mappings;
+    Mapping mapping;
+    while (mappings.next(mapping))
+        if (uint64_t arena = arena_behind(mapping))
+            move_from_arena(mapping.from, mapping.to, reinterpret_cast<const char*>(arena));
+    forget_edges();
+    table_count = bytes_since_look = spans_since_look = 0;
+}
+
+}  // namespace smt::interpose::driver

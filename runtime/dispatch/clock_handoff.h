@@ -1,0 +1,19 @@
+// Says to a device that keeps a clock that this thread waits for what others do; until it goes.
+#pragma once
+
+#include "runtime/device/device.h"
+
+namespace smt::runtime::dispatch {
+
+class ClockHandoff {
+public:
+    explicit ClockHandoff(device::Device& device) : device_(device) { device_.waits_for_others(true); }
+    ~ClockHandoff() { device_.waits_for_others(false); }
+    ClockHandoff(const ClockHandoff&) = delete;
+    ClockHandoff& operator=(const ClockHandoff&) = delete;
+
+private:
+    device::Device& device_;
+};
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,35 @@
+#include "runtime/dispatch/side_stream.h"
+
+namespace smt::runtime::dispatch {
+
+SideStream::~SideStream() {
+    for (const auto& [set, stream] : streams_) driver_.cuStreamDestroy_v2(stream);
+    if (there_) driver_.cuEventDestroy_v2(there_);
+    if (back_) driver_.cuEventDestroy_v2(back_);
+}
+
+CUresult SideStream::leave(CUstream home, const SmSet* set, CUstream* away) {
+    std::lock_guard lock(mutex_);
+    CUresult status = CUDA_SUCCESS;
+    if (!there_ && (status = driver_.cuEventCreate(&there_, CU_EVENT_DISABLE_TIMING))) return status;
+    if (!back_ && (status = driver_.cuEventCreate(&back_, CU_EVENT_DISABLE_TIMING))) return status;
+    auto known = streams_.find(set);
+    if (known == streams_.end()) {
+        int priority = 0;
+        CUstream made = nullptr;
+        driver_.cuStreamGetPriority(home, &priority);
+        if ((status = sets_.make_stream(set, priority, &made))) return status;
+        known = streams_.emplace(set, made).first;
+    }
+    *away = known->second;
+    if ((status = driver_.cuEventRecord(there_, home))) return status;
+    return driver_.cuStreamWaitEvent(*away, there_, 0);
+}
+
+CUresult SideStream::come_back(CUstream home, CUstream away) {
+    std::lock_guard lock(mutex_);
+    CUresult status = driver_.cuEventRecord(back_, away);
+    return status == CUDA_SUCCESS ? driver_.cuStreamWaitEvent(home, back_, 0) : status;
+}
+
+}  // namespace smt::runtime::dispatch

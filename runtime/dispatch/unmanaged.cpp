@@ -1,0 +1,69 @@
+#include "runtime/dispatch/unmanaged.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/dispatch/managed_stream.h"
+
+namespace smt::runtime::dispatch {
+
+UnmanagedWindow::Number UnmanagedWindow::take(uint64_t stream, uint64_t key, schedule::Duration timeout) {
+    std::unique_lock lock(mutex_);
+    Number number = 0;
+    given_.wait_for(lock, timeout, [&] { return (number = try_take(stream, key, schedule::Clock::now())) != 0; });
+    return number;
+}
+
+UnmanagedWindow::Number UnmanagedWindow::take_now(uint64_t stream, uint64_t key, schedule::TimePoint now) {
+    std::lock_guard lock(mutex_);
+    return try_take(stream, key, now);
+}
+
+UnmanagedWindow::Number UnmanagedWindow::try_take(uint64_t stream, uint64_t key, schedule::TimePoint now) {
+    auto known = known_.find(key);
+    const schedule::Duration expected = known == known_.end() ? kTime : known->second;
+    schedule::Duration all = expected;
+    size_t counted = 0;
+    bool first = true;
+    for (const Flight& each : flights_) {
+        if (now - each.issued > kStall) continue;
+        ++counted;
+        all += each.expected;
+        first = first && each.stream != stream;
+    }
+    if (!first && counted >= kAtLeast && (all > kTime || counted >= kAtMost)) return 0;
+    flights_.push_back({++last_, stream, key, now, expected});
+    return last_;
+}
+
+// Half of what was known and half of what was seen: an end may be seen late.
+void UnmanagedWindow::give(Number number, schedule::Duration took) {
+    {
+        std::lock_guard lock(mutex_);
+        auto flight = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& each) { return each.number == number; });
+        if (flight == flights_.end()) return;
+        if (took > schedule::Duration::zero()) {
+            schedule::Duration& known = known_.try_emplace(flight->key, took).first->second;
+            known = (known + took) / 2;
+        }
+        flights_.erase(flight);
+    }
+    given_.notify_all();
+}
+
+schedule::Duration UnmanagedWindow::expected(uint64_t key) {
+    std::lock_guard lock(mutex_);
+    auto known = known_.find(key);
+    return known == known_.end() ? schedule::Duration::zero() : known->second;
+}
+
+CUresult UnmanagedPass::launched() {
+    ManagedStream* stream = std::exchange(stream_, nullptr);
+    return stream ? stream->entered(*this) : CUDA_SUCCESS;
+}
+
+void UnmanagedPass::drop() {
+    if (ManagedStream* stream = std::exchange(stream_, nullptr)) stream->withdrawn(number_);
+}
+
+}  // namespace smt::runtime::dispatch

@@ -1,0 +1,132 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/dispatch/launch_ahead.h"
+
+using namespace smt::runtime;
+using namespace std::chrono_literals;
+using dispatch::LaunchAhead;
+using dispatch::ManagedFunction;
+using dispatch::Work;
+
+namespace {
+
+constexpr schedule::Duration kTime = 10ms;
+constexpr schedule::Duration kLook = 500us;   // between looks
+const schedule::TimePoint kBegin = schedule::TimePoint{} + 1h;
+
+// A stream with more to do than it may be ahead, on a GPU that does one launch after the other.
+struct Stream {
+    ManagedFunction function;
+    LaunchAhead ahead{kTime};
+    LaunchAhead::Works in_flight;
+    uint64_t blocks = 1000;              // of a launch
+    schedule::TimePoint now = kBegin;
+    schedule::TimePoint front_ends = kBegin;
+    schedule::Duration idle{};           // that the GPU was, with more to do
+
+    void issue() {
+        Work work;
+        work.function = &function;
+        work.total = blocks;
+        if (in_flight.empty()) ahead.begin(now);
+        ahead.issued(work);
+        in_flight.push_back(std::move(work));
+    }
+    void top_up() {
+        while (!ahead.full(in_flight) || ahead.lets_go(in_flight, now)) issue();
+    }
+    // The next look, while a launch takes `each`.
+    void look(schedule::Duration each) {
+        now += kLook;
+        auto last = in_flight.begin();
+        for (; last != in_flight.end() && front_ends + each <= now; ++last) front_ends += each;
+        if (last == in_flight.end()) idle += now - front_ends, front_ends = now;
+        ahead.ended(in_flight.begin(), last, now);
+        in_flight.erase(in_flight.begin(), last);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("of a kernel of which nothing is known, so many launches go ahead", "[dispatch]") {
+    Stream stream;
+    stream.top_up();
+    CHECK(stream.in_flight.size() == LaunchAhead::kUnknown);
+}
+
+TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU never waits for it", "[dispatch]") {
+    for (const schedule::Duration each : std::initializer_list<schedule::Duration>{20us, 200us, 3ms, 20ms, 1s}) {
+        Stream stream;
+        size_t most = 0, least = ~size_t{0};
+        stream.top_up();
+        for (int i = 0; i < 20'000; ++i) {
+            stream.look(each);
+            if (i == 2'000) stream.idle = {};   // what things cost is known by now
+            if (i > 2'000 && stream.now > kBegin + 20 * each) {
+                least = std::min(least, stream.in_flight.size());
+                most = std::max(most, (stream.top_up(), stream.in_flight.size()));
+            }
+            stream.top_up();
+        }
+        INFO(each.count() << " ns each, " << least << " to " << most);
+        CHECK(stream.idle == 0ns);
+        CHECK(most * each <= 2 * kTime + LaunchAhead::kAtLeast * each);
+        CHECK(least >= 1);
+    }
+}
+
+TEST_CASE("what launches cost goes with their blocks", "[dispatch]") {
+    Stream stream;
+    for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(1ms);
+    const auto cost = [&](uint64_t blocks) {
+        Work work;
+        work.function = &stream.function;
+        work.total = blocks;
+        LaunchAhead(kTime).issued(work);
+        return std::chrono::duration<double, std::milli>(work.cost).count();
+    };
+    CHECK(cost(1'000) == Approx(1).epsilon(0.3));
+    CHECK(cost(10'000) == Approx(10 * cost(1'000)).epsilon(0.01));
+}
+
+TEST_CASE("two launches go ahead, however long they take", "[dispatch]") {
+    Stream stream;
+    stream.function.block_cost_ps = 1'000'000'000'000;
+    stream.top_up();
+    CHECK(stream.in_flight.size() == LaunchAhead::kAtLeast);
+}
+
+TEST_CASE("what was seen late once is soon thought to be cheap again", "[dispatch]") {
+    Stream stream;
+    for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(100us);
+    const uint64_t before = stream.function.block_cost_ps;
+    stream.now += 90ms;   // something else had to be waited for
+    stream.front_ends += 90ms;
+    for (int i = 0; i < 100; ++i) stream.look(100us), stream.top_up();
+    CHECK(stream.function.block_cost_ps < 2 * before);
+}
+
+TEST_CASE("behind a launch that waits for something one after the other is let go", "[dispatch]") {
+    Stream stream;
+    stream.top_up();
+    stream.now += LaunchAhead::kStall / 2;
+    CHECK_FALSE(stream.ahead.lets_go(stream.in_flight, stream.now));
+    for (size_t more = 1; more < 100; ++more) {
+        stream.now += 2 * LaunchAhead::kStall;
+        stream.top_up();
+        CHECK(stream.in_flight.size() == LaunchAhead::kUnknown + more);
+    }
+}
+
+TEST_CASE("without a time nothing is kept back, and nothing learnt", "[dispatch]") {
+    Stream stream;
+    LaunchAhead ahead{0ms};
+    LaunchAhead::Works works(1);
+    works.front().function = &stream.function;
+    works.front().total = 5;
+    ahead.issued(works.front());
+    ahead.ended(works.begin(), works.end(), kBegin);
+    CHECK_FALSE(ahead.wants_marker());
+    CHECK_FALSE(ahead.full(works));
+    CHECK(stream.function.block_cost_ps == 0);
+}
