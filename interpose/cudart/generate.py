@@ -36,8 +36,7 @@ class Parameter:
 
     def written(self):
         """As the hand-written function takes it."""
-        return f"const {CLASSES[self.resolved]}& {self.name}" \
-            if self.resolved else self.declaration
+        return f"const {CLASSES[self.resolved]}& {self.name}" if self.resolved else self.declaration
 
 
 class Entry:
