@@ -1,4 +1,5 @@
-// Says to a device that keeps a clock that this thread waits for what others do; until it goes.
+// RAII notice to a device that keeps its own clock: while the object lives, this thread waits for work of
+// other threads.
 #pragma once
 
 #include "runtime/device/device.h"

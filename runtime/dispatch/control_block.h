@@ -1,7 +1,8 @@
-// The host's side of smt::Control (rewriter/device/smt_worker.h): a piece of device memory, and the stream
-// operations that write it while workers read it.
+// The host's side of smt::Control (rewriter/device/smt_worker.h): device memory of control blocks, and the
+// stream operations that write a control block while workers read it.
 //
-// Whoever calls sees to it that nobody else does; `control` is a stream on which nothing ever waits.
+// A ControlBlock is not thread-safe: the caller serializes. `control` is a stream on which nothing ever
+// waits.
 #pragma once
 
 #include <cuda.h>
@@ -15,25 +16,26 @@
 
 namespace smt::runtime::dispatch {
 
-using QuotaTable = std::vector<uint8_t>;   // by multiprocessor; kNoQuota: as many as fit
+using QuotaTable = std::vector<uint8_t>;   // by SM; kNoQuota: as many as fit
 
-// Device memory for control blocks. It is kept for the next stream: to free it, the driver waits until the whole
-// context is idle and keeps everybody out meanwhile, also whoever would end a wait. Any thread.
+// Device memory for control blocks. Any thread. Memory that is given back is kept for the next stream:
+// cuMemFree blocks until the context is idle and keeps all other calls out meanwhile, including the call that
+// would end a wait.
 class ControlMemory {
 public:
     struct Piece {
         CUdeviceptr control = 0;
         CUdeviceptr map = 0;
     };
-    // `map_entries`: of each piece's mapping ring, a power of two.
+    // `map_entries`: size of each piece's mapping ring, a power of two.
     ControlMemory(const DriverApi& driver, uint32_t map_entries) : driver_(driver), map_entries_(map_entries) {}
-    ~ControlMemory();   // no stream is left
+    ~ControlMemory();   // precondition: no stream is left
     ControlMemory(const ControlMemory&) = delete;
     ControlMemory& operator=(const ControlMemory&) = delete;
 
     const DriverApi& driver() const { return driver_; }
     uint32_t map_entries() const { return map_entries_; }
-    CUresult take(Piece* piece);   // with whatever is in it
+    CUresult take(Piece* piece);   // contents are those of the last user
     void give(const Piece& piece);
 
 private:
@@ -46,36 +48,37 @@ private:
 class ControlBlock {
 public:
     explicit ControlBlock(ControlMemory& memory) : memory_(memory), driver_(memory.driver()) {}
-    ~ControlBlock();   // no worker is running
+    ~ControlBlock();   // precondition: no worker is running
     ControlBlock(const ControlBlock&) = delete;
     ControlBlock& operator=(const ControlBlock&) = delete;
 
-    // Ready when it returns, whatever its memory's last owner has written on `control`.
+    // On return the block is ready, whatever the last user of its memory enqueued on `control`.
     CUresult open(CUstream control);
     smt::Control* address() const { return reinterpret_cast<smt::Control*>(piece_.control); }
 
-    // As if never used, but for what the ring holds; in the order of `stream`.
+    // Resets everything but the mapping ring, in the order of `stream`.
     CUresult reset(CUstream stream);
-    CUresult set_quotas(CUstream stream, const QuotaTable& quotas);   // no worker is running
+    CUresult set_quotas(CUstream stream, const QuotaTable& quotas);   // precondition: no worker is running
 
     CUresult stop(CUstream control);
-    CUresult change_quotas(CUstream control, const QuotaTable& quotas);   // workers are running
+    CUresult change_quotas(CUstream control, const QuotaTable& quotas);   // workers may be running
 
-    // What the workers have left behind.
+    // Ticket state, as the workers left it.
     struct State {
         uint32_t taken = 0;     // tickets
-        uint32_t change = 0;    // the word's high half
+        uint32_t change = 0;    // high half of Control::word
         uint32_t refused = 0;
         uint32_t run() const { return taken - refused; }
     };
-    // In the order of `stream`, to pinned memory: nobody need wait for it then.
+    // Enqueues a copy to pinned memory in the order of `stream`. Does not wait.
     CUresult report(CUstream stream, State* pinned);
-    // Whether all that was written on `control` had arrived by then. What arrives after a reset would stop
-    // a launch that nobody meant to stop.
+    // Whether all writes on `control` had arrived when `state` was read. A write that arrives after a reset
+    // would stop an unrelated launch.
     bool up_to_date(const State& state) const { return state.change == said_; }
-    // How many workers of a run with quotas have a place, now. Waits for the copy.
+    // Number of workers of a quota-mode run that have a place now. Waits for the copy.
     CUresult read_residents(CUstream control, uint64_t* workers);
-    // What was written to the ring since the last call, oldest first; so many were overwritten before.
+    // Entries written to the ring since the last call, oldest first. `lost`: entries overwritten before they
+    // were read. Waits for the copies.
     CUresult read_mappings(CUstream control, std::vector<smt::Mapping>* mappings, uint64_t* lost);
 
 private:
@@ -84,9 +87,9 @@ private:
     ControlMemory& memory_;
     const DriverApi& driver_;
     ControlMemory::Piece piece_;
-    uint32_t mapped_ = 0;    // entries read
+    uint32_t mapped_ = 0;    // entries read so far
     uint32_t change_ = 0;    // number of the last change
-    uint32_t said_ = 0;      // what the word's high half was set to last
+    uint32_t said_ = 0;      // last value written to the word's high half
 };
 
 }  // namespace smt::runtime::dispatch

@@ -1,4 +1,4 @@
-// How long something took, many times over: counts by size, in steps of a fifth. No allocation; one thread at a time.
+// Histogram of durations, in buckets a fifth apart. No allocation. The caller serializes.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ public:
     }
     uint64_t count() const { return count_; }
     double most_us() const { return most_ns_ / 1e3; }
-    // At most so long were so many of them; up to a fifth too much. 0 if there is none.
+    // Upper bound of the quantile `part` in us, at most a fifth too large. 0 without samples.
     double quantile_us(double part) const {
         auto left = static_cast<uint64_t>(part * static_cast<double>(count_));
         for (size_t i = 0; i < counts_.size() && count_ > 0; ++i) {
@@ -30,7 +30,7 @@ public:
     }
 
 private:
-    static constexpr double kSteps = 4;         // for twice as long
+    static constexpr double kSteps = 4;         // buckets for each factor of two
     std::array<uint64_t, 4 * 34> counts_{};     // up to 17 s
     uint64_t count_ = 0;
     double most_ns_ = 0;

@@ -1,6 +1,7 @@
-// Every managed launch of a stream keeps to half of the CTAs that fit on a multiprocessor, on all of them: so two programs' kernels
-// always find room beside each other, whichever they are, and what that brings can be measured apart from any policy (Kernelet's
-// co-scheduling profit, profiler/models/co_schedule.h). A kernel of which one CTA fits has that one.
+// Experiment: every managed launch of a stream is limited to half of the CTAs that fit on an SM, on all SMs.
+// Kernels of any two programs then find room beside each other, and their co-scheduling profit (Kernelet;
+// profiler/models/co_schedule.h) can be measured apart from any policy. A kernel of which one CTA fits keeps
+// that one.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace smt::runtime::dispatch {
 
 class HalfCtas final : public Experiment {
 public:
-    // `places`: the multiprocessors that the stream may use.
+    // `places`: the SMs that the stream may use.
     HalfCtas(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     static int half(int ctas) { return std::max(1, ctas / 2); }

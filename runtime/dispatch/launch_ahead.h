@@ -1,16 +1,19 @@
-// How far a stream runs ahead: how much managed work the driver has of it at a time, in time of the GPU.
+// Launch-ahead limit of a stream: how much managed work the driver has of it at a time, in GPU time.
 //
-// What the driver has cannot be taken back where an event or a copy stands behind it. Whoever needs the context idle, to
-// load a module or to free memory, waits for all of it, and so does a more urgent tenant's first kernel: for seconds,
-// behind a program that launches a hundred kernels of 20 ms and then waits for them. So the rest stays with us
-// (ManagedStream::top_up()), and the program goes on launching.
+// Work in the driver's queue cannot be taken back if an event or a copy follows it. A call that needs the
+// context idle (to load a module, to free memory) waits for all of it, and so does the first kernel of a more
+// urgent tenant: for seconds behind a program that launches a hundred kernels of 20 ms and then synchronizes.
+// So launches beyond the limit are kept by the server (ManagedStream::top_up()), and the program goes on
+// launching.
 //
-// What launches cost is learnt by kernel, in proportion to their blocks, from when markers behind them are seen. That is
-// late, or there was something else to wait for: then a launch is thought to cost too much, and less goes ahead, but
-// never fewer than kAtLeast. Of a kernel of which nothing is known kUnknown fill the time. Where nothing ends for long
-// what runs may wait for something that stands behind what is kept here: then one is let go each kStall.
+// The cost of a launch is learnt by kernel, in proportion to its blocks, from the times at which markers
+// behind launches are seen. A marker may be seen late, or the stream may have waited for something else. The
+// cost is then overestimated, and less is launched ahead, but never fewer than kAtLeast launches. Of a kernel
+// of unknown cost, kUnknown launches fill the limit. If no launch ends for long, the running launch may wait
+// for something that follows a launch kept here. Then one more launch is released each time that kStall plus
+// four times the cost of the oldest launch has passed.
 //
-// A stream's; its lock is held.
+// Not thread-safe: guarded by its stream's lock.
 #pragma once
 
 #include <chrono>
@@ -27,30 +30,31 @@ public:
     using Duration = schedule::Duration;
     using Works = std::deque<Work>;
     static constexpr Duration kStall = std::chrono::milliseconds(50);
-    static constexpr int kUnknown = 8;      // launches
-    static constexpr int kMarkers = 8;      // in the time, so that its end is seen in steps
-    static constexpr size_t kAtLeast = 2;   // launches, however long they take: the GPU has the next one when one ends
+    static constexpr int kUnknown = 8;      // launches of unknown cost that fill the limit
+    static constexpr int kMarkers = 8;      // markers within the limit: its end is seen in steps
+    static constexpr size_t kAtLeast = 2;   // launches of any length: the GPU has the next one when one ends
 
-    explicit LaunchAhead(Duration time) : time_(time) {}   // zero: without end
+    explicit LaunchAhead(Duration time) : time_(time) {}   // zero: no limit
 
-    void begin(schedule::TimePoint now) { since_ = now; }   // the GPU had nothing of this stream to do
+    void begin(schedule::TimePoint now) { since_ = now; }   // the GPU had no work of this stream
     void issued(Work& work);
     bool wants_marker() const { return time_ != Duration::zero() && unmarked_ * kMarkers >= time_; }
     void marked() { unmarked_ = {}; }
-    // The oldest launches, [first, last), were seen to be over. They were in flight one behind the other.
+    // The oldest launches, [first, last), were seen to be complete. They were in flight back to back.
     void ended(Works::iterator first, Works::iterator last, schedule::TimePoint now);
     void forget() { all_ = unmarked_ = {}; }   // nothing is in flight
 
     bool full(const Works& in_flight) const { return time_ != Duration::zero() && all_ >= time_ && in_flight.size() >= kAtLeast; }
-    bool lets_go(const Works& in_flight, schedule::TimePoint now);   // one more, although it is full
+    // True: release one more, although the limit is reached.
+    bool lets_go(const Works& in_flight, schedule::TimePoint now);
 
 private:
     Duration cost(const Work& work) const;
 
     const Duration time_;
-    Duration all_{}, unmarked_{};    // cost of what is in flight; of that, behind the last marker
-    schedule::TimePoint since_{};    // the oldest launch in flight began then, as far as it is known
-    schedule::TimePoint let_go_{};   // last
+    Duration all_{}, unmarked_{};    // cost of what is in flight, and of what follows the last marker
+    schedule::TimePoint since_{};    // estimated begin of the oldest launch in flight
+    schedule::TimePoint let_go_{};   // time of the last release
 };
 
 }  // namespace smt::runtime::dispatch

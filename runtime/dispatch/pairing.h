@@ -1,18 +1,24 @@
-// Which two kernels are measured side by side, and with how many CTAs of each: the one plan of all streams of a server that measures pairs
-// (SMT_PROFILE=pairs). Kernelet's OPT goes by what all slice ratios of all pairs have got done when they were tried beforehand (5.1). Here each full combination of
-// CTAs (schedule/combinations.h) has windows of time in which both kernels keep to it on all multiprocessors, and what both get done is counted (common_time.h).
+// The plan of a server that measures pairs of kernels (SMT_PROFILE=pairs), shared by all its streams: which
+// two kernels are measured side by side, and with how many CTAs of each.
 //
-// - Pairs are what two kernels of two programs are there at the same time. While nothing is left to measure of them, everything passes_through.
-// - A window begins with both at rest. Who is started first takes turns, for of two kernels that compute the elder is served first.
-// - Time counts while all the CTAs of both have a place. It ends when enough was done of both. A launch that ends in it is followed by the program's next one of the same kernel with the same CTAs; where another kernel follows, the
-//   window goes on when the first one is there again.
-// - What was measured by servers before (the store) is not measured again. What does not get anywhere is given up.
-// - Time in which somebody else is at work, too, is not counted.
+// Kernelet's OPT uses measurements of all slice ratios of all pairs, made beforehand (5.1). Here each full
+// combination of CTAs (schedule/combinations.h) has windows of time in which both kernels keep to it on all
+// SMs, and what both get done is counted (common_time.h).
 //
-// Nobody waits for ever: for a partner that is stopped, no longer than kLongestTry; for one that has nothing to do, kGap; and for another program to come at
-// all, kCompany of the host's time, for programs seldom begin at the same moment.
+// - A pair is two kernels of two programs that are present at the same time. While nothing is left to measure
+//   of the kernels present, all streams pass through.
+// - A window begins with both kernels at rest. They take turns in being started first, because of two
+//   compute-bound kernels the elder is served first.
+// - Time counts while all CTAs of both have a place. Time in which another stream is at work does not count.
+//   A window ends when enough was done of both.
+// - If a launch ends within a window, the program's next launch of the same kernel continues with the same
+//   CTAs. If another kernel follows, the window continues when the first kernel is back.
+// - Windows that earlier servers measured (in the profile cache) are not measured again. Combinations without
+//   progress are given up.
+// - Every wait is bounded: by kLongestTry for a stopped partner, by kGap for a partner without work, and by
+//   kCompany of the host's time for a second program, because programs seldom begin at the same moment.
 //
-// Whoever calls sees to it that nobody else does. Nothing here touches a stream: side_by_side.h does what is wanted.
+// Not thread-safe: the caller serializes. Touches no stream: side_by_side.h carries out what is wanted.
 #pragma once
 
 #include <array>
@@ -31,11 +37,11 @@
 
 namespace smt::runtime::dispatch {
 
-// A stream, as it is at a look.
+// A stream at a look.
 struct Seat {
-    bool works = false;       // a launch is unfinished,
-    bool passes_through = false;       // and quotas do not count;
-    bool complete = false;    // all the CTAs that it was given have a place
+    bool works = false;       // a launch is unfinished
+    bool passes_through = false;       // quotas do not apply
+    bool complete = false;    // all CTAs that it was given have a place
     schedule::Kernel kernel;
     std::shared_ptr<profiles::KnownKernel> known;   // null: it cannot be measured
     profiles::Shape shape;
@@ -43,33 +49,38 @@ struct Seat {
 
 class Pairing {
 public:
-    static constexpr int64_t kWindows = 2;   // of each combination: each kernel is the elder once
-    static constexpr double kRounds = 8;     // of each kernel's blocks in a window: what is in half a round is little then. And for so long,
-    static constexpr schedule::Duration kLeast = std::chrono::milliseconds(30);           // three hundred looks at its tickets
-    static constexpr schedule::Duration kLongestTry = std::chrono::seconds(10);           // for a window, while both have something to do,
-    static constexpr schedule::Duration kLongestFruitless = std::chrono::seconds(2);      // without anything that could be counted
-    static constexpr int kTries = 2;                                                      // windows of a combination that came to nothing
+    static constexpr int64_t kWindows = 2;   // per combination: each kernel is the elder once
+    // Of each kernel's blocks in a window, so that the work of half a round matters little.
+    static constexpr double kRounds = 8;
+    // Of a window: three hundred looks at its tickets.
+    static constexpr schedule::Duration kLeast = std::chrono::milliseconds(30);
+    // For a window, while both have work.
+    static constexpr schedule::Duration kLongestTry = std::chrono::seconds(10);
+    // For a window in which one kernel has not done a round.
+    static constexpr schedule::Duration kLongestFruitless = std::chrono::seconds(2);
+    // Windows of a combination that failed.
+    static constexpr int kTries = 2;
     static constexpr schedule::Duration kGap = std::chrono::milliseconds(20);
     static constexpr schedule::Duration kCompany = std::chrono::seconds(10);
-    // Of a launch: it takes one to settle.
+    // Of a launch: one round is needed to settle.
     static constexpr uint64_t kLeastRoundsOfLaunch = 3;
 
     using HostClock = std::function<schedule::TimePoint()>;
-    // `least`: of a window. 0 for a device whose clock is exact.
+    // `least`: of a window; 0 for a device with an exact clock.
     Pairing(const schedule::Device& device, schedule::Duration least, HostClock host_clock) : device_(device), least_(least), host_clock_(std::move(host_clock)) {}
 
     struct Want {
         enum class What {
             kPassThrough,   // as without a policy
-            kRest,   // stops between two blocks, and waits
-            kHold,   // keeps to so many CTAs on each multiprocessor
+            kRest,   // stops between two blocks and waits
+            kHold,   // keeps to `ctas` CTAs on each SM
         } what = What::kPassThrough;
         int ctas = 0;
     };
     Want see(uint64_t stream, const Seat& seat, schedule::TimePoint now);
     void leave(uint64_t stream);
     bool counts(uint64_t stream) const { return current_ && (current_->streams[0] == stream || current_->streams[1] == stream); }
-    // What was measured, and what is missing and why: begins with profiles::kSideBySide.
+    // For the journal: what was measured, and what is missing and why. Begins with profiles::kSideBySide.
     std::string summary() const;
 
 private:
@@ -80,9 +91,9 @@ private:
     struct Pair {
         std::array<Side, 2> sides;
         std::vector<schedule::models::Blocks> combinations;
-        std::optional<schedule::models::Blocks> ctas;   // of the window under way,
-        CommonTime time;                                // what was counted in it,
-        schedule::Duration tried{};                     // and how long that has taken
+        std::optional<schedule::models::Blocks> ctas;   // of the window under way
+        CommonTime time;                                // what was counted in it
+        schedule::Duration tried{};                     // how long that has taken
         std::map<schedule::models::Blocks, int64_t> measured, failed;   // windows of this server
         const char* hopeless = nullptr;                 // why nothing more is tried
     };
@@ -120,10 +131,13 @@ private:
     std::map<uint64_t, Seat> seats_;                    // by stream
     std::map<std::array<profiler::Key, 2>, Pair> pairs_;
     std::optional<Current> current_;
-    bool news_ = false;                                 // since nothing was found to measure
+    // Something has changed since nothing was found to measure.
+    bool news_ = false;
     schedule::TimePoint seen_{};
-    bool met_ = false;                                  // two programs have, or one has waited long enough
-    std::optional<schedule::TimePoint> waits_;          // since then, by the host's clock
+    // Two programs have met, or one has waited long enough.
+    bool met_ = false;
+    // Since when the first program waits, by the host's clock.
+    std::optional<schedule::TimePoint> waits_;
     uint64_t windows_ = 0;                              // measured
 };
 

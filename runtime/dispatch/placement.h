@@ -1,8 +1,8 @@
-// Whether the workers of runs with quotas were where the quotas said, by what they wrote down themselves: one table
-// after the other, and sums over all. A run whose table was changed meanwhile does not count, since a worker may keep to
-// the one or the other.
+// Placement: whether the workers of quota-mode runs were where the quotas allowed them, from the mappings
+// that they wrote. One table after the other, and sums over all. A run with a changed table is not counted,
+// because a worker may keep to either table.
 //
-// Not thread-safe; its stream's lock guards it.
+// Not thread-safe: guarded by its stream's lock.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace smt::runtime::dispatch {
 class Placement {
 public:
     struct Sums {
-        uint64_t tables = 0;    // runs with a table each
+        uint64_t tables = 0;    // runs, each with one table
         uint64_t workers = 0;   // that ran a block
-        uint64_t blocks = 0;    // of theirs
-        uint64_t astray = 0;    // of those, blocks of workers on a multiprocessor without room for them
-        uint64_t fullest = 0;   // most workers at a time on a multiprocessor with a quota
+        uint64_t blocks = 0;    // run by these workers
+        uint64_t astray = 0;    // blocks of workers on an SM without a place for them
+        uint64_t fullest = 0;   // most workers at a time on an SM with a quota
         uint64_t beyond = 0;    // most workers at a time above a quota
-        uint64_t lost = 0;      // workers of which the ring has nothing any more
+        uint64_t lost = 0;      // workers with a mapping overwritten in the ring
     };
 
     void begin(uint32_t launch, const QuotaTable& quotas);
-    void change() { counts_ = false; }   // the table
+    void change() { counts_ = false; }   // the table changed: the run is not counted
     void add(const std::vector<smt::Mapping>& workers, uint64_t lost);   // also of other launches
-    void end();                          // all have left
-    const Sums& sums() const { return sums_; }
+    void end();                          // all workers have left
+    const Sums& sums() const { return sums_; }   // mappings of other launches are ignored
 
 private:
-    void judge(uint8_t quota, std::vector<smt::Mapping>& workers);   // of one multiprocessor
+    void judge(uint8_t quota, std::vector<smt::Mapping>& workers);   // of one SM
 
     bool counts_ = false;
     uint32_t launch_ = 0;

@@ -1,17 +1,27 @@
-// For calls of a tenant that the driver makes wait until everything enqueued on the device is over, and keeps all other calls out meanwhile: to load
-// code, to unload it, and to give back memory of the host (device/cuda/context_wide.h).
+// Quiesce windows, for calls that the driver blocks until the context is idle, keeping all other calls out
+// meanwhile: loading code, unloading code, and freeing host memory (device/cuda/context_wide.h).
 //
-// While one of these lives, whoever may be stopped stands still, as if told to wait: launches stop between two blocks, and what comes is held
-// back. So the call waits for a block and not for the end of launches, and for kLingers no launch gets in before the next such call, of which a program's start
-// has several, or its first launch. Then everybody goes on as the policy says. This holds whosever call it is: a load of the least urgent tenant, too, would
-// keep out the launches of the most urgent one. To free something is reason enough where the
-// policy may stop anybody: quotas, and workers that are to follow, would wait for the driver, and launches for these. Under priority it is where somebody more urgent is there. What is in flight and cannot be stopped is waited for, as without, and so is whoever keeps the driver's gate shut.
-// Who frees something while somebody works who would stand still waits for the next standstill where there is none, or little is left of one: else the call waits for their launches, and the
-// dispatcher, which cannot follow them up meanwhile, for the call (not where the device keeps a clock). On an H200 a program's exit kept it out for 20 ms, once for 102.
-// It waits 40 ms at most each time, and 0.2 s in all its life.
+// While a Quiesce object lives, preemptible tenants are stopped as if the policy had ordered them to wait:
+// launches stop between two blocks, and new launches are held back. So the call waits for a block and not for
+// the end of launches. After the last call no launch is let in for kLingers, because a program's start makes
+// several such calls in a row, or until the tenant that called launches. Then all streams continue as the
+// policy says.
 //
-// Standstills of several threads and tenants are one. There is one, or several one after the other, for kLongest, from when everybody has been told, whatever the calls do (some
-// compile); then for as long there is none. Streams that are tried out (experiment.h) do not take part.
+// The window is opened for calls of any tenant: a load by the least urgent tenant, too, would keep out
+// launches of the most urgent one. A call that frees opens a window only where the policy may stop any tenant
+// (quotas and further workers would wait for the driver, and launches for these), or, under priority, where a
+// more urgent tenant is present. Work in flight that cannot be stopped is waited for, as without a window,
+// and so is a call that already keeps other calls out of the driver.
+//
+// cuMemFree and unload block until the context is idle. If a preemptible tenant is running, such a call waits
+// for the next quiesce window where none may begin yet or little is left of the current one (at most 40 ms
+// per call, 200 ms per tenant; not on a device that keeps its own clock). Otherwise the call would wait for
+// launches, and the dispatcher, which cannot send further workers meanwhile, for the call. Measured: up to
+// 102 ms on an H200.
+//
+// Windows of several threads and tenants are one window. A window, or several in a row, lasts at most
+// kLongest from when a stop was issued on all streams, whatever the calls do (some compile). Then there is
+// none for as long. Streams under an experiment (experiment.h) do not take part.
 #pragma once
 
 #include "runtime/dispatch/dispatcher.h"
@@ -21,7 +31,8 @@ namespace smt::runtime::dispatch {
 class Quiesce {
 public:
     enum class For { kLoad, kFree };
-    // Returns when everybody has been told, or too long has passed. Called with no lock of this folder.
+    // Returns when a stop was issued on all streams, or after a timeout. The caller holds no lock of this
+    // folder.
     Quiesce(Dispatcher& dispatcher, const Tenant& tenant, For what = For::kLoad)
         : dispatcher_(dispatcher), number_(dispatcher.begin_quiesce(tenant, what == For::kFree)) {}
     ~Quiesce() { dispatcher_.end_quiesce(number_); }

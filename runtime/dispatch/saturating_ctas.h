@@ -1,10 +1,13 @@
-// The fewest CTAs on a multiprocessor with which a kernel gets as much done as with all that fit; found by trying, while
-// somebody may want the kernel stopped, under a policy that says so. With fewer each block takes less time, and that is what a stop waits for; and a
-// newcomer finds room at once. (smcompactor.txt 3.4 looks for the same number, to give the rest to others.)
+// Saturating CTA count: the fewest CTAs per SM with which a kernel gets as much done as with all that fit.
+// Found by trial, while the kernel is preemptible and the policy asks for short stops. With fewer CTAs each
+// block takes less time, which is what a stop waits for, and a new kernel finds room at once.
+// (smcompactor.txt 3.4 looks for the same number, to give the remaining CTAs to other kernels.)
 //
-// What is done is told by the workers: blocks in the time that a multiprocessor had any of them. First with all that fit, then in halves
-// between the most that are too few and the fewest that are enough: a kernel that needs all its CTAs is slow for a
-// launch or two for each of them, once. Who does more with fewer than with all was not alone when that was tried: it is compared with the most it did.
+// Throughput is blocks in the time that an SM had any workers, as the workers report it. The first trial is
+// with all CTAs that fit. Then a binary search runs between the largest count that is too small and the
+// smallest that suffices. A kernel that needs all its CTAs is slow for one or two launches per trial, once.
+// If fewer CTAs do more than all that fit, the kernel was not alone in the first trial: counts are compared
+// with the highest throughput seen.
 //
 // Any thread.
 #pragma once
@@ -20,27 +23,32 @@ namespace smt::runtime::dispatch {
 class SaturatingCtas {
 public:
     static constexpr double kAsMuch = 0.985;
-    static constexpr uint64_t kBlocksEach = 4;     // of each CTA's place, before a number is judged;
-    static constexpr uint64_t kBlocksStopped = 8;  // of each worker, where they were stopped; but if that were too few so
-    static constexpr int kMostShort = 32;          // often, one time after the other, blocks are long, and any will do
-    static constexpr double kMostForLast = 0.015;  // so much less is as much besides, for blocks that were a worker's last
+    static constexpr uint64_t kBlocksEach = 4;     // per CTA, before a count is judged
+    static constexpr uint64_t kBlocksStopped = 8;  // per worker of a stopped launch, or it is ignored
+    // Launches in a row that were ignored: blocks are long, and any number counts.
+    static constexpr int kMostShort = 32;
+    // Tolerance at most, for blocks that were a worker's last before a stop.
+    static constexpr double kMostForLast = 0.015;
 
     struct Try {
-        uint32_t ctas = 0;   // on a multiprocessor, at most those that fit
-        bool asks = false;   // not known yet: learn() is to be told
+        uint32_t ctas = 0;   // per SM, at most those that fit
+        bool asks = false;   // the count is not known yet: report the launch to learn()
     };
     Try next(uint32_t fits);
     uint32_t found(uint32_t fits);   // 0: not known
 
-    // What all workers of a launch did: blocks, in so much time of multiprocessors, from the first worker there to the last; and whether they were stopped.
+    // What all workers of a launch did. `time_ns`: summed over SMs, each from its first worker's begin to its
+    // last worker's end.
     struct Done {
         uint64_t workers = 0;
         uint64_t blocks = 0;
         uint64_t time_ns = 0;
         bool stopped = false;
     };
-    // With so many CTAs on each of so many multiprocessors. True: now it is known. Workers that were stopped after a few blocks say nothing; of others the last block is
-    // run beside fewer, which counts for half. More would let in one CTA where two are needed: md5_hash does 0.95 with one.
+    // Reports a launch with `ctas` CTAs on each of `multiprocessors` SMs. True: the count is known now.
+    // Workers that were stopped after a few blocks are ignored. The last block of other stopped workers ran
+    // beside fewer CTAs, so half of these blocks are tolerated, at most kMostForLast: more would accept one
+    // CTA where two are needed (measured: md5_hash does 0.95 with one).
     bool learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done);
     void forget();
 
@@ -51,13 +59,16 @@ private:
 
     std::mutex mutex_;
     uint32_t fits_ = 0, too_few_ = 0, enough_ = 0;
-    double best_ = 0;                        // blocks in a time, of a multiprocessor, with all that fit or as many as did more; 0: not known
-    uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;   // of what is tried; blocks that were a worker's last before a stop
-    int short_ = 0;                          // times, one after the other, that they were too few
+    // Highest throughput so far, in blocks per ns of an SM; 0: not known.
+    double best_ = 0;
+    // Of the current trial; `last_`: blocks that were a worker's last before a stop.
+    uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;
+    int short_ = 0;                          // launches in a row that were ignored
 };
 
-// For how long multiprocessors had any of a launch's workers, summed over them. One without any counts as long as the launch did, if the launch may use
-// it: where others were at work as it began its workers went elsewhere, more on each than they should be.
+// Time in which SMs had any of a launch's workers, summed over SMs. If the launch may use an SM that had
+// none, that SM counts with the launch's duration: other kernels occupied it when the launch began, and its
+// workers went to other SMs, more on each than intended.
 uint64_t time_of_multiprocessors(const std::vector<smt::Mapping>& workers, uint32_t multiprocessors);
 
 }  // namespace smt::runtime::dispatch

@@ -1,4 +1,4 @@
-// What the environment says to a server's dispatcher.
+// The dispatcher's settings, from the server's environment variables.
 #pragma once
 
 #include "runtime/schedule/snapshot.h"
@@ -6,11 +6,12 @@
 namespace smt::runtime::dispatch {
 
 struct Settings {
-    bool maps = false;             // every worker writes down where it ran, and the journal says so
-    schedule::Duration ahead{};    // of the GPU's time, that the driver has of a stream; zero: without end (launch_ahead.h)
+    bool maps = false;             // each worker records its mapping, for the journal
+    schedule::Duration ahead{};    // launch-ahead limit of a stream, in GPU time; zero: none (launch_ahead.h)
 };
 
-// A device that keeps a clock of its own would see when launches are handed over: there all are at once, unless it is asked for.
+// A device that keeps its own clock would make the launch-ahead limit visible in its times, so there the
+// default is no limit.
 Settings read_settings(bool keeps_a_clock);
 
 }  // namespace smt::runtime::dispatch

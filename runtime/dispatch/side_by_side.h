@@ -1,4 +1,5 @@
-// Measures a stream's managed launches beside those of another program: does to the stream what the plan of all streams wants (pairing.h).
+// Experiment: measures a stream's managed launches beside those of another program. Does to the stream what
+// the plan of all streams wants (pairing.h).
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace smt::runtime::dispatch {
 
 class SideBySide final : public Experiment {
 public:
-    // `places`: the multiprocessors that the stream may use.
+    // `places`: the SMs that the stream may use.
     SideBySide(std::shared_ptr<Pairing> pairing, uint64_t stream, int multiprocessors, std::vector<uint32_t> places)
         : pairing_(std::move(pairing)), stream_(stream), multiprocessors_(multiprocessors), places_(std::move(places)) {}
     ~SideBySide() override { pairing_->leave(stream_); }
@@ -25,8 +26,10 @@ public:
     std::string summary() const override { return pairing_->summary(); }
 
 private:
-    void begin(ManagedStream& stream, const schedule::Kernel& kernel, const Pairing::Want& want);   // it waits
-    void disturb(ManagedStream& stream, const Seat& seat, const Pairing::Want& want);               // it runs
+    // The launch waits.
+    void begin(ManagedStream& stream, const schedule::Kernel& kernel, const Pairing::Want& want);
+    // The launch runs.
+    void disturb(ManagedStream& stream, const Seat& seat, const Pairing::Want& want);
 
     const std::shared_ptr<Pairing> pairing_;
     const uint64_t stream_;
@@ -34,9 +37,9 @@ private:
     const std::vector<uint32_t> places_;
     bool all_there(ManagedStream& stream, const schedule::Kernel& kernel);
 
-    int ctas_ = 0;              // that it runs with,
-    bool complete_ = false;     // and that were all seen to have a place;
-    schedule::TimePoint look_again_{};   // not before
+    int ctas_ = 0;              // CTAs per SM that it runs with
+    bool complete_ = false;     // all of them were seen to have a place
+    schedule::TimePoint look_again_{};   // no look at residents before then
 };
 
 }  // namespace smt::runtime::dispatch

@@ -1,5 +1,6 @@
-// For threads that a program waits for. To wake a sleeper takes tens of microseconds, so they look (device/cores.h); and where another thread takes the
-// same mutex again and again for short times it is not handed over, so whoever slept on it wakes up to find it taken again.
+// Locks and waits for threads that a program waits for. Waking a sleeping thread takes tens of microseconds,
+// so these spin or poll first (device/cores.h). A mutex that another thread takes again and again for short
+// times is not handed over: a thread that sleeps on it wakes up to find it taken again.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@
 
 namespace smt::runtime::dispatch {
 
-// Looks for a few microseconds before it sleeps.
+// Spins for a few microseconds before it sleeps.
 inline std::unique_lock<std::mutex> spin_lock(std::mutex& mutex) {
     constexpr int kLooks = 2000;
     for (int i = 0; i < kLooks; ++i) {
@@ -20,7 +21,7 @@ inline std::unique_lock<std::mutex> spin_lock(std::mutex& mutex) {
     return std::unique_lock(mutex);
 }
 
-// Naps between two looks. Whether `done` said so within that time.
+// Polls `done`, with a nap between two calls. False: it was not true within `limit`.
 template <typename Done>
 bool look_on(Done done, std::chrono::nanoseconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
@@ -31,7 +32,7 @@ bool look_on(Done done, std::chrono::nanoseconds limit) {
     return true;
 }
 
-// Counts who wants a mutex, so that the other thread can leave it to them.
+// Counts the threads that want a mutex, so that the thread that takes it often can leave it to them.
 class Wanted {
 public:
     explicit Wanted(std::atomic<int>& count) : count_(count) { count_.fetch_add(1, std::memory_order_relaxed); }

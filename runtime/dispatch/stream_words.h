@@ -1,4 +1,5 @@
-// What the GPU tells about streams, in pinned memory: a line for each, which its stream takes and gives back.
+// What the GPU writes about streams, in pinned memory: one slot per stream, which the stream takes and gives
+// back.
 #pragma once
 
 #include <cuda.h>
@@ -14,25 +15,25 @@
 namespace smt::runtime::dispatch {
 
 struct StreamWords {
-    static constexpr size_t kGrowths = 4;      // streams for a launch's further workers
+    static constexpr size_t kGrowths = 4;      // streams for further workers of a launch
     std::atomic<uint64_t> reached;             // the stream's last marker
-    std::atomic<uint64_t> grown[kGrowths];     // the growth streams'
-    std::atomic<uint64_t> sampled;             // the last answer in `sample`
-    ControlBlock::State left;                  // how far the tickets were when the stream got to its end, and
-    ControlBlock::State left_grown[kGrowths];  // when each of the growth streams did
-    ControlBlock::State sample;                // while they run
+    std::atomic<uint64_t> grown[kGrowths];     // likewise of the growth streams
+    std::atomic<uint64_t> sampled;             // number of the last answer in `sample`
+    ControlBlock::State left;                  // ticket state when the stream reached its end
+    ControlBlock::State left_grown[kGrowths];  // likewise for each growth stream
+    ControlBlock::State sample;                // ticket state while workers run
 };
 static_assert(sizeof(StreamWords) <= 128);
 
-// Any thread. Memory is registered at the first take, once.
+// Any thread. Memory is registered once, at the first take().
 class StreamWordsPool {
 public:
     explicit StreamWordsPool(const DriverApi& driver) : driver_(driver) {}
-    ~StreamWordsPool();   // no stream is left
+    ~StreamWordsPool();   // precondition: no stream is left
     StreamWordsPool(const StreamWordsPool&) = delete;
     StreamWordsPool& operator=(const StreamWordsPool&) = delete;
 
-    bool take(StreamWords** words, CUdeviceptr* address);   // false: there are no more, or no memory
+    bool take(StreamWords** words, CUdeviceptr* address);   // false: no slot is left, or no memory
     void give(StreamWords* words);
 
 private:

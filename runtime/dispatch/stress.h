@@ -1,11 +1,12 @@
-// What is done to the launches of a stream under stress: at random it runs with random quotas, in slices, is
-// stopped, moved, shrunk and grown, so that results which depend on any of this show. One seed, one series
-// of choices; when they take effect depends on the device. The seed's upper bits say if less is done, and more of it:
+// Experiment: random disturbance of a stream's launches. They run with random quotas, in slices, and are
+// stopped, moved, shrunk and grown, so that results that depend on any of this show it. One seed gives one
+// series of choices; when they take effect depends on the device. The seed's upper bits select fewer kinds of
+// disturbance, and more of each:
 //
-//   kStopsOnly    it is stopped and let go on as often as it can be, with few workers at a time: then a launch
-//                 takes many stops, and several programs can be stopped at once
-//   kQuotasOnly   it runs with one random table after the other, and with further workers that find no place: so that
-//                 what workers wrote down (SMT_JOURNAL=mapping) can be held against the tables
+//   kStopsOnly    Launches are stopped and resumed as often as possible, with few workers at a time. So a
+//                 launch takes many stops, and several programs can be stopped at once.
+//   kQuotasOnly   Launches run with one random table after the other, and with further workers that find no
+//                 place, so that mappings (SMT_JOURNAL=mapping) can be checked against the tables.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,7 @@ public:
     static constexpr uint64_t kStopsOnly = 1ull << 31;
     static constexpr uint64_t kQuotasOnly = 3ull << 30;
 
-    // `places`: the multiprocessors that the stream may use.
+    // `places`: the SMs that the stream may use.
     Stress(uint64_t seed, int multiprocessors, std::vector<uint32_t> places)
         : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)), kind_(kind_of(seed)) {}
 
@@ -41,9 +42,9 @@ private:
     uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
     bool one_in(uint64_t n) { return below(n) == 0; }
     void plan(const ManagedStream& stream);
-    void begin(ManagedStream& stream, const schedule::Kernel& kernel);     // it waits
+    void begin(ManagedStream& stream, const schedule::Kernel& kernel);     // the launch waits
     void begin_few(ManagedStream& stream, const schedule::Kernel& kernel);
-    void disturb(ManagedStream& stream, const schedule::Kernel& kernel);   // it runs
+    void disturb(ManagedStream& stream, const schedule::Kernel& kernel);   // the launch runs
     void stop(ManagedStream& stream);
     void count(const schedule::Kernel& kernel);
 
@@ -51,13 +52,15 @@ private:
     const int multiprocessors_;
     const std::vector<uint32_t> places_;
     const Kind kind_;
-    bool told_ = false;               // what runs was told to stop
-    uint64_t launch_ = 0;             // the one that waited last,
-    uint64_t done_ = 0;               // and how many of its blocks had run then
-    uint64_t fruitless_ = 0;   // runs of it, the last ones, in which none did: its workers begin later than they are stopped, and the next run may be twice as long
+    bool told_ = false;               // a stop was issued to the running launch
+    uint64_t launch_ = 0;             // the launch that waited last
+    uint64_t done_ = 0;               // its blocks done at that time
+    // Its last runs in a row without a block done: workers begin later than the stop. The next run may be
+    // twice as long.
+    uint64_t fruitless_ = 0;
     uint64_t schedules_ = 0;   // runs begun
-    uint64_t stops_ = 0;       // that left a launch half done
-    schedule::TimePoint next_{};      // when something is done to what runs
+    uint64_t stops_ = 0;       // stops that left a launch half done
+    schedule::TimePoint next_{};      // time of the next disturbance
 };
 
 }  // namespace smt::runtime::dispatch

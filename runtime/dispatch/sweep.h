@@ -1,6 +1,6 @@
-// Measures a stream's managed launches with every number of CTAs and multiprocessors of the plan (profiles/plan.h): a launch runs
-// in slices, each with quotas of its own, timed by its workers. What was measured often enough, by this server or by any
-// before it, is left out; what is left of a launch passes_through.
+// Experiment: measures a stream's managed launches with every number of CTAs and SMs of the plan
+// (profiles/plan.h). A launch runs in slices, each with its own quotas, timed by its workers. What this
+// server or an earlier one measured often enough is left out. What is left of a launch passes through.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace smt::runtime::dispatch {
 
 class Sweep final : public Experiment {
 public:
-    // `places`: the multiprocessors that the stream may use.
+    // `places`: the SMs that the stream may use.
     Sweep(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     void step(ManagedStream& stream, const schedule::Kernel& kernel) override;
@@ -28,7 +28,7 @@ private:
     const int multiprocessors_;
     const std::vector<uint32_t> places_;
     uint64_t slices_ = 0;
-    // Slices begun: one that gives no sample is not tried for ever.
+    // Slices begun. Bounds the attempts at a placement that yields no sample.
     std::map<std::pair<const profiles::KnownKernel*, profiler::Placement>, int> tries_;
 };
 
