@@ -1,54 +1,58 @@
-// The persistent loop: how a managed kernel takes its thread blocks, and how it is told to stop.
+// The persistent loop: how a managed kernel takes its thread blocks, and how the host stops it.
 //
-// A managed kernel is launched as a number of workers (CTAs). Each takes a ticket, runs the block of that
-// ticket, and takes the next, so blocks can be handed out, held back and placed between any two blocks:
+// A managed kernel is launched as a number of workers (CTAs). Each worker takes a ticket, runs the block of
+// that ticket, and takes the next. So blocks can be handed out, held back and placed between any two blocks:
 //
 //     __global__ void smt_k(float* a, int n, smt::Launch launch) {
 //         smt::Worker worker(launch);
 //         while (worker.next()) body(worker.block(), worker.grid(), a, n);
 //     }
 //
-// A ticket stands for `chunk` blocks in a row: one, unless blocks are so short that taking them costs.
+// A ticket stands for `chunk` blocks in a row: one, unless blocks are so short that the cost of a ticket
+// matters.
 //
-// A ticket is one atomicAdd on `Control::word`. Its low half counts tickets, its high half is 0 until the
-// host writes it; so one access both takes a block and sees that something changed, and nobody polls.
-// All accesses to the word are ordered: tickets taken before the host's write are run, those after it are
+// A ticket is one atomicAdd on `Control::word`. The low half of the word counts tickets. The high half is 0
+// until the host writes it. So one access both takes a block and sees a change, and nothing polls. All
+// accesses to the word are ordered: tickets taken before the host's write are run, those taken after it are
 // refused and counted. After a stop, once every worker has left, the tickets run are exactly those below
 //
 //     (low half of word) - (refused)
 //
-// and the kernel goes on from there in a later launch, whose tickets start elsewhere.
+// The kernel goes on from there in a later launch, with tickets that start elsewhere.
 //
-// Two ways to use a control block:
+// A control block has two modes:
 //
-//   flow   Many launches in a row share it, in the order of their stream. Each takes an exact number of
-//          tickets: those for its blocks and one more for each worker that finds none left (kSingle: one
-//          for each worker, no more). So the host knows where the next launch starts without asking.
-//          Only the stop is understood.
-//   held   One launch at a time, with kHeld, and more workers of the same launch later (growth). Workers
-//          count themselves per SM and keep to `quota[sm]`. When the host changes the table and then the
-//          high half (to a value never used before), each worker looks at its next ticket: one whose rank
-//          is no longer below the quota runs the block that it holds, and leaves. With kLooks it looks before
-//          it takes the ticket, too, and leaves at once: what that costs is little where blocks are long.
+//   pass-through    Many launches in a row share it, in the order of their stream. Each takes an exact number
+//                   of tickets: those for its blocks and one more for each worker that finds none left
+//                   (kSingle: one for each worker, no more). So the host knows where the next launch starts
+//                   without asking. Workers obey the stop only.
+//   quota (kHeld)   One launch at a time, and more workers of the same launch later (growth). Workers count
+//                   themselves per SM and keep to `quota[sm]`. The host changes the table and then the high
+//                   half (to a value never used before). Each worker looks at its next ticket: a worker with
+//                   a rank that is no longer below the quota runs the block that it holds, and leaves. With
+//                   kLooks it also looks before it takes the ticket, and leaves at once. This costs little if
+//                   blocks are long.
 //
-// A launch of which all blocks fit the GPU at once may be `placed`: worker i runs block i, as the hardware
-// would. Tickets are drawn in the order in which workers happen to begin, so neighbours would come to any
-// multiprocessor, and where blocks take differently long one gets all the long ones (up to a third was lost).
-// Since tickets no longer say which blocks have run, a stop takes all of such a launch or none: that is for
-// the worker to say that draws the first ticket. When it is too late they have all begun anyhow.
+// A launch of which all blocks fit the GPU at once may be placed (kPlaced): worker i runs block i, as the
+// hardware would. Without this, tickets are drawn in the order in which workers begin, and neighbouring
+// blocks come to arbitrary SMs. If block times differ, one SM then gets all the long blocks. Measured: up to
+// a third was lost. Tickets of a placed launch do not say which blocks have run, so a stop takes all of such
+// a launch or none. The worker that draws the first ticket decides which. If the stop is too late, all blocks
+// have begun anyhow.
 //
-// Shared memory: one variable of 128 bytes, and 24 more with SharedWorker. Registers across the body: one (two
-// with FreeWorker; as many as it likes with WarpWorker, which has no shared memory). Barriers: one for each block (Worker), one for each ticket where nothing is shared within a
-// block (FreeWorker), two for each block where functions other than the body read the block's index (SharedWorker).
+// Shared memory: one variable of 128 bytes, and 24 more with SharedWorker. Registers across the body: one;
+// two with FreeWorker; without limit with WarpWorker, which uses no shared memory. Barriers: one per block
+// (Worker), one per ticket if nothing is shared within a block (FreeWorker), two per block if functions other
+// than the body read the block's index (SharedWorker).
 //
-// In a kernel where some threads return early while others go on to a barrier or a warp-wide operation,
-// the hardware no longer counts the threads that returned. Such a kernel has a SingleWorker and says
-// `smt::depart()` in place of each return, which ends the thread; it must be launched with kSingle. That is
-// another class, and everything is inlined, for what is left decides how good the body's code is: with a call
-// anywhere, or an exit that some threads might take, ptxas no longer knows that a block's index is the same in
-// all threads, and hands out a third more registers.
+// In a kernel where some threads return early while others go on to a barrier or a warp-wide operation, the
+// hardware no longer counts the threads that returned. Such a kernel uses a SingleWorker and calls
+// `smt::depart()` in place of each return, which ends the thread. It must be launched with kSingle.
+// SingleWorker is a class of its own, and everything is inlined, because the remaining code decides how good
+// the body's code is: with a call anywhere, or an exit that some threads might take, ptxas no longer knows
+// that a block's index is the same in all threads, and allocates a third more registers.
 //
-// One source for the host and the device: compiled by nvcc, NVRTC and g++; needs no header.
+// One source for the host and the device: compiled by nvcc, NVRTC and g++. Needs no header.
 #pragma once
 
 namespace smt {
@@ -56,16 +60,17 @@ namespace smt {
 inline constexpr unsigned kMaxSms = 256;
 inline constexpr unsigned kNoQuota = 0xff;   // in a quota table: as many as fit
 
-// The high half of Control::word is 0, or the number of the last change. A stop says so itself: a worker
-// that sees an earlier change late must not take it for the stop, or it would refuse a ticket of before.
+// The high half of Control::word is 0, or the number of the last change. A stop has a bit of its own: a
+// worker that sees an earlier change late must not take it for the stop, or it would refuse a ticket drawn
+// before the stop.
 inline constexpr unsigned kStopBit = 1u << 31;
 
 enum LaunchFlags : unsigned {
-    kHeld = 1,     // keep to the quotas
+    kHeld = 1,     // quota mode
     kSingle = 2,   // a worker takes one ticket
-    kMapped = 4,   // each worker writes down where it ran
-    kPlaced = 8,   // with kSingle, not with kHeld: a worker for each block, and runs that of its own index
-    kLooks = 16,   // with kHeld: a worker looks whether it has lost its place before it takes a ticket
+    kMapped = 4,   // each worker writes a Mapping
+    kPlaced = 8,   // with kSingle, without kHeld: one worker per block, which runs the block of its own index
+    kLooks = 16,   // with kHeld: a worker checks its quota before it takes a ticket
 };
 
 // What one worker did, written as it leaves.
@@ -73,22 +78,23 @@ struct Mapping {
     unsigned launch;             // Launch::id
     unsigned sm;
     unsigned blocks;
-    unsigned first;              // the first ticket it ran, counted from Launch::start
-    unsigned last;               // ns that its last ticket took; less than 4 s, or so much less. 0: a WarpWorker does not say
-    unsigned long long began;    // ns, the GPU's global timer; with kHeld, once it had its place, and
-    unsigned long long ended;    // before it gave that up
+    unsigned first;              // the first ticket it ran, relative to Launch::start
+    // Ns that its last ticket took, modulo 2^32 (about 4 s). 0: not known (WarpWorker).
+    unsigned last;
+    unsigned long long began;    // ns by the GPU's global timer; with kHeld, when it had its place
+    unsigned long long ended;    // just before it gave its place up
 };
 
-// In device memory, zeroed before its first use. The host writes `word` from a stream (memory operations),
-// a new quota table before it.
+// In device memory, zeroed before its first use. The host writes `word` by stream memory operations, and a
+// new quota table before it.
 struct Control {
     unsigned long long word;     // low half: tickets taken; high half: 0, or the number of a change
     unsigned refused;            // tickets taken after a stop
-    unsigned verdict;            // on the last placed launch that began, or was to
-    unsigned mapped;             // entries written, ever
-    unsigned map_mask;           // entries in the ring, less one
+    unsigned verdict;            // of the last placed launch that began, or was to begin
+    unsigned mapped;             // entries written in total
+    unsigned map_mask;           // entries in the ring, minus one
     Mapping* map;
-    unsigned resident[kMaxSms];  // workers on each SM (held)
+    unsigned resident[kMaxSms];  // workers on each SM (quota mode)
     unsigned char quota[kMaxSms];
 };
 
@@ -100,9 +106,9 @@ struct Launch {
     unsigned total;              // blocks, from `origin` on, row after row; at most 2^30
     unsigned grid[3];            // the program's grid
     unsigned flags;              // LaunchFlags
-    unsigned id;                 // less than 2^30; for the mapping, and a placed launch's verdict
-    unsigned chunk;              // blocks that one ticket stands for, 1 or more
-    unsigned tickets;            // that the blocks make
+    unsigned id;                 // less than 2^30; for the mapping and a placed launch's verdict
+    unsigned chunk;              // blocks per ticket, 1 or more
+    unsigned tickets;            // tickets for `total` blocks
 };
 
 static_assert(sizeof(Mapping) == 40 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
@@ -112,20 +118,21 @@ static_assert(sizeof(Mapping) == 40 && sizeof(Launch) == 56 && sizeof(Control) =
 
 namespace device {
 
-// The leader's, and only kept with kHeld or kMapped.
+// State of the leader. Maintained only with kHeld or kMapped.
 struct Account {
     bool joined, last;           // counted in resident; must leave after the block that it holds
     unsigned sm, rank, seen, blocks, first;
     unsigned long long began;
 };
 
-// One per CTA. `block` is double: a fast warp may take the next ticket while a slow one reads this one's.
+// One per CTA. `block` has two slots: a fast warp may take the next ticket while a slow one reads the current
+// one.
 struct Shared {
     uint3 block[2];
     unsigned count[2];           // blocks from there on; 0: no more
     Account account;
-    unsigned departed;           // threads, with kSingle, and their launch: where it is accounted for
-    unsigned drawn;              // with kMapped: when the last ticket was, in ns
+    unsigned departed;           // threads, with kSingle; `launch` is theirs, if it is accounted for
+    unsigned drawn;              // with kMapped: time of the last ticket, in ns
     Launch launch;
 };
 
@@ -156,7 +163,8 @@ __device__ __forceinline__ T fresh(const T& value) {
 
 __device__ __forceinline__ bool accounts(const Launch& launch) { return launch.flags & (kHeld | kMapped); }
 
-// The leader, before its first ticket, where the worker is accounted for. False: there is no place here.
+// The leader calls it before the worker's first ticket, if the worker is accounted for. False: there is no
+// place on this SM.
 __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     mine.sm = sm_id();
     mine.seen = mine.blocks = 0;
@@ -164,7 +172,7 @@ __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     mine.began = now();
     if (!(launch.flags & kHeld)) return true;
     Control& control = *launch.control;
-    mine.seen = high(fresh(control.word));   // before the quota: a change after it is seen at the next ticket
+    mine.seen = high(fresh(control.word));   // before the quota: a later change is seen at the next ticket
     __threadfence();
     mine.rank = atomicAdd(&control.resident[mine.sm], 1u);
     if (!(mine.seen & kStopBit) && mine.rank < fresh(control.quota[mine.sm])) {
@@ -175,7 +183,7 @@ __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     return false;
 }
 
-// The word has changed under this worker. May it run the ticket that it took?
+// The word has changed under this worker. True: the worker may run the ticket that it took.
 __device__ __forceinline__ bool obey(Account& mine, Control& control, unsigned number) {
     if (number & kStopBit) {
         atomicAdd(&control.refused, 1u);
@@ -187,19 +195,21 @@ __device__ __forceinline__ bool obey(Account& mine, Control& control, unsigned n
     return true;
 }
 
-// May a worker that has run a ticket take another one? It may see a new table before the number that goes with it: then it leaves a moment earlier.
+// Whether a worker that has run a ticket may take another one. It may see a new table before the number of
+// that change; then it leaves a moment earlier.
 __device__ __forceinline__ bool stays(const Account& mine, const Launch& launch) {
     return !mine.last && !((launch.flags & kLooks) && mine.rank >= fresh(launch.control->quota[mine.sm]));
 }
 
-// A placed launch that a stop finds: has it begun? Whoever draws its first ticket says so, and is running.
+// For a placed launch that a stop finds: whether it has begun. The worker that draws its first ticket writes
+// the verdict, and is running.
 __device__ __forceinline__ bool begun(Control& control, const Launch& launch, unsigned ticket, bool stopped) {
     const unsigned no = launch.id * 2 + 2;
     volatile unsigned& verdict = control.verdict;
     if (ticket == 0) verdict = no + (stopped ? 0 : 1);
     if (!stopped) return true;
-    // Where a launch before this one was stopped half way, fewer tickets were drawn than it was given: nobody may come
-    // to draw this one's first, and nobody has begun.
+    // If an earlier launch was stopped half way, fewer tickets were drawn than it was given. Then there may
+    // be no worker to draw this launch's first ticket, and no block of it has begun.
     unsigned said = ticket < launch.tickets ? verdict : no;
     while (said - no > 1) said = verdict;
     if (said != no) return true;
@@ -207,7 +217,7 @@ __device__ __forceinline__ bool begun(Control& control, const Launch& launch, un
     return false;
 }
 
-// One thread, when every thread has left the last block.
+// One thread calls it, after every thread has left the last block.
 template <bool kDrawn = true>
 __device__ __forceinline__ void leave(const Account& mine, const Launch& launch) {
     if (!accounts(launch)) return;
@@ -221,8 +231,8 @@ __device__ __forceinline__ void leave(const Account& mine, const Launch& launch)
     if (mine.joined) atomicSub(&control.resident[mine.sm], 1u);
 }
 
-// So many blocks after the launch's first one: row after row, as the hardware does. 32 bits are enough,
-// because no grid is wider than 2^31 - 1 or higher than 2^16 - 1.
+// The index of the block that many blocks after the launch's first one, row after row, as the hardware does.
+// 32 bits are enough, because no grid is wider than 2^31 - 1 or higher than 2^16 - 1.
 __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned block) {
     unsigned x = launch.origin[0] + block, y = launch.origin[1], z = launch.origin[2];
     if (x >= launch.grid[0]) {
@@ -238,21 +248,22 @@ __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned block) 
     return {x, y, z};
 }
 
-// The block so many behind another one.
+// The index of the block that many steps after `block`.
 __device__ __forceinline__ uint3 after(const Launch& launch, uint3 block, unsigned steps) {
     const unsigned x = block.x + steps, rows = x / launch.grid[0], y = block.y + rows, planes = y / launch.grid[1];
     return {x - rows * launch.grid[0], y - planes * launch.grid[1], block.z + planes};
 }
 
-// A ticket. The leader adds one and the x of its thread, which is 0: an addend that might differ from thread to
-// thread, or ptxas would first add up those of the warp, for one thread, while all others wait.
+// Draws a ticket. The leader adds one plus its thread's x, which is 0. The addend must look as if it might
+// differ between threads. Otherwise ptxas first sums the addends of the warp, for a single thread, while all
+// others wait.
 __device__ __forceinline__ unsigned long long draw(Control& control) {
     unsigned nothing;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(nothing));
     return atomicAdd(&control.word, 1ull + nothing);
 }
 
-// The leader takes a ticket. Returns its blocks, and which is the first.
+// The leader takes a ticket. Returns the number of its blocks, and the first one in `block`.
 template <bool kDrawn = true>
 __device__ __forceinline__ unsigned take(Account& mine, const Launch& launch, uint3& block, bool first_time) {
     if (accounts(launch) && !(first_time ? join(mine, launch) : stays(mine, launch))) return 0;
@@ -285,7 +296,7 @@ __device__ __forceinline__ void count_departed() {
 
 static_assert(sizeof(Shared) == 128, "the rewriter leaves this much room");
 
-// What block() and grid() read.
+// What block() and grid() return.
 struct Index {
     uint3 block;
     uint3 grid;
@@ -297,14 +308,14 @@ __device__ __forceinline__ Index& index() {
 
 }  // namespace device
 
-// Ends this thread, as a return from the program's kernel did. Only in a kernel launched with kSingle.
+// Ends this thread, like a return from the program's kernel. Only in a kernel launched with kSingle.
 __device__ __forceinline__ void depart(const Launch& launch) {
     if (device::accounts(launch)) device::count_departed();
     asm volatile("exit;");
     __builtin_unreachable();
 }
 
-// The index of the block and the size of the grid for functions that are not handed them; needs
+// The index of the block and the size of the grid, for functions that do not receive them as arguments. Needs
 // SharedWorker, or Original in a kernel that the hardware dispatches.
 __device__ __forceinline__ uint3 block() { return device::index().block; }
 __device__ __forceinline__ dim3 grid() {
@@ -312,8 +323,8 @@ __device__ __forceinline__ dim3 grid() {
     return dim3(size.x, size.y, size.z);
 }
 
-// For a body that starts asynchronous copies to shared memory: the hardware ends those with the block, a worker
-// must not take the next one while they run.
+// For a body that starts asynchronous copies to shared memory. The hardware ends those with the block; a
+// worker must not take the next block while they run.
 __device__ __forceinline__ void await_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -322,25 +333,25 @@ __device__ __forceinline__ void await_copies() {
 
 namespace device {
 
-// CTAs that run blocks one after the other. All threads call next() together.
+// A worker that runs blocks one after the other. All threads call next() together.
 class Loop {
 public:
     __device__ __forceinline__ explicit Loop(const Launch& launch) : launch_(launch) {}
     __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
 
 protected:
-    // The leader.
+    // Called by the leader.
     template <bool kDrawn = true>
     __device__ __forceinline__ unsigned take_next(Account& account, uint3& block) {
         return turn_ && (launch_.flags & kSingle) ? 0 : take<kDrawn>(account, launch_, block, turn_ == 0);
     }
 
     const Launch& launch_;
-    unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its last bit is the slot
+    unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its lowest bit is the slot
 };
 
-// All threads have left a block before the next one begins. Where it is stands in shared memory: what threads
-// keep across the body, the body lacks.
+// All threads have left a block before the next one begins. The block's index is kept in shared memory:
+// registers that threads keep across the body are lost to the body.
 class ApartLoop : public Loop {
 public:
     using Loop::Loop;
@@ -348,7 +359,7 @@ public:
     __device__ __forceinline__ bool next() {
         const unsigned slot = turn_ & 1;
         if (leader()) advance(slot);
-        __syncthreads();   // all have left the last block, and see this one
+        __syncthreads();   // all have left the last block and see this one
         turn_ = 2 - (slot ^ 1);
         if (shared().count[slot] != 0) return true;
         if (leader()) leave(shared().account, launch_);
@@ -358,7 +369,7 @@ public:
     __device__ __forceinline__ uint3 block() const { return shared().block[(turn_ & 1) ^ 1]; }
 
 private:
-    // The leader, while others may still read the other slot.
+    // Called by the leader, while other threads may still read the other slot.
     __device__ __forceinline__ void advance(unsigned slot) {
         Shared& mine = shared();
         unsigned count = turn_ ? mine.count[slot ^ 1] - 1 : 0;
@@ -368,7 +379,7 @@ private:
     }
 };
 
-// For blocks in which nothing is shared: those of one ticket do not wait for each other.
+// For blocks in which nothing is shared: the blocks of one ticket do not wait for each other.
 class FreeLoop : public Loop {
 public:
     using Loop::Loop;
@@ -397,11 +408,11 @@ public:
     }
 
 private:
-    unsigned left_ = 0;   // blocks of this ticket
+    unsigned left_ = 0;   // blocks left of this ticket
 };
 
-// For blocks of one warp, which needs no shared memory to agree; where that is what limits how many fit, the loop's
-// own would cost one. Registers it has more of than it can use.
+// For blocks of one warp, which needs no shared memory to agree. Where shared memory limits how many blocks
+// fit on an SM, the loop's own would cost one block. Such a kernel has more registers than it can use.
 class WarpLoop : public Loop {
 public:
     using Loop::Loop;
@@ -430,7 +441,7 @@ public:
         if (leader()) {
             Account mine;
             copy(account_, mine);
-            leave<false>(mine, launch_);   // no shared memory
+            leave<false>(mine, launch_);   // uses no shared memory
         }
         return false;
     }
@@ -444,12 +455,13 @@ private:
         to.blocks = from.blocks, to.first = from.first, to.began = from.began;
     }
 
-    volatile Account account_;   // volatile: ptxas then moves nothing of it into the body, whose loops are shorter for it
+    // Volatile: so that ptxas moves none of it into the body; loops of the body are shorter then.
+    volatile Account account_;
     uint3 block_ = {};
     unsigned left_ = 0;
 };
 
-// A worker that also says for everyone what its block is.
+// A worker that also publishes the block's index for functions other than the body.
 template <typename Base>
 class Told : public Base {
 public:
@@ -470,12 +482,12 @@ public:
 
 // For kernels with shared memory or barriers.
 using Worker = device::ApartLoop;
-// For kernels without.
+// For kernels without either.
 using FreeWorker = device::FreeLoop;
-// For kernels whose blocks have no more threads than a warp.
+// For kernels with blocks of at most one warp.
 using WarpWorker = device::WarpLoop;
 
-// For kernels whose threads depart: one block, of which any number of threads come back.
+// For kernels with threads that depart: one block, from which any number of threads return.
 class SingleWorker {
 public:
     __device__ __forceinline__ explicit SingleWorker(const Launch& launch) : launch_(launch) {}
@@ -502,7 +514,7 @@ private:
     bool taken_ = false;
 };
 
-// The same for kernels with functions that call block() or grid().
+// The same, for kernels with functions that call block() or grid().
 using SharedWorker = device::Told<Worker>;
 using SharedSingleWorker = device::Told<SingleWorker>;
 
