@@ -46,7 +46,7 @@ std::optional<double> CommonTime::Side::by_rounds(TimePoint from, TimePoint unti
     if (rounds == 0) return std::nullopt;
     const double each = std::chrono::duration<double>(whole.at - first->at).count() / static_cast<double>(whole.blocks - first->blocks);
     if (std::chrono::duration<double>(until - from).count() < each * static_cast<double>(round)) return std::nullopt;
-    const auto at = [&](TimePoint when, const Mark& mark) {   // no more than has ever been done between two marks
+    const auto at = [&](TimePoint when, const Mark& mark) {   // at most what was ever done between two marks
         return static_cast<double>(mark.blocks) + std::chrono::duration<double>(std::clamp(when - mark.at, -longest, longest)).count() / each;
     };
     return at(until, whole) - at(from, *first);

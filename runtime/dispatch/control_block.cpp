@@ -62,8 +62,8 @@ CUresult ControlBlock::open(CUstream control) {
     smt::Control fresh{};
     fresh.map_mask = memory_.map_entries() - 1;
     fresh.map = reinterpret_cast<smt::Mapping*>(piece_.map);
-    // cuMemcpyHtoD returns while a copy from pageable memory is still under way. One that arrived behind the first
-    // launch would set the count of tickets back.
+    // cuMemcpyHtoD returns while a copy from pageable memory is still under way. If such a copy arrived
+    // behind the first launch, it would set the count of tickets back.
     CUresult status = driver_.cuMemcpyHtoDAsync_v2(piece_.control, &fresh, sizeof fresh, control);
     return status == CUDA_SUCCESS ? driver_.cuStreamSynchronize(control) : status;
 }

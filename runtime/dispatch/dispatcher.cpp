@@ -13,13 +13,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of each stream's mapping ring: to learn from, and where none may be lost.
+// Size of each stream's mapping ring: if mappings are used to learn, and if none may be lost.
 constexpr uint32_t kMapEntries = 1u << 12, kMostMapEntries = 1u << 15;
-constexpr auto kBetweenRefills = 1ms;   // most of what comes finds no place, and costs a few microseconds
-constexpr auto kRest = 100ms;           // between looks when no news is due
+constexpr auto kBetweenRefills = 1ms;   // most further workers find no place and cost a few microseconds
+constexpr auto kRest = 100ms;           // between looks if no news is due
 constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
-constexpr schedule::Duration kLook = 500ns;   // between looks, by a device's own clock
-constexpr int kTopUps = 20;             // in the time that a stream may be ahead
+constexpr schedule::Duration kLook = 500ns;   // between looks, on a device that keeps its own clock
+constexpr int kTopUps = 20;             // within the time of the launch-ahead limit
 
 }  // namespace
 
@@ -30,7 +30,8 @@ Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::un
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
     adopt(std::move(policy));
     read_device();
-    // Now, while nobody has to wait for it. Nobody would have to on a simulated device, where it takes time of its clock.
+    // Now, while no session waits for it. Not on a simulated device: there no session would have to wait, and
+    // it would take time of the device's clock.
     const int part = device.properties().keeps_sessions_apart ? 0 : policy_->part(snapshot_.device);
     if (part) places_for(part);
 }
@@ -50,7 +51,7 @@ void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
     policy_ = std::move(policy);
     ++policies_;
     study_ = nullptr;
-    studying_ = false;   // what is being studied is nobody's any more
+    studying_ = false;   // the study under way is of no use to the new policy
     stops_.store(policy_->stops());
     short_stops_.store(policy_->short_stops());
     policy_name_.store(policy_->name().data());
@@ -120,7 +121,7 @@ void Dispatcher::join(ManagedStream& stream) {
     device_.disturb();
 }
 
-// Null: the policy has the say.
+// Null: the policy decides.
 std::unique_ptr<Experiment> Dispatcher::trial(const ManagedStream& stream) {
     const Tenant& tenant = stream.tenant();
     const int multiprocessors = snapshot_.device.multiprocessors;
@@ -147,7 +148,7 @@ void Dispatcher::leave(ManagedStream& stream) {
         if (each.stream == &stream) sum_up(each);
     }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
-    device_.disturb();   // somebody may wait until it has been told to stand still
+    device_.disturb();   // a thread in begin_quiesce() may wait for a stop on this stream
 }
 
 void Dispatcher::arrived(ManagedStream& stream) {
@@ -198,7 +199,7 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
     device_.rest(lock, std::min(next, ask_again_), news || tops_up_.load() || ask_again_ != schedule::TimePoint::max());
 }
 
-// Who keeps launches back after a look here finds tops_up_ to be false, and wakes this thread.
+// A thread that keeps launches back after this look finds tops_up_ false, and wakes the dispatcher's thread.
 schedule::Duration Dispatcher::poll_interval() {
     tops_up_.store(false);
     const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->keeps_back(); });
@@ -223,8 +224,8 @@ bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::
 bool Dispatcher::look() {
     const schedule::TimePoint begin = schedule::Clock::now();
     bool changed = false;
-    bool left = false;   // workers have
-    size_t busy = 0;     // unmanaged work ends without a word to anybody but its marker
+    bool left = false;   // workers have left
+    size_t busy = 0;     // unmanaged work ends without any notice but its marker
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
@@ -247,11 +248,13 @@ bool Dispatcher::look() {
     return changed || left || busy < snapshot_.kernels.size();
 }
 
-// Workers that came while another's were still there found no place, and left. Now there may be room.
+// Workers that arrived while another kernel's were still present found no place, and left. Now there may be
+// room.
 void Dispatcher::refill(schedule::TimePoint now) {
     for (Member& member : members_) {
         schedule::Kernel kernel;
-        if (!member.refill || (member.orders.held() && now < member.refill_again)) continue;   // there may be room for long, and no further news
+        // There may be room for long, without further news.
+        if (!member.refill || (member.orders.held() && now < member.refill_again)) continue;
         member.refill = false;
         if (member.trial || !member.orders.held()) continue;
         if (member.stream->passes_through() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
@@ -273,8 +276,9 @@ bool Dispatcher::pending() {
 }
 
 void Dispatcher::decide() {
-    if (studying_) return;   // decided is when that is known
-    const schedule::TimePoint begin = schedule::Clock::now();   // the host's: what it costs
+    if (studying_) return;   // the decision is made when the study has been learnt
+    // By the host's clock: the cost of the decision.
+    const schedule::TimePoint begin = schedule::Clock::now();
     snapshot_.kernels.clear();
     snapshot_.urgent.clear();
     for (const auto& tenant : tenants_) {
@@ -297,7 +301,7 @@ void Dispatcher::decide() {
     decisions_.add(schedule::Clock::now() - begin);
 }
 
-// Nobody waits for it: whoever has come runs meanwhile.
+// Launches run while the study runs.
 bool Dispatcher::study(std::unique_lock<std::mutex>& lock) {
     if (!study_) return false;
     const uint64_t policy = policies_;
@@ -305,7 +309,7 @@ bool Dispatcher::study(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     study->run();
     lock.lock();
-    if (policy != policies_) return true;   // another one has begun meanwhile, and has decided
+    if (policy != policies_) return true;   // another policy was set meanwhile, and has decided
     policy_->learn(std::move(study));
     studying_ = false;
     decide();
@@ -332,7 +336,7 @@ void Dispatcher::follow(Member& member) {
     note_if_long(member.stream->tenant(), "stopping, launching or placing", begin);
 }
 
-// False: not now. It is tried again.
+// False: not possible now. It is tried again.
 bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     using Step = Orders::Step;
     ManagedStream& stream = *member.stream;
@@ -341,7 +345,8 @@ bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     switch (step) {
         case Step::kNone: return true;
         case Step::kStop: return stream.stop();
-        case Step::kPassThrough: stream.pass_through(); return true;   // the program's next call hears of failures
+        // Failures are returned by the program's next call.
+        case Step::kPassThrough: stream.pass_through(); return true;
         case Step::kHalt:
             if (!stream.ready()) return false;
             status = stream.halt(); break;
@@ -349,7 +354,7 @@ bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
         case Step::kChange:
             if (!stream.ready()) return false;
             status = stream.change(member.orders.quotas());
-            // Twice: some find no place where they arrive.
+            // Twice as many: some find no place on the SM where they arrive.
             if (status == CUDA_SUCCESS && member.orders.growth()) status = stream.grow(2 * member.orders.growth());
             break;
     }
@@ -358,7 +363,7 @@ bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     return true;
 }
 
-// Before what waits is let go.
+// A confinement takes effect before waiting launches are released.
 void Dispatcher::carry_out(const schedule::Confinement& confinement) {
     Member* const member = member_of(confinement.kernel);
     if (!member) return;

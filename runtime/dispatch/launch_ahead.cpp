@@ -11,13 +11,13 @@ using namespace std::chrono_literals;
 using Duration = schedule::Duration;
 
 constexpr double kPicoseconds = 1000;
-constexpr double kShare = 1.0 / 8;    // of what is known, that a launch makes up
-constexpr double kMostLate = 8;       // times what was expected: more than that was something else
+constexpr double kShare = 1.0 / 8;    // weight of one launch in the known cost
+constexpr double kMostLate = 8;       // times the expected cost: more than that has another cause
 constexpr double kLongest = 3.6e12;   // ns
 
 double blocks_of(const Work& work) { return static_cast<double>(std::max<uint64_t>(1, work.left())); }
 
-// That took `late` times what was expected.
+// Learns from a launch that took `late` times what was expected.
 void learn(const Work& work, double expected_ns, double late) {
     const double each = expected_ns * kPicoseconds / blocks_of(work);
     const auto known = static_cast<double>(work.function->block_cost_ps.load(std::memory_order_relaxed));

@@ -14,12 +14,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A launch has at least so many tickets for each worker, or its end would be ragged.
+// Minimum number of tickets per worker, so that the end of a launch is not ragged.
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint64_t kLongTicketsEach = 64;
 constexpr uint32_t kWaves = 4;
-constexpr uint64_t kWorthALook = 50'000;   // ns that a ticket takes, a hundred times what a look takes
-// Runs with quotas in which no worker found a place, and then quotas do not count.
+constexpr uint64_t kWorthALook = 50'000;   // ns of a ticket, a hundred times what a look costs
+// After so many quota-mode runs in which no worker found a place, quotas are ignored.
 constexpr uint32_t kMostFruitless = 2;
 constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
 
@@ -28,7 +28,7 @@ uint64_t next_id() {
     return last.fetch_add(1) + 1;
 }
 
-// An uneven table is told by its largest number.
+// An uneven table is represented by its largest number.
 profiler::Placement placement_of(const QuotaTable& quotas, uint32_t fits) {
     profiler::Placement placement;
     for (const uint8_t each : quotas) {
@@ -78,7 +78,8 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
     int fits = 0;
     CUresult status = dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
         &fits, work.function->function, static_cast<int>(work.threads()), work.shared_bytes);
-    // With the loop's own there is too much shared memory, or the program asks for too much: its own form will tell.
+    // The managed form needs too much shared memory, or the program requests too much. The kernel's own form
+    // will show which.
     if (status == CUDA_ERROR_INVALID_VALUE || (status == CUDA_SUCCESS && fits <= 0)) return CUDA_ERROR_NOT_SUPPORTED;
     if (status != CUDA_SUCCESS) return status;
     *ctas = static_cast<uint32_t>(fits);
@@ -86,7 +87,7 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
     return CUDA_SUCCESS;
 }
 
-// What a launch of the next `blocks` (0: all that are left) looks like, its tickets from 0.
+// Describes a launch of the next `blocks` (0: all that are left), with tickets from 0.
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
@@ -109,7 +110,8 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     work.ctas = single ? fits : ctas.asks ? 0 : ctas.ctas;
     const bool learns = (work.function->block_ns.load() == 0 || ctas.asks) && !single;
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
-    const bool placed = work.chunk == 1 && work.tickets <= places;   // all have begun at once: where the hardware puts them
+    // All have begun at once, where the hardware puts them.
+    const bool placed = work.chunk == 1 && work.tickets <= places;
     launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     work.launch = launches_++;
     launch->id = work.launch % kLaunchIds;
@@ -120,7 +122,8 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     return CUDA_SUCCESS;
 }
 
-// One, while nothing is known of how long a block takes. `each`: blocks for each worker; the last tickets do not all end at once.
+// Blocks per ticket. One, while the block time is not known. `each`: blocks per worker. The last tickets do
+// not all end at once.
 uint32_t ManagedStream::ticket_blocks(const Work& work, uint64_t each) const {
     const uint64_t block_ns = each < 2 * kTicketsEach ? 0 : expected_block_ns(work);
     if (block_ns == 0) return 1;
@@ -131,12 +134,13 @@ uint32_t ManagedStream::ticket_blocks(const Work& work, uint64_t each) const {
     return static_cast<uint32_t>(std::clamp<uint64_t>(each / kTicketsEach, 1, blocks));
 }
 
-// Times alone are of the whole device, whichever part of it the tenant has.
+// Times alone are of the whole device, even if the tenant has a part of it.
 uint64_t ManagedStream::expected_block_ns(const Work& work) const {
     return work.function->expected_block_ns(work.shape(), uint64_t{work.fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors));
 }
 
-// Runs with quotas have theirs. Before it is known how many blocks a ticket should stand for, what is done is no measure.
+// Quota-mode runs have CTAs of their own. Until it is known how many blocks a ticket should stand for,
+// throughput is no measure.
 SaturatingCtas::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
     const bool passes_through = state_ == State::kPassThrough && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
     const bool quick = tenant_->preemptible.load(std::memory_order_relaxed) && dispatcher_.short_stops();
@@ -189,7 +193,7 @@ bool ManagedStream::stop() {
     if (state_ != State::kPassThrough) return true;
     if (entering_) return false;
     if (!under_way()) return come_to_rest() == CUDA_SUCCESS;
-    if (in_flight_.empty()) {   // whole kernels, with a marker behind the last
+    if (in_flight_.empty()) {   // unmanaged work only, with a marker behind the last
         begin_stop(unmanaged_.back().name, dispatcher_.now_ns());
         stop_unmanaged_ = true;
         return true;
@@ -202,13 +206,13 @@ bool ManagedStream::stop() {
     return reached() >= unpreemptible_ && stop_in_flight();
 }
 
-// With mutex_ held, passes_through, and launches in flight. False: not now.
+// mutex_ is held, in pass-through mode with launches in flight. False: not possible now.
 bool ManagedStream::stop_in_flight() {
     if (reached() < ready_) return false;
     const uint64_t said = dispatcher_.now_ns();
     if (control_.stop(dispatcher_.control()) != CUDA_SUCCESS) return false;
-    // Behind the last of them: when the marker is reached, all workers have left. Without a report nobody knows
-    // what has run; the context is lost then.
+    // Enqueued behind the last launch: when the marker is reached, all workers have left. Without a report it
+    // is unknown what has run; the context is lost then.
     if (control_.report(stream_, &words_->left) != CUDA_SUCCESS || mark() != CUDA_SUCCESS) gone_ = true;
     begin_stop(last_launched(), said);
     return true;
@@ -222,14 +226,14 @@ void ManagedStream::begin_stop(uint32_t name, uint64_t said_ns) {
     since_ = dispatcher_.now();
 }
 
-// Null: so many have followed that nothing is kept of it any more.
+// Null: forgotten, because too many launches have followed.
 ManagedStream::Launched* ManagedStream::launched_as(uint32_t launch) {
     Launched& found = launched_[launch % launched_.size()];
     return found.id == launch % kLaunchIds ? &found : nullptr;
 }
 
-// The workers have left: how far did they get? The latest of the reports says it, and tickets and refusals
-// only grow.
+// How many tickets were run, once the workers have left. The latest of the reports counts: tickets and
+// refusals only grow.
 CUresult ManagedStream::tickets_run(uint32_t* run) {
     uint32_t taken = words_->left.taken, refused = words_->left.refused;
     bool up_to_date = control_.up_to_date(words_->left);
@@ -275,7 +279,8 @@ CUresult ManagedStream::settle() {
     return status;
 }
 
-// Of several launches in flight it is the last one's doing, mostly; an average over the last few stops.
+// The stop time is attributed to the last launch in flight, which mostly causes it. An average over the last
+// few stops.
 void ManagedStream::note_stop(uint64_t over_ns) {
     dispatcher_.report_stop(*tenant_, stop_name_, stop_said_, over_ns, std::exchange(longest_, {}));
     ManagedFunction* const function = launches_ && !stop_unmanaged_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
@@ -285,7 +290,7 @@ void ManagedStream::note_stop(uint64_t over_ns) {
     if (function->known) function->known->stopped(launched_[(launches_ - 1) % launched_.size()].shape, took);
 }
 
-// The GPU has nothing of this stream to do; what comes next counts its tickets from 0.
+// The GPU has no work of this stream. The next launch counts its tickets from 0.
 CUresult ManagedStream::come_to_rest() {
     state_ = State::kStopped;
     since_ = dispatcher_.now();
@@ -298,7 +303,8 @@ CUresult ManagedStream::come_to_rest() {
     return status == CUDA_SUCCESS ? get_ready() : status;
 }
 
-// What was written to the control block in the stream's order must not arrive behind what is written on the control stream.
+// What was written to the control block in the stream's order must not arrive after later writes on the
+// control stream.
 CUresult ManagedStream::get_ready() {
     CUresult status = mark();
     ready_ = marked_;
@@ -317,16 +323,18 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
-    // One ticket each is for the count of tickets where launches follow each other; here it would leave places empty.
+    // One ticket per worker serves the count of tickets between launches in pass-through mode. Here it would
+    // leave places empty.
     if (work.function->reuse != Reuse::kNever) launch.flags &= ~smt::kSingle;
     if (expected_block_ns(work) * work.chunk >= kWorthALook) launch.flags |= smt::kLooks;
-    // Workers that find no place leave at once, each for a ticket that it could have taken: more of them
-    // than a few waves would only be thrown away. What is left over runs next time. Fewer than fill the device might
-    // all arrive where there is no place, and again the next time.
+    // Workers that find no place leave at once, and each loses a ticket that it could have taken, so more
+    // than a few waves of them would be wasted. What is left over runs next time. Fewer workers than fill the
+    // device might all arrive where there is no place, and again the next time.
     run_workers_ = std::clamp<uint32_t>(run_workers_, capacity, kWaves * capacity);
     work.ticket = 0;
     if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
-    // Whoever found no place twice goes where there is one: its own may be taken by what nobody can stop.
+    // A launch that found no place twice runs anywhere: its own places may be taken by work that cannot be
+    // stopped.
     const bool anywhere = fruitless_ >= kMostFruitless && work.number == fruitless_of_;
     const QuotaTable everywhere(anywhere ? quotas.size() : 0, smt::kNoQuota);
     if ((status = control_.set_quotas(stream_, anywhere ? everywhere : quotas))) return status;
@@ -339,7 +347,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     state_ = State::kRunning;
     halted_ = false;
     since_ = dispatcher_.now();
-    if (looks_on()) wake();   // it looks on from now
+    if (looks_on()) wake();   // the waiting thread polls from now on
     if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
 }
@@ -361,11 +369,12 @@ CUresult ManagedStream::halt_run() {
     stop_said_ = dispatcher_.now_ns();
     stop_name_ = last_launched();
     stop_unmanaged_ = false;
-    halted_ = true;   // tickets are refused from now on: nothing may be taken after them
+    halted_ = true;   // tickets are refused from now on: no further run or workers
     return control_.stop(dispatcher_.control());
 }
 
-// As many as the device has room for: fewer might all arrive where others have left, and not where their places are.
+// As many workers as the device has room for. Fewer might all arrive where other workers have left, and not
+// where their places are.
 CUresult ManagedStream::fill_up() {
     std::lock_guard lock(mutex_);
     if (state_ != State::kRunning || halted_ || waiting_.empty()) return CUDA_SUCCESS;
@@ -384,7 +393,7 @@ CUresult ManagedStream::send(uint32_t workers) {
     CUresult status = CUDA_SUCCESS;
     size_t i = 0;
     while (i < growths_.size() && !has_grown(i)) ++i;
-    if (i == growths_.size()) i = ++crowded_ % growths_.size();   // behind what is there
+    if (i == growths_.size()) i = ++crowded_ % growths_.size();   // behind the workers already there
     Growth& growth = growths_[i];
     if (!growth.stream) {
         const int priority = dispatcher_.stream_priority(*tenant_, 0);

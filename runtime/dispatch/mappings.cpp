@@ -1,5 +1,5 @@
-// What workers wrote down of where they ran and how long they took: for the journal, and to learn how many
-// blocks a ticket should stand for.
+// Mappings: what workers wrote about where they ran and how long they took. Used for the journal, and to
+// learn how many blocks a ticket should stand for.
 #include <algorithm>
 #include <map>
 
@@ -10,9 +10,9 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-// Workers that do not tell, after so many reads with others that do, were overwritten in the ring.
+// After so many reads that found mappings of other workers, the missing ones were overwritten in the ring.
 constexpr uint32_t kMostPartialReads = 64;
-// Launches that SaturatingCtas asks about and that have told in part.
+// Limit of launches that SaturatingCtas tries and that have a part of their mappings read.
 constexpr size_t kMostTold = 8;
 
 }  // namespace
@@ -22,8 +22,8 @@ bool ManagedStream::learning() {
     return learning_;
 }
 
-// Not while a stop is under way, which reading would delay; all is read at its end. Nor in a run with quotas: some who
-// have their entry may not have filled it yet, and its end is soon enough.
+// Not while a stop is under way, which reading would delay; all is read at its end. Nor in a quota-mode run:
+// a worker may have its entry and not have filled it yet, and the run's end is soon enough.
 void ManagedStream::read_mappings() {
     std::lock_guard lock(mutex_);
     if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);
@@ -58,27 +58,28 @@ void ManagedStream::take_mappings(uint64_t stop_ns) {
     learning_ = learning_ && partial && ++partial_reads_ < kMostPartialReads;
 }
 
-// Of the workers that a stop found at work: those that ended within it. The GPU's timer is not this process's clock, but
-// the last of them ended before the stop was over, so nobody who ended by so much earlier was there.
+// Considers the workers that a stop found at work: those that ended within it. The GPU's timer is not this
+// process's clock. But the last worker ended before the stop was over, so a worker that ended more than
+// `took_ns` earlier was gone when the stop began.
 void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint64_t took_ns) {
     uint64_t last = 0;
     for (const smt::Mapping& each : workers) last = std::max<uint64_t>(last, each.ended);
     for (const smt::Mapping& each : workers) {
         const Launched* const known = launched_as(each.launch);
         const uint32_t chunk = known ? known->chunk : 1;
-        // A worker that does not say how long its last ticket took: as long as its others, on average.
+        // A worker without the time of its last ticket: the average of its tickets.
         const uint64_t ticket = each.last ? each.last : (each.ended - each.began) * chunk / std::max(each.blocks, chunk);
         if (each.ended + took_ns < last || ticket <= longest_.end_ns - longest_.start_ns) continue;
         longest_ = {each.ended - ticket, each.ended, chunk};
     }
 }
 
-// When all workers of the launch have told, which may be in several reads.
+// Called as mappings are read; reports a launch when all its workers are known, which may take several reads.
 void ManagedStream::learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers) {
     std::vector<smt::Mapping>& told = told_[launched.id];
     told.insert(told.end(), workers.begin(), workers.end());
     if (launched.seen < launched.blocks) {
-        if (told_.size() > kMostTold) told_.erase(told_.begin());   // some of its workers never will
+        if (told_.size() > kMostTold) told_.erase(told_.begin());   // some of its mappings will never come
         return;
     }
     ManagedFunction& function = *launched.function;
@@ -88,7 +89,8 @@ void ManagedStream::learn_saturating(const Launched& launched, const std::vector
     told_.erase(launched.id);
 }
 
-// How many blocks a ticket should stand for; and, when all its workers have told, how long the launch took, if it was alone.
+// Learns how many blocks a ticket should stand for. When all workers are known and the launch was alone,
+// learns how long it took.
 void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& workers) {
     ManagedFunction& function = *launched.function;
     uint64_t time = 0, blocks = 0;
@@ -103,7 +105,8 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
     launched.seen += blocks;
     if (launched.fits) learn_saturating(launched, workers);
-    if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)   // with fewer CTAs blocks take less time
+    // With fewer CTAs blocks take less time.
+    if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)
         function.block_ns.store(block_time);
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
     if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress || tenant_->halves || tenant_->timed) return;

@@ -1,4 +1,4 @@
-// What the dispatcher writes to the journal: decisions, stops, where workers were, and what a stream's runs came to.
+// What the dispatcher writes to the journal: decisions, stops, mappings, and sums over a stream's runs.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -27,7 +27,8 @@ void Dispatcher::note(const Tenant& tenant, const std::string& line) {
     device_.write(journal_, entry, nullptr);
 }
 
-// The driver lets calls wait for each other, for memory that is mapped or code that is loaded. Whoever waits for the dispatcher waits with it.
+// Calls of the driver wait for each other, for example for memory that is mapped or code that is loaded. What
+// waits for the dispatcher waits with it.
 void Dispatcher::note_if_long(const Tenant& tenant, const char* what, schedule::TimePoint since) {
     constexpr auto kLong = std::chrono::milliseconds(10);
     const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(schedule::Clock::now() - since);
@@ -69,7 +70,7 @@ void Dispatcher::report(const Tenant& tenant, uint32_t kernel_name, const std::v
     if (!mappings.empty()) device_.write(journal_, entry, nullptr);
 }
 
-// What a stream's runs were, at its end.
+// The sums of a stream's runs, at its end.
 void Dispatcher::sum_up(Member& member) {
     const Tenant& tenant = member.stream->tenant();
     if (member.trial) note(tenant, member.trial->summary());

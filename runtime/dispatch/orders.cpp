@@ -11,7 +11,8 @@ using Action = schedule::Assignment::Action;
 
 namespace {
 
-constexpr auto kLong = std::chrono::milliseconds(4);   // a hundred times what a run with quotas costs more than one that passes_through
+// A hundred times the extra cost of a quota-mode run.
+constexpr auto kLong = std::chrono::milliseconds(4);
 
 }  // namespace
 
@@ -24,7 +25,7 @@ bool Orders::give(const schedule::Assignment& assignment) {
     return other;
 }
 
-// The table: a number for each multiprocessor; as many as fit is a number, too.
+// The table has a number for each SM. "As many as fit" is written as a number, too.
 void Orders::tabulate(const Kernel& kernel) {
     const auto number = [](int ctas) { return static_cast<uint8_t>(std::clamp(ctas, 1, int{smt::kNoQuota} - 1)); };
     const uint8_t most = number(kernel.ctas_per_sm), usual = kernel.usual_ctas ? std::min(most, number(kernel.usual_ctas)) : most;
@@ -35,8 +36,8 @@ void Orders::tabulate(const Kernel& kernel) {
     }
 }
 
-// Whether the order leaves the kernel less than it would take by itself. One with no place at all, where the stream is
-// confined to other multiprocessors, would never end.
+// Whether the order leaves the kernel less than it would take by itself. Quotas without any place, on a
+// stream that is confined to other SMs, do not count: the kernel would never end.
 bool Orders::restricted(const Kernel& kernel) {
     if (!kernel.managed) return false;
     tabulate(kernel);
@@ -53,7 +54,8 @@ bool Orders::stays_held(const Kernel& kernel) const {
     return kernel.launch - *last_restricted_ <= 1 && kernel.remaining && *kernel.remaining >= kLong;
 }
 
-// What is left of it has begun, or has a place at once: there is nothing to take back, and a stop would only delay it.
+// All blocks left have begun or have a place at once. There is nothing to take back, and a stop would only
+// delay the kernel.
 bool Orders::all_placed(const Kernel& kernel) const {
     return slice_ == 0 && kernel.blocks != 0 && kernel.blocks - std::min(kernel.blocks, kernel.blocks_done) <= places(table_);
 }
@@ -62,8 +64,8 @@ uint64_t Orders::places(const QuotaTable& table) const {
     return std::accumulate(places_.begin(), places_.end(), uint64_t{0}, [&](uint64_t sum, uint32_t sm) { return sum + (sm < table.size() ? table[sm] : 0u); });
 }
 
-// Blocks go to the workers that ask first, and with more places than blocks these may be neighbours, while other
-// multiprocessors stay empty. So none has more places than it takes for each block to have one.
+// Blocks go to the workers that ask first. With more places than blocks these may be on a few SMs, while
+// other SMs stay empty. So no SM has more places than it takes for each block to have one.
 QuotaTable Orders::levelled(const Kernel& kernel) const {
     if (kernel.blocks == 0) return table_;
     uint64_t wanted = kernel.blocks - std::min(kernel.blocks, kernel.blocks_done);

@@ -37,7 +37,7 @@ void Pairing::leave(uint64_t stream) {
     news_ |= seats_.erase(stream) != 0;
 }
 
-// Programs seldom begin at the same moment, and the first launches of one may be all that it has.
+// Programs seldom begin at the same moment, and the first launches of a program may be all that it has.
 void Pairing::look_for_company(const Seat& seat) {
     if (!seat.works) return;
     const TimePoint now = host_clock_();
@@ -70,9 +70,10 @@ bool Pairing::choose(uint64_t first, uint64_t second) {
     return true;
 }
 
-// Each combination once before any twice: who has no time for all has a whole curve, if a rougher one.
+// Each combination once before any twice: if time runs out, a whole curve is known, if a rougher one.
 bool Pairing::next_window(Pair& pair) const {
-    if (pair.ctas && std::count(pair.combinations.begin(), pair.combinations.end(), *pair.ctas)) return true;   // one that was left
+    // A window that was left.
+    if (pair.ctas && std::count(pair.combinations.begin(), pair.combinations.end(), *pair.ctas)) return true;
     pair.ctas.reset();
     for (int64_t wanted = 1; wanted <= kWindows && !pair.hopeless; ++wanted) {
         for (const Blocks& ctas : pair.combinations) {
@@ -92,10 +93,10 @@ profiler::Beside Pairing::company(const Pair& pair, size_t side, const Blocks& c
 }
 
 int64_t Pairing::windows(const Pair& pair, const Blocks& ctas) const {
-    // A kernel beside itself with as many CTAs is one row, to which each window is added twice.
+    // A kernel beside itself with equally many CTAs is one row, to which each window is added twice.
     const int rows = ctas[0] == ctas[1] && company(pair, 0, ctas).other == company(pair, 1, ctas).other ? 2 : 1;
     const auto of = [&](size_t side) { return pair.sides[side].known->windows(pair.sides[side].shape, company(pair, side, ctas)) / rows; };
-    const auto ours = pair.measured.find(ctas);   // what is just being written down is in no profile
+    const auto ours = pair.measured.find(ctas);   // what is being written now is in no profile yet
     return std::max(std::min(of(0), of(1)), ours == pair.measured.end() ? 0 : ours->second);
 }
 
@@ -108,7 +109,7 @@ bool Pairing::few_blocks(const Pair& pair, const Blocks& ctas) const {
 
 // ---- The window under way
 
-// Exactly what the store tells apart.
+// Compares exactly what the profile cache distinguishes.
 bool Pairing::is(const Seat& seat, const Side& side) {
     return measurable(seat) && seat.known == side.known && seat.shape.block == side.shape.block &&
            profiler::grid_class(seat.shape.blocks) == profiler::grid_class(side.shape.blocks);
@@ -129,7 +130,7 @@ void Pairing::go_on(TimePoint now) {
     judge();
 }
 
-// False: one has had nothing to do for long, or does something else, and the window is left for now.
+// False: one kernel has had no work for long, or another kernel runs there, and the window is left for now.
 bool Pairing::both_there(TimePoint now) {
     for (size_t i = 0; i < 2; ++i) {
         const Seat& seat = seats_[current_->streams[i]];
@@ -164,7 +165,7 @@ bool Pairing::others_work() const {
     return std::any_of(seats_.begin(), seats_.end(), [&](const auto& each) { return each.second.works && !counts(each.first); });
 }
 
-// Was it enough, or has it taken too long?
+// Ends the window if it has enough, or has taken too long.
 void Pairing::judge() {
     Pair& pair = *current_->pair;
     const std::array<CommonTime::Done, 2> done = pair.time.done();

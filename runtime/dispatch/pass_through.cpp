@@ -1,4 +1,4 @@
-// A stream whose launches flow: they go to the driver one behind the other, as far ahead as it is good to (launch_ahead.h).
+// Pass-through mode: launches go to the driver back to back, up to the launch-ahead limit (launch_ahead.h).
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -10,9 +10,10 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-// So many launches without a marker, and one is set: what is complete is forgotten then.
+// A marker follows at least every so many launches. What is complete is forgotten then.
 constexpr uint32_t kLaunchesBetweenMarkers = 32;
-// Of a stream's count of tickets, for a launch has kMostBlocks of them at most, and the word's high half says something else: then it begins again.
+// Limit of a stream's ticket count. A launch has at most kMostBlocks tickets, and the word's high half is
+// used otherwise. Beyond the limit the count begins again.
 constexpr uint32_t kMostTickets = (1u << 31) - kMostBlocks - (1u << 20);
 constexpr auto kTail = std::chrono::microseconds(100);   // without a launch: no further one follows
 
@@ -35,7 +36,8 @@ void ManagedStream::top_up() {
         Work work = std::move(waiting_.front());
         waiting_.pop_front();
         CUresult status = issue(std::move(work));
-        if (status == CUDA_ERROR_NOT_SUPPORTED) status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;   // of launch() that means another form of the same launch
+        // For a caller of launch() NOT_SUPPORTED means another form of the same launch.
+        if (status == CUDA_ERROR_NOT_SUPPORTED) status = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
         if (failed_ == CUDA_SUCCESS) failed_ = status;
     }
 }
@@ -58,7 +60,7 @@ bool ManagedStream::keeps_back() {
 }
 
 CUresult ManagedStream::issue(Work&& work) {
-    if (tickets_used_up()) {   // and nothing is in flight
+    if (tickets_used_up()) {   // and no launch is in flight
         if (CUresult status = control_.reset(stream_)) return status;
         if (CUresult status = get_ready()) return status;
         next_ticket_ = 0;
@@ -85,7 +87,7 @@ CUresult ManagedStream::issue(Work&& work) {
     return known || unmarked_ >= kLaunchesBetweenMarkers || launch_ahead_.wants_marker() ? mark() : CUDA_SUCCESS;
 }
 
-// When the GPU gets here, everything before is over.
+// When the GPU reaches the marker, everything before it is over.
 CUresult ManagedStream::mark() {
     const CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), marked_ + 1, 0);
     if (status != CUDA_SUCCESS) return status;
@@ -117,7 +119,7 @@ void ManagedStream::forget_until(std::deque<Work>::iterator last) {
     in_flight_.erase(in_flight_.begin(), last);
 }
 
-// Or they would never be known to be over, and whoever waits for that would wait for ever.
+// Without a marker the last launches would never be known to be over, and a wait for that would not end.
 void ManagedStream::mark_tail() {
     if (state_ != State::kPassThrough || !unmarked_ || dispatcher_.now() - last_issued_ < kTail) return;
     if (tenant_->preemptible.load(std::memory_order_relaxed) || tenant_->preemptor.load(std::memory_order_relaxed)) mark();
@@ -131,7 +133,7 @@ uint32_t ManagedStream::issued() {
 void ManagedStream::over(uint32_t issued) {
     const Lock lock = spin_lock(mutex_);
     if (state_ != State::kPassThrough) return;
-    // Counts begin again behind 2^32.
+    // Counts wrap at 2^32.
     forget_until(std::find_if(in_flight_.begin(), in_flight_.end(), [&](const Work& each) { return static_cast<int32_t>(each.launch - issued) >= 0; }));
     if (!in_flight_.empty()) return;
     unmarked_ = 0;
@@ -140,7 +142,8 @@ void ManagedStream::over(uint32_t issued) {
 
 void ManagedStream::forget_code() {
     const Lock lock = spin_lock(mutex_);
-    if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // the last that is learnt of them
+    // The last chance to learn from their mappings.
+    if (state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);
     for (Launched& each : launched_) each.function = nullptr;
     told_.clear();
     learning_ = false;

@@ -36,7 +36,7 @@ void Placement::end() {
     for (size_t sm = 0; sm < by_multiprocessor.size(); ++sm) judge(quotas_[sm], by_multiprocessor[sm]);
 }
 
-// A worker has its place from `began` to `ended`. One that comes as another goes takes over its place.
+// A worker has its place from `began` to `ended`. A worker that comes as another goes takes over its place.
 void Placement::judge(uint8_t quota, std::vector<smt::Mapping>& workers) {
     if (quota == smt::kNoQuota) return;
     std::sort(workers.begin(), workers.end(), [](const smt::Mapping& a, const smt::Mapping& b) { return a.began < b.began; });

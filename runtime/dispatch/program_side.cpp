@@ -1,4 +1,4 @@
-// What the program's threads do with a stream: launches, and whatever else must not overtake them.
+// What the program's threads do with a stream: launches, and anything else that must not overtake them.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -16,12 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;   // nobody hears it; none that would end the context
+// Never reported, because the client is gone. Not an error that would end the context.
+constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;
 constexpr auto kLookAtDriver = 100ms;   // an error that ends the context shows when the driver is asked
-constexpr size_t kMostUnfinished = 512; // launches of a stream that may be stopped
-constexpr auto kLooksFor = 5ms;         // then the 40 us that it takes to wake a sleeper are little
-constexpr auto kLookAtQueue = 50us;     // while it is full
-constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while there is no room
+constexpr size_t kMostUnfinished = 512; // launches of a preemptible stream
+// After this time the 40 us that it takes to wake a sleeping thread matter little.
+constexpr auto kLooksFor = 5ms;
+constexpr auto kLookAtQueue = 50us;     // while the queue is full
+constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while the window is full
 
 }  // namespace
 
@@ -31,7 +33,7 @@ CUresult ManagedStream::launch(Work&& work) {
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
-    if (CUresult status = fitting(work, &fits)) return status;   // now, while the program hears of it
+    if (CUresult status = fitting(work, &fits)) return status;   // now, while the program can get the error
     work.fits = fits;
     work.number = ++numbers_;
     go_on();
@@ -49,7 +51,8 @@ CUresult ManagedStream::launch(Work&& work) {
         const bool rest = !waiting_.empty(), learns = learning_ && !learned;
         lock.unlock();
         if (rest) dispatcher_.kept_back();
-        if (learns) dispatcher_.look_again();   // or a short program would be over before anything is learnt of it
+        // Otherwise a short program would be over before anything is learnt of it.
+        if (learns) dispatcher_.look_again();
         if (status == CUDA_SUCCESS && news) dispatcher_.arrived(*this);
         return status;
     }
@@ -63,8 +66,8 @@ CUresult ManagedStream::launch(Work&& work) {
     return CUDA_SUCCESS;
 }
 
-// The driver's queue has room for about a thousand launches, and who fills it waits in the driver, here with locks that the
-// dispatcher needs. So whoever may be stopped waits before, without.
+// The driver's queue has room for about a thousand launches. A thread that fills it waits in the driver, with
+// locks that the dispatcher needs. So the thread of a preemptible stream waits before, without locks.
 CUresult ManagedStream::await_room(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
@@ -82,7 +85,7 @@ CUresult ManagedStream::await_room(Lock& lock) {
     return status;
 }
 
-// Nothing tells when a marker is reached.
+// Sleeps, because nothing announces that a marker is reached.
 void ManagedStream::await_launch_ahead(Lock& lock) {
     const ClockHandoff others(dispatcher_.device());
     lock.unlock();
@@ -130,7 +133,8 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     return back != CUDA_SUCCESS ? back : status;
 }
 
-// To how many multiprocessors, or 0. By how long a block takes: that is how long somebody else waits for its place.
+// The number of SMs that the launch is confined to, or 0. Depends on the block time, which is how long
+// another kernel waits for a place.
 int ManagedStream::confined(const UnmanagedLaunch& launch) {
     if (!confined_to_ || !launch.function || tenant_->places || !tenant_->preemptible.load()) return 0;
     const schedule::Duration known = tenant_->window.expected(launch.key);
@@ -144,7 +148,7 @@ int ManagedStream::confined(const UnmanagedLaunch& launch) {
     return known / std::max<int64_t>(waves, 1) > confines_longer_ ? confined_to_ : 0;
 }
 
-// Where that cannot be done the launch stays where it is.
+// If that fails the launch stays on its stream.
 void ManagedStream::go_away(int multiprocessors, UnmanagedPass* pass) {
     pass->places_ = dispatcher_.places_for(multiprocessors);
     if (pass->places_ && leave(pass->places_.get(), &pass->away_) != CUDA_SUCCESS) pass->away_ = nullptr;
@@ -172,10 +176,12 @@ CUresult ManagedStream::note_other() {
     return status;
 }
 
-// What has something enqueued behind it is stopped, too: nothing of it is for anybody any more. Unmanaged launches in flight run to their end.
+// Launches that are followed by other operations are stopped, too: their results are of no use any more.
+// Unmanaged launches in flight run to their end.
 void ManagedStream::abandon() {
     Lock lock(mutex_);
-    if (!gone_ && state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);   // of a program that was over before anybody looked
+    // The mappings of a program that ended before they were read.
+    if (!gone_ && state_ != State::kStopping && state_ != State::kRunning) take_mappings(0);
     gone_ = true;
     if (state_ != State::kRunning) {
         waiting_.clear();
@@ -188,11 +194,12 @@ void ManagedStream::abandon() {
     if (state_ == State::kRunning && !halted_ && reached() >= ready_) stops = halt_run() == CUDA_SUCCESS;
     tell_changed();
     lock.unlock();
-    if (stops) dispatcher_.look_again();   // for the end of it
+    if (stops) dispatcher_.look_again();   // to see the end of the stop
 }
 
-// Until no managed launch is unfinished, or, where nobody may stop them, the driver has them all and they are known not to be preemptible.
-// What other threads launch meanwhile is in no order with what this one is about to do, and is not waited for: they may go on for ever.
+// Waits until no managed launch is unfinished; or, if they are not preemptible, until the driver has them all
+// and they are recorded as not preemptible. Launches that other threads make meanwhile are in no order with the
+// caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
@@ -216,7 +223,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
     return gone_ ? kClientGone : status;
 }
 
-// The stream's launches are in the driver's hands and may be stopped meanwhile.
+// The driver has the stream's launches, and they may be stopped meanwhile.
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
     while (state_ == State::kPassThrough && !in_flight_.empty() && in_flight_.front().number <= number && !gone_) {
         if (CUresult status = unmarked_ ? mark() : CUDA_SUCCESS) return status;
@@ -229,7 +236,7 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
     return CUDA_SUCCESS;
 }
 
-// For `smt status`, if the policy has said why.
+// For `smt status`, if the policy has given a reason.
 void ManagedStream::say_held_up(std::optional<device::HeldUp>* held_up) const {
     if (!*held_up && !waits_because_.empty() && state_ != State::kRunning) held_up->emplace(tenant_->session, "its turn: " + waits_because_);
 }
@@ -249,8 +256,9 @@ void ManagedStream::wake() {
     changed_.notify_all();
 }
 
-// While its own work is on the GPU a program's thread looks on for a while, as in the driver's own waits: to wake a sleeper takes longer than
-// all else between two launches under quotas. It sleeps while others have their turn.
+// While its own work is on the GPU a program's thread polls for a while, as in the driver's own waits: waking
+// a sleeping thread takes longer than everything else between two quota-mode launches. The thread sleeps
+// while other tenants have their turn.
 CUresult ManagedStream::await_change(Lock& lock) {
     const ClockHandoff others(dispatcher_.device());
     if (state_ == State::kRunning && looks_on()) {
@@ -267,7 +275,7 @@ CUresult ManagedStream::await_change(Lock& lock) {
     return status == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : status;
 }
 
-// A device with a clock of its own waits for nobody who only looks.
+// Not on a device that keeps its own clock: the clock does not wait for a thread that only polls.
 bool ManagedStream::looks_on() const { return device::cores_to_spare() && !device::cores_scarce() && !dispatcher_.device().properties().keeps_clock; }
 
 UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
@@ -275,8 +283,8 @@ UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
     return tenant_->window.take(id_, key, kLookAtWindow);
 }
 
-// A stream that begins anew asks the policy first, as it does before a managed launch; one that is at work goes on
-// while there is room in the tenant's window.
+// A stream that begins anew asks the policy first, as before a managed launch. A stream that is at work goes
+// on while there is room in the tenant's window.
 CUresult ManagedStream::await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number) {
     bool asked = false;
     CUresult status = CUDA_SUCCESS;

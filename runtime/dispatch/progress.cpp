@@ -1,4 +1,4 @@
-// How far a stream's launches are: what a policy is told.
+// The progress of a stream's launches, for policies.
 #include <algorithm>
 #include <chrono>
 
@@ -11,11 +11,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between two looks at a control block: a copy of a few bytes each, which costs the dispatcher a few microseconds.
+// Between two samples of a control block. Each is a copy of a few bytes and costs the dispatcher a few
+// microseconds.
 constexpr auto kBetweenSamples = 100us;
 
-constexpr uint32_t kRegisterUnit = 256;      // that a warp's registers are allotted in
-constexpr uint32_t kSystemShared = 1024;     // bytes of each CTA that the system keeps
+constexpr uint32_t kRegisterUnit = 256;      // unit in which a warp's registers are allocated
+constexpr uint32_t kSystemShared = 1024;     // bytes that the system reserves in each CTA
 constexpr uint32_t kWarp = 32;
 
 schedule::Resources resources_of(const Work& work) {
@@ -35,7 +36,8 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
     kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
 }
 
-// What it was launched with, or will be. With quotas: what it has when they are lifted.
+// The CTAs per SM that the launch has or will have. In quota mode: those that it has when the quotas are
+// lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
     if (work.tickets && state_ != State::kRunning) return work.ctas;
     const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever || work.left() <= uint64_t{work.fits} * multiprocessors();
@@ -74,7 +76,7 @@ bool ManagedStream::front(Front* front) {
     const Work* const work = first_unfinished();
     if (!work) return false;
     *front = {work->function->known, work->shape(), work->left(), work->function->block_ns.load(), kMostBlocks, static_cast<int>(work->fits)};
-    // One that takes a block a worker has as many entries as blocks.
+    // With one block per worker there are as many mappings as blocks.
     if (work->function->reuse == Reuse::kNever) front->most_timed = dispatcher_.control_memory().map_entries();
     return true;
 }
@@ -104,7 +106,8 @@ void ManagedStream::sample() {
     const bool runs = state_ == State::kRunning || (state_ == State::kPassThrough && !in_flight_.empty());
     if (!runs || reached() < ready_ || now < sample_again_) return;
     sample_again_ = now + kBetweenSamples;
-    const CUstream errands = dispatcher_.device().errands();   // not in front of a stop
+    // Not on the control stream, where it would delay a stop.
+    const CUstream errands = dispatcher_.device().errands();
     if (control_.report(errands, &words_->sample) != CUDA_SUCCESS) return;
     if (dispatcher_.driver().cuStreamWriteValue64_v2(errands, address_of(&words_->sampled), asked_ + 1, 0) != CUDA_SUCCESS) return;
     ++asked_;

@@ -12,12 +12,15 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr auto kLongest = std::chrono::milliseconds(20);
-constexpr auto kMostPerTenant = std::chrono::milliseconds(200);    // of a tenant, for all that it frees: PyTorch unloads hundreds of images
-constexpr auto kLingers = std::chrono::microseconds(200);   // a round trip to the program and what it does between two calls
+// Longest wait of a tenant for all that it frees: PyTorch unloads hundreds of images.
+constexpr auto kMostPerTenant = std::chrono::milliseconds(200);
+// A round trip to the program, and what it does between two calls.
+constexpr auto kLingers = std::chrono::microseconds(200);
 
 }  // namespace
 
-// For who frees something: until a standstill can begin, or where enough is left of one. With the lock but while it sleeps.
+// For a call that frees: waits until a window can begin or enough is left of one. The lock is held, except
+// while it sleeps.
 void Dispatcher::await_quiesce(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
     if (device_.properties().keeps_clock) return;
     const auto enough_left = [this] { return now() >= quiesce_.not_before || now() + kLongest / 2 <= quiesce_.until; };
@@ -67,11 +70,12 @@ uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     if (told()) return number;
     const ClockHandoff others(device_);
     if (device_.properties().keeps_clock) told_.wait(lock, told);
-    else told_.wait_for(lock, 2 * kLongest, told);   // the dispatcher's thread may be in the driver, or study
+    // The dispatcher's thread may be in the driver, or run a study.
+    else told_.wait_for(lock, 2 * kLongest, told);
     return number;
 }
 
-// From now on, and then for as long none.
+// From now on windows are allowed for kLongest, and then none for as long.
 void Dispatcher::allow_quiesce() {
     quiesce_.until = now() + kLongest;
     quiesce_.not_before = quiesce_.until + kLongest;
@@ -89,12 +93,12 @@ void Dispatcher::end_quiesce(uint64_t number) {
     device_.disturb();
 }
 
-// A launch of the tenant that loaded is what all that was for.
+// The window serves the launch of the tenant that loaded, so it ends with that.
 void Dispatcher::end_lingering(const Tenant& tenant) {
     if (quiesce_.calls.empty() && quiesce_.last == tenant.session) quiesce_.lingers = {};
 }
 
-// The dispatcher's thread between looks, and who begins one.
+// Called by the dispatcher's thread between looks, and by a thread that begins a window.
 void Dispatcher::poll_quiesce() {
     const schedule::TimePoint now = this->now();
     if (quiesce_.calls.empty()) {
@@ -126,7 +130,7 @@ bool Dispatcher::all_told() const {
     return std::none_of(members_.begin(), members_.end(), [&](const Member& each) { return each.behind && quiesces(each); });
 }
 
-// The policy names everybody whose launches wait and should not. While it studies, orders are those of before.
+// The policy names all streams that wait and should not. While a study runs, the earlier orders hold.
 void Dispatcher::resume_all() {
     decide();
     for (Member& member : members_) {

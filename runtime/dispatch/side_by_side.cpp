@@ -6,9 +6,10 @@ using What = Pairing::Want::What;
 
 namespace {
 
-// Of a run: until its workers have begun, and the last of others that were there have left.
+// Time for a run's workers to begin, and for the last workers of earlier work to leave.
 constexpr auto kBegins = CommonTime::kSettles / 2;
-constexpr auto kBetweenLooks = std::chrono::milliseconds(1);   // at who is there: it takes some tens of microseconds
+// Between looks at residents(), each of which takes some tens of microseconds.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -36,7 +37,7 @@ void SideBySide::begin(ManagedStream& stream, const schedule::Kernel& kernel, co
     stream.pass_through();
 }
 
-// What passes_through goes on if nothing else is wanted; what keeps to CTAs that are not wanted any more stops first.
+// A stream in pass-through mode continues if that is wanted. A run with other CTAs than wanted stops first.
 void SideBySide::disturb(ManagedStream& stream, const Seat& seat, const Pairing::Want& want) {
     if (seat.passes_through) {
         if (want.what != What::kPassThrough) stream.stop();
@@ -45,7 +46,8 @@ void SideBySide::disturb(ManagedStream& stream, const Seat& seat, const Pairing:
     }
 }
 
-// Whoever has a place stays until no ticket is left. Where some found none, others had it still: further ones are sent.
+// A worker with a place stays until no ticket is left. If some workers found none, other workers still had
+// it: further ones are sent.
 bool SideBySide::all_there(ManagedStream& stream, const schedule::Kernel& kernel) {
     const schedule::TimePoint now = stream.now();
     if (complete_ || now - kernel.since < kBegins || now < look_again_) return complete_;

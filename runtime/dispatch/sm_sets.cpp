@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each block of the probe sets a bit for its multiprocessor and stays there for `spin` ns: all of them together fill
-// the set, so that where others' work leaves no place some wait for one.
+// Each block of the probe sets a bit for its SM and stays there for `spin` ns. All blocks together fill the
+// set, so if other work leaves no place some blocks wait for one.
 constexpr const char* kWhere = R"(.version 8.0
 .target sm_70
 .address_size 64
@@ -45,11 +45,11 @@ again:
 }
 )";
 using Seen = std::array<uint64_t, 4>;
-constexpr unsigned kBlocksEach = 32;      // that a multiprocessor holds, of one warp
+constexpr unsigned kBlocksEach = 32;      // per SM, of one warp
 constexpr unsigned kMostMultiprocessors = 64 * std::tuple_size_v<Seen>;
-constexpr int kMostUrgent = -100;         // as far as the driver goes: the next free places are the probe's
-constexpr uint64_t kFirstSpin = 2'000;    // ns; four times as long each time that not all were seen
-constexpr std::chrono::milliseconds kGreenContextTimeout = 200ms;   // on a device at work
+constexpr int kMostUrgent = -100;         // clamped by the driver: the next free places go to the probe
+constexpr uint64_t kFirstSpin = 2'000;    // ns; four times as long each time that not all SMs were seen
+constexpr std::chrono::milliseconds kGreenContextTimeout = 200ms;   // on a busy device
 constexpr std::chrono::milliseconds kSimulatedTimeout = 5s;
 
 }  // namespace
@@ -106,7 +106,7 @@ CUresult SmSets::make_stream(const SmSet* set, int priority, CUstream* stream) c
                : driver_.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, priority);
 }
 
-// The row whose most used group has fewest users, then the least used one, then the first.
+// The row with the fewest users of its most used group, then with the fewest users in total, then the first.
 SmSets::Row SmSets::least_used(size_t groups) const {
     std::pair<int, int> fewest{};
     Row best{0, groups};
@@ -173,8 +173,8 @@ bool SmSets::open_probe() {
            driver_.cuModuleGetFunction(&where_, module, "smt_where") == CUDA_SUCCESS;
 }
 
-// Nobody is made to wait for the end of others' work: what is not seen in time is not known. A probe that comes late
-// must not write what the next one reads, so that has another piece of memory.
+// Does not wait for the end of other work: what is not seen in time is not known. A probe that comes late
+// must not write to memory that the next one reads, so the next one gets other memory.
 void SmSets::calibrate(SmSet& set) {
     CUstream stream = nullptr;
     if (!open_probe() || make_stream(&set, kMostUrgent, &stream) != CUDA_SUCCESS) return;

@@ -8,10 +8,10 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-constexpr uint64_t kLongestPause = 300;   // us between two things that are done to a run
+constexpr uint64_t kLongestPause = 300;   // us between two disturbances of a run
 constexpr uint64_t kLongRun = 2'000;
-constexpr uint64_t kShortRun = 60;        // where there is nothing but stops
-// With few workers: so many stops a launch, and more, are left for it.
+constexpr uint64_t kShortRun = 60;        // if there are only stops
+// With few workers: at least so many stops are left for a launch.
 constexpr uint64_t kStopsLeft = 8;
 constexpr uint64_t kMostDoublings = 10;   // 60 ms at the least
 
@@ -19,10 +19,10 @@ int most_of(const schedule::Kernel& kernel) { return kernel.ctas_per_sm > 0 ? ke
 
 }  // namespace
 
-// Nothing anywhere would never end, so one multiprocessor always has a place.
+// A table without any place would never end, so one SM always has one.
 QuotaTable Stress::quotas(int most) {
     QuotaTable table(static_cast<size_t>(multiprocessors_));
-    if (one_in(4)) {   // some multiprocessors, all places
+    if (one_in(4)) {   // some SMs, with all places
         for (uint8_t& each : table) each = one_in(2) ? smt::kNoQuota : 0;
     } else {
         for (uint8_t& each : table) each = static_cast<uint8_t>(below(static_cast<uint64_t>(most) + 1));
@@ -32,7 +32,7 @@ QuotaTable Stress::quotas(int most) {
     return table;
 }
 
-// Room for so many workers, or a few more: on as many multiprocessors as it takes, from one of them on.
+// Room for so many workers, or a few more, on as many SMs as that takes, from a random one on.
 QuotaTable Stress::few(uint64_t workers, int most) {
     QuotaTable table(static_cast<size_t>(multiprocessors_));
     const uint64_t each = 1 + below(std::min(workers, static_cast<uint64_t>(most)));
@@ -47,7 +47,7 @@ void Stress::plan(const ManagedStream& stream) {
 }
 
 std::string Stress::summary() const { return fmt::format("under stress: {} schedules, {} launches stopped half way", schedules_, stops_); }
-// A stop left a launch half done where blocks of it had run since the last one, and others have not.
+// A stop left a launch half done if blocks of it have run since the last stop, and others have not.
 void Stress::count(const schedule::Kernel& kernel) {
     ++schedules_;
     const bool same = std::exchange(launch_, kernel.launch) == kernel.launch;
@@ -60,7 +60,7 @@ void Stress::count(const schedule::Kernel& kernel) {
 void Stress::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     using Seen = schedule::Kernel::State;
     if (!kernel.managed) {
-        if (kernel.state == Seen::kWaiting) stream.pass_through();   // whole kernels: there is nothing to do to them
+        if (kernel.state == Seen::kWaiting) stream.pass_through();   // whole kernels cannot be disturbed
     } else if (kernel.state == Seen::kWaiting) {
         count(kernel);
         plan(stream);
@@ -79,7 +79,7 @@ void Stress::begin(ManagedStream& stream, const schedule::Kernel& kernel) {
     }
 }
 
-// A launch that is large enough now and then has the whole device.
+// A launch that is large enough has the whole device now and then.
 void Stress::begin_few(ManagedStream& stream, const schedule::Kernel& kernel) {
     const uint64_t left = kernel.blocks - kernel.blocks_done, all = places_.size() * static_cast<uint64_t>(most_of(kernel));
     if (one_in(4) && left > 2 * all) {

@@ -10,7 +10,8 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-// More than samples: of all block shapes and classes of grids of a kernel together, and some slices tell nothing.
+// More than the samples wanted: it counts all block shapes and grid classes of a kernel together, and some
+// slices yield none.
 constexpr int kMostTries = 24 * static_cast<int>(profiles::kSamples);
 
 }  // namespace
@@ -26,7 +27,8 @@ void Sweep::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     if (kernel.managed && stream.front(&front) && front.known) {
         const int sms = static_cast<int>(places_.size());
         const std::vector<profiler::Placement> plan = profiles::placements(sms, front.ctas_per_sm);
-        // Each once before any twice: who runs out of launches has a whole curve, if a rougher one.
+        // Each placement once before any twice: if launches run out, a whole curve is known, if a rougher
+        // one.
         for (int64_t each = 1; each <= profiles::kSamples; ++each) {
             for (const profiler::Placement& placement : plan) {
                 const int64_t wanted = std::min(each, profiles::samples_wanted(placement, sms, front.ctas_per_sm));
@@ -37,7 +39,7 @@ void Sweep::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     stream.pass_through();
 }
 
-// False: not from what is left of this launch. A rest that is too small for one number of CTAs may do for another.
+// False: what is left of this launch is too small. It may suffice for another number of CTAs.
 bool Sweep::measure(ManagedStream& stream, const ManagedStream::Front& front, const profiler::Placement& placement) {
     const uint64_t wanted = std::min(profiles::sample_blocks(placement, front.block_ns), front.most_timed);
     if (front.left < wanted && front.left < front.shape.blocks) return false;

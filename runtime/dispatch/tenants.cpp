@@ -1,4 +1,5 @@
-// Who shares the device: what comes and goes, whose streams come first, and who may be stopped for whom.
+// The tenants that share the device: their coming and going, stream priorities, and which may be stopped for
+// which.
 #include <algorithm>
 
 #include "runtime/dispatch/dispatcher.h"
@@ -37,8 +38,8 @@ int Dispatcher::stream_priority(const Tenant& tenant, int asked) const {
     return least_ - level * each - std::min(least_ - within_range(asked), each - 1);
 }
 
-// A tenant may be stopped when somebody is there for whom the policy would, and is preemptor when the policy would stop
-// somebody for it.
+// A tenant is preemptible if another tenant is present for which the policy would stop it, and a preemptor if
+// the policy would stop another tenant for it.
 void Dispatcher::weigh_tenants() {
     using Stops = schedule::Policy::Stops;
     const Stops stops = policy_->stops();

@@ -36,7 +36,7 @@ UnmanagedWindow::Number UnmanagedWindow::try_take(uint64_t stream, uint64_t key,
     return last_;
 }
 
-// Half of what was known and half of what was seen: an end may be seen late.
+// The new estimate is half of the old one and half of what was seen, because an end may be seen late.
 void UnmanagedWindow::give(Number number, schedule::Duration took) {
     {
         std::lock_guard lock(mutex_);
