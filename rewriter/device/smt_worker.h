@@ -79,7 +79,7 @@ struct Mapping {
     unsigned sm;
     unsigned blocks;
     unsigned first;              // the first ticket it ran, relative to Launch::start
-    // Ns that its last ticket took, modulo 2^32 (about 4 s). 0: not known (WarpWorker).
+    // Nanoseconds that its last ticket took, modulo 2^32 (about 4 s). 0: not known (WarpWorker).
     unsigned last;
     unsigned long long began;    // ns by the GPU's global timer; with kHeld, when it had its place
     unsigned long long ended;    // just before it gave its place up
@@ -455,7 +455,7 @@ private:
         to.blocks = from.blocks, to.first = from.first, to.began = from.began;
     }
 
-    // Volatile: so that ptxas moves none of it into the body; loops of the body are shorter then.
+    // `volatile` keeps ptxas from moving any of it into the body, which makes the body's loops longer.
     volatile Account account_;
     uint3 block_ = {};
     unsigned left_ = 0;
