@@ -198,8 +198,8 @@ void ManagedStream::abandon() {
 }
 
 // Waits until no managed launch is unfinished; or, if they are not preemptible, until the driver has them all
-// and they are recorded as not preemptible. Launches that other threads make meanwhile are in no order with the
-// caller's next operation, and are not waited for: they may go on indefinitely.
+// and they are recorded as not preemptible. Launches that other threads make meanwhile are in no order with
+// the caller's next operation, and are not waited for: they may go on indefinitely.
 CUresult ManagedStream::clear_way(Lock& lock) {
     CUresult status = CUDA_SUCCESS;
     std::optional<device::HeldUp> held_up;
