@@ -47,7 +47,8 @@ std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& secon
     if (!first.mix || !second.mix) return std::nullopt;
     const auto busy = [&](double models::Utilization::*pipe) {
         const double a = first.mix->utilization.*pipe, b = second.mix->utilization.*pipe;
-        return (measured.together[0] * a + measured.together[1] * b) / std::max({1.0, a, b});   // where one alone has more than 1 the peak is set too low
+        // If one kernel alone exceeds 1, the peak is set too low.
+        return (measured.together[0] * a + measured.together[1] * b) / std::max({1.0, a, b});
     };
     const double issue = busy(&models::Utilization::pur), memory = busy(&models::Utilization::mur);
     if (std::max(issue, memory) <= kMostBusy) return std::nullopt;

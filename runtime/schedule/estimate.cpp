@@ -35,7 +35,7 @@ Resources cta_of(const Kernel& kernel, const Resources& limits) {
         return cta;
     }
     const int parts = std::max(1, kernel.ctas_per_sm);
-    // Rounded down: as many fit as fit.
+    // Rounded down, so that ctas_per_sm CTAs do fit.
     return {limits.threads / parts, limits.registers / parts, limits.shared_bytes / parts,
             limits.warps / parts, std::max(1u, limits.ctas / parts)};
 }
@@ -63,7 +63,7 @@ double remaining_ns(const Kernel& kernel, const Device& device, int most) {
 
 double remaining_ns(const Kernel& kernel, const Device& device, int most, int ctas) {
     if (!has_times(kernel)) return remaining_ns(kernel, device, most) * most / std::max(1, ctas);
-    // The largest that is not larger.
+    // The largest configuration with at most `ctas`.
     const auto& known = kernel.profile->configurations;
     auto after =
         std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.ctas_per_sm > ctas; });

@@ -1,5 +1,5 @@
-// What is known of a kernel with this block shape and class of grid sizes on this device. Each part may be
-// missing; every policy says what it does then.
+// The profile of a kernel for one block shape and class of grid sizes on one device. Each part may be
+// missing; each policy documents what it does then.
 #pragma once
 
 #include <chrono>
@@ -16,36 +16,37 @@ namespace smt::runtime::schedule {
 
 namespace models = profiler::models;
 
-// What Kernelet's model takes of a kernel (profiler/models/co_schedule.h, utilization.h), and what it can be told beyond that (stalls.h).
+// The inputs of Kernelet's model (profiler/models/co_schedule.h, utilization.h), and of its extension
+// (stalls.h).
 struct Mix {
     models::Utilization utilization;    // PUR and MUR
-    double memory_ratio = 0;            // R_m: of all instructions
-    double uncoalesced_ratio = 0;       // of the memory instructions
-    double instructions_per_block = 0;  // of warps; above 0
-    std::optional<models::Waits> waits = {};  // where they were counted, too
+    double memory_ratio = 0;            // R_m: memory instructions among all
+    double uncoalesced_ratio = 0;       // uncoalesced among the memory instructions
+    double instructions_per_block = 0;  // warp instructions; above 0
+    std::optional<models::Waits> waits = {};  // only where stalls were counted
 };
 
-// What was measured of a kernel with so many CTAs on each multiprocessor, beside so many of another.
+// A measurement of a kernel with so many CTAs on each multiprocessor, beside so many CTAs of another kernel.
 struct Beside {
-    uint64_t other = 0;          // the identity of that one's profile
+    uint64_t other = 0;          // identity of the other kernel's profile
     int ctas_per_sm = 0;
     int other_ctas_per_sm = 0;
-    double rate = 0;             // blocks in a time, as a part of those that it gets done alone with all the CTAs that fit: cIPC / IPC (Kernelet, equation 1)
+    double rate = 0;             // blocks a time, relative to alone with all CTAs: cIPC / IPC (equation 1)
 };
 
 struct Profile {
-    // The same for the same kernel, block shape and class of grids in every process; 0: none.
+    // Equal in every process for the same kernel, block shape and class of grids; 0: none.
     uint64_t identity = 0;
-    // Times alone of a launch of `blocks` blocks, by CTAs on each SM; pruned, as models::prune() leaves them.
+    // Times of a launch of `blocks` blocks alone, by CTAs on each SM; pruned by models::prune().
     uint64_t blocks = 0;
     std::vector<models::Configuration> configurations;
-    std::vector<models::Configuration> by_ctas;   // the same, all that were measured; by CTAs
-    // From the decision to stop it until the last worker has gone, and what it costs to go on.
+    std::vector<models::Configuration> by_ctas;   // all that were measured, unpruned; ascending by CTAs
+    // From the decision to stop the kernel until its last worker has left, and the cost of resuming it.
     std::optional<std::chrono::nanoseconds> preemption;
-    // What a slice takes longer than its part of the whole launch.
+    // Time of a slice beyond its part of the whole launch.
     std::optional<std::chrono::nanoseconds> slice_overhead;
     std::optional<Mix> mix;
-    std::optional<models::Footprint> footprint;  // where its throughput saturates
+    std::optional<models::Footprint> footprint;  // the point at which throughput saturates
     std::vector<Beside> beside;
 };
 

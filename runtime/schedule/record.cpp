@@ -1,4 +1,4 @@
-// Both directions of record.h: record_fields.h says what there is, this how it is written and read.
+// Writing and reading of records (record.h), for the fields that record_fields.h lists.
 #include "runtime/schedule/record.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
-constexpr int kMostMultiprocessors = 4096;   // what policies make tables of; no device has a tenth of it
+constexpr int kMostMultiprocessors = 4096;   // bounds the tables of policies; ten times any device
 
 struct Unreadable : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -41,7 +41,7 @@ template <>
 constexpr const char* kNames<Assignment::Action>[] = {"run", "wait"};
 
 template <class T>
-inline constexpr bool is_pointer_like = false;   // what may hold nothing
+inline constexpr bool is_pointer_like = false;   // types that may hold no value
 template <class T>
 inline constexpr bool is_pointer_like<std::optional<T>> = true;
 template <class T>
@@ -62,7 +62,7 @@ inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = std::is_
 template <class T>
 void put(std::string& to, const T& value);
 
-// Straight to text: a tree of JSON's values costs five times as much, while launches wait.
+// Writes text directly: a tree of JSON values costs five times as much, while launches wait.
 class ToText {
 public:
     explicit ToText(std::string& to) : to_(to) { to_ += '{'; }
@@ -80,7 +80,7 @@ public:
 private:
     template <class T>
     static bool is_standard(const T& value, const T& standard) {
-        if constexpr (is_vector<T>) return value.empty();   // no struct has one that is not empty
+        if constexpr (is_vector<T>) return value.empty();   // the default of every vector member is empty
         else if constexpr (is_pointer_like<T>) return !value;
         else if constexpr (requires { value == standard; }) return value == standard;
         else return false;
@@ -130,7 +130,8 @@ void put(std::string& to, const T& value) {
 template <class T>
 void take(const Json& from, T& value);
 
-// Takes each member that is there, and none may be left over: a name that is misspelt would be a default, unseen.
+// Takes each member that is present and rejects unknown ones: a misspelt name would silently become a
+// default.
 class FromJson {
 public:
     explicit FromJson(const Json& from) : from_(from) {
@@ -213,7 +214,7 @@ void take(const Json& from, T& value) {
     }
 }
 
-// What policies rely on, whatever the numbers.
+// The invariants that policies rely on.
 void check(const Snapshot& snapshot) {
     const auto sane = [](int multiprocessors) { return multiprocessors >= 0 && multiprocessors <= kMostMultiprocessors; };
     if (!sane(snapshot.device.multiprocessors)) throw Unreadable("there is no device with so many multiprocessors");
@@ -268,7 +269,7 @@ bool read_line(std::string_view line, Record& record) {
     return true;
 }
 
-// Policies know a profile by its address: equal ones are one, as in the server.
+// Policies identify a profile by its address, so equal profiles become one object, as in the server.
 static void unite_profiles(Snapshot& snapshot, std::map<std::string, std::shared_ptr<const Profile>>& known) {
     for (Kernel& kernel : snapshot.kernels) {
         if (!kernel.profile) continue;

@@ -1,13 +1,13 @@
-// A recording: what the policies of a server saw and decided, as text, for `smt replay`, which asks any policy again
+// A recording: what the policies of a server saw and decided, as text. `smt replay` passes it to any policy
 // without a GPU.
 //
 //   recording := line, { line }
-//   line      := {"recording":1,"policy":NAME}                    who decides from here on; the first line is one
+//   line      := {"recording":1,"policy":NAME}                    the policy from here on; always the first line
 //              | {"now":NS,"snapshot":{...},"decision":{...}}     a call of Policy::decide()
 //
-// A line is an object of JSON and stands by itself. Fields have the names of the structs' members (snapshot.h,
-// resources.h, profile.h, policy.h); one that has its default is left out. Times are nanoseconds of the server's steady
-// clock. Numbers that are none (infinite, NaN) are null.
+// Each line is a complete JSON object. Fields have the names of the structs' members (snapshot.h,
+// resources.h, profile.h, policy.h); a field with the default value is omitted. Times are nanoseconds of the
+// server's steady clock. Infinite numbers and NaN are null.
 #pragma once
 
 #include <functional>
@@ -19,21 +19,21 @@
 namespace smt::runtime::schedule {
 
 struct Record {
-    std::string policy;   // whose decision it is
+    std::string policy;   // that decided
     TimePoint now{};
     Snapshot snapshot;
     Decision decision;
 };
 
-// Without their end of line.
+// Without the end of line.
 std::string policy_line(std::string_view policy);
 std::string record_line(const Snapshot& snapshot, TimePoint now, const Decision& decision);
 
-// Takes a line into the record: a policy's name alone (false), or what it decided, and what it saw (true). Throws
-// std::runtime_error: it is no such line, and why.
+// Reads a line into the record. False: a policy line; only `policy` has changed. True: a decision line.
+// Throws std::runtime_error with the reason if the line is malformed.
 bool read_line(std::string_view line, Record& record);
 
-// Every decision of a recording in its order. Throws std::runtime_error with the file's name and the line's number.
+// Visits each decision of a recording in order. Throws std::runtime_error with the file name and line number.
 void read_recording(const std::string& path, const std::function<void(const Record&)>& visit);
 
 }  // namespace smt::runtime::schedule

@@ -1,6 +1,6 @@
-// The fields of each struct in a recording: archive(name, member, its default). Only record.cpp includes this.
+// The fields of each struct in a recording: archive(name, member, default). Only record.cpp includes this.
 //
-// A member that is added to one of the structs makes its list fail to compile until it is in it.
+// A new member of one of the structs breaks the build of its list here until the list has it.
 #pragma once
 
 #include "runtime/schedule/policy.h"

@@ -16,16 +16,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Large enough that a decision in a hundred makes a system call; what a server that is killed loses.
+// Bytes that are written together: one decision in a hundred makes a system call. A killed server loses as
+// much.
 constexpr size_t kTogether = 64u << 10;
-constexpr auto kLongest = 1s;   // until somebody who looks at the file sees a line, while decisions are made
+constexpr auto kLongest = 1s;   // until a line is in the file, while decisions are made
 
 }  // namespace
 
 Recorder::Recorder(std::string path, uint64_t most_bytes, std::function<void(const std::string&)> note)
     : path_(std::move(path)), most_bytes_(most_bytes), note_(std::move(note)) {
     if (!path_.starts_with('/')) {
-        error_ = path_ + " is no absolute path";   // relative to what? A server's own folder is /
+        error_ = path_ + " is no absolute path";   // a server's working directory is /
         return;
     }
     file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);

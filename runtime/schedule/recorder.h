@@ -1,7 +1,8 @@
 // Writes a recording (record.h) while a server runs: SMT_JOURNAL=record=FILE.
 //
-// A decision becomes a line in memory, and lines go to the file many at a time: to the system's cache, nobody waits for
-// a disk. When the file is full, or cannot be written, it says so once and does nothing from then on.
+// A decision becomes a line in memory. Lines go to the file in batches, into the page cache; no write waits
+// for a disk. If the file reaches its limit or a write fails, the recorder notes it once and then does
+// nothing. Not thread-safe: the caller serialises all calls.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,15 @@ namespace smt::runtime::schedule {
 
 class Recorder {
 public:
-    // The file is made anew. `note` hears why it stopped, in the thread that wrote then.
+    // Creates or truncates the file. `note` receives why recording stopped, on the thread of the call that
+    // failed.
     Recorder(std::string path, uint64_t most_bytes, std::function<void(const std::string&)> note);
     ~Recorder();   // writes what is left
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
     const std::string& error() const { return error_; }   // not empty: there is no file
-    // Whoever calls sees to it that nobody else does.
-    void choose(std::string_view policy);   // it decides from now on
+    void choose(std::string_view policy);   // the policy that decides from now on
     void write(const Snapshot& snapshot, TimePoint now, const Decision& decision);
 
 private:
@@ -36,7 +37,7 @@ private:
     const std::function<void(const std::string&)> note_;
     std::string error_;
     int file_ = -1;          // -1: stopped
-    std::string lines_;      // not in the file yet
+    std::string lines_;      // not yet in the file
     TimePoint flushed_{};
     uint64_t bytes_ = 0;
     uint64_t decisions_ = 0;

@@ -1,4 +1,4 @@
-// What a policy sees: the kernels that have something left to do, and the device. Plain data; no CUDA.
+// The input of a policy: the kernels with unfinished work, and the device. Plain data; no CUDA.
 #pragma once
 
 #include <chrono>
@@ -18,41 +18,41 @@ using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
-// A stream's first unfinished kernel. A stream runs one at a time, so it stands for the stream.
+// The first unfinished kernel of a stream. A stream runs one kernel at a time, so the kernel represents the
+// stream.
 struct Kernel {
-    uint64_t id = 0;            // of the stream, the same in every snapshot
+    uint64_t id = 0;            // of the stream; stable over snapshots
     std::string tenant;
     uint32_t session = 0;
-    int priority = 0;           // more is more urgent
-    bool managed = true;        // false: unmanaged work, which can be held back at its end only
+    int priority = 0;           // a larger number is more urgent
+    bool managed = true;        // false: unmanaged work, which can be held back only between two kernels
     enum class State { kRunning, kStopping, kWaiting } state = State::kRunning;
     uint64_t blocks = 0;        // 0: not known
     uint64_t blocks_done = 0;
-    int ctas_per_sm = 0;        // that fit
-    int usual_ctas = 0;         // on each SM while it has no quotas: all that fit, or fewer that get as much done; 0: not known
-    bool own_sms = false;       // its tenant has multiprocessors of its own, and quotas say nothing about which
+    int ctas_per_sm = 0;        // the maximum that fits on an SM
+    int usual_ctas = 0;         // on an SM without quotas: all, or the saturating CTA count; 0: not known
+    bool own_sms = false;       // its tenant has SMs of its own; quotas do not say which
     int multiprocessors = 0;    // that its stream's unmanaged kernels are confined to; 0: all
     TimePoint since{};          // in this state
 
-    // What the policies with quotas look at. Filled as far as it is known: estimate.h says what is taken
-    // for the rest.
-    uint64_t launch = 0;        // counts those of the stream: another number is another kernel that has arrived
-    bool last_taken = false;    // no block is left to take: its CTAs leave as they finish, no quota changes that
+    // For the policies with quotas. Filled as far as known; estimate.h defines the substitutes.
+    uint64_t launch = 0;        // number of the launch in the stream; another number is another kernel
+    bool last_taken = false;    // no block is left to take: CTAs leave as they finish, quotas have no effect
     double weight = 1;          // of the tenant, above 0: its share under `fair`
     Resources cta;              // all 0: not known
-    std::optional<Duration> predicted;       // of the whole launch, alone with all the CTAs that fit
-    std::optional<Duration> remaining;       // of that, from now on
-    std::optional<Duration> preemption;      // what stopping it has taken lately
-    std::shared_ptr<const Profile> profile;  // null: never seen before
+    std::optional<Duration> predicted;       // for the whole launch, alone with all the CTAs that fit
+    std::optional<Duration> remaining;       // of `predicted`, from now on
+    std::optional<Duration> preemption;      // measured at recent stops
+    std::shared_ptr<const Profile> profile;  // null: none
 };
 
 struct Device {
     int multiprocessors = 0;
-    Resources sm = {};          // what a multiprocessor has; 0: not known, and taken as endless
+    Resources sm = {};          // resources of a multiprocessor; 0: not known, taken as infinite
     std::optional<profiler::models::Multiprocessor> model = std::nullopt;   // schedulers and memory
 };
 
-// A tenant that somebody less urgent stands beside. What it did before that is not known.
+// A tenant that shares the server with a less urgent one, and since when. What it did before is not known.
 struct Urgent {
     int priority = 0;
     TimePoint since{};
