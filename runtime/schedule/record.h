@@ -2,7 +2,7 @@
 // without a GPU.
 //
 //   recording := line, { line }
-//   line      := {"recording":1,"policy":NAME}                    the policy from here on; always the first line
+//   line      := {"recording":1,"policy":NAME}                    policy from here on; the first line is one
 //              | {"now":NS,"snapshot":{...},"decision":{...}}     a call of Policy::decide()
 //
 // Each line is a complete JSON object. Fields have the names of the structs' members (snapshot.h,

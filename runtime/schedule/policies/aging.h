@@ -1,8 +1,9 @@
-// Who has waited too long, and whose turn it is for that: what keeps a policy's favourites from keeping
-// everybody else waiting for ever.
+// Aging: detects kernels that have waited too long and grants them a turn. Prevents starvation by a policy's
+// preferred kernels.
 //
-// A kernel that is stopped waits, and has waited since it last got anything done: since it had blocks done that it has now, or had run
-// for kRan. Who is told to run when a favourite is gone and to wait when that is back a moment later had no time for a block.
+// A stopped kernel waits. Its waiting time counts from its last progress: since its blocks_done last changed,
+// or since it last ran for kRan. A shorter run is no progress: a kernel that is resumed and stopped again a
+// moment later has no time for a block. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,9 @@ public:
 
     explicit Aging(const AgingKnobs& knobs) : knobs_(knobs) {}
 
-    // The kernel whose turn it is, if any of `kernels` (pointers) is. A turn ends with its kernel, too; then,
-    // or when it is over, it goes to whoever has waited longest, if that was too long.
+    // The kernel that has the turn, out of `kernels` (a range of pointers); null: none. A turn ends after
+    // `boost` or with its kernel. The next turn goes to the kernel with the longest waiting time, if that is
+    // at least the starvation timeout.
     template <class Kernels>
     const Kernel* boosted(const Kernels& kernels, TimePoint now) {
         note(kernels, now);
@@ -45,7 +47,7 @@ public:
         return longest;
     }
 
-    // When the answer may become another. Asked for the kernels of boosted().
+    // Requests a decision for when boosted() may change. `kernels` as in the last call of boosted().
     template <class Kernels>
     void ask_again(Decision& decision, const Kernels& kernels, TimePoint now) const {
         if (now < until_) decision.ask_again(until_ - now);
@@ -76,9 +78,9 @@ private:
     }
 
     AgingKnobs knobs_;
-    std::vector<Seen> seen_, before_;   // of boosted() kernels, the last ones and those before
+    std::vector<Seen> seen_, before_;   // the kernels of the last call of boosted(), and of the one before
     uint64_t id_ = 0, launch_ = 0;
-    TimePoint until_{};  // past: it is nobody's turn
+    TimePoint until_{};  // in the past: no kernel has the turn
 };
 
 }  // namespace smt::runtime::schedule

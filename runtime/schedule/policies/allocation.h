@@ -1,13 +1,14 @@
-// CTAs go, one configuration at a time, to the kernel that would take longest. Adaptive Simultaneous Multi-tenancy for GPUs
-// (Bashizade, Li and Lebeck): Algorithm 1 in 3.6, on profiles pruned as in 3.5, with the time that is left from equation 1, which
-// counts blocks and not time.
+// CTA allocation by Adaptive Simultaneous Multi-tenancy for GPUs (Bashizade, Li and Lebeck): Algorithm 1 in
+// 3.6, on profiles pruned as in 3.5. CTAs go, one configuration at a time, to the kernel with the most time
+// left. The time left comes from equation 1, which counts blocks and not time.
 //
-// All kernels start at their smallest configuration, one CTA on each SM (line 2). The one with the most time left gets its next
-// configuration (lines 6, 7); if all still fit on an SM they are sorted again (9), else it goes back and is done with (11, 12), as it is
-// when it has no further one (15). Line 5 has `marked <= size`, one too many.
+// All kernels start at their smallest configuration, one CTA on each SM (line 2). The kernel with the most
+// time left gets its next configuration (lines 6, 7). If all kernels still fit on an SM, they are sorted
+// again (9). Else the kernel gives the configuration back and is finished (11, 12). A kernel without a next
+// configuration is finished, too (15). The paper's line 5 has `marked <= size`, one too many.
 //
-// Without a profile, or with one that does not begin with one CTA: every number of CTAs that fits is a configuration, twice as many are
-// twice as fast, and estimate.h says how long that is.
+// A kernel without a profile, or with one that does not begin with one CTA, has every number of CTAs that
+// fits as a configuration. Twice as many CTAs are taken to be twice as fast, from the time by estimate.h.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,7 @@
 
 namespace smt::runtime::schedule {
 
-// A kernel and the configuration it is at.
+// A kernel and its current configuration.
 struct Allocated {
     Allocated(const Kernel& of, const Device& device, const Resources& limits)
         : kernel(&of), cta(cta_of(of, limits)), most(most_ctas(of, limits)) {
@@ -26,7 +27,7 @@ struct Allocated {
         alone_ns = remaining_ns(of, device, most);
         left_ns = left_at(0);
     }
-    // Of the next configuration; 0: there is none.
+    // CTAs of the next configuration; 0: there is none.
     int next_ctas() const {
         const int next = !known ? ctas + 1 : at + 1 < known->size() ? (*known)[at + 1].ctas_per_sm : 0;
         return next <= most ? next : 0;
@@ -47,15 +48,15 @@ struct Allocated {
     size_t at = 0;
     int ctas = 1;
     double left_ns = 0;
-    int rank = 0;   // where not all fit
+    int rank = 0;   // for `greedy`, where not all kernels fit
 };
 
 using Allocation = std::vector<Allocated*>;
 
-// Of an SM, beside all of them; nothing: they do not fit.
+// The resources of an SM that all rows leave free; nothing: the rows do not fit together.
 std::optional<Resources> free_beside(const Allocation& rows, const Resources& limits);
 
-// Reorders them. False, and nothing is given out: not even the start fits.
+// Reorders the rows. False: the smallest configurations do not fit together, and nothing is allocated.
 bool allocate(Allocation& rows, const Resources& limits);
 
 }  // namespace smt::runtime::schedule

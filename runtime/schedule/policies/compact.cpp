@@ -1,31 +1,33 @@
-// Compact: every kernel on as few SMs as it needs, several kernels packed on them, and the SMs that are left
-// over kept for who comes next. smCompactor (Chen and others), 3.3 to 3.5.
+// Compact: packs kernels onto as few SMs as they need and keeps the remaining SMs free for later kernels.
+// smCompactor (Chen and others), 3.3 to 3.5.
 //
-// A kernel wants the CTAs of its footprint, SMs x CTAs on each, with which its throughput saturates
-// (profiler/models/saturation.h). Throughput goes with the number of CTAs (3.3), so it is the product that
-// counts: beside others a kernel may be on more SMs with fewer CTAs on each, never with more on one. Kernels
-// are placed in the order in which they came and stay where they are: first on SMs that others use, then on
-// free ones, by index, as many as fit on each. A rest too small for a whole SM opens no further one: it would
-// take it from the next. Tables are therefore uneven:
+// A kernel needs the CTAs of its footprint: SMs times CTAs on each, with which its throughput saturates
+// (profiler/models/saturation.h). Throughput depends on the number of CTAs (3.3), so the product counts:
+// beside other kernels a kernel may use more SMs with fewer CTAs on each, but never more CTAs on one SM.
+// Kernels are placed in the order of arrival and keep their place. Used SMs come first, then free ones, by
+// index, with as many CTAs as fit on each. A remainder too small for a whole SM does not open another one,
+// which the next kernel would miss. So tables are uneven:
 //
 //     30 SMs.   FT 15 x 1        1 on SMs 0 to 14
 //               LM 18 x 2        1 on 0 to 14, where FT leaves room for one; 2 on 15 to 24; 1 is left out
 //               BS 15 x 16       12 on 15 to 24, beside LM; 16 on 25 to 29              (tables 2 and 3)
 //
-// Room that nobody wants any more on SMs in use goes to who has the longest way to go, up to its footprint's
-// CTAs on an SM (4.3: "slightly tune up"); it is taken back whenever somebody comes. When a kernel has taken
-// its last block, its SMs go to those that are short of CTAs, then to those that wait, by arrival.
-// Programs launch, wait, and launch again: who has nothing to do keeps its place for a short time (idle_grace.h), or all others would move at each
-// launch. If somebody has found no room it is given up at once.
-// On the device the workers do the rest: one that finds its SM's quota filled retreats, until all SMs are
-// fulfilled (3.5).
+// Spare room on used SMs goes to the kernel with the most time left, up to its footprint's CTAs on an SM
+// (4.3: "slightly tune up"). It is taken back when a kernel arrives. When a kernel has taken its last block,
+// its SMs go to kernels that are short of CTAs, then to waiting kernels, by arrival. Programs launch, wait,
+// and launch again. So an idle kernel keeps its place for the idle grace period (idle_grace.h); else all
+// other kernels would move at each launch. The place is given up at once if a kernel has found no room. On
+// the device the workers do the rest: a worker on an SM with a filled quota retreats, until all SMs are
+// filled (3.5).
 //
-// Kernels without a footprint have the SMs that those with one leave free, all of them together, and share them as the hardware
-// does; if there is none, the room left on the others. Where that is less than one equal part of the device, so many SMs are kept for them. So with no profiles at all this is fifo: nobody knows what could be saved, and equal
-// parts of the SMs let eight tenants on an H200 get 45 jobs done where fifo had 109. Unmanaged work runs as it is, on SMs that are not counted.
+// Kernels without a footprint use all SMs that the other kernels leave free, and the hardware shares these
+// among them. If no SM is free, they get the spare room on the others. If that is less than an equal part of
+// the device, so many SMs are reserved for them. So with no profiles at all compact behaves like fifo: no
+// saving is known. Measured: eight tenants with equal parts of the SMs finish 45 jobs, under fifo 109.
+// Unmanaged work runs as it is, on SMs that are not counted.
 //
-// Nobody starves: who has found no room and waited too long (knobs.h) is placed first when all are placed
-// anew; those that have no room then wait their time in turn.
+// No kernel starves. A kernel that has found no room for the starvation timeout (knobs.h) is placed first
+// when all are placed anew; kernels without room then wait in turn.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -63,7 +65,7 @@ public:
     }
 
 private:
-    // Whether somebody has come or gone.
+    // Whether any kernel has come or gone.
     bool note_kernels(const Snapshot& snapshot, TimePoint now, Decision& decision) {
         waiting_.clear();
         placement_.begin();
@@ -92,8 +94,8 @@ private:
     }
 
     Aging aging_;
-    uint64_t first_ = 0;  // whose turn it was; 0: nobody's
-    std::vector<const Kernel*> waiting_;   // of this snapshot, who has nothing or has its turn; kept for its memory
+    uint64_t first_ = 0;  // the kernel that had the turn; 0: none
+    std::vector<const Kernel*> waiting_;   // without CTAs, or with the turn; kept for its memory
     Placement placement_;
     DecisionDiff diff_;
 };

@@ -1,7 +1,7 @@
-// What a policy said of each kernel, so that it says only what changes.
+// Reduces a policy's decisions to what has changed since the last ones.
 //
-// What is stopping is left to stop; the policy is asked again when it has. A kernel in another state than the
-// one that was asked for is named again.
+// A stopping kernel is left to stop; the policy is called again when it has stopped. A kernel in another
+// state than the requested one is named again. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace smt::runtime::schedule {
 
 class DecisionDiff {
 public:
-    // `reason` is a function: most of what is decided is what was said before.
+    // `reason` is a function because it is rarely needed: most decisions repeat the last one.
     template <class Reason>
     void wait(Decision& decision, const Kernel& kernel, const Reason& reason) {
         said_of(kernel).runs = false;
@@ -35,14 +35,14 @@ public:
         add(decision, {kernel.id, Assignment::Action::kRun, reason(), said.quota, slice});
     }
 
-    // It runs, and what was said last is a quota.
+    // The kernel runs, and its last decision was a quota.
     bool keeps_quota(const Kernel& kernel) {
         if (kernel.state != Kernel::State::kRunning) return false;
         const Said& said = said_of(kernel);
         return said.runs && !said.quota.empty();
     }
 
-    // Before the first of a decision. Of kernels that are gone: what comes back is told afresh.
+    // Call this before the first wait() or run() of a decision. Forgets kernels that are gone.
     void keep_only(const Snapshot& snapshot) {
         next_ = 0;
         size_t next = 0;
@@ -54,7 +54,7 @@ public:
 private:
     struct Said {
         uint64_t id;
-        bool runs = false;   // else it waits, or nothing was said
+        bool runs = false;   // false: it waits, or there was no decision
         Quota quota = {};
         uint64_t slice = 0;
     };
@@ -63,12 +63,12 @@ private:
         return place < said_.size() ? said_[place] : said_.emplace_back(kernel.id);
     }
     static void add(Decision& decision, Assignment&& assignment) {
-        if (decision.assignments.empty()) decision.assignments.reserve(8);   // mostly a few, and not one by one
+        if (decision.assignments.empty()) decision.assignments.reserve(8);   // one allocation for most
         decision.assignments.push_back(std::move(assignment));
     }
 
     std::vector<Said> said_;
-    size_t next_ = 0;   // behind the one that was found last
+    size_t next_ = 0;   // behind the entry that was found last
 };
 
 }  // namespace smt::runtime::schedule

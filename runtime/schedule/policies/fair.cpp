@@ -1,25 +1,27 @@
-// Fair: tenants take turns, each for a time in proportion to its weight. FLEP (Wu and others), 5.2.2:
+// Fair: tenants take turns of a duration in proportion to their weights. FLEP (Wu and others), 5.2.2:
 // weighted round robin, in which i runs for an epoch of T * W_i, with the smallest T such that
 //
 //     sum(O_i) / (T * sum(W_i)) <= max_overhead        so        T = sum(O_i) / (max_overhead * sum(W_i))
 //
-// where O_i is what it costs to stop i, and to have the next one's blocks run (knobs.h). The sums are over those that have work. T is one number for a round, or
-// for as long as as many have work: what stops cost changes, and each of two would always see it at the same time.
+// O_i is the cost of stopping i and of starting the next one's blocks (knobs.h). The sums cover the tenants
+// with work. T is constant for a round, or until the number of tenants with work changes: the cost of stops
+// varies, and each of two tenants would always see it at the same time.
 //
 //     O: 100 us each, W: 2 and 1, max_overhead 10 %:   T = 667 us; turns of 1333 and 667 us
 //
-// The paper's i is a kernel. Here it is a tenant: all that it runs is one turn, or a program with
-// more streams would have more of the GPU. Its O is the largest of its kernels', which stop together.
-// What runs on when a turn is over, because a block takes its time, is taken off the tenant's next turn and added to
-// the one that it ran into; the paper charges nobody for it, and with long blocks weights then mean little.
-// No turn is shorter than the longest stop and `shortest`, or a small share would be over before anybody has left.
-// A tenant whose work ends in its turn keeps the turn for a short gap (idle_grace.h), or programs that launch,
-// wait and launch again would get one launch a round; then the next one's begins. Who has nothing to do when its turn comes is passed over,
-// and still counts for T and keeps its place in the round for such a gap. Alone, a tenant just runs.
+// The paper's i is a kernel. Here it is a tenant, and all its kernels share a turn; else a program with more
+// streams would get more of the GPU. Its O is the largest of its kernels', which stop together. A long block
+// may run on after its turn. That time is taken off the tenant's next turn and added to the turn that it ran
+// into. The paper charges no tenant for it; with long blocks, weights then have little effect. No turn is
+// shorter than the longest stop plus `shortest`, or a small share would end before the others have stopped. A
+// tenant that becomes idle in its turn keeps the turn for the idle grace period (idle_grace.h); then the next
+// turn begins. Else a program that launches, waits and launches again would get one launch a round. A tenant
+// that is idle when its turn comes is skipped. It still counts for T and keeps its place in the round for the
+// idle grace period. A tenant alone runs without turns.
 //
-// Without a profile O is estimate.h's. Unmanaged work is not stopped, and runs in others' turns too.
+// Without a profile, O is by estimate.h. Unmanaged work is not stopped, and runs in others' turns too.
 //
-// Nobody starves: a round has an end, and everybody who has work is in it.
+// No tenant starves: a round is finite and includes all tenants with work.
 #include <fmt/format.h>
 
 #include <optional>
@@ -34,7 +36,7 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kLeastPart = 8;  // of a turn, that a tenant has whatever it owes
+constexpr int kLeastPart = 8;  // of a turn, that a tenant keeps whatever its debt
 
 struct Share {
     std::string tenant;
@@ -42,9 +44,9 @@ struct Share {
     double preemption_ns = 0;  // O
     bool has_work = false;
     bool runs = false;     // or is stopping
-    bool runs_on = false;  // since its turn ended,
-    TimePoint ended{};     // which was then
-    std::optional<TimePoint> idle = {};   // without work since then
+    bool runs_on = false;  // beyond its turn,
+    TimePoint ended{};     // which ended then
+    std::optional<TimePoint> idle = {};   // start of the idle time
     Duration debt{};       // for how long it ran on
 };
 
@@ -75,7 +77,7 @@ public:
     }
 
 private:
-    // In the order in which they came.
+    // The ring is in the order of arrival.
     void note_work(const Snapshot& snapshot, TimePoint now) {
         for (Share& share : ring_) share.has_work = share.runs = false;
         for (const Kernel& kernel : snapshot.kernels) {
@@ -94,13 +96,13 @@ private:
         }
     }
 
-    // Who has no work leaves, but for the one whose turn it is, and those that will soon be back, with what they owe.
+    // Removes idle tenants after the idle grace period, with their debts, except the one that has the turn.
     void dismiss(TimePoint now) {
         std::erase_if(ring_, [&](const Share& share) { return share.tenant != turn_ && share.idle && now - *share.idle >= idle_grace_.of(share.tenant); });
     }
 
-    // A block takes its time, and runs on into another's turn: that is taken off the tenant's next turn, and the
-    // turn that it ran into is as much longer.
+    // Time that a block ran on into another turn is taken off the tenant's next turn, and the current turn is
+    // extended by it.
     void note_debts(TimePoint now) {
         for (Share& share : ring_) {
             if (!share.runs_on || share.runs || share.tenant == turn_) continue;
@@ -113,7 +115,7 @@ private:
     void take_turns(TimePoint now, Decision& decision) {
         auto holder = find(turn_);
         const bool holds = holder != ring_.end() && now < until_;
-        // This is asked when work ends, not while it runs: what is gone was there until now.
+        // decide() is called when work ends, not while it runs: work that is gone was present until now.
         const bool worked = std::exchange(works_, holds && holder->has_work);
         if (works_ || worked) busy_ = now;
         const Duration gap = idle_grace_.of(turn_);
@@ -126,7 +128,7 @@ private:
         if (others && until_ > now) decision.ask_again(until_ - now);
     }
 
-    // The next in the ring that has work, from its beginning if there was nobody before.
+    // The turn goes to the next tenant with work in the ring; without a holder, from the beginning.
     void begin_next(std::vector<Share>::iterator holder, TimePoint now) {
         size_t at = 0;
         if (holder != ring_.end()) {
@@ -145,7 +147,7 @@ private:
         if (holder == ring_.end() || at >= ring_.size() || sharing_ != ring_.size()) epoch_ns_ = epoch_ns();
         sharing_ = ring_.size();
         const Duration turn = nanoseconds(epoch_ns_ * next->weight);
-        if (next->runs_on) next->debt += now - next->ended;   // still
+        if (next->runs_on) next->debt += now - next->ended;   // it still runs on
         const Duration paid = std::min(next->debt, turn - turn / kLeastPart);
         next->debt = std::min(next->debt - paid, turn);
         next->runs_on = false;
@@ -173,13 +175,13 @@ private:
     FairKnobs knobs_;
     IdleGrace<std::string> idle_grace_;   // by tenant
     std::vector<Share> ring_;
-    std::string turn_;  // whose
+    std::string turn_;  // the tenant that has the turn; empty: none
     double epoch_ns_ = 0;   // T of this round,
-    size_t sharing_ = 0;    // for so many
+    size_t sharing_ = 0;    // for so many tenants
     TimePoint began_{};
     TimePoint until_{};
-    TimePoint busy_{};  // when it last had work
-    bool works_ = false;   // it had when this was asked last
+    TimePoint busy_{};  // when the holder last had work
+    bool works_ = false;   // the holder had work at the last call
     DecisionDiff diff_;
 };
 

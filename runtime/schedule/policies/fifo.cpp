@@ -1,4 +1,4 @@
-// First come, first served: what the hardware does by itself.
+// First come, first served: the order of the hardware.
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {

@@ -1,19 +1,20 @@
-// Greedy: CTAs go, one configuration at a time, to the kernel that would take longest. Adaptive Simultaneous
+// Greedy: CTAs go, one configuration at a time, to the kernel with the most time left. Adaptive Simultaneous
 // Multi-tenancy for GPUs (Bashizade, Li and Lebeck): Algorithm 1 (allocation.h).
 //
-// If not even the start fits, the paper launches everyone with it, and who finds no room waits in the hardware's queue. Workers leave when their launch
-// ends, though, and not with each block, so that could be for long. So those go on that have CTAs, others join as far as they
-// fit, and who does not waits for a turn (knobs.h): then it is first, and others wait. That is ours.
+// If the smallest configurations do not fit together, the paper launches all kernels with them, and those
+// without room wait in the hardware's queue. But workers leave when their launch ends, not with each block,
+// so that wait could be long. So here kernels with CTAs go on, others join as far as they fit, and the
+// remaining ones wait for a turn (knobs.h), in which they are placed first. That is not in the paper.
 //
-// Decided anew when a kernel arrives and when one has taken its last block (3.2): from then on no quota
-// changes anything for that one, and what it frees is given out while its last blocks run. What happens
-// besides changes no quota.
+// Quotas are computed when a kernel arrives and when a kernel has taken its last block (3.2). From then on no
+// quota affects that kernel, and the CTAs that it frees are given out while its last blocks run. Other events
+// change no quota.
 //
 //     A alone: 5.   B arrives: A 3, B 3.   B has taken its last block: A 5      (figure 6)
 //
 // Unmanaged work runs as it is, and takes room that is not counted.
 //
-// Nobody starves: who is stopped as a whole has its turn.
+// No kernel starves: a kernel that is stopped as a whole gets a turn.
 #include <fmt/format.h>
 
 #include "runtime/schedule/policies/allocation.h"
@@ -75,7 +76,7 @@ private:
         return same != given_.size();
     }
 
-    // `turn`: who goes first where not all fit; null: nobody has waited for long.
+    // `turn`: the kernel that goes first where not all fit; null: none has waited for the timeout.
     void give_out(const Snapshot& snapshot, const Kernel* turn) {
         const Resources limits = limits_of(snapshot.device);
         all_.clear();
@@ -90,7 +91,9 @@ private:
         for (const Allocated& row : all_) given_.push_back({row.kernel->id, row.kernel->launch, row.ctas});
     }
 
-    // Who does not fit beside those before them: who has CTAs, who waits already, who comes. What is taken up by a CTA of which nothing is known is anybody's guess, and where a tenant with multiprocessors of its own is, so those stay.
+    // Leaves out kernels that do not fit beside those before them. The order: the turn, kernels with CTAs,
+    // waiting kernels, new kernels. Kernels with unknown CTA resources stay, and kernels of tenants with
+    // multiprocessors of their own: the room that they take is not known.
     void leave_out(const Resources& limits, const Kernel* turn) {
         size_t next = 0;
         for (Allocated& row : all_) {
@@ -128,7 +131,7 @@ private:
         return counted_;
     }
 
-    // Null: nothing yet. `next`: of a walk through a snapshot (lookup.h).
+    // Null: it has none yet. `next` as in find_from(), for a loop over a snapshot.
     const Given* given(const Kernel& kernel, size_t& next) const {
         if (!counts(kernel)) return nullptr;
         const size_t place = find_from(given_, next, [&](const Given& each) { return each.id == kernel.id && each.launch == kernel.launch; });
@@ -138,8 +141,8 @@ private:
     Aging aging_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
-    std::vector<Allocated> all_;   // of a decision; kept for their memory
-    Allocation rows_;        // those that go on
+    std::vector<Allocated> all_;   // of a decision; kept for its memory
+    Allocation rows_;        // the kernels that are not left out
     DecisionDiff diff_;
 };
 

@@ -1,37 +1,41 @@
 // Highest priority first: FLEP (Wu and others), 5.2.1 and figure 6, with the spatial preemption of 4.1.
 //
 // The kernel of the highest priority has the GPU. Among kernels of one priority it is the one with the
-// shortest remaining time T_r, except that the one that runs, K_r, gives way to a shorter one K_s only if
+// shortest remaining time T_r. But the running kernel K_r gives way to a shorter one K_s only if
 //
-//     T_r(K_r) > T_r(K_s) + O(K_r)          (lines 22 to 34; O: what it costs to stop K_r)
+//     T_r(K_r) > T_r(K_s) + O(K_r)          (lines 22 to 34; O: the cost of stopping K_r)
 //
-// Spatial: a kernel whose blocks need fewer SMs than there are, blocks over CTAs that fit on one, gets just
-// so many (and `extra_sms`); the rest goes to the next in the order, which keeps running there if it did. As
-// in figure 4 (c) it is the SMs of the lowest numbers that are given up.
+// Spatial preemption: a kernel that needs fewer SMs than there are (blocks over CTAs that fit on one) gets
+// only so many, plus `extra_sms`. The next kernel in the order gets the rest and keeps running there if it
+// did. As in figure 4 (c), the SMs with the lowest numbers are given up.
 //
 //     2 SMs of 2 CTAs, K1 runs, K2 is more urgent.   K2 has 4 blocks: K2 everywhere, K1 waits.
 //                                                    K2 has 2: K2 {2, 0}, K1 {0, 2}           (figure 2)
 //
-// Who goes on beside the more urgent keeps to the CTAs that it needs (usual_ctas), since blocks take less time then. And where
-// these leave room for all blocks of the more urgent, no SM is given up at all. Whether there is more than room is seen: a kernel
-// that computes leaves others on its SMs few cycles, or none. So if the urgent one is not over when it would have been after a stop,
-// the other one is stopped after all, and those two are never tried again. Of whom nothing is known much is expected, and it is soon held against the two: on an H200
-// a small kernel beside md5_hash else waited for up to 10 ms, for one request in ten. That is ours; with all CTAs at work, as in the paper, there is no room.
+// Sharing without preemption (not in the paper, where all CTAs are at work and leave no room): a kernel
+// beside a more urgent one uses only its saturating CTA count (usual_ctas), since blocks then take less time.
+// If that leaves room for all blocks of the urgent kernel, no SM is given up. Room alone is not enough: a
+// kernel that computes leaves others few cycles or none on its SMs. So if the urgent kernel is not over when
+// it would have been after a stop, the other kernel is stopped, and these two streams are not tried together
+// again. Without a profile the time allowed is short, so a bad pair is found soon. Measured: otherwise one
+// request in ten waits for up to 10 ms beside md5_hash.
 //
-// A kernel that flows (runtime/dispatch/orders.h) is stopped as a whole before it is given a table, and with one it takes longer. So who is to go on beside an
-// urgent kernel that is over sooner than that pays waits instead, with all others, and the urgent one has the whole GPU; but only once (short_job_bypass.h). That is ours, too: on an
-// H200 a request that came seldom cost md5_hash more than when all of it was stopped.
+// Short-job bypass (not in the paper): a kernel in pass-through mode (runtime/dispatch/orders.h) is stopped
+// as a whole before it gets a table, and is slower with one. So a kernel beside an urgent one that is over
+// sooner than that pays waits instead, with all others, and the urgent kernel has the whole GPU; but only
+// once (short_job_bypass.h). Measured: without the bypass a rare request costs md5_hash more than stopping
+// all of it.
 //
-// How many SMs a kernel needs is computed when it gets its first ones, so that tables do not change at every
-// block. One that is alone needs all: nobody wants the rest. FLEP has no more than two kernels on the GPU; here the rest may be given out several times over.
-// A launch that has taken its last block needs nothing more, and counts as finished.
+// The number of SMs that a kernel needs is computed when it gets its first ones, so that tables do not change
+// at every block. A kernel alone gets all SMs. FLEP has at most two kernels on the GPU; here the rest may be
+// given out several times. A launch that has taken its last block needs nothing more and counts as finished.
 //
-// Without a profile T_r is estimate.h's, which knows the blocks at best; of equal times the earlier runs on.
-// Unmanaged work is neither stopped nor waited for.
+// Without a profile T_r is by estimate.h, which knows at best the blocks. Of equal times the running kernel
+// goes on. Unmanaged work is neither stopped nor waited for.
 //
-// Low priorities may starve: that is what strict priority is. Within a priority nobody does: the paper's rule
-// alone would let short kernels that keep coming hold up a long one, so one that has waited too long
-// gets a turn (knobs.h).
+// Low priorities may starve: that is strict priority. Within a priority no kernel does: under the paper's
+// rule alone, a sequence of short kernels could delay a long one without end, so a kernel that has waited too
+// long gets a turn (knobs.h).
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -94,7 +98,8 @@ private:
         const Resources limits = limits_of(snapshot.device);
         std::vector<Candidate> queue;
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed && (!kernel.last_taken || name_of(kernel) == guest_)) {   // a guest is looked after to its end
+            // The guest is tracked to its end.
+            if (kernel.managed && (!kernel.last_taken || name_of(kernel) == guest_)) {
                 const int most = most_ctas(kernel, limits);
                 queue.push_back({&kernel, remaining_ns(kernel, snapshot.device, most), most});
             } else if (kernel.state == Kernel::State::kWaiting) {
@@ -108,7 +113,7 @@ private:
         return queue;
     }
 
-    // The first one of the queue, beside the second; all others wait.
+    // Whether all blocks of the first kernel find room beside the second, while all others wait.
     bool fits_beside(const std::vector<Candidate>& queue, const Device& device) const {
         if (!knobs_.spatial || queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
@@ -116,7 +121,8 @@ private:
         for (size_t i = 2; i < queue.size(); ++i) {
             if (queue[i].kernel->state != Kernel::State::kWaiting) return false;
         }
-        // The driver sets aside as shared memory what all CTAs of a kernel need, and a multiprocessor does that anew only when it is empty.
+        // The driver configures the shared memory of a multiprocessor for all CTAs of a kernel, and changes
+        // it only when the multiprocessor is empty.
         Resources free = limits_of(device);
         const Resources each = cta_of(other, free), mine = cta_of(urgent, free);
         free.shared_bytes = std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
@@ -125,7 +131,7 @@ private:
         return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
     }
 
-    // The first two have all SMs.
+    // The first two kernels share all SMs; the others wait.
     void share(const std::vector<Candidate>& queue, Decision& decision) {
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         equals_of(urgent).runs = name_of(urgent);
@@ -139,12 +145,14 @@ private:
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const std::pair both(urgent.id, other.id);
         if (crowded_.contains(both)) return false;
-        if (guest_ != name_of(urgent) || urgent.state != Kernel::State::kRunning) {   // it does not count while it stands still
+        // Time in which it does not run does not count.
+        if (guest_ != name_of(urgent) || urgent.state != Kernel::State::kRunning) {
             guest_ = name_of(urgent);
             host_ = other.id;
             guest_until_ = now + nanoseconds(queue[0].left_ns + preemption_ns(other));
         }
-        if (host_ != other.id) return true;   // whose company was not all of its time
+        // It had another host for part of its time.
+        if (host_ != other.id) return true;
         if (now < guest_until_) {
             decision.ask_again(guest_until_ - now);
             return true;
@@ -155,7 +163,7 @@ private:
 
     using Candidates = std::vector<Candidate>::iterator;
 
-    // Who goes first among kernels of one priority.
+    // Moves the kernel that goes first among kernels of one priority to the front.
     void to_front(Candidates begin, Candidates end, TimePoint now, Decision& decision) {
         Equals& equals = equals_of(*begin->kernel);
         std::vector<const Kernel*> kernels;
@@ -172,7 +180,7 @@ private:
         std::rotate(begin, first, first + 1);
     }
 
-    // The second one rather waits for the first than that it goes on where that leaves SMs.
+    // Whether the second kernel waits for the first instead of using the remaining SMs.
     bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Decision& decision) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
@@ -181,7 +189,7 @@ private:
         return short_job_bypass_.is_waited_for(urgent, queue[0].left_ns, other, now, decision);
     }
 
-    // `whole`: nobody goes on beside the first.
+    // `whole`: no kernel runs beside the first.
     void place(const std::vector<Candidate>& queue, const Device& device, bool whole, Decision& decision) {
         const int sms = std::max(1, device.multiprocessors);
         const std::vector<Width> before = std::exchange(widths_, {});
@@ -233,7 +241,7 @@ private:
         return fmt::format("{} goes first: of the same priority, and less is left of it", first.tenant);
     }
 
-    // Those of one priority.
+    // State of the kernels of one priority.
     struct Equals {
         explicit Equals(const AgingKnobs& knobs) : aging(knobs) {}
         Aging aging;
@@ -243,12 +251,12 @@ private:
 
     HpfKnobs knobs_;
     std::map<int, Equals> equals_;           // by priority
-    Name guest_{};                           // who found room
-    uint64_t host_ = 0;                      // beside whom
+    Name guest_{};                           // the kernel that found room
+    uint64_t host_ = 0;                      // the stream beside it
     TimePoint guest_until_{};
-    Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that were tried in vain
+    Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that did not go well together
     ShortJobBypass short_job_bypass_;
-    std::vector<Width> widths_;              // of those that have SMs
+    std::vector<Width> widths_;              // of the kernels that have SMs
     DecisionDiff diff_;
 };
 

@@ -1,6 +1,7 @@
-// How long to wait for who launches, waits, and launches again: the policies that keep a place or a turn meanwhile would else give it
-// away at each launch, and everybody would move. A program that is woken and answers over two processes takes 30 to 400 us,
-// as machines differ; so it is learnt: twice what it took lately, `least` at least.
+// The idle grace period: how long a policy reserves the place or turn of a tenant that launches, waits and
+// launches again. Without it, such a tenant would lose its place at each launch, and all others would move. A
+// program that wakes up and answers over two processes takes 30 to 400 us, depending on the machine. So the
+// period is learnt: twice the recent idle time, at least `least` and at most kMost. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +13,16 @@
 
 namespace smt::runtime::schedule {
 
-// `Name`: whose gaps are alike, a stream or a tenant.
+// `Name`: the unit that idle times are learnt for, a stream or a tenant.
 template <class Name>
 class IdleGrace {
 public:
-    static constexpr Duration kMost = std::chrono::milliseconds(1);   // who takes longer than this is not waited for
+    static constexpr Duration kMost = std::chrono::milliseconds(1);   // longer idle times are not learnt
 
-    // 0: nobody is waited for.
+    // 0: no grace period.
     explicit IdleGrace(Duration least) : least_(least) {}
 
-    // Both may be said again and again.
+    // The start and the end of an idle time. Repeated calls have no effect.
     void gone(const Name& name, TimePoint now) {
         Absence& absence = absences_[name];
         if (!absence.since) absence.since = now;
@@ -44,7 +45,7 @@ public:
 
 private:
     struct Absence {
-        std::optional<TimePoint> since;   // it has had nothing to do
+        std::optional<TimePoint> since;   // start of the idle time
         Duration usual{};                 // 0: not known
     };
     static constexpr Duration kForgotten = std::chrono::seconds(1);

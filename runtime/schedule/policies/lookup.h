@@ -1,5 +1,6 @@
-// Finding what is kept of a kernel. Policies keep their entries in the order in which snapshots name kernels, which seldom changes, so
-// the place where the last one ended is the likely one: sixteen kernels are found in sixteen steps and not in a hundred.
+// Lookup of a policy's entry for a kernel. Policies keep entries in the order in which snapshots list
+// kernels, which seldom changes. So the entry behind the last one found is the likely one, and sixteen
+// kernels take sixteen steps instead of a hundred.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 
 namespace smt::runtime::schedule {
 
-// The place of the first entry for which `is_it` is true, entries.size() if there is none; `next` is looked at first, and is the place behind it then.
+// The index of the first entry for which `is_it` is true; entries.size(): none. Tries `next` first, and on
+// success sets it to the index behind the entry.
 template <class Entry, class IsIt>
 size_t find_from(const std::vector<Entry>& entries, size_t& next, const IsIt& is_it) {
     if (next < entries.size() && is_it(entries[next])) return next++;
@@ -18,7 +20,7 @@ size_t find_from(const std::vector<Entry>& entries, size_t& next, const IsIt& is
     return place;
 }
 
-// The entries that were noted last.
+// The last kMost distinct entries that were noted.
 template <class Entry>
 class Recent {
 public:

@@ -11,10 +11,10 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kOneMix = 10;    // after eight halvings only kernels of one mix are left out
-constexpr int kUnknown = 11;   // not a prune: not both were counted
+constexpr int kOneMix = 10;    // after eight halvings only kernels of one mix are pruned
+constexpr int kUnknown = 11;   // no number of halvings: not both kernels were counted
 
-// Of the combinations that both were measured in, that can be, and that fit, the one with the largest profit; nothing: there is none.
+// The measured combination with the largest profit that is possible (beyond_pipe()) and fits; nothing: none.
 std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second, const Device& device) {
     std::optional<models::CoSchedule> best;
     for (const models::CoSchedule& each : measured_together(*first.profile, *second.profile)) {
@@ -24,7 +24,7 @@ std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kerne
     return best;
 }
 
-// `paper`: what Kernelet's model knows of it, and no more.
+// `paper`: only the inputs of Kernelet's model.
 models::KernelModel model_of(const Kernel& kernel, const Resources& limits, bool paper) {
     const Mix& mix = *kernel.profile->mix;
     const Resources cta = cta_of(kernel, limits);
@@ -46,7 +46,7 @@ public:
     }
 
     uint64_t generation = 0;
-    Known* known = nullptr;        // while the generation is the same
+    Known* known = nullptr;        // valid while the generation is the same
     bool paper = false;
     models::Multiprocessor model;
     models::KernelModel first, second;
@@ -56,7 +56,8 @@ public:
 
 // ---- Kernels by number
 
-// Of more kinds of kernels than there is room for, those that come last are not paired. Numbers begin again where that makes room: of kernels that are gone.
+// Numbers the kernels. If there are more kinds of kernels than numbers, the last ones are not paired.
+// Numbering starts again if that frees the numbers of kernels that are gone.
 void Pairs::number(const Kernels& kernels, const Device& device) {
     known_.resize(kMostSides * kMostSides);
     if (number_each(kernels, device)) return;
@@ -95,8 +96,9 @@ void Pairs::all_pairs(const Each& each) {
     }
 }
 
-// The pairs, of this one if it is not null, that are least alike: those that are not too much alike, or would not be if as
-// much again and again were allowed. All of them are left out if they are of one mix. And those that were measured, and of which it is not known how much alike they are.
+// Lists the least alike pairs (of `one`, if not null): those that are not pruned, or would not be with the
+// thresholds halved the fewest times. None is listed if all are of one mix. Also lists measured pairs of
+// unknown likeness.
 void Pairs::list(const Kernels& kernels, const Kernel* one, const Device& device) {
     kept_.clear();
     unpruned_.clear();
@@ -111,8 +113,8 @@ void Pairs::list(const Kernels& kernels, const Kernel* one, const Device& device
     });
 }
 
-// How often alpha_p and alpha_m have to be halved until the two are not too much alike, from 1 on; kOneMix: that is never enough; kUnknown: not both were counted.
-// What was measured of the two is kept.
+// 1 + the number of times that alpha_p and alpha_m must be halved until the two are not too alike. kOneMix:
+// no number is enough. kUnknown: not both kernels were counted. Also keeps a measurement of the two.
 int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) {
     const Kernel &first = *kernels[pair.first], &second = *kernels[pair.second];
     if (const Answer measured = best_measured(first, second, device)) {
@@ -136,7 +138,7 @@ void Pairs::keep(Known& known, const Answer& answer) {
     known.answer = static_cast<uint16_t>(answers_.size());
 }
 
-// ---- What the model says
+// ---- The model
 
 std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const Pair& pair, const Device& device) {
     const Resources limits = limits_of(device);
@@ -155,7 +157,7 @@ std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const 
 std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device) {
     number(kernels, device);
     if (numbers_ == studied_) return nullptr;
-    // What list() would keep of all pairs, or of those of one kernel.
+    // The pairs that list() would keep, of all kernels or of any one.
     least_.assign(kernels.size() + 1, kOneMix);
     kept_.clear();
     all_pairs([&](const Pair& pair, Known& known) {

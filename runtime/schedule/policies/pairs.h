@@ -1,13 +1,15 @@
-// The best pair of kernels (FindCoSchedule of Kernelet's Algorithm 1): with the largest CP (equation 1), and its blocks on an SM.
+// The best pair of kernels, with its blocks on an SM: the pair with the largest CP (equation 1),
+// FindCoSchedule of Kernelet's Algorithm 1.
 //
-// CP of a pair that was measured side by side (`smt profile --pair`) is what was measured: of the combinations of CTAs of which both
-// kernels' rates are known, and which still fit, that with the largest one, as Kernelet's OPT has it (5.1). Rates that keep a pipe busier than it can be are
-// refused (beyond_pipe()). Of all other pairs CP is the model's. Pairs of both kinds are pruned by PUR and MUR (4.3) where both kernels were counted; a measured pair of which
-// one was not is not pruned.
+// For a pair that was measured side by side (`smt profile --pair`), CP is the measured one: the largest over
+// the combinations of CTAs for which both kernels have a rate and which still fit, as in Kernelet's OPT
+// (5.1). Rates that imply a pipe busier than possible are rejected (beyond_pipe()). For all other pairs CP is
+// the model's. Pairs of both kinds are pruned by PUR and MUR (4.3) if both kernels were counted. A measured
+// pair with an uncounted kernel is not pruned.
 //
-// What the model says of a pair depends on both profiles and on what CTAs take, and is computed once for these: some 40 us, of which
-// a few hundred pairs would be looked at in a decision. So kernels have numbers, the same for the same profile and CTA, and what is
-// known of a pair is found by two of them.
+// The model's answer depends on both profiles and on the CTAs' resources, and is computed once for these: it
+// takes some 40 us, and a decision looks at up to a few hundred pairs. So each kernel has a number, the same
+// for the same profile and CTA, and results are found by two numbers. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -24,51 +26,52 @@ class Pairs {
 public:
     using Kernels = std::vector<const Kernel*>;
 
-    // Of the knobs: prune, least_profit, least_measured. With slices the model is the paper's, and its blocks of a pair are those that end together, not those
-    // with the largest profit; without, it is told what was counted of waits and measured with fewer CTAs.
+    // Uses the knobs prune, least_profit, least_measured and slices. With slices, the model is the paper's,
+    // and the blocks of a pair are those that end together. Without, the model includes stalls and times with
+    // fewer CTAs, and the blocks are those with the largest profit.
     explicit Pairs(const SliceKnobs& knobs) : likeness_(knobs.prune), paper_(knobs.slices), least_profit_(knobs.least_profit), least_measured_(knobs.least_measured) {}
 
-    // Whether anything can be said of it: by the model, or because it was measured beside another.
+    // Whether the kernel can be paired: by the model, or because it was measured beside another kernel.
     static bool knows(const Kernel& kernel, const Device& device) { return is_counted(kernel, device) || (kernel.profile && !kernel.profile->beside.empty()); }
 
     struct Found {
         const Kernel* first = nullptr;
         const Kernel* second = nullptr;
         models::CoSchedule together;
-        bool measured = false;   // else the model says so
+        bool measured = false;   // else by the model
     };
-    // Nothing: there is no pair with a larger profit than the least. `one`, if not null, is in it.
+    // The best pair; nothing: no pair exceeds the least profit. `one`, if not null, is in the pair.
     //
-    // No more than kMostFresh pairs that nobody has studied are computed at a time; complete() says whether that were all. The
-    // others are not considered until the next choice.
+    // Computes at most kMostFresh pairs that were not studied. complete() says whether that covered all of
+    // them; the remaining ones are considered from the next call on.
     static constexpr int kMostFresh = 8;
     std::optional<Found> best(const Kernels& kernels, const Kernel* one, const Device& device);
     bool complete() const { return fresh_ <= kMostFresh; }
 
-    // A pair that best() of these kernels would compute, whichever of them is `one`; null: there is none.
+    // A pair that best() of these kernels would compute, for any `one`; null: there is none.
     std::unique_ptr<Study> study(const Kernels& kernels, const Device& device);
     void learn(std::unique_ptr<Study> study);
 
 private:
     using Answer = std::optional<models::CoSchedule>;   // nothing: no blocks of both fit
     class PairStudy;
-    struct Side {                                       // profiles are kept, so that no other has the same address
+    struct Side {                                       // keeps the profile: its address identifies it
         std::shared_ptr<const Profile> profile;
         Resources cta;
     };
     struct Pair {
-        size_t first, second;                           // of the kernels
+        size_t first, second;                           // indices into the kernels
     };
-    static constexpr size_t kMostSides = 128;           // of more at once, the others are not paired
+    static constexpr size_t kMostSides = 128;           // further kernels are not paired
 
     void number(const Kernels& kernels, const Device& device);
     bool number_each(const Kernels& kernels, const Device& device);
     void list(const Kernels& kernels, const Kernel* one, const Device& device);
-    // Of two sides.
+    // What is known of two sides.
     struct Known {
-        uint16_t answer = 0;   // its place, from 1 on; 0: not computed
-        uint8_t prune = 0;  // from 1 on; 0: not computed
-        bool measured = false; // the answer is what was measured
+        uint16_t answer = 0;   // 1 + index of the answer; 0: not computed
+        uint8_t prune = 0;  // 1 and more, as of compare(); 0: not computed
+        bool measured = false; // the answer is a measurement
     };
     Known& known(const Pair& pair) { return known_[numbers_[pair.first] * kMostSides + numbers_[pair.second]]; }
     int prune(const Kernels& kernels, const Pair& pair, Known& known, const Device& device) { return known.prune ? known.prune : compare(kernels, pair, known, device); }
@@ -86,16 +89,16 @@ private:
     bool paper_;
     double least_profit_;
     double least_measured_;
-    int fresh_ = 0;  // pairs that the last choice had not seen before; one too many stands for all
-    uint64_t generation_ = 0;                           // of numbers
+    int fresh_ = 0;  // unknown pairs in the last best(); at most kMostFresh + 1
+    uint64_t generation_ = 0;                           // of the numbers
     std::vector<Side> sides_;                           // by number
     std::vector<Known> known_;                          // by two numbers
     std::vector<Answer> answers_;
-    std::vector<size_t> numbers_;                       // of a call's kernels
-    std::vector<size_t> studied_;                       // of those of which nothing was left to study
-    std::vector<Pair> kept_;                            // pairs of a call that are not too much alike
-    std::vector<Pair> unpruned_;                        // and those that were measured, of kernels that were not counted
-    std::vector<int> least_;                            // by kernel: of its pairs' likenesses
+    std::vector<size_t> numbers_;                       // of the kernels of this call
+    std::vector<size_t> studied_;                       // the last numbers_ with nothing left to study
+    std::vector<Pair> kept_;                            // the unpruned pairs of this call
+    std::vector<Pair> unpruned_;                        // measured pairs with an uncounted kernel
+    std::vector<int> least_;                            // by kernel: the least `prune` of its pairs
 };
 
 }  // namespace smt::runtime::schedule

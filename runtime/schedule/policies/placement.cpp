@@ -24,7 +24,7 @@ void Placement::begin() {
 
 const Placed& Placement::note(const Kernel& kernel) {
     auto row = rows_.begin() + static_cast<ptrdiff_t>(find_from(rows_, next_, [&](const Placed& each) { return each.id == kernel.id; }));
-    // Another kernel in the same stream comes last; the next launch of the same one stays where it is.
+    // Another kernel in the same stream goes last. The next launch of the same kernel keeps its place.
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
         std::rotate(row, std::next(row), rows_.end());
         row = std::prev(rows_.end());
@@ -56,7 +56,8 @@ bool Placement::end(TimePoint now) {
             idle_grace_.gone(row.id, now);
             row.gone = now;
         }
-        short_of_room |= row.kernel && row.total == 0 && row.placed;   // it was looked for
+        // The packing has run and found no room for it.
+        short_of_room |= row.kernel && row.total == 0 && row.placed;
     }
     changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= idle_grace_.of(row.id)); }) > 0;
     return changed_;
@@ -99,7 +100,7 @@ void Placement::place(const Device& device, uint64_t first) {
     }
 }
 
-// What a CTA of each takes.
+// Computes the resources of a CTA of each kernel.
 void Placement::measure(const Resources& limits) {
     const bool others = std::exchange(limits_, limits) != limits;
     resized_ = others;
@@ -116,12 +117,12 @@ void Placement::measure(const Resources& limits) {
     }
 }
 
-// From now on; where that is more than before, some have to move.
+// Changes the reserve. If it grows, kernels have to move.
 void Placement::reserve(int sms) {
     if (std::exchange(reserved_, sms) < sms) forget_places();
 }
 
-// Those with a footprint, and whose turn it is.
+// Places the kernels with a footprint, and `first`.
 void Placement::place_all(size_t sms, uint64_t first) {
     begin_zones(sms);
     opened_ = 0;
@@ -136,7 +137,8 @@ void Placement::place_all(size_t sms, uint64_t first) {
     }
 }
 
-// One without a footprint would have less, with all that is left, than with an equal part of the device. Who is away for a gap counts.
+// Whether a kernel without a footprint would get less than an equal part of the device. Kernels in their idle
+// grace period count.
 bool Placement::leaves_too_little() const {
     const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
     return std::any_of(rows_.begin(), rows_.end(), [&](const Placed& row) {
@@ -151,8 +153,8 @@ bool Placement::leaves_too_little() const {
 
 // ---- Zones
 
-// As they were, with what everybody keeps of them: what was room that nobody wanted is free again, and what has no
-// footprint moves.
+// Restores the zones with the places that kernels keep. Spare room is free again, and kernels without a
+// footprint move.
 void Placement::begin_zones(size_t sms) {
     if (std::exchange(sms_, sms) != sms) forget_places();   // another device
     assign_columns();
@@ -184,7 +186,7 @@ void Placement::begin_zones(size_t sms) {
     has_.resize(last * columns_);
 }
 
-// Who keeps a place keeps its column, and others have those that are free.
+// A kernel with a place keeps its column; the others get free columns.
 void Placement::assign_columns() {
     const auto keeps = [](const Placed& row) { return row.column != Placed::kNone; };
     for (Placed& row : rows_) {
@@ -216,7 +218,7 @@ void Placement::widen() {
     kept_.has = std::move(wider);
 }
 
-// Of those who do not fit any more, having become others, as much as fits.
+// Takes the kept CTAs again, as many as fit, because CTAs or the SM have changed.
 void Placement::take_kept(size_t zone) {
     Zone& at = zones_[zone];
     at.free = limits_;
@@ -233,7 +235,7 @@ void Placement::take_kept(size_t zone) {
     }
 }
 
-// For the next time; what is put from now on is room that nobody wanted.
+// Saves the places for the next time. CTAs that are put from now on use spare room.
 void Placement::keep() {
     kept_.zones = zones_;
     kept_.has = has_;
@@ -256,7 +258,7 @@ void Placement::split(size_t zone, int first) {
     std::move_backward(has_.begin() + static_cast<ptrdiff_t>(zone) * columns, has_.end() - columns, has_.end());
 }
 
-// On each SM of it.
+// Puts so many CTAs on each SM of the zone.
 void Placement::put(Placed& row, size_t zone, int ctas) {
     if (ctas <= 0) return;
     Zone& at = zones_[zone];
@@ -272,7 +274,7 @@ void Placement::put(Placed& row, size_t zone, int ctas) {
     has_now = static_cast<uint8_t>(has_now + ctas);
 }
 
-// Without a branch for each zone: where runs end cannot be foreseen.
+// Without a branch for each zone, because the ends of runs are unpredictable.
 void Placement::note_runs(Placed& row) {
     runs_.resize(zones_.size());
     size_t cell = row.column;
@@ -317,7 +319,7 @@ void Placement::place_known(Placed& row) {
                 put(row, zone, room);
                 want -= full * room;
                 if (!used) opened_ += full;
-                continue;   // what has been split off comes next
+                continue;   // the split-off zone comes next
             }
             const bool rest = want < row.most && row.total > 0;
             if (!used && rest) continue;
@@ -329,7 +331,7 @@ void Placement::place_known(Placed& row) {
     }
 }
 
-// An equal part of the SMs.
+// Gives the kernel an equal part of the SMs.
 void Placement::place_part(Placed& row) {
     const int parts = static_cast<int>(rows_.size());
     int left = (static_cast<int>(sms_) + parts - 1) / parts;
@@ -340,7 +342,7 @@ void Placement::place_part(Placed& row) {
     }
 }
 
-// Those of which nothing is known have the SMs that nobody else uses, all of them together, or what is left on the others.
+// Kernels without a footprint use the free SMs, all together, or else the spare room on the others.
 void Placement::share_rest(uint64_t first) {
     if (std::all_of(rows_.begin(), rows_.end(), is_known)) return;
     const bool whole = std::any_of(zones_.begin(), zones_.end(), [](const Zone& zone) { return !zone.used; });
@@ -351,8 +353,8 @@ void Placement::share_rest(uint64_t first) {
             if (whole && before[zone].used) continue;
             const int ctas = fitting(before[zone].free, row.each, row.most);
             if (!whole && holds(zones_[zone].free, row.each, ctas)) {
-                put(row, zone, ctas);   // so that nobody grows into it
-            } else {   // how they share it is the hardware's affair
+                put(row, zone, ctas);   // reserves the room, so that grow() does not use it
+            } else {   // the hardware shares it
                 has(zone, row) = static_cast<uint8_t>(ctas);
                 row.total += ctas * zones_[zone].sms;
             }
@@ -360,7 +362,7 @@ void Placement::share_rest(uint64_t first) {
     }
 }
 
-// Whoever has the longest way to go takes first.
+// Gives spare room to the kernel with the most time left first.
 void Placement::grow(const Device& device) {
     const auto has_room = [](const Zone& zone) { return zone.used && !zone.full; };
     if (std::none_of(zones_.begin(), zones_.end(), has_room)) return;
@@ -368,7 +370,7 @@ void Placement::grow(const Device& device) {
     for (Placed& row : rows_) {
         if (row.kernel && is_known(row)) order_.emplace_back(-remaining_ns(*row.kernel, device, row.most), &row);
     }
-    std::sort(order_.begin(), order_.end());   // by arrival among equals
+    std::sort(order_.begin(), order_.end());   // ties are broken by arrival
     for (size_t zone = 0; zone < zones_.size(); ++zone) {
         if (!has_room(zones_[zone])) continue;
         for (const auto& [left_ns, row] : order_) {

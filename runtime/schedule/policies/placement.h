@@ -1,8 +1,8 @@
-// Which kernel has how many CTAs on which SM: the bin packing of compact.cpp, which says by what rules.
+// The bin packing of compact.cpp, which documents the rules: which kernel has how many CTAs on which SM.
 //
-// SMs next to each other on which everybody has the same are one zone, and what is decided is decided for a zone: sixteen
-// kernels on 132 SMs have some twenty of them. A zone is split where a kernel's CTAs end in its middle; zones that have become
-// alike because somebody left are one again.
+// Adjacent SMs with the same CTAs of every kernel form a zone, and decisions are per zone: sixteen kernels on
+// 132 SMs have some twenty zones. A zone is split where a kernel's CTAs end inside it. Adjacent zones that
+// become equal because a kernel leaves are merged. Not thread-safe.
 #pragma once
 
 #include <vector>
@@ -14,50 +14,51 @@
 namespace smt::runtime::schedule {
 
 struct Placed {
-    const Kernel* kernel = nullptr;  // of this snapshot; null: it has nothing to do just now
+    const Kernel* kernel = nullptr;  // in this snapshot; null: idle
     uint64_t id = 0;
     bool was_here = false;
-    TimePoint gone{};                // since then
+    TimePoint gone{};                // start of the idle time
     std::shared_ptr<const Profile> profile;
-    Resources cta;   // as the kernel says it
-    std::vector<uint32_t> runs;   // what it has: so many CTAs on each of so many SMs, one run behind the other
+    Resources cta;   // as in the kernel
+    std::vector<uint32_t> runs;   // the table, run-length encoded: CTAs on each of so many SMs
     static constexpr uint32_t run_of(uint32_t ctas, uint32_t sms) { return ctas << 24 | sms; }
     static constexpr uint32_t ctas_of(uint32_t run) { return run >> 24; }
     static constexpr uint32_t sms_of(uint32_t run) { return run & 0xffffff; }
-    bool said = false;      // to be set by who says what it has; false again when that is something else
-    int sms = 0;     // on which it has any
-    int total = 0;   // CTAs
-    bool placed = false;   // it has been looked for room
+    bool said = false;      // the table was published; set by the caller, reset on a change
+    int sms = 0;     // on which it has any CTA
+    int total = 0;   // CTAs on all SMs
+    bool placed = false;   // the packing has run with this row
     static constexpr int kNotMeasured = -1;
-    int fits = kNotMeasured;   // on an SM, as the kernel says it when these were reckoned:
-    Resources each;            // of a CTA
+    int fits = kNotMeasured;   // the kernel's ctas_per_sm for which these two were computed:
+    Resources each;            // resources of a CTA
     int most = 1;              // CTAs on an SM
     static constexpr size_t kNone = SIZE_MAX;
-    size_t column = kNone;     // in which it stands; kNone: it keeps no place
-    int kept = 0;              // CTAs of the place that it keeps
-    bool moved = false;        // it has something else than that
-    bool grown = false;        // and room that nobody wanted
+    size_t column = kNone;     // of has_; kNone: it keeps no place
+    int kept = 0;              // CTAs that keep their place
+    bool moved = false;        // the table has changed
+    bool grown = false;        // it has spare room, which is given back at the next placement
 };
 
 class Placement {
 public:
     explicit Placement(Duration idle_grace) : idle_grace_(idle_grace) {}
 
-    // A snapshot's kernels: begin, each of them once, end. end() says whether any came, went or is another
-    // one than before. One that is not there keeps its place for a gap (idle_grace.h), unless somebody has none; then it is forgotten.
+    // Passes a snapshot's kernels: begin(), note() once for each kernel, end(). end() returns whether any
+    // kernel came, went or was replaced. An idle kernel keeps its place for the idle grace period
+    // (idle_grace.h), unless a kernel has no place; then the idle one is forgotten at once.
     void begin();
     const Placed& note(const Kernel& kernel);
     bool end(TimePoint now);
-    // When the next one is forgotten, if nothing else happens; nothing: all are there.
+    // Time until the next idle kernel is forgotten if no event occurs; nothing: no kernel is idle.
     std::optional<Duration> forgets_after(TimePoint now) const;
 
-    // Everybody is placed anew, this one first.
+    // Places all kernels anew, `first` before the others.
     void replace(const Device& device, uint64_t first);
-    // Who has a place keeps it, but for the room that nobody wanted.
+    // Places the kernels without a place. The others keep theirs, except spare room.
     void place(const Device& device, uint64_t first);
 
     std::vector<Placed>& rows() { return rows_; }  // by arrival
-    // By SM; good until the next call.
+    // CTAs by SM; valid until the next call.
     const Quota& table(const Placed& row);
 
 private:
@@ -65,7 +66,7 @@ private:
         int sms;
         Resources free;
         bool used = false;
-        bool full = false;   // for everybody
+        bool full = false;   // no CTA of any kernel fits
     };
     void measure(const Resources& limits);
     void reserve(int sms);
@@ -77,7 +78,7 @@ private:
     void widen();
     void take_kept(size_t zone);
     void keep();
-    void split(size_t zone, int first);   // the first so many SMs of it, and the others
+    void split(size_t zone, int first);   // into the first so many SMs and the rest
     void put(Placed& row, size_t zone, int ctas);
     void place_known(Placed& row);
     void place_part(Placed& row);
@@ -91,23 +92,23 @@ private:
     bool changed_ = false;
     size_t next_ = 0;           // behind the row that was noted last
     Resources limits_;
-    Resources smallest_;        // of each kind, that any CTA takes
-    bool resized_ = false;      // a multiprocessor, or somebody's CTA, is not what it was
-    size_t sms_ = 0;            // that the zones are of
+    Resources smallest_;        // minimum of each resource over all CTAs
+    bool resized_ = false;      // the SM, or the CTA of a placed kernel, has changed
+    size_t sms_ = 0;            // covered by the zones
     std::vector<Zone> zones_;
     size_t columns_ = 0;
-    std::vector<uint8_t> has_;  // CTAs on each SM, by zone, and in it by column
+    std::vector<uint8_t> has_;  // CTAs on each SM, by zone, then by column
     size_t open_ = 0;           // zones that are not full
-    // What everybody keeps, the next time: as it was before the room was given out that nobody wanted.
+    // The state before the spare room was given out; the next placement starts from it.
     struct Kept {
         std::vector<Zone> zones;
         std::vector<uint8_t> has;
     } kept_;
-    int reserved_ = 0;          // SMs that are left to those without a footprint
-    int opened_ = 0;            // that were free, and are used
+    int reserved_ = 0;          // SMs kept free for kernels without a footprint
+    int opened_ = 0;            // SMs in use
     std::vector<std::pair<double, Placed*>> order_;  // of growing
-    std::vector<uint8_t> stays_;                     // by column: somebody keeps a place in it
-    std::vector<size_t> left_;                       // columns in which nobody does
+    std::vector<uint8_t> stays_;                     // by column: a kernel keeps a place in it
+    std::vector<size_t> left_;                       // columns in which no kernel does
     std::vector<uint32_t> runs_;
     Quota table_;
 };

@@ -1,4 +1,4 @@
-// One maker for each policy; registry.cpp lists them.
+// One factory for each policy; registry.cpp lists them.
 #pragma once
 
 #include "runtime/schedule/policies/knobs.h"

@@ -1,18 +1,19 @@
-// Strict priority: the tenants of the highest priority among those with work run, everybody else is
-// stopped between two blocks (unmanaged work: between two kernels) and goes on when that work is done. Within a
+// Strict priority: of the tenants with work, those with the highest priority run. All others are stopped
+// between two blocks (unmanaged work: between two kernels) and go on when that work is done. Within a
 // priority the hardware decides.
 //
-// "Done" means that nothing has come for a while (kIdleGrace): programs launch, wait, and launch again, and a
-// stop costs up to a block's time, so to go on in such a gap costs the urgent more than it brings the others. A service whose last requests
-// (kLate) all came later than that is not waited for: the others would lose kIdleGrace at each. How long ago another program ended does not count:
-// it says nothing of how a new one comes back.
+// Work is done when none has come for the idle grace period (kIdleGrace). Programs launch, wait, and launch
+// again, and a stop costs up to a block's time; so resuming others in such an idle time costs the urgent
+// tenant more than the others gain. There is no grace period for a service if its last kLate requests all
+// came later than that: the others would lose kIdleGrace at each. The time since another program ended does
+// not count, since it does not predict a new one.
 //
-// A tenant of low priority may starve; that is what the name promises.
+// A tenant of low priority may starve, as the name says.
 //
-// Unmanaged kernels that are under way are waited for. Where their blocks are long, that would be for long, whatever the
-// hardware does for streams of higher priority: so while somebody more urgent has worked lately (kLately) they
-// keep to three quarters of the device, and the urgent tenant's next kernel begins in the rest. `priority-whole` leaves
-// that out.
+// Unmanaged kernels that are under way are waited for. If their blocks are long, that takes long, even with
+// the hardware's stream priorities. So while a more urgent tenant has worked recently (kLately), they are
+// confined to three quarters of the device, and the urgent tenant's next kernel begins in the rest.
+// `priority-whole` omits that.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -29,16 +30,18 @@ namespace {
 
 constexpr auto kIdleGrace = std::chrono::microseconds(200);
 constexpr int kLate = 2;   // one may be chance
-constexpr auto kForgotten = std::chrono::minutes(1);   // who has had no work for so long counts as new, and is waited for once more
-// A service whose requests are further apart than this does not cost the others a part of the device in between.
+// A session without work for this time counts as new, and gets the idle grace period again.
+constexpr auto kForgotten = std::chrono::minutes(1);
+// A service with requests further apart than this does not cost the others a part of the device in between.
 constexpr auto kLately = std::chrono::seconds(1);
-// Shorter blocks make room for a more urgent stream soon enough: it is about what stopping managed kernels takes.
+// Shorter blocks make room for a more urgent stream soon enough: stopping managed kernels takes about as
+// long.
 constexpr auto kLongBlock = std::chrono::microseconds(100);
 constexpr int kKeptFree = 4;   // one part in so many
 
 class Priority final : public Policy {
 public:
-    // `whole`: nobody is confined.
+    // `whole`: no kernel is confined.
     explicit Priority(bool whole) : whole_(whole) {}
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     Stops stops() const override { return Stops::kLessUrgent; }
@@ -62,12 +65,13 @@ public:
                                                     fmt::format("{} for {} (priority {} over {})",
                                                                 kernel.managed ? "stopped" : "held back", first.tenant,
                                                                 first.priority, kernel.priority)});
-            } else if (kernel.state == Kernel::State::kWaiting || (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {   // or could not be stopped until now
+            } else if (kernel.state == Kernel::State::kWaiting || (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {
+                // kRunning and in waits_: it was to wait, but could not be stopped until now.
                 const Duration rest = rest_for(kernel.priority, now);
                 if (rest > Duration::zero()) {
                     decision.ask_again(rest);
                 } else {
-                    decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "goes on: nobody more urgent has work"});
+                    decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "goes on: no more urgent tenant has work"});
                 }
             }
         }
@@ -93,11 +97,11 @@ private:
         if (wanted == (kernel.multiprocessors != 0)) return;
         decision.confinements.push_back(
             {kernel.id, wanted ? part(device) : 0, kLongBlock,
-             wanted ? fmt::format("long kernels keep to {} multiprocessors of {}: somebody more urgent worked lately", part(device), device.multiprocessors)
-                    : "all multiprocessors are for everybody: nobody more urgent worked lately"});
+             wanted ? fmt::format("long kernels keep to {} multiprocessors of {}: a more urgent tenant worked recently", part(device), device.multiprocessors)
+                    : "all SMs are free for all tenants: no more urgent tenant worked recently"});
     }
 
-    // A priority whose work is gone was busy until now.
+    // A priority without work now was busy until now, if it had work at the last call.
     void note_work(const Snapshot& snapshot, TimePoint now) {
         for (auto& [priority, work] : work_) {
             if (work.present) work.until = now;
@@ -126,15 +130,15 @@ private:
     }
 
     struct Work {
-        bool present = false, was_present = false;   // now, and when the policy was last asked
+        bool present = false, was_present = false;   // now, and at the last call
         TimePoint until{};
-        int late = 0;             // absences longer than kIdleGrace since the last shorter one; not before a program's first work
+        int late = 0;   // idle times over kIdleGrace since the last shorter one; not before first work
         std::map<uint32_t, TimePoint> seen;          // sessions that have had work, and when
     };
     const bool whole_;
-    std::set<uint64_t> waits_;           // who was told to wait
+    std::set<uint64_t> waits_;           // kernels with the last decision kWait
     std::map<int, Work> work_;           // by priority
-    std::map<int, TimePoint> worked_;    // likewise, as far as is known: who has just come may be about to
+    std::map<int, TimePoint> worked_;    // likewise; includes tenants that have just come
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
-// Whether the SMs that an urgent kernel leaves are worth a table to who makes way for it, or it rather waits: hpf.cpp says why.
+// Short-job bypass: whether a less urgent kernel gets a table for the SMs that an urgent kernel leaves free,
+// or waits until the urgent kernel is over. hpf.cpp gives the reason.
 //
-// Once only: who makes way again in the same launch, or in the next, is given its table. A kernel that is not over when it should be
-// is not waited for any more, nor are its stream's later ones; time in which it does not run, or the other has not stopped yet, does not count.
+// The bypass is used once: a kernel that makes way again in the same or the next launch gets a table. If the
+// urgent kernel takes longer than twice `short_job`, the bypass ends, also for later kernels of its stream.
+// Time during which the urgent kernel does not run, or the other one has not stopped yet, does not count. Not
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,10 +18,11 @@ namespace smt::runtime::schedule {
 
 class ShortJobBypass {
 public:
-    // `soon`: what takes no longer is over soon. Zero: nothing is.
+    // Kernels with at most this time left are short. Zero: none.
     explicit ShortJobBypass(Duration short_job) : short_(short_job) {}
 
-    // `other` is next in the order, and of a lower priority; `left_ns` is what is left of `urgent`.
+    // Whether `other` waits for `urgent`. `other` is next in the order and has a lower priority; `left_ns` is
+    // the time that `urgent` has left.
     bool is_waited_for(const Kernel& urgent, double left_ns, const Kernel& other, TimePoint now, Decision& decision) {
         if (short_ == Duration::zero() || slow_.contains(urgent.id)) return false;
         const Launch launch{urgent.id, urgent.launch};
@@ -42,16 +46,16 @@ public:
         return true;
     }
 
-    // The others were given places beside the urgent one, whoever that was.
+    // Other kernels have got a place beside any urgent kernel, so none waits any more.
     void gave_places() { waits_ = false; }
 
 private:
-    using Launch = std::pair<uint64_t, uint64_t>;   // of a stream
+    using Launch = std::pair<uint64_t, uint64_t>;   // stream and launch
     Duration short_;
-    Launch launch_{};           // the urgent one that was asked about last
-    bool waits_ = false;        // the other, for it
-    std::optional<TimePoint> until_;   // at the latest, once it counts
-    Recent<uint64_t> slow_;     // streams that were waited for in vain
+    Launch launch_{};           // the last urgent one
+    bool waits_ = false;        // `other` waits for it
+    std::optional<TimePoint> until_;   // the latest end, once time counts
+    Recent<uint64_t> slow_;     // streams with kernels that took too long
     Recent<Launch> made_way_;
 };
 

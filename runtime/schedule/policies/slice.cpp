@@ -1,32 +1,38 @@
-// Slice: two kernels that go well together run side by side. Kernelet (Zhong and He), 4.1 to 4.4, Algorithm 1, with the model of
-// profiler/models/co_schedule.h.
+// Slice: two kernels that go well together run side by side. Kernelet (Zhong and He), 4.1 to 4.4, Algorithm
+// 1, with the model of profiler/models/co_schedule.h.
 //
-// Of all pairs those that are too much alike in PUR and MUR are left out (4.3); of the others the one with
-// the largest co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is left out, the thresholds are halved until one is not. A pair without profit
-// is no pair: the kernel that came first runs alone, until another comes or goes. A pair stays until one of
-// the two has taken its last block, whoever comes meanwhile (Algorithm 1, line 8). But the paper has a queue of launches,
-// and programs launch, wait, and launch again: while one of a pair works, the other keeps its place until it is done and for a gap
-// beyond (idle_grace.h). When it has come again, or the gap is over, the best pair is looked for. Else the one that is left would be paired with
-// the next best at each launch, and stay with that. Nobody waits for two; who runs until they are back is not a pair that stays.
+// Pairs that are too alike in PUR and MUR are pruned (4.3). Of the remaining pairs the one with the largest
+// co-scheduling profit CP (equation 1) runs, with the blocks of each on an SM that give it. If every pair is
+// pruned, the thresholds are halved until one is not. A pair without profit is not run: the kernel that came
+// first runs alone, until a kernel comes or goes. A pair stays until one of the two has taken its last block,
+// whichever kernels come meanwhile (Algorithm 1, line 8). The paper has a queue of launches, but programs
+// launch, wait, and launch again. So while one kernel of a pair works, the other keeps its place, until the
+// first is done and for the idle grace period (idle_grace.h). When it comes back, or the period ends, the
+// best pair is chosen anew. Else the remaining kernel would be paired with the next best at each launch, and
+// stay with that. No kernel waits for an idle pair: the choice that runs until both are back is provisional.
 //
-// The paper cuts kernels into slices because what is launched cannot be stopped, and two kernels run at once only in the places that their
-// launches leave. Here both have quotas and can be stopped at any block, so neither need be sliced, and on an H200 pairs that are get less
-// done (docs/results.md#queue-unsliced). We think that is because its multiprocessors run empty at the end of a slice, and the next one is the younger of the two, whom the hardware serves last.
+// The paper slices kernels because launches cannot be stopped and two kernels overlap only in the room that
+// their launches leave. Here both kernels have quotas and stop at any block, so slicing is not needed.
+// Measured: sliced pairs are slower (docs/results.md#queue-unsliced). The likely cause: multiprocessors run
+// empty at the end of a slice, and the next slice is the younger of the two, which the hardware serves last.
 //
-// knobs.slices has the paper's. A slice is the smallest with which slicing costs p % at most (4.1): slicing costs o a slice and a block
-// takes t_b, so at least o / (p t_b) blocks, and a whole number for each SM. A pair's slices are the balanced blocks on each
-// SM times the same whole number, such that both are large enough; they end together (equation 8).
+// knobs.slices selects the paper's form. A slice is the smallest for which slicing costs at most p % (4.1):
+// with overhead o for a slice and time t_b for a block, at least o / (p t_b) blocks, rounded up to a whole
+// number for each SM. A pair's slices are the balanced blocks on each SM times the same whole number, such
+// that both are large enough. They end together (equation 8).
 //
 //     132 SMs, blocks {3, 5}, smallest slices 396 and 1200: two rounds, slices of 792 and 1320
 //
-// CP is what was measured of a pair, or else the model's, which is told what was counted of a kernel's waits and measured of it alone with fewer CTAs
-// (co_schedule.h); knobs.slices has the paper's, which knows R_m. Of a pair with the same profiles it is looked up or computed once, mostly ahead of the decision (pairs.h).
+// CP is the measured one, or else the model's, which includes stalls and the times of the kernel alone with
+// fewer CTAs (co_schedule.h). With knobs.slices the model is the paper's, which knows only R_m. CP is found
+// or computed once for two profiles, mostly ahead of the decision (pairs.h).
 //
-// Without a profile of the mix of instructions, or a model of the device, a kernel that was not measured beside another either runs as it is, beside
-// whatever has been chosen, until it has one; so does unmanaged work. Without times t_b is estimate.h's.
+// A kernel without an instruction mix, or on a device without a model, that was not measured beside another
+// runs as it is, beside any pair, until it has a profile. So does unmanaged work. Without times t_b is by
+// estimate.h.
 //
-// Nobody starves: the best pair may be the same for ever, so one that has waited too long (knobs.h) is in the
-// next pair, with its best partner or alone, for a turn at least.
+// No kernel starves, although the best pair may stay the same: a kernel that has waited for the starvation
+// timeout (knobs.h) is in the next pair, with its best partner or alone, for a turn at least.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,8 +51,8 @@ namespace {
 
 using Kernels = Pairs::Kernels;
 
-constexpr double kMostRounds = 1 << 20;   // of a slice, whatever is said of a kernel's blocks
-constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes about half of it
+constexpr double kMostRounds = 1 << 20;   // of a slice, for any profile
+constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes half of it
 
 class Slice final : public Policy {
 public:
@@ -68,7 +74,7 @@ public:
         note_members(snapshot, now);
         choose(known, snapshot.device, now);
         if (const auto rest = gap_left(now)) decision.ask_again(*rest);
-        // Alone only until the models have been through all pairs.
+        // A kernel runs alone only until the models of all pairs are computed.
         if (!pairs_.complete() && !chosen_.pair()) decision.ask_again(kNextModels);
         aging_.ask_again(decision, known, now);
         for (const Kernel* kernel : known) say(*kernel, snapshot.device, decision);
@@ -79,7 +85,7 @@ public:
     void learn(std::unique_ptr<Study> study) override { pairs_.learn(std::move(study)); }
 
 private:
-    // Those of which something is known that pairs can be chosen by, and that have blocks left to take.
+    // The kernels that can be paired and have blocks left to take.
     const Kernels& known_of(const Snapshot& snapshot) {
         known_.clear();
         for (const Kernel& kernel : snapshot.kernels) {
@@ -88,10 +94,10 @@ private:
         return known_;
     }
 
-    // What has become of the pair.
+    // Updates the members of the pair.
     void note_members(const Snapshot& snapshot, TimePoint now) {
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed) idle_grace_.works(kernel.id, now);   // also who comes when its place is taken
+            if (kernel.managed) idle_grace_.works(kernel.id, now);   // also if the stream's place is taken
         }
         for (Member& member : chosen_.members) {
             const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(),
@@ -106,7 +112,7 @@ private:
         }
     }
 
-    // Until a member that is gone is given up.
+    // Time until an idle member is given up.
     std::optional<Duration> gap_left(TimePoint now) const {
         std::optional<Duration> rest;
         for (const Member& member : chosen_.members) {
@@ -141,13 +147,14 @@ private:
         chosen_.for_turn = impatient != nullptr;
     }
 
-    // Of the balanced blocks, large enough for both: their slices end together (equation 8).
+    // The rounds of the balanced blocks that are large enough for both kernels: slices end together (equation
+    // 8).
     int slice_rounds(const Pairs::Found& pair, const Device& device) const {
         const models::Blocks& blocks = pair.together.blocks;
         return static_cast<int>(std::max(rounds(*pair.first, device, blocks[0]), rounds(*pair.second, device, blocks[1])));
     }
 
-    // In which they came; those of one moment as the snapshot has them.
+    // Order of arrival; ties in the order of the snapshot.
     void note_order(const Kernels& known) {
         std::erase_if(order_, [&](const Name& name) { return std::none_of(known.begin(), known.end(), [&](const Kernel* each) { return name_of(*each) == name; }); });
         for (const Kernel* each : known) {
@@ -174,7 +181,7 @@ private:
         }
     }
 
-    // p %: 4.1. In blocks, a multiple of the SMs.
+    // For p % (4.1). In blocks, a multiple of the SMs.
     uint64_t smallest_slice(const Kernel& kernel, const Device& device) const {
         const double sms = std::max(1, device.multiprocessors);
         const int most = most_ctas(kernel, limits_of(device));
@@ -204,7 +211,7 @@ private:
     struct Member {
         Name name;
         bool at_work = true, stays = true;
-        std::optional<TimePoint> gone = {};   // since when it has nothing to do
+        std::optional<TimePoint> gone = {};   // start of the idle time
     };
 
     struct Chosen {
@@ -212,9 +219,9 @@ private:
         std::vector<Member> members;  // none, one alone, or two
         models::Blocks blocks{};  // of each, on an SM
         double profit = 0;
-        bool measured = false;    // the profit was; else it is the model's
+        bool measured = false;    // the profit was measured; else it is the model's
         int rounds = 0;           // of these blocks in a slice of each; 0: no slices
-        bool for_turn = false;    // of somebody who had waited too long
+        bool for_turn = false;    // of a kernel that had waited too long
     };
 
     SliceKnobs knobs_;
@@ -224,8 +231,8 @@ private:
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice
-    TimePoint back_until_{};   // both of a pair had ended a launch at once: who runs meanwhile makes way for whoever is back by then
-    std::vector<Name> order_;  // of arrival
+    TimePoint back_until_{};   // both of a pair ended at once: until then arrivals change the choice
+    std::vector<Name> order_;  // by arrival
     DecisionDiff diff_;
 };
 
