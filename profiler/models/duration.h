@@ -1,23 +1,25 @@
-// How long a launch will take, from four numbers that are known before it starts: the model of duration of
-// FLEP (Wu and others), section 4.2, a linear regression for each kernel with an L2 penalty.
+// Prediction of a launch's duration from four numbers that are known before it starts: the duration model of
+// FLEP (Wu and others), section 4.2. It is a linear regression for each kernel with an L2 penalty. Pure
+// functions.
 //
 //     time = intercept + sum over the features of (ns per unit of the feature * the feature)
 //
-// The features are grid size, block size, input size and shared memory. With z the features, each moved and
-// scaled to mean 0 and variance 1 over the rows, and centred times y, the weights minimise
+// The features are grid size, block size, input size and shared memory. With z the features, scaled to mean 0
+// and variance 1 over the rows, and y the times minus their mean, the weights minimise
 //
 //     sum over the rows of (y - z w)^2 / rows + penalty * |w|^2
 //
-// The paper names neither penalty nor scaling. Scaled features make one penalty right for counts and bytes
-// alike. 0.001 takes a thousandth off what a single feature explains, and is enough where two say the same
-// (grid and input size often do): they share it. What is kept is in plain units, so that people can read it.
+// The paper names neither penalty nor scaling. Scaled features allow one penalty for counts and bytes. 0.001
+// takes a thousandth off the weight of a single feature, and suffices to share the weight between two
+// features that say the same (often grid and input size). The result is in plain units, so that it is
+// readable.
 //
-// With little to go by:
+// With few data:
 // - No row: predicts 0.
-// - One row, or several in which no feature varies: mean time of a block, times blocks.
+// - One row, or several in which no feature varies: the mean time of a block, times blocks.
 // - A feature that does not vary explains nothing: its weight is 0.
-// - Fewer rows than features: the penalty chooses, among lines that fit about equally, the flattest.
-// - A launch so much smaller than the rows that the line is at or below 0: as with one row.
+// - Fewer rows than features: the penalty selects the flattest of the lines that fit about equally.
+// - A launch so small that the line is at or below 0: as with one row.
 //
 //     const Duration model = fit(rows);
 //     model.predict({.blocks = 4096, .block_threads = 256, .input_bytes = 1 << 20})     // ns
@@ -56,9 +58,9 @@ struct Duration {
 // The penalty is above 0.
 Duration fit(std::span<const TimedLaunch> rows, double penalty = kDurationPenalty);
 
-// How far off a prediction is, in parts of the time that it took: the mean over the rows, each predicted from
-// the others (the paper's 6.9 % are of inputs that were not fitted either). Nothing with fewer than two rows.
-// As many fits as rows.
+// The prediction error relative to the measured time: the mean over the rows, each predicted from the others
+// (the paper's 6.9 % are for inputs that were not fitted, too). Nothing: fewer than two rows. Makes as many
+// fits as rows.
 std::optional<double> held_out_error(std::span<const TimedLaunch> rows, double penalty = kDurationPenalty);
 
 }  // namespace smt::profiler::models

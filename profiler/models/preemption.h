@@ -1,34 +1,37 @@
-// How long it takes to stop a managed kernel, before it was ever stopped: FLEP (Wu et al.), section 4.2, takes the mean of fifty stops that
-// were measured offline; this is for a kernel of which only the time is known.
+// Prediction of the time that stopping a managed kernel takes, before the first stop. FLEP (Wu et al.),
+// section 4.2, takes the mean of fifty stops that were measured offline. This model needs only the kernel's
+// time. Pure functions.
 //
-// Workers look at the word between two tickets. With many of them at work, at all stages of their tickets, somebody has just
-// begun one: so a stop takes a ticket's time, and what it takes to write the word, to be seen, and to hear of the last worker's end:
+// Workers check for a stop between two tickets. With many workers, at all stages of their tickets, one
+// has just begun a ticket. So a stop takes a ticket's time, plus the time to write the stop word, for the
+// workers to see it, and for the server to learn of the last worker's end:
 //
 //     stop = notice + blocks_a_ticket * block
 //
-// where a block takes the longer the more of them share a multiprocessor: block = SMs * CTAs * (time that a block adds to the launch).
+// A block takes longer the more of them share a multiprocessor: block = SMs * CTAs * (time that a block adds
+// to the launch).
 //
-//     stop_ns({.block_ns = 605, .multiprocessors = 132, .ctas_per_sm = 8})    // 639 us a block, a ticket each: 0.65 ms
+//     stop_ns({.block_ns = 605, .multiprocessors = 132, .ctas_per_sm = 8})    // a block is 639 us and a ticket: 0.65 ms
 #pragma once
 
 #include <cstdint>
 
 namespace smt::profiler::models {
 
-// A ticket's blocks take about so long: the word is then taken so rarely that it costs nothing, and a stop
-// still comes soon. One block that takes longer is a ticket by itself.
+// The target time of a ticket. Tickets are then drawn so rarely that this costs nothing, and a stop still
+// comes soon. A longer block is a ticket by itself.
 inline constexpr uint64_t kTicketNs = 16'000;
 inline constexpr uint64_t kMostTicketBlocks = 16;
-uint32_t ticket_blocks(uint64_t block_ns);   // of which each takes so long, 1 at least
+uint32_t ticket_blocks(uint64_t block_ns);   // for blocks of this duration; at least 1
 
-// In a long launch that nobody may stop: twice as long.
+// For a long launch that cannot be stopped: tickets of twice the time.
 uint32_t long_ticket_blocks(uint64_t block_ns);
 
-// Where somebody may stop the kernel: half as long, so that a stop takes no more than a block and 15 us. Two blocks stay two: the second
-// is at most 11 us, and one by one they would cost more.
+// For a kernel that may be stopped: tickets of half the time, so that a stop takes no more than a block and
+// 15 us. Two blocks stay two: the second is at most 11 us, and tickets of one block would cost more.
 uint32_t preemptible_ticket_blocks(uint64_t block_ns);
 
-// Measured on an H200: stops of kernels whose tickets are short (docs/results.md#stop-error).
+// Measured: stops of kernels with short tickets (docs/results.md#stop-error).
 inline constexpr double kNoticeNs = 12'000;
 
 struct Stopped {
@@ -37,7 +40,7 @@ struct Stopped {
     int ctas_per_sm = 0;
 };
 
-// 0: not known.
+// 0: the time of a block is not known.
 double stop_ns(const Stopped& kernel);
 
 }  // namespace smt::profiler::models

@@ -1,17 +1,17 @@
-// How busy a kernel keeps the pipeline and the memory, and whether two kernels are too much alike to gain
-// from sharing multiprocessors: the pruning of Kernelet (Zhong and He), section 4.3.
+// Utilization of pipeline and memory by a kernel, and whether two kernels are too alike to gain from sharing
+// multiprocessors: the pruning of Kernelet (Zhong and He), section 4.3. Pure functions.
 //
 //     PUR = Instruction_Executed / (Time * Frequency * Peak_IPC)
 //     MUR = (Dram_Reads + Dram_Writes) / (Time * Frequency * Peak_MPC)
 //     R_m = memory instructions / all instructions                        (end of section 4.4)
 //
 // Counts are of the whole device, so peaks are of the whole device as well; with counters of one
-// multiprocessor, take its peaks. A ratio above 1 means that a peak is set too low (the paper prints 1.68).
+// multiprocessor, use its peaks. A ratio above 1 means that a peak is set too low (the paper prints 1.68).
 //
-// A pair is pruned if PUR and MUR are both close. The paper's text says "or", but its table 6 counts the
-// pairs of its table 4 that are pruned, and only "and" gives these numbers: with a_p = 1.0 and a_m = 0.015,
-// "or" would prune all 28 pairs, and the table says 4. The text also asks for larger thresholds where every
-// pair is pruned; those would prune more, so it must mean smaller ones.
+// A pair is pruned if PUR and MUR are both close. The paper's text says "or". But its table 6 counts the
+// pruned pairs of its table 4, and only "and" gives these numbers: with a_p = 1.0 and a_m = 0.015, "or" would
+// prune all 28 pairs, and the table says 4. The text also asks for larger thresholds where every pair is
+// pruned; those would prune more, so it must mean smaller ones.
 //
 //     utilization({.instructions = 3'000'000, .dram_reads = 1000, .nanoseconds = 10'000},
 //                 {.hertz = 1e9, .instructions_per_cycle = 528, .requests_per_cycle = 80})    // PUR 0.57
@@ -21,11 +21,11 @@
 
 namespace smt::profiler::models {
 
-// What was counted while `blocks` blocks ran for `nanoseconds`. Sums of several launches are as good as one.
+// Counters of `blocks` blocks that ran for `nanoseconds`. Sums over several launches are valid.
 struct Counters {
     int64_t blocks = 0;
     int64_t nanoseconds = 0;
-    int64_t instructions = 0;              // of warps
+    int64_t instructions = 0;              // warp instructions
     int64_t memory_instructions = 0;       // of those, to global memory
     int64_t uncoalesced_instructions = 0;  // of the memory instructions
     int64_t dram_reads = 0;                // requests
@@ -51,7 +51,7 @@ struct PruneThresholds {
     double mur = 0.1;  // alpha_m
 };
 
-// All of these are 0 where nothing was counted.
+// These return 0 where nothing was counted.
 Utilization utilization(const Counters& counters, const Peak& peak);
 double memory_ratio(const Counters& counters);            // R_m
 double uncoalesced_ratio(const Counters& counters);       // of the memory instructions
