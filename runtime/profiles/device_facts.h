@@ -1,10 +1,11 @@
-// What the models want to know of a device, from the driver's attributes.
+// Properties of a device that the models need, from the driver's attributes.
 //
-// - Instructions a cycle: four warp schedulers on each multiprocessor, an instruction each (all architectures since
-//   Volta; CUDA C++ Programming Guide, compute capabilities 7.x and on).
+// - Instructions a cycle: four warp schedulers on each multiprocessor, one instruction each (all
+//   architectures since Volta; CUDA C++ Programming Guide, compute capabilities 7.x and on).
 // - Requests a cycle: the memory's bandwidth in sectors of 32 bytes, over the multiprocessors' clock.
-// - The Markov model's memory: of one multiprocessor, in requests of 128 bytes (a warp's coalesced access); its latency without load is
-//   kLatency cycles, measured on an H200 (700 by tools/bench/timing_shape) and near that on others of its time.
+// - The Markov model's memory: that of one multiprocessor, in requests of 128 bytes (a warp's coalesced
+//   access). Its latency without load is kLatency cycles. Measured: 700 on an H200
+//   (tools/bench/timing_shape); devices of its time are close.
 #pragma once
 
 #include <string>
@@ -20,13 +21,13 @@ inline constexpr int kWarpSchedulers = 4;
 inline constexpr double kSectorBytes = 32, kRequestBytes = 128;
 
 struct DeviceFacts {
-    std::string name;   // the same for devices that are as fast
+    std::string name;   // equal for devices of equal speed
     int multiprocessors = 0;
     profiler::models::Peak peak;
-    profiler::models::Multiprocessor model;   // without bandwidth: the driver does not say it
+    profiler::models::Multiprocessor model;   // bandwidth 0: the driver does not report it
 };
 
-// Of a device with such peaks.
+// The Markov model of a device with these peaks.
 profiler::models::Multiprocessor model_of(const profiler::models::Peak& peak, int multiprocessors);
 
 DeviceFacts read_facts(const device::Device& device);

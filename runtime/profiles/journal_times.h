@@ -1,5 +1,5 @@
-// Kernel times from the server's own journal, which a simulated device fills with its clock's. A launch's entry has the number in the
-// high half of its `value`.
+// Kernel times from the server's own journal; a simulated device fills it with times of its clock. The launch
+// number is the high half of an entry's `value`.
 #pragma once
 
 #include <string>

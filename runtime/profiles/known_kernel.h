@@ -1,6 +1,8 @@
-// One kernel, as all sessions of a server know it: what policies are told, and what was learnt since it was last written down.
+// One kernel, shared by all sessions of a server: its profiles for the policies, and new measurements that
+// are not yet in the store.
 //
-// Any thread. What is called while a launch is under way takes a lock that nobody holds for long: find(), predict(), ran(), stopped().
+// Thread-safe. find(), predict(), ran() and stopped() are called while a launch is under way; the lock that
+// they take is never held for long.
 #pragma once
 
 #include <array>
@@ -19,7 +21,7 @@
 
 namespace smt::runtime::profiles {
 
-// A launch, as far as profiles tell launches apart.
+// The properties that distinguish launches in profiles.
 struct Shape {
     std::array<uint32_t, 3> block{1, 1, 1};
     uint64_t blocks = 0;   // of the whole grid
@@ -35,26 +37,29 @@ public:
     const std::string& symbol() const { return symbol_; }
     const std::string& image() const { return image_; }
 
-    // The profile of that block shape and of the nearest class of grids, at most one away. Null: nothing is known.
+    // The profile of this block shape and the nearest class of grids, at most one away. Null: none is known.
     std::shared_ptr<const schedule::Profile> find(const Shape& shape) const;
-    // ns, alone, of the whole launch; nothing: not known. As find().
+    // Predicted ns of the whole launch, alone; nothing: not known. Uses the same profile as find().
     std::optional<double> predict(const Shape& shape) const;
 
-    // What was seen. `blocks` of it ran, alone; of the launch's parameters so many bytes can be reached (0: not known).
+    // These record a measurement. ran(): `blocks` blocks ran in `ns`, alone; `input_bytes` bytes are
+    // reachable from the launch's parameters (0: not known).
     void ran(const Shape& shape, const profiler::Placement& placement, uint64_t blocks, uint64_t ns, uint64_t input_bytes = 0);
-    // With so many CTAs beside another kernel's: `blocks` of it in `ns` in which both were at work.
+    // ran_beside(): with `company`'s CTAs beside another kernel, `blocks` blocks ran in the `ns` in which
+    // both ran.
     void ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks, uint64_t ns);
     void stopped(const Shape& shape, uint64_t ns);
     void counted(const Shape& shape, const profiler::models::Counters& counters, const std::map<std::string, double>& facts);
     void takes(const Shape& shape, const profiler::Resources& resources, bool managed);
 
-    // For who measures: samples of it, those in the store included.
+    // For measuring code: the number of samples, including those in the store.
     int64_t samples(const Shape& shape, const profiler::Placement& placement) const;
     int64_t windows(const Shape& shape, const profiler::Beside& company) const;
     int64_t counted_blocks(const Shape& shape) const;
     profiler::Key key(const Shape& shape) const;   // of the profile of exactly this class of grids
 
-    // For the book: what the store has now; what it has not yet.
+    // For the profile cache: know() replaces the stored profiles, take_news() takes the unstored
+    // measurements.
     void know(std::vector<profiler::Profile> profiles);
     std::vector<profiler::Profile> take_news();
 
@@ -66,10 +71,10 @@ private:
         profiler::Profile measured;
     };
     static Row row_of(const Shape& shape);
-    const Known* nearest(const Shape& shape) const;   // mutex_ is held
-    profiler::Profile& news_of(const Shape& shape);   // likewise
+    const Known* nearest(const Shape& shape) const;   // requires mutex_
+    profiler::Profile& news_of(const Shape& shape);   // requires mutex_
     template <class Of>
-    int64_t sum(const Shape& shape, const Of& of) const;   // of(profile), of what is stored and of what is new
+    int64_t sum(const Shape& shape, const Of& of) const;   // of(profile), over stored and new measurements
 
     const std::string symbol_, image_;
     const DeviceFacts facts_;

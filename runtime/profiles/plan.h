@@ -1,8 +1,10 @@
-// With how many CTAs on how many multiprocessors a kernel is measured: `smt profile --sweep`.
+// The plan of `smt profile --sweep`: with how many CTAs on how many multiprocessors a kernel is measured.
+// Pure functions.
 //
-// The curve of time against CTAs on each of all multiprocessors (Adaptive Simultaneous Multi-tenancy, 3.5); the same on one
-// multiprocessor, which is what saturation is found from (smCompactor, 3.4; models/saturation.h); and all CTAs that fit on 1, 2, 4 ...
-// multiprocessors, which shows whether that is so.
+// It covers three curves. Time against CTAs on each of all multiprocessors (Adaptive Simultaneous
+// Multi-tenancy, 3.5). The same on one multiprocessor, from which saturation is found (smCompactor, 3.4;
+// models/saturation.h). And all CTAs that fit on 1, 2, 4 ... multiprocessors, which checks the saturation
+// model.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +14,24 @@
 
 namespace smt::runtime::profiles {
 
-// In the order in which they are measured, each once: all multiprocessors first, from most CTAs to one.
+// In the order of measurement, each once: all multiprocessors first, from most CTAs to one.
 std::vector<profiler::Placement> placements(int multiprocessors, int most_ctas);
 
-// Times that each is measured. All CTAs on all multiprocessors: once, if `smt profile` has not seen whole launches so, which tell more.
+// Samples of each placement. All CTAs on all multiprocessors: one; a whole launch that `smt profile` has
+// measured counts, and tells more.
 inline constexpr int64_t kSamples = 3;
 int64_t samples_wanted(const profiler::Placement& placement, int multiprocessors, int most_ctas);
-// Blocks of a launch that make a sample: so many rounds of all CTAs, so that the last, uneven one hardly counts; more for short blocks,
-// since workers take some microseconds to begin; fewer for long ones, of which a launch has few and the plan asks for many, but two.
+// Blocks of a launch that make a sample: kRounds rounds of all CTAs, so that the last, uneven round hardly
+// counts. More for short blocks, since workers take some microseconds to begin. Fewer for long blocks, since
+// a launch has few of them and the plan needs many samples, but at least kLeastRounds.
 inline constexpr uint64_t kRounds = 8;
 inline constexpr uint64_t kLeastRounds = 2;
 inline constexpr uint64_t kLeastSampleNs = 200'000;
 inline constexpr uint64_t kMostSampleNs = 4'000'000;
 uint64_t sample_blocks(const profiler::Placement& placement, uint64_t block_ns);
 
-// What a server that measures pairs (SMT_PROFILE=pairs; dispatch/pairing.h) says in its journal as each stream leaves begins with this, and ends with that where all is measured.
+// A server that measures pairs (SMT_PROFILE=pairs; dispatch/pairing.h) writes a summary to its journal when a
+// stream leaves. The summary begins with kSideBySide, and ends with kNothingMissing once all is measured.
 inline constexpr char kSideBySide[] = "side by side: ";
 inline constexpr char kNothingMissing[] = "nothing is missing";
 
