@@ -1,7 +1,7 @@
-// The last fault that ended a server of a key, in a file beside its journal: `smt status` shows it, and the next server enables core
-// dumps after it, so that a fault that comes again is known by its kernel.
+// The last fault that ended a server, by server key, in a file beside its journal. `smt status` shows it. The
+// next server enables core dumps after it, so that the kernel of a repeated fault can be identified.
 //
-//   time, in seconds since 1970 | newline | what is said of it | newline
+//   seconds since 1970 | newline | description of the fault | newline
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,9 @@ struct LastFault {
     std::string text;   // one line
 };
 
-void write_fault(const std::string& path, const std::string& text);   // best effort
-// Nothing: there was none, or the file is not one of these.
+// Line ends in `text` become spaces. Errors are ignored.
+void write_fault(const std::string& path, const std::string& text);
+// Nothing: there was no fault, or the file is malformed.
 std::optional<LastFault> read_fault(const std::string& path);
 
 }  // namespace smt::runtime::journal

@@ -1,19 +1,19 @@
-// What a journal file looks like. Only journal.cpp (the writer) and reader.cpp include this.
+// The format of a journal file. Only journal.cpp (the writer) and reader.cpp include this.
 //
 //   file    := FileHeader, names, lines, slots
 //   names   := kNameBytes of NUL-terminated strings; a name's index is its offset; index 0 is "?"
-//   lines   := a ring of kLineUnits units of 16 bytes, which NUL-terminated strings take whole; none goes round its end. A line's index is
-//              kLineBit and the number of its first unit, counted from the beginning of time
+//   lines   := a ring of kLineUnits units of 16 bytes. A NUL-terminated string takes whole units and does not
+//              wrap round. A line's index is kLineBit plus the number of its first unit since creation.
 //   slots   := kEntries entries; entry n lives in slot n % kEntries
 //
-// An entry is moved 64 bits at a time with atomics, and its first word is its guard:
+// Entries are copied in atomic 64-bit words. The first word is the guard:
 //
 //   writer: guard := kBusy, the other words (release), guard := sequence (release)
 //   reader: guard (acquire), the other words (acquire), guard again: kept if both equal the sequence
 //
-// Release and acquire on each word, not a fence, order a word against the guard: on x86-64 both are
-// plain moves, and the thread sanitizer understands them. Lines are moved the same way; lines_used says first what is
-// about to be overwritten.
+// Release and acquire on each word, not a fence, order the words against the guard: on x86-64 both are plain
+// moves, and the thread sanitizer understands them. Lines are copied the same way. The writer advances
+// lines_used before it overwrites units.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct FileHeader {
     uint32_t name_bytes;
     alignas(64) std::atomic<uint64_t> next;        // sequence of the next entry; the first is 1
     alignas(64) std::atomic<uint32_t> names_used;  // bytes
-    alignas(64) std::atomic<uint64_t> lines_used;  // units, ever
+    alignas(64) std::atomic<uint64_t> lines_used;  // units since creation
     std::atomic<uint32_t> ending;                  // Ending
 };
 
@@ -53,7 +53,7 @@ static_assert(sizeof(FileHeader) <= kNamesOffset && sizeof(Entry) % sizeof(uint6
 static_assert(offsetof(Entry, sequence) == 0);
 static_assert(kNameBytes < kLineBit && kLineUnits < kLineBit);
 
-// The words of the slot that sequence number lives in.
+// The words of the slot for a sequence number.
 inline uint64_t* slot_words(char* file, uint64_t sequence) {
     return reinterpret_cast<uint64_t*>(file + kSlotsOffset + sequence % kEntries * sizeof(Entry));
 }

@@ -1,4 +1,5 @@
-// Names and lines that a terminal or a log may show as they are: tenants and kernels are named by programs, in any bytes.
+// Makes names and lines safe for a terminal or a log: programs choose the names of tenants and kernels, in
+// any bytes.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 
 namespace smt::runtime::journal {
 
-// Line ends and tabs become spaces. Other control characters (escape sequences begin with one), what turns the direction of
-// writing round, and what is no UTF-8 become '?'.
+// Line ends and tabs become spaces. Other control characters (escape sequences begin with one), characters
+// that change the writing direction, and invalid UTF-8 become '?'.
 std::string printable(std::string_view text);
 
 }  // namespace smt::runtime::journal
