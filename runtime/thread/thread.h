@@ -1,11 +1,15 @@
-// The one place that starts threads in the server.
+// Thread: starts all threads of the server.
 //
-// What a thread's body throws ends at its top: it is logged with the thread's name and the tenant, and `failed` ends what the
-// thread belongs to (a lane's session, a connection). It never ends the process. A thread that the system does not give is an
-// answer, not an exception: start() says why, and the caller refuses what needed the thread.
+// An exception of a thread's body never ends the process: it is logged with the thread's name and the tenant,
+// and `failed` ends what the thread belongs to (a lane's session, a connection). Failure to create a thread
+// is a result, not an exception: start() returns the reason, and the caller refuses the request that needed
+// the thread.
 //
-//   std::string why = thread_.start({"lane 3", "alice"}, [this] { run(); }, [this](const std::string& why) { end(why); });
-//   std::string why = thread_.serve({"dispatcher"}, [this] { run(); });      the server's own: goes on after an exception
+//   // Lane thread: an exception ends the session.
+//   std::string why = thread_.start({"lane 3", "alice"}, [this] { run(); },
+//                                   [this](const std::string& why) { end(why); });
+//   // The server's own thread: goes on after an exception.
+//   std::string why = thread_.serve({"dispatcher"}, [this] { run(); });
 #pragma once
 
 #include <functional>
@@ -22,7 +26,7 @@ struct ThreadName {
 class Thread {
 public:
     using Body = std::function<void()>;
-    using Failed = std::function<void(const std::string& why)>;   // on the thread that failed
+    using Failed = std::function<void(const std::string& why)>;   // called on the thread that failed
     using Log = void (*)(const std::string& line);
 
     Thread() = default;
@@ -30,18 +34,19 @@ public:
     Thread(const Thread&) = delete;
     Thread& operator=(const Thread&) = delete;
 
-    // Each returns an empty string, or why there is no thread.
-    // The body runs once; if it throws, `failed` is called.
+    // Each returns an empty string, or the reason why there is no thread.
+    // The body runs once. If it throws, `failed` is called.
     [[nodiscard]] std::string start(ThreadName name, Body body, Failed failed = {});
-    // The body runs until it returns: when it throws, `failed` is called and it runs again a moment later.
+    // The body runs until it returns. If it throws, `failed` is called and the body runs again after a short
+    // pause.
     [[nodiscard]] std::string serve(ThreadName name, Body body, Failed failed = {});
-    // As start(), and the thread belongs to no object.
+    // Like start(), but no object owns the thread.
     [[nodiscard]] static std::string detach(ThreadName name, Body body, Failed failed = {});
 
     bool joinable() const { return thread_.joinable(); }
-    void join();   // no-op where there is no thread
+    void join();   // no-op without a thread
 
-    // Where failures are logged; by default on stderr. Before the first thread.
+    // The destination of failures; default stderr. Call it before the first thread starts.
     static void log_with(Log log);
 
 private:
