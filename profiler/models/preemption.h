@@ -11,7 +11,7 @@
 // A block takes longer the more of them share a multiprocessor: block = SMs * CTAs * (time that a block adds
 // to the launch).
 //
-//     stop_ns({.block_ns = 605, .multiprocessors = 132, .ctas_per_sm = 8})    // a block is 639 us and a ticket: 0.65 ms
+//     stop_ns({.block_ns = 605, .multiprocessors = 132, .ctas_per_sm = 8})    // blocks of 639 us: 0.65 ms
 #pragma once
 
 #include <cstdint>
