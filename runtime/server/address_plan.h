@@ -1,10 +1,11 @@
-// Where sessions lie. A session needs the same 512 GiB free in the server and in its client, so the
-// plan names a few regions that programs rarely use, cut into slots; a slot belongs to one session.
+// The address ranges of sessions. A session needs the same 512 GiB free in the server and in its
+// client. The plan lists a few regions that programs rarely use, cut into slots. A slot belongs to one
+// session. Any thread.
 //
 //   session := arena (kArenaBytes), device range (kDeviceRangeBytes)
 //
-// Regions differ in kind, so that a client that cannot map one (a sanitizer's shadow, a runtime
-// with a huge heap) is likely to map another.
+// Regions differ in kind: a client that cannot map one (a sanitizer's shadow, a runtime with a large
+// heap) is likely to map another.
 #pragma once
 
 #include <array>
@@ -20,9 +21,9 @@ class AddressPlan {
 public:
     static constexpr uint64_t kSlotBytes = protocol::kArenaBytes + protocol::kDeviceRangeBytes;
     static constexpr int kRegions = 5;
-    static int places();   // sessions that fit
+    static int places();   // total number of slots
 
-    // A free slot of a region at or after `from`, taken; -1: none. Slots count within their region.
+    // Takes the first free slot of a region at or after `from`; -1: none. Slots are numbered per region.
     int take(int region, int from);
     void give(int region, int slot);
     static uint64_t base(int region, int slot);

@@ -1,9 +1,9 @@
-// One record being executed: what a handler sees. A handler decodes `in`, asks `driver`, encodes
-// `out` and returns the CUresult; the lane sends it, or keeps it as the lane's async error.
+// The record that a lane executes, as its handler sees it. A handler decodes `in`, calls `driver`,
+// encodes `out` and returns the CUresult. The lane sends the result, or keeps it as the lane's async error.
 //
-// Rules of the place: runs on the lane's own thread with the shared context current. `in` is a
-// private copy of the record, so check once and use; nothing in it is trusted. A handler returns
-// CUDA_ERROR_INVALID_VALUE when in.good() is false after decoding, before it touches the driver.
+// Contract: a handler runs on the lane's own thread with the shared context current. `in` is a private
+// copy of the record, so one check of a value is enough. Nothing in it is trusted. A handler returns
+// CUDA_ERROR_INVALID_VALUE if in.good() is false after decoding, before it calls the driver.
 #pragma once
 
 #include <cuda.h>
@@ -37,31 +37,32 @@ struct Call {
     protocol::Reader in;
     protocol::Writer out;
     bool wants_reply;
-    uint64_t measured = 0;   // the number of the launch, where the server measures it (measuring.h)
-    // The session's objects that the call uses: named, then begun, before it asks for streams.
+    uint64_t measured = 0;   // the launch's number if the server measures it (measuring.h), else 0
+    // The session's objects that the call uses. The handler adds them and begins the uses before it
+    // resolves streams.
     Uses uses{handles_of(session), driver};
-    std::shared_ptr<handlers::Image> image{};      // of module(): loaded until the call is over
+    std::shared_ptr<handlers::Image> image{};      // set by module(): stays loaded until the call ends
     std::unique_lock<std::mutex> image_lock{};
-    std::shared_ptr<handlers::KernelUse> kernel{};   // of function(): the same
+    std::shared_ptr<handlers::KernelUse> kernel{};   // set by function(): likewise
 
-    // The stream behind a reference. Where it captures, the call has the captures to itself from then on.
+    // The stream of a reference. If the stream captures, the call holds the captures' family from then on.
     CUresult find_stream(uint32_t reference, StreamPointer* stream);
-    // The driver's stream for a reference, ready for work: the tenant's legacy-stream ordering is
-    // in place and the stream counts as used. INVALID_HANDLE if the session has no such stream.
+    // The driver's stream of a reference, ready for work: the tenant's legacy-stream order is in place
+    // and the stream counts as used. INVALID_HANDLE if the session has no such stream.
     CUresult stream(uint32_t reference, CUstream* stream);
-    // The same for a launch that the stream's dispatcher takes: what is in front of it need not be over.
+    // The same for a launch that the dispatcher takes over: managed launches in front of it may be pending.
     CUresult launch_stream(uint32_t reference, StreamPointer* stream);
-    // The same without ordering and without counting as work (queries, attributes).
+    // The same without ordering and without noting a use (queries, attributes).
     CUresult plain_stream(uint32_t reference, CUstream* stream);
     CUresult event(uint32_t index, CUevent* event);
     CUresult function(uint32_t id, CUfunction* function);
-    CUresult module(uint32_t id, CUmodule* module);      // a library's module too
-    // What the driver gave becomes the session's, and the handle its id.
+    CUresult module(uint32_t id, CUmodule* module);      // also a library's module
+    // Registers a handle that the driver returned as the session's own, and replaces it by its id.
     template <typename T>
     void adopt(HandleKind kind, T& handle) {
         handle = (T)handles_of(session).adopt(kind, (uint64_t)handle);
     }
-    // The same for what belongs to an object of the session, which is given as the driver knows it.
+    // The same for a child of one of the session's objects. `parent` is the driver's handle.
     template <typename T, typename Parent>
     void lend(HandleKind kind, T& handle, HandleKind parent_kind, Parent parent) {
         handle = (T)handles_of(session).lend(kind, (uint64_t)handle, parent_kind, (uint64_t)parent);
@@ -70,7 +71,7 @@ struct Call {
     void lend(HandleKind kind, T& handle) {
         lend(kind, handle, HandleKind::kCount, uint64_t{0});
     }
-    // The id of what the session has already. INVALID_VALUE: it has no such object, or no longer.
+    // Replaces a driver's handle by the id that the session has for it. INVALID_VALUE: it has none.
     template <typename T>
     CUresult known(HandleKind kind, T& handle) {
         handle = (T)handles_of(session).find(kind, (uint64_t)handle);
@@ -81,12 +82,12 @@ struct Call {
 
 using Handler = CUresult (*)(Call&);
 
-// Handlers by opcode: generated ones (handlers.gen.cpp) and hand-written ones (one file an area).
+// Handlers by opcode: generated (handlers.gen.cpp) or hand-written (one file per area).
 Handler generated_handler(uint16_t op);   // nullptr: none
 Handler written_handler(protocol::Op op); // nullptr: none. handlers/
-// Those that are about the session itself, asked first (core_handlers.cpp): kOpenStaging, kEvent*,
-// kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput, kHostFunction,
-// kUnsupported. kPad, kWaitLane and kCloseLane are the lane's.
+// Handlers of the session itself (core_handlers.cpp), looked up before written_handler(): kOpenStaging,
+// kEvent*, kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput, kHostFunction,
+// kUnsupported. The lane itself executes kPad, kWaitLane and kCloseLane.
 Handler core_handler(protocol::Op op);    // nullptr: none
 
 }  // namespace smt::runtime::server

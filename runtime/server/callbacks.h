@@ -1,10 +1,10 @@
-// Host functions of the application. The driver calls us; we hand the address to the client's
-// callback thread through SessionHeader, and the client stores a completion word when the function
-// returned. Nothing of the application ever runs in the server.
+// Host functions of the application. The driver calls the server's host function, which passes the
+// address to the client's callback thread through SessionHeader. The client stores a completion word
+// when the application's function has returned. No code of the application runs in the server.
 //
-//   on a stream:  a driver host function pushes the slot; what comes after it on the stream waits for
-//                 the word: the driver's callback thread, which all tenants share, is never held up
-//   in a graph:   the driver's host function waits for the word itself, or for the session's end
+//   on a stream:  the driver's host function pushes the slot and returns. Later work of the stream waits
+//                 for the word, so the driver's callback thread, which all tenants share, never blocks
+//   in a graph:   the driver's host function itself waits for the word, or for the session's end
 #pragma once
 
 #include <atomic>
@@ -32,18 +32,18 @@ public:
     // Enqueues the application's function on a stream that is not capturing.
     CUresult enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
                      protocol::CallbackKind kind);
-    // Enqueues it on a stream that is capturing: a host node.
+    // Enqueues it on a capturing stream: a host node.
     CUresult capture(CUstream stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
                      protocol::CallbackKind kind);
 
-    // What a host node of a graph is given in the application's stead. It lives as long as the
-    // session, so it may stay in any number of graphs. fn is null when no word is left.
+    // The parameters that a graph's host node gets in place of the application's. They are valid as long
+    // as the session and may be used in any number of graphs. fn is null when no word is left.
     CUDA_HOST_NODE_PARAMS node(uint64_t function, uint64_t user_data);
     // The application's function behind such parameters; false: not one of ours.
     bool application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function, uint64_t* user_data) const;
 
-    void drain();      // hands over what did not fit into the client's ring
-    void release();    // the client is gone: nobody waits for it any more. May be repeated
+    void drain();      // pushes slots that did not fit into the client's ring
+    void release();    // the client is gone: ends all waits for it. May be repeated
 
 private:
     struct Ticket;
@@ -60,9 +60,9 @@ private:
 
     mutable std::mutex mutex_;
     std::deque<protocol::CallbackSlot> waiting_;
-    uint32_t tail_ = 0;                      // ours; the client's copy is not trusted
+    uint32_t tail_ = 0;                      // private; the client's copy is not trusted
     std::unordered_map<Ticket*, std::unique_ptr<Ticket>> tickets_;
-    std::map<Key, Ticket*> node_tickets_;    // those that live as long as the session
+    std::map<Key, Ticket*> node_tickets_;    // of graphs; live as long as the session
 };
 
 }  // namespace smt::runtime::server

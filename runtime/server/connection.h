@@ -1,4 +1,4 @@
-// One accepted control socket, on a thread of its own: a session, or one question about the server.
+// One accepted control socket, on a thread of its own: a session, or one query about the server.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ namespace smt::runtime::server {
 
 class Server;
 
-// What connections ask of their listener. Any thread.
+// The listener's interface to its connections. Any thread.
 struct ConnectionOwner {
-    Server* server = nullptr;             // null: there is no device, and `refusal` says why
+    Server* server = nullptr;             // null: no device; `refusal` is the reason
     std::string refusal;
-    std::function<void()> ended;          // a connection is over
-    std::function<void()> stop;           // somebody asked the server to leave
-    std::function<void()> stop_if_idle;   // a client of another version came: make room once nobody minds
+    std::function<void()> ended;          // a connection has ended
+    std::function<void()> stop;           // a stop request came
+    std::function<void()> stop_if_idle;   // a client of another version came: leave once idle
 };
 
 class Connection {
@@ -28,11 +28,11 @@ public:
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
-    std::string start();   // empty, or why there is no thread for it
+    std::string start();   // empty, or why no thread could be started
     void hang_up();        // the thread ends soon
-    void turn_away(const std::string& why);   // instead of start(); does not wait
+    void turn_away(const std::string& why);   // instead of start(); does not block
     bool ended() const { return ended_.load(); }
-    bool silent() const { return silent_.load(); }   // no message has come
+    bool silent() const { return silent_.load(); }   // no message has arrived yet
 
 private:
     void answer();

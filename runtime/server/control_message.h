@@ -1,4 +1,5 @@
-// One packet of a session's control socket, with the file that came with it; and what a Captured one means.
+// One packet of a session's control socket, with the file passed along, and the handling of Captured
+// messages. Used by the session's thread alone.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ public:
     ControlMessage(const ControlMessage&) = delete;
     ControlMessage& operator=(const ControlMessage&) = delete;
 
-    // The next packet, in place of the last. False: the client is gone.
+    // Replaces the contents by the next packet. False: the client is gone.
     bool receive(int socket);
 
     template <typename T>
@@ -32,7 +33,7 @@ public:
         std::memcpy(&message, packet_, sizeof message);
         return message.kind == kind ? std::optional(message) : std::nullopt;
     }
-    int file() const { return file_; }   // -1: none came; closed with the next packet
+    int file() const { return file_; }   // -1: none; closed by the next receive()
 
 private:
     void close_file();
@@ -43,7 +44,7 @@ private:
     int file_ = -1;
 };
 
-// Reads the file of a Captured message and has its source compiled. Empty, or what is wrong with it.
+// Reads the file of a Captured message and submits its source for compilation. Empty, or the error.
 std::string submit_captured(jit::Service& compiler, uint32_t tenant, int file, uint64_t bytes);
 
 }  // namespace smt::runtime::server

@@ -1,4 +1,4 @@
-// Which errors end the shared context: after one of them every call of every tenant fails.
+// The errors that end the shared context: after one of them every call of every tenant fails.
 #pragma once
 
 #include <cuda.h>

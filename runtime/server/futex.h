@@ -1,5 +1,5 @@
-// Sleeping on a word of shared memory. Another process may write or wake it, or never do so:
-// every wait here has a limit, and its caller looks again.
+// Futex waits on a word in shared memory. The other process may write or wake it at any time, or never.
+// Every wait therefore has a timeout, and its caller checks its condition again.
 #pragma once
 
 #include <linux/futex.h>

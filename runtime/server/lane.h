@@ -1,7 +1,7 @@
-// The server's twin of one client thread: executes the records of one lane, in order.
+// The server's counterpart of one client thread: executes the records of one lane, in order.
 //
-// Its thread is the only one that calls private parts below "the lane's thread". The session's
-// thread opens, stops and joins it. It never holds a lock while it executes a record.
+// Functions below "Lane's thread only" are for the lane's own thread. The session's thread starts, stops
+// and joins the lane. The lane holds no lock of its own while it executes a record.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Session;
 
 class Lane {
 public:
-    // Its positions count from `position`, where the lane that had this index before ended.
+    // `position`: where the previous lane of this index ended; ring positions continue from there.
     Lane(Session& session, uint32_t index, uint64_t address, uint64_t position);
     ~Lane();
     Lane(const Lane&) = delete;
@@ -32,35 +32,36 @@ public:
     uint32_t index() const { return index_; }
     uint64_t address() const { return address_; }
 
-    std::string start();                // empty, or why there is no thread for it
-    void stop();                        // asks it to end after the record under way; does not wait
+    std::string start();                // empty, or why no thread could be started
+    void stop();                        // requests the end after the current record; does not block
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void join();
-    uint64_t position() const { return head_; }   // of a lane that has ended
+    uint64_t position() const { return head_; }   // valid after ended()
 
-    // Waits until the lane has executed everything before `position`, or `waiter` must stop.
+    // Blocks until the lane has executed all records before `position`, or `waiter` must stop.
     void wait_reached(uint64_t position, const Lane& waiter);
     bool stopping() const { return stopping_.load(); }
 
-    // The rest: the lane's thread.
+    // Lane's thread only.
 
-    // Keeps an object alive until the record under way is done.
+    // Keeps an object alive until the current record is done.
     void hold(const StreamPointer& stream) { held_streams_.push_back(stream); }
     void hold(const EventPointer& event) { held_events_.push_back(event); }
-    // The record under way enqueues work on it: noted when the record is done.
+    // The current record enqueues work on the stream: noted when the record is done.
     void uses(Stream& stream) { used_.push_back(&stream); }
-    // Counts that work now, not at the end of the record: for who lets others look before.
+    // Notes the uses now instead of at the end of the record: for handlers that let other threads proceed
+    // before that.
     void note_uses();
-    void let_go();                      // the record is done: notes what it used, drops what it held
+    void let_go();                      // end of the record: notes its uses, drops the held objects
 
-    StreamPointer& own_stream() { return own_stream_; }     // empty until it is used
+    StreamPointer& own_stream() { return own_stream_; }     // null until the first use
     const Arena::Staging& staging() const { return staging_; }   // address 0: not opened
     CUresult open_staging();
     // Slot `slot` of the staging block and its word; false: no such slot, or staging is not open.
     bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
 
     std::vector<char>& upload() { return upload_; }         // kUploadBegin, kUploadSlot, kModuleLoad
-    Charge& upload_charge() { return upload_charge_; }      // what upload() takes of the client's host memory
+    Charge& upload_charge() { return upload_charge_; }      // of upload(), as the client's host memory
     std::vector<char>& download() { return download_; }     // kLinkComplete, kDownload
 
 private:
@@ -84,13 +85,13 @@ private:
     Thread thread_;
     std::atomic<bool> stopping_{false};
     std::atomic<bool> ended_{false};
-    std::atomic<uint64_t> reached_;          // head, where the client cannot write
-    std::atomic<uint32_t> progress_{0};      // futex word of those in wait_reached()
+    std::atomic<uint64_t> reached_;          // copy of head_ that other lanes read; not in shared memory
+    std::atomic<uint32_t> progress_{0};      // futex word of wait_reached()
     std::atomic<uint32_t> waiters_{0};
 
     uint64_t head_;
     uint64_t tail_;                          // as last read
-    std::unique_ptr<uint64_t[]> record_;     // private copy of the record under way
+    std::unique_ptr<uint64_t[]> record_;     // private copy of the current record's payload
     std::vector<StreamPointer> held_streams_;
     std::vector<EventPointer> held_events_;
     std::vector<Stream*> used_;

@@ -1,8 +1,8 @@
-// The server's front door, on the main thread: the socket, the signals, and when to leave.
+// The listening socket, the signals and the decision to leave, on the main thread.
 //
-// It leaves on SIGTERM, SIGINT or a stop request (sessions are ended and cleaned up first), after
-// SMT_IDLE_SECONDS without a connection, and soon after a fault has ended the context. A client
-// that connects while the server leaves sees its connection end before a Welcome, and tries again.
+// The server leaves on SIGTERM, SIGINT or a stop request (it ends and cleans up all sessions first), after
+// SMT_IDLE_SECONDS without a connection, and soon after a fault has ended the context. A client that
+// connects while the server leaves sees its connection end before a Welcome, and tries again.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ namespace smt::runtime::server {
 
 class Listener {
 public:
-    // server null: every program is told `refusal`. Signals to be watched must be blocked already.
+    // `server` null: every program gets `refusal`. The handled signals must be blocked already.
     Listener(const Files& files, Server* server, std::string refusal);
     ~Listener();
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
     bool open(std::string& error);
-    // Returns when it is time to leave. False: threads are still inside the driver, so the process
-    // must end without waiting for them.
+    // Returns when the server has to leave. False: threads are still inside the driver, so the process must
+    // exit without joining them.
     bool run();
 
 private:

@@ -1,4 +1,4 @@
-// The server's log: its stderr, one line a message, whatever programs put into it.
+// The server's log: stderr, one line per message, also if a program's text contains line breaks. Any thread.
 #pragma once
 
 #include <string_view>

@@ -1,15 +1,18 @@
-// What a server measures of the kernels that it runs, when SMT_PROFILE asks for it; `smt profile` starts such servers.
+// Measurements of kernels while the server runs them, selected by SMT_PROFILE. `smt profile` starts such
+// servers.
 //
-//   times      when each launch ran: CUPTI's activity records; on a simulated device the journal says it
-//   counters   what the first launches of each kernel, block shape and class of grids did, by the GPU's counters. Kernels run in
-//              their own form and one after the other: CUPTI runs each several times, and must not meet one that
-//              looks at something the host writes meanwhile
+//   times      start and end of each launch: CUPTI's activity records; on a simulated device the journal
+//   counters   the GPU's counters for the first launches of each kernel, block shape and grid class. Kernels
+//              run in their original form and one at a time: CUPTI replays each several times, so a kernel
+//              must not poll memory that the host writes meanwhile
 //   sweep      managed launches under quotas of every kind (dispatch/sweep.h)
-//   halves     nothing by itself: managed launches keep to half of the CTAs that fit (dispatch/half_ctas.h), so that the programs can be timed
-//              two at a time
-//   pairs      managed launches of two programs side by side, with each full combination of CTAs (dispatch/pairing.h)
+//   halves     no measurement here: managed launches are limited to half of the CTAs that fit
+//              (dispatch/half_ctas.h), so that programs can be timed in pairs
+//   pairs      managed launches of two programs side by side, with each full combination of CTAs
+//              (dispatch/pairing.h)
 //
-// What cannot be measured here is said once, in the journal, and left out. Results go to the kernels of the book (profiles/profile_cache.h).
+// A measurement that is impossible on this machine is reported once, in the journal, and left out. Results go
+// to the kernels of the profile cache (profiles/profile_cache.h). Any thread.
 #pragma once
 
 #include <atomic>
@@ -34,11 +37,11 @@ public:
     enum class What { kTimes, kCounters, kSweep, kHalves, kPairs };
     using Note = std::function<void(const std::string& line)>;
 
-    // SMT_PROFILE. Null: nothing is asked for, or nothing that is known, which a note says.
+    // By SMT_PROFILE. Null: it is unset, or its value is unknown, which is noted.
     static std::unique_ptr<Measuring> wanted(device::Device& device, const std::string& journal, Note note);
 
     Measuring(device::Device& device, What what, const std::string& journal, Note note);
-    ~Measuring();   // what has ended is told; the journal is still there
+    ~Measuring();   // collects; the journal must still exist
     Measuring(const Measuring&) = delete;
     Measuring& operator=(const Measuring&) = delete;
 
@@ -47,15 +50,15 @@ public:
     struct Launch {
         std::shared_ptr<profiles::KnownKernel> known;
         profiles::Shape shape;
-        profiler::Resources resources;   // of the managed form, if there is one
-        bool managed = false;            // there is
-        int ctas_per_sm = 0;             // that fit, of the form that runs
+        profiler::Resources resources;   // of the managed form if it exists
+        bool managed = false;            // the managed form exists
+        int ctas_per_sm = 0;             // occupancy of the form that runs
         uint64_t input_bytes = 0;
     };
-    // Around a launch, on the thread that makes it, whether or not it succeeds.
+    // Its lifetime encloses a launch, on the launching thread, whether or not the launch succeeds.
     class Around {
     public:
-        Around(Measuring* measuring, const Launch& launch);   // null: does nothing
+        Around(Measuring* measuring, const Launch& launch);   // null: no effect
         ~Around();
         Around(const Around&) = delete;
         Around& operator=(const Around&) = delete;
@@ -73,7 +76,7 @@ public:
         bool launched_ = false;
     };
 
-    void collect();   // what has ended
+    void collect();   // reports the launches that have ended
 
 private:
     void open_times(const std::string& journal);
@@ -85,12 +88,12 @@ private:
     const Note note_;
     std::unique_ptr<profiler::collect::Times> times_;
     std::unique_ptr<profiler::collect::LaunchCounters> counters_;
-    std::mutex turn_;              // of who launches, while somebody may count
-    bool opened_ = false;          // turn_: counters were asked for
-    std::atomic<uint64_t> last_{0};
+    std::mutex turn_;              // kCounters: serialises launches
+    bool opened_ = false;          // guarded by turn_: open_counters() was called
+    std::atomic<uint64_t> last_{0};   // the last launch number
 
-    std::mutex collecting_;
-    std::mutex mutex_;             // the rest
+    std::mutex collecting_;        // one collect() at a time; taken before mutex_
+    std::mutex mutex_;             // guards the members below
     std::unordered_map<uint64_t, Launch> running_;   // by number
     std::set<std::pair<const profiles::KnownKernel*, std::pair<std::array<uint32_t, 3>, int>>> described_;
 };

@@ -1,10 +1,10 @@
-// What a session holds of a kind of memory, against its limit, and the part of it that one object takes.
+// The bytes of one kind of memory that a session holds, against its limit, and the share of one object.
 //
 //   Charge charge;
 //   if (!charge.take(account, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;   // beyond the limit
-//   ... the object keeps `charge`; with the object the bytes go
+//   ... the object keeps `charge`; its destruction returns the bytes
 //
-// Any thread may use an account; a charge belongs to the object that keeps it, and outlives the session if that does.
+// Any thread may use an account. A charge belongs to the object that keeps it, and may outlive the session.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace smt::runtime::server {
 
 class MemoryAccount {
 public:
-    explicit MemoryAccount(uint64_t limit) : limit_(limit) {}   // 0: none
+    explicit MemoryAccount(uint64_t limit) : limit_(limit) {}   // bytes; 0: no limit
 
     bool take(uint64_t bytes) {
         uint64_t held = held_.load(std::memory_order_relaxed);
@@ -49,7 +49,7 @@ public:
         return *this;
     }
 
-    // To that many bytes from what it is now. False: beyond the limit, and it stays as it is.
+    // Changes the charge to `bytes`. False: beyond the limit; the charge is unchanged.
     bool take(const MemoryAccountPointer& account, uint64_t bytes) {
         if (bytes > bytes_ && !account->take(bytes - bytes_)) return false;
         if (bytes < bytes_) account->give(bytes_ - bytes);
@@ -68,6 +68,6 @@ private:
     MemoryAccountPointer account_;
     uint64_t bytes_ = 0;
 };
-using SharedCharge = std::shared_ptr<Charge>;   // of what several things keep alive
+using SharedCharge = std::shared_ptr<Charge>;   // for memory with several owners
 
 }  // namespace smt::runtime::server

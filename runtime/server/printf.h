@@ -1,13 +1,14 @@
-// Device printf. The driver prints into the server's stdout when work is synchronised; at start stdout becomes a memfd.
-// What appears there belongs to the session that prints: one at a time may have printing kernels under way.
+// Device printf. The driver prints into the server's stdout when work is synchronised. At start stdout
+// becomes a memfd. Its text belongs to the session that holds the printing turn: only that session may have
+// printing kernels under way.
 //
-// Who wants to print while another session does waits until that one's printing launches are over: an event stands
-// behind the last one of each stream, so other work of that session, before or behind, is not waited for. Sessions
-// print in the order in which they came; one that prints again queues behind those that wait. After kTimeout at the
-// head of the queue the turn is taken all the same, since a kernel may never end: then lines of both may be mixed up,
-// and the log says so.
+// A launch that prints while another session holds the turn waits until that session's printing launches are
+// complete. An event follows the last such launch of each stream, so the session's other work, earlier or
+// later, is not waited for. Sessions get the turn in order of arrival; a session that prints again queues
+// behind those that wait. After kTimeout at the head of the queue a launch takes the turn without that, since
+// a kernel may never end. Lines of both sessions may then be mixed, and the log says so.
 //
-// No lock that another session's calls take is held over a wait or a call of the driver.
+// No lock that another session's calls take is held over a wait or a driver call.
 #pragma once
 
 #include <atomic>
@@ -35,18 +36,18 @@ public:
 
     bool redirect_stdout();
 
-    // Makes the session the one that prints, when it is its turn, and launches. An error of the driver's is the
-    // launch's; DEINITIALIZED: the session ends.
+    // Waits for the printing turn, takes it for the session, and calls `launch`. Returns the result of
+    // `launch`; DEINITIALIZED: the session ends.
     CUresult launch(Session& session, CUstream stream, const std::function<CUresult()>& launch);
-    // After a synchronisation: hands the session what has appeared, if it is the one that prints.
+    // To be called after a synchronisation: passes new text to the session if it holds the turn.
     void collect(Session& session) {
         if (holder_.load(std::memory_order_acquire) == &session) collect_from_stdout(session);
     }
-    void leave(Session& session);   // the session ends, and its threads launch no more
+    void leave(Session& session);   // the session ends; its threads launch no more
 
 private:
     using Lock = std::unique_lock<std::mutex>;
-    class Turn;   // one session's, from its first launch to the next session's
+    class Turn;   // lasts from a session's first printing launch to the next session's
 
     std::shared_ptr<Turn> await_turn(Session& session);
     std::shared_ptr<Turn> hand_over(Session& session);
@@ -57,10 +58,10 @@ private:
     std::mutex mutex_;
     std::atomic<Session*> holder_{nullptr};
     std::shared_ptr<Turn> turn_;         // the holder's
-    std::deque<uint64_t> queue_;         // threads that wait for a turn, by number
+    std::deque<uint64_t> queue_;         // numbers of the threads that wait for the turn
     uint64_t numbers_ = 0;
     int file_ = -1;
-    uint64_t read_ = 0;                  // bytes of the file already handed over
+    uint64_t read_ = 0;                  // bytes of the file already passed to sessions
 };
 
 }  // namespace smt::runtime::server

@@ -1,5 +1,5 @@
-// What a process inherits beside its environment: a server that a program started has the program's limits, niceness, processors
-// and more, for as long as it lives and for every tenant.
+// Process attributes inherited from the program that started the server: resource limits, niceness, CPU
+// affinity and more. Without a reset they would apply to all tenants for the server's lifetime.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace smt::runtime::server {
 
-// Sets back what can be: soft limits to the hard ones, niceness and scheduling class, processors and memory nodes, timer slack, umask,
-// signals, OOM score. Before the first thread. Returns a line for each that the system does not allow, which needs privileges.
-// What cannot be set back at all: the control group, namespaces, seccomp, hard limits.
+// Resets what can be reset: soft limits to the hard ones, niceness and scheduling class, CPUs and memory
+// nodes, timer slack, umask, signals, OOM score. To be called before the first thread starts. Returns a line
+// for each reset that the system denies for lack of privileges. Not resettable: the control group,
+// namespaces, seccomp, hard limits.
 std::vector<std::string> reset_process();
 
 }  // namespace smt::runtime::server

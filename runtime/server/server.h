@@ -1,7 +1,7 @@
-// What the sessions of one server share: the device, the journal, the plan of addresses, the compile
-// service, the fault that ended the context, and the figures `smt server status` prints.
+// The state that the sessions of one server share: the device, the journal, the address plan, the compile
+// service, the fault that ended the context, and the figures that `smt server status` prints.
 //
-// Any thread. mutex_ guards the list of sessions; nothing that can block is called under it.
+// Any thread. mutex_ guards the list of sessions. No blocking function is called under it.
 #pragma once
 
 #include <atomic>
@@ -43,40 +43,40 @@ public:
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     jit::Service& compiler() { return compiler_; }
     profiles::ProfileCache& profiles() { return profiles_; }
-    Measuring* measuring() { return measuring_.get(); }   // null: nothing is measured
+    Measuring* measuring() { return measuring_.get(); }   // null: no measurement
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
-    // A line for log and journal, which are not filled by one that comes again and again (repeats.h).
+    // Writes a line to log and journal. Repeated lines are rate-limited (repeats.h).
     void note(const std::string& line, const Session* of = nullptr);
 
-    // From the moment its arena is mapped until that is unmapped.
+    // A session is in the list while its arena is mapped.
     void add(Session& session);
     void remove(Session& session);
     void stop_sessions(const std::string& why);
-    // A session that cannot be taken apart: its context is poisoned, and the driver may still hold pointers into it, or its
-    // teardown failed. It goes with the process.
+    // Keeps a session that cannot be destroyed until the process exits: the context is poisoned and the
+    // driver may still have pointers into the session, or its teardown failed.
     void keep(std::unique_ptr<Session> session);
     bool keeps() const;
 
-    // The shared context is lost: every session is told, with the kernel and the tenant at fault as far as they are known, and no
-    // new one is taken. Returns when that is done, in every thread that has met the error.
+    // Marks the shared context as lost: every session gets the error, with the kernel and the tenant at fault
+    // if they are known, and no new session is accepted. Returns after that in every calling thread.
     void poison(CUresult status);
-    // The error of a fault that is being dumped, once it is there; SUCCESS: there is none. What a call returns meanwhile is not
-    // to be believed.
+    // Waits for the error of a fault while the GPU's state is being dumped; SUCCESS: there is no fault. The
+    // results of driver calls during the dump are not valid.
     CUresult fault_to_come() const;
     void keep_faults_in(const std::string& file) { fault_file_ = file; }   // before the first session
     CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
     uint64_t fatal_since_ns() const { return fatal_since_.load(); }
 
-    // Now and then, from the listener: looks whether the context still lives. A client that only
-    // polls completion words makes no call that would tell.
+    // Called periodically by the listener: checks whether the context is alive. A client that only polls
+    // completion words makes no call that would return the error.
     void tick();
-    uint32_t stuck() const;   // sessions whose work does not end although their client is gone
+    uint32_t stuck() const;   // number of sessions for which Session::stuck()
     protocol::StatusReply status() const;
     std::vector<protocol::TenantStatus> tenants() const;
 
-    // Another policy from now on. Empty, or why not.
+    // Replaces the policy. Empty, or the error.
     std::string set_policy(const std::string& name);
 
 private:
@@ -94,8 +94,8 @@ private:
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};
     std::once_flag poisoned_;
-    std::string fault_;        // what is said of it; set before fatal_
-    std::string fault_file_;   // empty: it is not kept
+    std::string fault_;        // description of the fault; set before fatal_
+    std::string fault_file_;   // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};
     std::atomic<uint64_t> launches_{0};
     std::atomic<uint64_t> served_{0};
@@ -107,7 +107,7 @@ private:
     std::mutex lines_mutex_;   // guards lines_
     Repeats lines_;
 
-    // These say what they do with note(), so they go first; what is measured goes to the book.
+    // Destroyed first because they call note(); measuring_ before profiles_, to which it reports.
     jit::Service compiler_;
     profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;

@@ -1,5 +1,5 @@
-// What a program's environment says of the server's settings, beside what the running server has: it counts only when the program
-// starts the server, so what differs is said.
+// Compares the server settings in a program's environment with those of the running server. They take effect
+// only if the program starts the server, so differences are reported.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace smt::runtime::server {
 
-// `wanted`: lines KEY=VALUE with the keys of config files (runtime/settings/config.h). `policy`: the server's, which may have changed since its start. A line for each that differs:
-// "SMT_POLICY is fair here and priority in the server".
+// `wanted`: lines NAME=VALUE. `policy`: the server's current one, which may have changed since its start.
+// Returns a line per difference: "SMT_POLICY is fair here and priority in the server".
 std::string differing_settings(std::string_view wanted, std::string_view policy);
 
 }  // namespace smt::runtime::server

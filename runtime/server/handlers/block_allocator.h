@@ -1,13 +1,14 @@
-// Which blocks of which regions are in use. Addresses only: no memory, no driver, no lock.
+// An allocator of address blocks in regions. It deals with addresses only: no memory, no driver. Not
+// thread-safe.
 //
-// Best fit: the smallest free block that holds the request, the lowest address among equals. A
-// released block joins its free neighbours of the same region; regions never join, because each
-// must be removable as a whole. Example with granularity 512 and one region [0x1000, 0x1800):
+// Best fit: the smallest free block that is large enough, the lowest address among equals. A released block
+// merges with its free neighbours in the same region. Regions never merge, because each must be removable as
+// a whole. Example with granularity 512 and one region [0x1000, 0x1800):
 //
 //   allocate(100) = 0x1000    allocate(512) = 0x1200    release(0x1000)    allocate(600) = 0x1400
 //
-// Free blocks stand in two ordered maps (by address to join, by size to find), so every operation
-// is logarithmic.
+// Free blocks are kept in two ordered maps (by address for merging, by size for lookup), so operations take
+// logarithmic time.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +22,26 @@ class BlockAllocator {
 public:
     struct Block {
         uint64_t base = 0;
-        uint64_t bytes = 0;  // taken; a multiple of the granularity
+        uint64_t bytes = 0;  // occupied; a multiple of the granularity
         uint64_t requested = 0;
     };
 
     // granularity: a power of two; blocks start and end at its multiples.
     explicit BlockAllocator(uint64_t granularity) : granularity_(granularity) {}
 
-    // A new region, wholly free. It must not overlap another and must not start at 0.
+    // Adds a free region. It must not overlap another and must not start at 0.
     void add(uint64_t base, uint64_t bytes);
-    // Forgets one region without blocks in use; {0, 0} when there is none.
+    // Removes one region without blocks in use and returns (base, bytes); {0, 0}: none.
     std::pair<uint64_t, uint64_t> take_idle_region();
 
-    // Both return 0 when there is no room. alignment: a power of two; 0 means the granularity.
+    // Both return 0 if there is no room. alignment: a power of two; 0 means the granularity.
     uint64_t allocate(uint64_t bytes, uint64_t alignment = 0);
     uint64_t allocate_at(uint64_t address, uint64_t bytes);
-    // Bytes given back; 0 when no block in use starts there.
+    // Returns the released bytes; 0: no block in use starts there.
     uint64_t release(uint64_t address);
     void release_all();
 
-    // The block in use that contains the address; bytes 0 when there is none.
+    // The block in use that contains the address; bytes 0: none.
     Block find(uint64_t address) const;
 
     uint64_t used_bytes() const { return used_bytes_; }

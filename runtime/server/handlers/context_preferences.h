@@ -1,6 +1,7 @@
-// What a tenant prefers for "its" context: how memory on a multiprocessor is split between cache and shared memory, and how wide
-// the banks of shared memory are. The driver takes both as hints; in the shared context they would act on every tenant. So a tenant is told
-// what it set, and the context keeps the driver's default. What a kernel of its own prefers (cuFuncSetCacheConfig) is passed on.
+// A tenant's context preferences: the split of an SM's memory between L1 cache and shared memory, and the
+// bank width of shared memory. The driver takes both as hints. In the shared context they would affect every
+// tenant. Therefore a tenant reads back what it set, and the context keeps the driver's default. Per-kernel
+// preferences (cuFuncSetCacheConfig) are passed on.
 #pragma once
 
 #include <cuda.h>

@@ -1,5 +1,5 @@
-// A checked copy, and the cheapest driver call that does it. What a client sends becomes a
-// CopyPlan only if all memory it touches is the session's own.
+// A checked copy, and the simplest driver call that performs it. A client's request becomes a CopyPlan only
+// if the session owns all memory that it touches.
 #pragma once
 
 #include <cuda.h>
@@ -11,11 +11,11 @@
 
 namespace smt::runtime::server::handlers {
 
-// One end as the driver takes it. Linear ends: address of the first byte, offsets gone, pitch and
-// height filled in.
+// One end of a copy in the driver's terms. Linear ends: the address of the first byte with offsets applied,
+// pitch and height set.
 struct PlannedEnd {
     CUmemorytype type = CU_MEMORYTYPE_DEVICE;
-    uint64_t address = 0;  // or the array
+    uint64_t address = 0;  // or the array's handle
     uint64_t x = 0, y = 0, z = 0;
     uint64_t pitch = 0, height = 0;
     uint32_t lod = 0;
@@ -37,10 +37,10 @@ private:
     CUDA_MEMCPY2D flat_shape() const;
 };
 
-// Host ends must lie in one of the session's host allocations. Arrays are named among what the call uses:
-// the plan must stay where it is, and is one when the call has begun (Uses).
+// A host end must lie in one of the session's host allocations. Arrays are added to call.uses: the plan must
+// not move until Uses::begin(), and is valid after it.
 CUresult plan_copy(Call& call, const protocol::Copy& copy, CopyPlan* plan);
-// The host end is a staging slot at `slot`, whose rows are packed.
+// The host end is the staging slot at address `slot`, with packed rows.
 CUresult plan_slot_copy(Call& call, const protocol::CopySlot& copy, uint64_t slot, CopyPlan* plan);
 
 }  // namespace smt::runtime::server::handlers

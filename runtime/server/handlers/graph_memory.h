@@ -1,17 +1,19 @@
-// Memory that graphs allocate: cuMemAllocAsync and cuMemFreeAsync on a stream that captures.
+// Memory that graphs allocate: cuMemAllocAsync and cuMemFreeAsync on a capturing stream.
 //
-// The driver would make nodes of them, with memory of its own pool; here a graph's memory is the tenant's own, like all
-// of it, and is there from the capture on:
+// The driver would make graph nodes of these calls, with memory of its own pool. Here a graph's memory comes
+// from the tenant's own memory and exists from the capture on:
 //
-//   allocated in a capture   a block of the tenant's memory, for as long as the graph or anything made of it is there
-//   freed in a capture       the block may serve again, in that capture behind the free in the same stream's order
-//   freed outside of one     the program no longer uses it; a graph that is launched again still may
-//   back to the tenant       when the graph and all that was made of it is gone, and it was freed
+//   allocated in a capture   a block of the tenant's memory, while the graph or any derived object exists
+//   freed in a capture       the same capture may reuse the block behind the free in the same stream's order
+//   freed outside a capture  the program no longer uses it; a later launch of the graph may
+//   back to the tenant       once it was freed, and the graph and all derived objects are gone
 //
-// Whether anything made of a graph is left the driver tells: the graph holds a user object, as its clones, its child
-// graph nodes and its executable graphs do, and the last one's end calls it, when no launch of it is under way.
+// The driver reports the end of the derived objects: the graph, its clones, its child graph nodes and its
+// executable graphs hold a user object, and the driver calls its destructor when the last of them is
+// destroyed and no launch of it is under way.
 //
-// Any thread may call anything. Locks: this one, then the tenant's memory. The driver's call of a user object takes none.
+// Any thread. Lock order: this object's, then the tenant's memory. The user object's destructor takes no
+// lock.
 #pragma once
 
 #include <cuda.h>
@@ -36,20 +38,20 @@ public:
     GraphMemory(const GraphMemory&) = delete;
     GraphMemory& operator=(const GraphMemory&) = delete;
 
-    // The stream captures. Freed must be what some capture allocated, and only once.
+    // The stream must be capturing. free_captured() takes an address that a capture allocated, once.
     CUresult allocate(uint64_t bytes, CUstream stream, CUdeviceptr* address);
     CUresult free_captured(CUdeviceptr address, CUstream stream);
-    // The order of what the stream captured so far is no longer its own (cuStreamUpdateCaptureDependencies).
+    // The stream's later nodes no longer follow its earlier ones (cuStreamUpdateCaptureDependencies).
     void reorder(CUstream stream);
 
     bool owns(CUdeviceptr address) const;
-    // Outside of captures, in the stream's order; null: the tenant's work is over.
+    // Outside captures, in the stream's order. Null stream: the tenant's work is complete.
     CUresult free(CUdeviceptr address, CUstream stream);
 
-    void collect();   // memory of graphs that are gone
-    void clear();     // the tenant's graphs are gone, and its memory is about to go
+    void collect();   // returns the memory of graphs that are gone
+    void clear();     // before the tenant's memory is freed, after its graphs are destroyed
 
-    // CUgraphMem_attribute: in use is what graphs hold.
+    // CUgraphMem_attribute. "Used" is the memory that graphs hold.
     CUresult get_attribute(CUgraphMem_attribute attribute, uint64_t* value) const;
     CUresult set_attribute(CUgraphMem_attribute attribute, uint64_t value);
 
@@ -64,10 +66,10 @@ private:
     };
     struct Block {
         uint64_t bytes = 0;
-        std::vector<GraphPointer> graphs;   // that may touch it when they are launched
+        std::vector<GraphPointer> graphs;   // their launches may access it
         bool captured_free = false;
         bool freed = false;
-        CUevent event = nullptr;            // of the free, until it is over
+        CUevent event = nullptr;            // behind the free, until it has completed
     };
 
     static void graph_is_gone(void* graph);
@@ -80,7 +82,7 @@ private:
     TenantMemory& memory_;
 
     mutable std::mutex mutex_;
-    std::unordered_map<cuuint64_t, Capture> captures_;   // by the driver's number
+    std::unordered_map<cuuint64_t, Capture> captures_;   // by the driver's capture id
     std::map<CUdeviceptr, Block> blocks_;
     uint64_t bytes_ = 0;   // of blocks_
     uint64_t high_ = 0;

@@ -1,4 +1,4 @@
-// Where a graph node goes: added to a graph, changed in its graph, or changed in an executable one.
+// The target of a graph node request: add to a graph, change in its graph, or change in an executable graph.
 #pragma once
 
 #include <cuda.h>
@@ -19,9 +19,9 @@ struct NodePlace {
     size_t dependency_count = 0;
 };
 
-// Takes the dependencies, which follow the request in the record, and names every object that the call
-// uses: `place` must stay where it is until the call begins (Uses). `Request` is one of GraphKernelNode,
-// GraphCopyNode, GraphHostNode, GraphChildNode.
+// Reads the dependencies, which follow the request in the record, and adds all objects to call.uses. `place`
+// must not move until Uses::begin(). `Request` is one of GraphKernelNode, GraphCopyNode, GraphHostNode,
+// GraphChildNode.
 template <typename Request>
 CUresult read_place(Call& call, const Request& request, NodePlace* place) {
     place->operation = request.operation;
@@ -44,10 +44,10 @@ CUresult read_place(Call& call, const Request& request, NodePlace* place) {
     return CUDA_SUCCESS;
 }
 
-// The node that a question is about.
+// Reads the node of a query.
 CUresult read_node(Call& call, CUgraphNode* node);
 
-// Answers with the node's id if it is new.
+// Replies with the node's id if the node is new.
 inline CUresult answer_node(Call& call, const NodePlace& place, CUresult status) {
     if (status || place.operation != protocol::NodeOperation::kAdd) return status;
     CUgraphNode node = place.node;

@@ -1,5 +1,5 @@
-// The hand-written handlers, by area, and what they share. Each decodes its request, checks it,
-// asks the driver and answers; written_handler.cpp maps opcodes to them.
+// The hand-written handlers, by area, and their common functions. Each decodes its request, checks it, calls
+// the driver and replies (contract: call.h). written_handler.cpp maps opcodes to them.
 #pragma once
 
 #include "runtime/server/call.h"
@@ -62,14 +62,14 @@ bool decode(Call& call, Request& request) {
     return call.in.good();
 }
 
-// As Call::stream(), for handlers that need the Stream and not just its handle.
+// As Call::stream(), for handlers that need the Stream and not only its handle.
 CUresult use_stream(Call& call, uint32_t reference, StreamPointer* stream);
 
-// Waits for the stream, and takes the device's output along.
+// Waits for the stream, then collects device printf output.
 CUresult await(Call& call, Stream& stream);
 
-// Completes a staging slot from the host. An error is kept for the client first, because who sees the
-// slot complete looks for it; what remains for the handler to return is a fatal one.
+// Completes a staging slot from the host. An error is stored for the client before that, because the client
+// checks for it when it sees the slot complete. Returns fatal errors only.
 CUresult complete_slot(Call& call, uint32_t word, uint64_t value, CUresult error);
 
 }  // namespace smt::runtime::server::handlers

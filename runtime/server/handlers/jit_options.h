@@ -1,5 +1,5 @@
-// The JIT options of a record, made fit for the driver: only those whose value is a number are
-// accepted from a client, logs go into buffers of ours.
+// The JIT options of a record, converted for the driver or the compile worker. Only options with numeric
+// values are accepted from a client. Logs go to the server's own buffers. Not thread-safe.
 #pragma once
 
 #include <cuda.h>
@@ -18,7 +18,7 @@ public:
     JitOptions(const JitOptions&) = delete;  // the driver holds addresses of its parts
     JitOptions& operator=(const JitOptions&) = delete;
 
-    // False: an option whose value is an address.
+    // False: an option has an address as its value.
     bool read(const protocol::JitOption* options, uint32_t count, uint32_t log_bytes,
               uint32_t error_log_bytes);
 
@@ -26,18 +26,19 @@ public:
     CUjit_option* names() { return names_.data(); }
     void** values() { return values_.data(); }
 
-    // The same for the compile worker: options of nvPTXCompiler, of nvJitLink, and "sm_90", where they name a target. Those
-    // that choose among an image's entries, and THREADS_PER_BLOCK, whose answer is the driver's, say nothing to either.
+    // The same for the compile worker: options of nvPTXCompiler and nvJitLink, and the target if the options
+    // name one ("sm_90"). Options that choose among an image's entries, and THREADS_PER_BLOCK, which the
+    // driver answers, are left out.
     std::vector<std::string> compiler_options() const;
     std::vector<std::string> linker_options() const;
     std::string target() const;
 
-    // What the worker said: behind what it said before, in place of what the driver writes. The options are done with:
-    // the driver gets none of them with what was made.
+    // Appends the worker's logs in place of the driver's. From then on count() is 0: the driver gets the
+    // cubin without options.
     void keep(const std::string& log, const std::string& error_log, float milliseconds);
-    void start_again();   // with another image: nothing was said yet
+    void start_again();   // for another image: clears logs and times
 
-    // After the driver's call, or keep(). The sizes are what was written, without the final NUL.
+    // Valid after the driver's call or keep(). Sizes are the written bytes without the final NUL.
     const char* log() const { return log_.data(); }
     uint32_t log_bytes() const { return written(log_); }
     const char* error_log() const { return error_log_.data(); }

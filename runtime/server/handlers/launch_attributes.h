@@ -1,4 +1,4 @@
-// Launch attributes of a client: those that carry handles or addresses of its own are refused.
+// Check of a client's launch attributes: those that contain handles or addresses are refused.
 #pragma once
 
 #include <cuda.h>

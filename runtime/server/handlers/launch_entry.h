@@ -1,4 +1,4 @@
-// What the journal is told of a launch.
+// The journal entry of a launch.
 #pragma once
 
 #include "runtime/dispatch/sm_sets.h"
@@ -12,10 +12,11 @@ namespace smt::runtime::server::handlers {
 // `treatment`: a name of the journal (treatment.h).
 journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, uint32_t treatment);
 
-// What it may use, where nobody knows what it did use.
+// Enters the SMs that the launch may use, for launches without a report of those that it used.
 void put_places(Call& call, const dispatch::SmSet& places, journal::Entry& entry);
 
-// A kernel that was captured, or made a node: graphs run as a whole, and nobody hears which of their kernels ran.
+// Notes a kernel that is captured or becomes a graph node. Graphs run as a whole: which of their kernels ran
+// is not reported.
 void note_into_graph(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch);
 
 }  // namespace smt::runtime::server::handlers

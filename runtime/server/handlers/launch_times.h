@@ -1,9 +1,9 @@
-// When launches ran on the GPU, for the journal (SMT_JOURNAL=times): an event on each side of a
-// launch, and an anchor event whose time on our own clock is known.
+// Start and end of launches on the GPU, for the journal (SMT_JOURNAL_TIMES=1): one event before and one after
+// a launch, and an anchor event with a known time on the server's clock. Any thread.
 //
-// Finished launches are looked for at later launches, and all that is left at clear(), so an entry
-// has its times some time after the launch, at the latest when the session ends. Times of events
-// are floats of milliseconds: the anchor is renewed often enough to keep them sharp.
+// Later launches and clear() collect the completed ones, so an entry gets its times after the launch, at the
+// latest when the session ends. Event times are floats of milliseconds, so the anchor is renewed often enough
+// to keep them precise.
 #pragma once
 
 #include <cuda.h>
@@ -29,10 +29,11 @@ public:
 
     static bool wanted();  // SMT_JOURNAL=times
 
-    // Around a launch; before() gives null when there can be no times. after() takes the event over.
+    // To be called before and after a launch. before() returns null if times are not available. after() takes
+    // ownership of the event.
     CUevent before(CUstream stream);
     void after(CUevent start, CUstream stream, journal::Writer& journal, uint64_t sequence);
-    void clear();  // waits for all that is pending
+    void clear();  // waits for all pending launches
 
 private:
     struct Anchor {

@@ -1,5 +1,5 @@
-// cuCtxSetLimit for each tenant: it is told what it set, and the shared context has the largest of
-// what all tenants wanted. A limit is never lowered again: kernels of others may rely on it.
+// cuCtxSetLimit per tenant. A tenant reads back what it set. The shared context has the maximum of all
+// tenants' values. A limit is never lowered, because kernels of other tenants may rely on it. Any thread.
 #pragma once
 
 #include <cuda.h>
@@ -20,8 +20,8 @@ class Limits {
 public:
     explicit Limits(const DriverApi& driver) : driver_(driver) {}
 
-    // What a value takes beyond the default counts against the tenant's memory. threads: that the device holds at once,
-    // each of which has a stack.
+    // Memory beyond the default value's counts against the tenant's limit. `threads`: the number of threads
+    // that the device can have resident; each has a stack.
     CUresult set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t threads);
     CUresult get(CUlimit limit, size_t* value);
     void clear();  // back to the defaults

@@ -1,5 +1,5 @@
-// A session's linker states, with the log buffers that the driver writes to for as long as a state
-// lives. The states themselves are handles of the session (HandleKind::kLink).
+// A session's linker states, with the log buffers that the driver writes to while a state exists. The states
+// themselves are the session's handles (HandleKind::kLink). Any thread.
 #pragma once
 
 #include <cuda.h>
@@ -25,22 +25,22 @@ public:
     CUresult create(JitOptionsPointer options, CUlinkState* state);
     JitOptionsPointer find(CUlinkState state) const;  // null: none
 
-    // Inputs for the compile worker's linker. False: the state has too many bytes of them, or the session.
+    // Inputs for the compile worker's linker. False: the state's or the session's inputs have too many bytes.
     bool add(CUlinkState state, jit::Input input);
     bool has_inputs(CUlinkState state) const;
     std::vector<jit::Input> inputs(CUlinkState state) const;
 
-    // What the driver's linker was given cannot be taken back.
+    // Marks a state with inputs in the driver's linker, which cannot be taken back.
     void give_to_driver(CUlinkState state);
     bool given_to_driver(CUlinkState state) const;
     CUresult destroy(CUlinkState state);
-    void clear();  // the states are destroyed already
+    void clear();  // the states must be destroyed already
 
 private:
     struct State {
         JitOptionsPointer options;
         std::vector<jit::Input> inputs;
-        bool drivers = false;
+        bool drivers = false;   // given_to_driver()
     };
 
     const DriverApi& driver_;

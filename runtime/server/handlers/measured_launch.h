@@ -1,4 +1,4 @@
-// What Measuring (measuring.h) wants to know of a launch. Asked only where the server measures.
+// The description of a launch for Measuring (measuring.h). Called only if the server measures.
 #pragma once
 
 #include "runtime/protocol/record.h"
@@ -8,7 +8,7 @@
 
 namespace smt::runtime::server::handlers {
 
-// `managed`: it goes in managed form. `parameters`: the program's, laid out as the kernel says.
+// `managed`: it runs in managed form. `parameters`: the program's, in the kernel's parameter layout.
 Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed);
 
 }  // namespace smt::runtime::server::handlers

@@ -1,11 +1,11 @@
-// A tenant's memory pools: cuMemAllocAsync and its kin, without the driver's pools, because all
-// memory of a tenant stands in the tenant's own range.
+// A tenant's memory pools: cuMemAllocAsync and related calls, without the driver's pools, because all memory
+// of a tenant lies in the tenant's own range.
 //
-// A block freed in a stream's order is pending until the event recorded behind the free has
-// completed. Until then only the same stream may have it again, at once; after that everybody may.
-// Pools differ in their attributes and counters alone; the memory behind all of them is one.
+// A block freed in a stream's order is pending until the event behind the free has completed. Until then only
+// the same stream may reuse it, immediately. After that any allocation may. Pools differ only in their
+// attributes and counters; they share the tenant's memory.
 //
-// Any thread may call anything. Locks: this one, then the tenant's memory.
+// Any thread. Lock order: this object's, then the tenant's memory.
 #pragma once
 
 #include <cuda.h>
@@ -30,7 +30,7 @@ public:
     Pools(const Pools&) = delete;
     Pools& operator=(const Pools&) = delete;
 
-    // Handles are numbers of our own; 0 stands for the current pool.
+    // Handles are numbers of the server's; 0 denotes the current pool.
     static constexpr uint64_t kDefaultPool = 0x706f6f6c00000010ull;
     uint64_t create(uint64_t most_bytes);   // 0: no limit of its own
     CUresult destroy(uint64_t pool);
@@ -40,23 +40,23 @@ public:
     CUresult allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdeviceptr* address);
     // INVALID_VALUE unless an allocation of the tenant starts there. The stream must not capture.
     CUresult free(CUdeviceptr address, CUstream stream);
-    // The block leaves its pool because cuMemFree frees it. Memory of no pool is left alone;
-    // INVALID_VALUE when it was freed already.
+    // Removes a block from its pool because cuMemFree frees it. No effect on memory of no pool.
+    // INVALID_VALUE: it was freed already.
     CUresult forget(CUdeviceptr address);
 
     // Values are cuuint64_t; the reuse switches are 0 or 1.
     CUresult get_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t* value);
     CUresult set_attribute(uint64_t pool, CUmemPool_attribute attribute, uint64_t value);
 
-    // No more than that much stays reserved, beyond what is in use.
+    // Lowers the reserved bytes to `bytes`, but not below the bytes in use or pending. Both are in steps.
     CUresult trim(uint64_t pool, uint64_t bytes);
-    // The driver's pools grow and shrink in steps, and programs see that in what they reserve.
+    // The driver's pools grow and shrink in steps, which programs see in the reserved bytes.
     static constexpr uint64_t kStepBytes = 32ull << 20;
     static uint64_t in_steps(uint64_t bytes) { return (bytes + kStepBytes - 1) / kStepBytes * kStepBytes; }
 
-    // Pending blocks whose event has completed become free. False: others are pending still.
+    // Frees pending blocks with a completed event. False: others are still pending.
     bool collect();
-    void clear();  // frees every pending block and forgets the pools; the tenant's work is over
+    void clear();  // frees all pending blocks and drops the pools; the tenant's work must be complete
 
 private:
     struct Pool {
@@ -64,15 +64,16 @@ private:
         uint64_t threshold = 0;
         uint64_t used = 0;
         uint64_t used_high = 0;
-        uint64_t pending = 0;   // freed, and not known to be over
-        uint64_t reserved = 0;  // what the driver's pool would hold: in steps, and until a wait finds it above the threshold
+        uint64_t pending = 0;   // freed, the free not known to have completed
+        // As the driver's pool would report: in steps; a wait releases what is above the threshold.
+        uint64_t reserved = 0;
         uint64_t reserved_high = 0;
         uint64_t most = 0;
     };
     struct Block {
         uint64_t pool;
-        uint64_t bytes;      // taken
-        uint64_t requested;  // what the pool counts
+        uint64_t bytes;      // occupied
+        uint64_t requested;  // counted by the pool
     };
     struct Pending {
         CUdeviceptr address;

@@ -1,10 +1,10 @@
-// The device addresses that a session may name in calls. Whatever is not here is refused: another
-// tenant's memory, and what the server allocated for itself.
+// The device addresses that a session may pass in calls. All others are refused: memory of other tenants and
+// of the server itself.
 //
-//   own := the device range | a further range | a pinned allocation in the arena | a variable of a loaded image
+//   own := the device range | a further range | a pinned arena allocation | a variable of a loaded image
 //
-// The device range is two comparisons, the rest a look into an ordered map. Any thread may call
-// anything; nothing is called under the lock.
+// The check costs two comparisons for the device range, else a lookup in an ordered map. Any thread; the lock
+// is a leaf lock.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ public:
     TenantAddresses(const TenantAddresses&) = delete;
     TenantAddresses& operator=(const TenantAddresses&) = delete;
 
-    // `owner` is a key for forget(), and is never followed.
+    // `owner` is a key for forget() and is never dereferenced.
     void add(uint64_t base, uint64_t bytes, const void* owner);
     void forget(const void* owner);
 
-    // Whether the session may have the bytes read or written. No bytes may be anywhere.
+    // Whether the session may access the bytes. An empty range is allowed at any address.
     bool may_touch(uint64_t address, uint64_t bytes) const {
         const uint64_t skipped = address - base_;
         if (skipped < bytes_ && bytes <= bytes_ - skipped) return true;

@@ -1,17 +1,17 @@
-// The device memory of one tenant: physical memory mapped into the tenant's own address range, so
-// that a pointer tells whose it is.
+// The device memory of one tenant: physical memory mapped into the tenant's own address range, so a pointer
+// determines its tenant.
 //
 //   range   := { slab | large | reservation }, all multiples of kChunkBytes
 //   slab    := one chunk of kChunkBytes, shared by small allocations (block_allocator.h)
 //   large   := one chunk for one allocation of more than kLargeBytes
 //   reservation := addresses only; the application maps physical memory there itself
 //
-// A chunk that is new to the tenant is zeroed before anybody gets it; what the tenant frees it may
-// get back as it was. Freed chunks are cached up to a bound, so that a malloc and free pair costs
-// no mapping, and given back beyond it, or as soon as ANY tenant runs out of memory.
+// A chunk that is new to the tenant is zeroed before use. Memory that the tenant freed may be reused for it
+// with its old contents. Freed chunks are cached up to a bound, so a malloc and free pair needs no mapping.
+// Chunks beyond the bound are returned to the driver, and all idle ones if any tenant runs out of memory.
 //
-// Any thread may call anything. Who frees memory has waited for the work that uses it. The range
-// given to the constructor stays the caller's.
+// Any thread. A caller that frees memory has waited for the work that uses it. The caller keeps ownership of
+// the range given to the constructor.
 #pragma once
 
 #include <cuda.h>
@@ -33,10 +33,10 @@
 
 namespace smt::runtime::server::handlers {
 
-inline constexpr uint64_t kBlockBytes = 512;         // alignment of what an application gets
+inline constexpr uint64_t kBlockBytes = 512;         // alignment of allocations
 inline constexpr uint64_t kChunkBytes = 2ull << 20;  // what the driver maps
 inline constexpr uint64_t kLargeBytes = 1ull << 20;
-inline constexpr uint64_t kCacheBytes = 256ull << 20;  // idle chunks kept
+inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chunks' bytes
 
 class TenantMemory {
 public:
@@ -54,10 +54,10 @@ public:
     CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address);
     CUresult release_reservation(CUdeviceptr address, uint64_t bytes);
     bool reserved(CUdeviceptr address, uint64_t bytes) const;  // inside one reservation
-    // The application mapped memory there.
+    // Records that the application mapped memory there.
     void note_mapping(CUdeviceptr address, uint64_t bytes, CUmemGenericAllocationHandle memory);
-    void note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes);   // of a block for another allocation
-    // What is mapped there is about to go, or it did not: restore_mappings().
+    void note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes);   // a block serves another allocation
+    // take_mappings() is called before the driver unmaps, restore_mappings() if the driver failed to.
     struct Mapping {
         uint64_t bytes;
         SharedCharge charge;
@@ -66,31 +66,32 @@ public:
     Mappings take_mappings(CUdeviceptr address, uint64_t bytes);
     void restore_mappings(Mappings mappings);
 
-    // Device memory that the driver takes for the tenant elsewhere (arrays, variables, a larger stack), as long as the
-    // charge lives: OUT_OF_MEMORY beyond the limit. `charge` may hold some already.
+    // Counts device memory that the driver allocates for the tenant elsewhere (arrays, variables, a larger
+    // stack), as long as the charge exists. OUT_OF_MEMORY beyond the limit. `charge` may hold bytes already.
     CUresult charge(uint64_t bytes, Charge* charge);
-    // The same for an object that is known by a handle.
+    // Keeps the charge of an object by its handle; take_held() is called before the object is destroyed.
     void hold(HandleKind kind, uint64_t handle, Charge charge);
-    Charge take_held(HandleKind kind, uint64_t handle);   // it is about to go
+    Charge take_held(HandleKind kind, uint64_t handle);
 
-    // The application's physical memory (cuMemCreate): counted until the last handle and the last mapping is gone.
+    // The application's physical memory (cuMemCreate) counts until its last handle and mapping are gone.
     void note_physical(CUmemGenericAllocationHandle memory, Charge charge);
-    void retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped);   // another handle of what is mapped there
-    // A handle is about to go, or it did not: restore_physical().
+    // Records a further handle of the memory that is mapped at `mapped`.
+    void retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped);
+    // release_physical() is called before the driver releases a handle, restore_physical() if it failed to.
     SharedCharge release_physical(CUmemGenericAllocationHandle memory);
     void restore_physical(CUmemGenericAllocationHandle memory, SharedCharge charge);
-    // Zeroes physical memory that the application is about to get, through a mapping of its own.
+    // Zeroes new physical memory before the application gets it, through a temporary mapping.
     CUresult zero_physical(CUmemGenericAllocationHandle memory, uint64_t bytes);
 
     // The allocation or mapping that contains the address; bytes 0: none.
     BlockAllocator::Block find(CUdeviceptr address) const;
-    // What the tenant may name in calls.
+    // Whether the tenant may pass the range in calls.
     bool may_touch(CUdeviceptr address, uint64_t bytes) const { return own_.may_touch(address, bytes); }
     TenantAddresses& own() { return own_; }
 
     void clear();               // frees all memory and reservations, keeps the ranges
-    void trim();                // gives cached chunks back
-    void keep(uint64_t bytes);  // cache that much more than kCacheBytes (the pools' release threshold)
+    void trim();                // returns cached chunks to the driver
+    void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
     uint64_t bytes_used() const { return account_->held(); }
     Pools& pools() { return pools_; }
     GraphMemory& graphs() { return graphs_; }
@@ -101,7 +102,7 @@ private:
         uint64_t requested;
     };
     struct Physical {
-        SharedCharge charge;   // its mappings have it too
+        SharedCharge charge;   // shared with its mappings
         uint64_t handles = 0;
     };
     using Lock = std::lock_guard<std::mutex>;
@@ -125,7 +126,7 @@ private:
     const MemoryAccountPointer account_;   // physical memory, cached chunks included
     TenantAddresses own_;
 
-    mutable std::mutex mutex_;  // everything below
+    mutable std::mutex mutex_;  // guards the members below, except pools_ and graphs_
     BlockAllocator addresses_{kChunkBytes};
     BlockAllocator slabs_{kBlockBytes};
     std::map<uint64_t, Chunk> large_;
@@ -134,13 +135,13 @@ private:
     Mappings mappings_;
     std::map<CUmemGenericAllocationHandle, Physical> physical_;
     std::map<std::pair<HandleKind, uint64_t>, Charge> held_;
-    std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes, reserved by us when the range was full
+    std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes; reserved when the device range was full
     uint64_t cached_bytes_ = 0;
     uint64_t kept_ = 0;
 
     Pools pools_;
     GraphMemory graphs_;
-    CUstream stream_ = nullptr;  // zeroes chunks, where sessions are kept apart
+    CUstream stream_ = nullptr;  // zeroes chunks, on devices that keep sessions apart
 };
 
 }  // namespace smt::runtime::server::handlers

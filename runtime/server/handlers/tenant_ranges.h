@@ -1,4 +1,4 @@
-// All tenants' memory in this process: which of them can give memory back. Any thread.
+// The registry of all TenantMemory objects of this process. Any thread.
 #pragma once
 
 namespace smt::runtime::server::handlers {
@@ -9,7 +9,7 @@ class TenantRanges {
 public:
     static void add(TenantMemory& tenant);
     static void remove(const TenantMemory& tenant);
-    // Every tenant gives its idle memory back. No TenantMemory's lock may be held.
+    // All tenants return their idle memory to the driver. The caller must not hold a TenantMemory's lock.
     static void trim_all();
 };
 
