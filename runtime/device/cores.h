@@ -1,34 +1,37 @@
-// The host's cores, for threads that wait for the device or for a program.
+// The load of the host's cores, for threads that wait for the device or for a program. Any thread.
 //
-// To wake a sleeper takes tens of microseconds, so who waits looks again and again instead. Where others want the cores that is wrong: who
-// yields again and again, or looks without end, is put behind everybody who computes, for milliseconds each time, and programs do compute on all
-// cores (to check something, or to prepare the next batch). Who sleeps meanwhile has a core when it wakes up. On an H200's host with a process that computes on each
-// of its 16 cores a request of 0.05 ms took 4 ms so, where everybody yielded (docs/results.md#busy-cores-yield).
+// Waking a sleeping thread takes tens of microseconds, so a waiting thread polls. If the cores are
+// oversubscribed polling is wrong: the kernel schedules a thread that yields or polls behind all computing
+// threads, for milliseconds each time, and programs do compute on all cores. A thread that sleeps gets a core
+// when it wakes up. Measured: docs/results.md#busy-cores-yield.
 #pragma once
 
 #include <cstdint>
 
 namespace smt::runtime::device {
 
-// More than two. With fewer whoever looks on would keep the others from the very core that they need.
+// Whether the process may run on more than two cores. With fewer a polling thread would occupy the core that
+// the awaited thread needs.
 bool cores_to_spare();
 
-// As of a moment ago more threads of this machine wanted to run than it has cores; those that look are among them. Says nothing of a cpuset that is a part of the machine. Takes
-// tens of nanoseconds, and some microseconds every ten milliseconds.
+// Whether at the last reading more threads of this machine were runnable than it has cores. A reading is
+// valid for 10 ms, a positive one for 100 ms. Polling threads count as runnable. A cpuset that covers a part
+// of the machine is not considered. Takes tens of nanoseconds, with a reading some microseconds.
 bool cores_scarce();
 
-// A moment in which others run: some microseconds, or where cores are few or scarce 50.
+// Pauses the calling thread so that others can run: some microseconds, or 50 us if cores are few or scarce.
 void nap();
 
-// Asks the kernel that the calling thread, and each thread and process that it starts from now on, be given cores in short turns: who has slept then comes before whoever has computed for
-// as long, and needs not wait until the turn of that one is over (2.8 ms and more). Its share of a core is the same. Linux 6.12 and later do so for everybody
-// who asks; older ones take no notice, and where it is forbidden nothing changes: false.
+// Requests short time slices for the calling thread and all threads and processes that it starts from now on.
+// A thread with short slices runs soon after it wakes up, without waiting for the end of a computing thread's
+// slice (2.8 ms and more). Its share of a core is unchanged. Linux 6.12 and later grant the request without
+// privileges; older versions ignore it. False: the request is forbidden, and nothing changes.
 bool ask_for_short_turns();
 
-// How long the calling thread's turns are, in nanoseconds; 0 where the kernel does not say.
+// The calling thread's time slice in nanoseconds; 0: the kernel does not report it.
 uint64_t turn_ns();
 
-// From what /proc/loadavg says.
+// The same from the text of /proc/loadavg, for tests and for the functions above.
 bool cores_scarce(const char* load, int cores);
 
 }  // namespace smt::runtime::device

@@ -1,8 +1,8 @@
-// What a device is to the server: a driver to ask, and the one context everything runs in.
+// The server's interface to a device: a table of driver functions and the one context of all tenants.
 //
-// cuda/ is the real driver; a simulated device stands beside it with the same face, because its
-// driver is a table of the same functions. A Device outlives every session and is never reopened:
-// a context that a fault has poisoned ends with the process.
+// cuda/ is the real driver. A simulated device has the same interface, because its driver is a table of the
+// same functions. A Device outlives every session and is never reopened: a context that a fault has poisoned
+// ends with the process.
 #pragma once
 
 #include <cuda.h>
@@ -30,25 +30,25 @@ struct Properties {
     int multiprocessors = 0;
     int compute_major = 0;
     int compute_minor = 0;
-    // A fault, what a kernel prints and the journal's entry of a launch reach the session they belong to
-    // by the device's own doing, and a fault ends that session's work only.
+    // The device itself assigns faults, printed text and journal entries of launches to their sessions, and a
+    // fault ends the work of its session only.
     bool keeps_sessions_apart = false;
-    // It keeps a clock of its own, which stands while the dispatcher's thread is at work.
+    // The device has its own clock, which stops while the dispatcher's thread runs.
     bool keeps_clock = false;
-    // To load code waits until everything enqueued on it is over, and keeps others out meanwhile (cuda/context_wide.h).
+    // Loading code blocks until all enqueued work is complete, and blocks other calls (cuda/context_wide.h).
     bool loads_wait = false;
 };
 
-// A session, as its device sees it.
+// A session, as its device uses it.
 class Guest {
 public:
     virtual ~Guest() = default;
     virtual uint32_t id() const = 0;
     virtual const std::string& tenant() const = 0;
-    virtual void print(std::string_view text) = 0;                    // what its kernels say
-    virtual void lost(CUresult fault, const std::string& what) = 0;   // its kernel has faulted
-    virtual void tell(const std::string& line) = 0;                   // something about it, for the log
-    virtual void must_end(const std::string& why) = 0;                // its own fault; any thread, returns at once
+    virtual void print(std::string_view text) = 0;                    // output of its kernels
+    virtual void lost(CUresult fault, const std::string& what) = 0;   // one of its kernels has faulted
+    virtual void tell(const std::string& line) = 0;                   // a line about it for the log
+    virtual void must_end(const std::string& why) = 0;                // ends it; any thread, does not block
     virtual bool leaves() const = 0;                                  // its program is gone
 };
 inline constexpr uint32_t kNoLane = ~0u;
@@ -63,58 +63,62 @@ public:
     CUdevice device() const { return device_; }
     CUcontext context() const { return context_; }
     const Properties& properties() const { return properties_; }
-    const std::string& key() const { return key_; }   // names this device's files in the runtime directory
+    const std::string& key() const { return key_; }   // base name of the files in the runtime directory
 
-    // Makes the calling thread ready to serve: the context is current, and a capture of another
-    // thread does not forbid this thread's calls. `guest`: its calls are for that session's lane.
+    // Prepares the calling thread: makes the context current, and sets the capture mode so that another
+    // thread's capture does not make its calls fail. `guest`, `lane`: the session and lane that it serves.
     virtual CUresult enter_thread(Guest* guest = nullptr, uint32_t lane = kNoLane) = 0;
 
-    // A stream of the highest priority for the server's own short work, on which nothing waits for a program; made when it
-    // is asked for first. One for all, since a context has 32 channels to the GPU for its streams. Any thread; null: there
-    // is none.
+    // A stream of the highest priority for the server's own short work. It never waits for a program. Made by
+    // the first call. There is one only, since a context has 32 channels to the GPU for its streams. Any
+    // thread; null: it could not be made.
     CUstream errands() const;
 
-    // Of the fault that lost the context, once a call has returned its error: the kernel, or why it is not known.
+    // fault(): after a call has returned the error of the fault that lost the context: the faulting kernel,
+    // or why it is not known.
     virtual bool dumps_faults() const { return false; }
     virtual std::variant<image::FaultSite, image::Problem> fault() const { return image::Problem{"this device does not tell"}; }
-    // Whether a fault is being dumped: its error follows within seconds, although waits still succeed.
+    // Whether a fault is being dumped. Its error follows within seconds; until then waits still return
+    // success.
     virtual bool fault_begun() const { return false; }
 
-    // The time that the dispatcher goes by, and how its thread rests: until then, until disturb(), or for nothing. Meanwhile
-    // `lock` is not held. `due`: something is to be done then, for which a clock of the device's own goes on even if the device is idle.
+    // The dispatcher's clock and its thread's wait: until `until`, until disturb(), or spuriously shorter.
+    // `lock` is released during the wait. `due`: the dispatcher has to act at `until`, so a device clock
+    // advances to it even if the device is idle.
     using Clock = std::chrono::steady_clock;
     virtual Clock::time_point now() const { return Clock::now(); }
     virtual void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool /*due*/) { disturbed_.wait_until(lock, until); }
-    virtual void disturb() { disturbed_.notify_all(); }   // with the lock
+    virtual void disturb() { disturbed_.notify_all(); }   // caller holds the lock
 
-    // The guest's program is gone: no stream of it waits for a value any more. Called again and again until they are idle.
+    // The guest's program is gone: ends its streams' waits for values. Called repeatedly until they are idle.
     virtual void release_waits(const Guest&) {}
     virtual void left(Guest&) {}
 
-    // The rest is for devices that keep a clock of their own; CUDA needs none of it.
+    // The remaining functions are for devices with their own clock. CUDA does not use them.
 
-    // Before a session exists: may hold it up until others have come. Its number, or 0: any.
+    // Called before a session exists; may block until other programs have come. Returns its number; 0: any.
     virtual uint32_t admit(const std::string&) { return 0; }
     virtual void arrived(Guest&) {}
-    virtual void leaving(Guest&) {}   // its program is gone: nobody waits for its next call
-    // A stream that a thread of no guest made: what it carries is that session's work.
+    virtual void leaving(Guest&) {}   // its program is gone: it makes no further call
+    // A stream that a thread without a guest made carries work of that session.
     virtual void made_for(uint32_t /*session*/, CUstream) {}
-    // Parts of a guest's memory that its kernels may touch from now on, or no longer. `forgotten`: the
-    // addresses are nobody's.
+    // Memory that the guest's kernels may access from now on, or no longer. `forgotten`: the addresses belong
+    // to no session.
     virtual void allocated(CUdeviceptr, uint64_t) {}
     virtual void freed(CUdeviceptr, uint64_t) {}
     virtual void forgotten(CUdeviceptr, uint64_t) {}
-    // True: the device writes this entry when the calling thread's next launch is over.
+    // True: the device writes this entry when the calling thread's next launch has completed.
     virtual bool announce(const journal::Entry&) { return false; }
-    // Where the __managed__ variables of images go that the calling thread loads from now on: memory (zeroed; 0:
-    // there is none) that the program reaches too. False: the device cannot, and the images are changed instead.
+    // Sets the allocator for the __managed__ variables of images that the calling thread loads from now on.
+    // It returns zeroed memory that the program can access too; 0: out of memory. False: the device does not
+    // support this, and the images are changed instead.
     using ManagedMemory = std::function<uint64_t(uint64_t bytes)>;
     virtual bool place_managed(const ManagedMemory&) { return false; }
     virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) { journal.write(entry); }
     virtual void attach(journal::Writer&) {}   // before the first session
-    // The calling thread begins or ceases to wait for something that only other threads' work brings about.
+    // The calling thread begins or ends a wait that only other threads' work can end.
     virtual void waits_for_others(bool) {}
-    // That session's threads that wait for others are about to be told to look again.
+    // That session's threads in waits_for_others() are about to be woken.
     virtual void let_go(uint32_t /*session*/) {}
 
 protected:
@@ -132,11 +136,13 @@ private:
     mutable CUstream errands_ = nullptr;   // as long as the context
 };
 
-// The driver at $SMT_DRIVER, else the system's. Null, and why in `error`, when there is none, or when its GPU cannot be used: `found` then.
-// `core_dump`: the file for the GPU's state at a fault; empty: none is written.
+// The driver at $SMT_DRIVER, else the system's. Null with `error` set: there is no driver, or its GPU cannot
+// be used, in which case `found` is true. `core_dump`: the file for the GPU's state at a fault; empty: no
+// dump.
 std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found, std::string& error);
-// What SMT_DEVICE asks for; without it a GPU, or the simulated device when there is none (`notice` says so). A GPU that is there and
-// cannot be used, for want of memory, say, is an error: its programs would run a thousand times slower, and could not tell why.
+// The device that SMT_DEVICE selects; if it is unset a GPU, or the simulated device if there is no GPU
+// (`notice` says so). A GPU that exists but cannot be used, for example for lack of memory, is an error: on
+// the simulated device programs would run a thousand times slower without an apparent reason.
 std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice, std::string& error);
 
 }  // namespace smt::runtime::device

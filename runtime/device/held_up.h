@@ -1,7 +1,8 @@
-// What programs' threads wait for that other programs bring about: `smt status` shows it. Whatever makes one session's
-// thread wait for another session says so with a HeldUp; docs/design.md lists these waits and their bounds.
+// The registry of waits of one session's threads for another session, which `smt status` shows. Code that
+// makes a session's thread wait for another session creates a HeldUp. docs/design.md lists these waits and
+// their bounds.
 //
-// Any thread; a lock is held for the length of a few instructions.
+// Any thread; the lock is held for a few instructions.
 #pragma once
 
 #include <chrono>
@@ -13,14 +14,14 @@ namespace smt::runtime::device {
 
 class Guest;
 
-// The calling thread waits, while this lives.
+// Marks the calling thread as waiting while the object exists.
 class HeldUp {
 public:
-    HeldUp(uint32_t session, std::string by);   // by: "cuStreamWaitValue32 of bob". Session 0: none, and nothing is shown
+    HeldUp(uint32_t session, std::string by);   // by: "cuStreamWaitValue32 of bob". Session 0: not shown
     ~HeldUp();
     HeldUp(const HeldUp&) = delete;
     HeldUp& operator=(const HeldUp&) = delete;
-    void change(std::string by);   // it waits on, for something else
+    void change(std::string by);   // the wait continues for another reason
     std::chrono::nanoseconds lasted() const;
 
 private:
@@ -32,10 +33,11 @@ struct Wait {
     std::chrono::nanoseconds lasted;
     std::string by;
 };
-// The longest that a thread of the session is in.
+// The longest current wait of the session's threads.
 std::optional<Wait> longest_wait(uint32_t session);
 
-// Waits of streams that the calling thread enqueues meanwhile are shown by this name, not by that of the call.
+// While the object exists, stream waits that the calling thread enqueues are shown by this name instead of
+// the call's.
 class NamedWaits {
 public:
     explicit NamedWaits(const char* name);   // a literal
@@ -45,7 +47,7 @@ public:
 };
 const char* name_of_waits();   // null: none
 
-// Whose calls the calling thread makes; null: no session's.
+// The session that the calling thread makes calls for; null: none.
 Guest* guest_of_thread();
 void set_guest_of_thread(Guest* guest);   // for Device::enter_thread()
 

@@ -1,24 +1,25 @@
-// Driver calls that wait until the whole context is idle and keep every other thread's calls out
-// meanwhile. On an H200: cuMemHostUnregister, cuMemFree, cuMemFreeHost, cuArrayDestroy; to load a module
-// and to unload it (a library's is loaded by cuLibraryGetModule, or by the first look for a kernel); a
-// larger stack, also that of a kernel that is launched for the first time.
+// The gate in front of context-wide driver calls. Such a call blocks until the whole context is idle, and
+// blocks other threads' calls meanwhile. On an H200: cuMemHostUnregister, cuMemFree, cuMemFreeHost,
+// cuArrayDestroy; loading and unloading a module (a library's module is loaded by cuLibraryGetModule or by
+// the first lookup of a kernel); a larger stack, including that of a kernel's first launch.
 //
-// Others return at once, and yet nothing that is enqueued after them begins on any stream until everything
-// enqueued before them has ended: a function that is loaded when it is first asked for (cuModuleGetFunction,
-// cuKernelGetFunction; tests/gpu/probes/standstill.cpp).
+// Other calls return at once, but work enqueued after them starts on no stream until all work enqueued before
+// them has completed: the first lookup of a function, which loads it (cuModuleGetFunction,
+// cuKernelGetFunction; tests/gpu/probes/quiesce.cpp).
 //
-// Made at the wrong moment such a call never returns, or nobody's work goes on: a stream of another tenant waits for a word, or a
-// host function waits in the client, and the call that would end the wait is kept out. So they are made
-// while no stream waits for a client's doing (stream_waits.h), and meanwhile no stream begins to. Otherwise the table's
-//   cuMemHostUnregister                      answers NOT_READY: to be tried again
-//   cuMemFree, cuArrayDestroy, cuModuleUnload and kin   are made later, with the next of these calls
+// At the wrong moment such a call deadlocks: a stream of another tenant waits for a word, or a host function
+// waits in the client, and the call that would end the wait is blocked. So these calls are made only while no
+// stream waits for a client's action (stream_waits.h), and no stream starts such a wait during the call. If a
+// stream waits, the table's
+//   cuMemHostUnregister                      returns NOT_READY; the caller tries again
+//   cuMemFree, cuArrayDestroy, cuModuleUnload and related   are deferred to the next of these calls
 //   cuModuleLoadDataEx, cuLibraryGetModule, cuModuleGetFunction, cuKernelGetFunction, cuCtxSetLimit,
-//   cuGreenCtxCreate                         wait
-// A call that waits stands in `smt status` with whom it waits for. A session whose stream waits for longer than the patience
-// while a call of another session is held up by it is ended: the values that its streams wait for are written then, as those of
-// every session whose program is gone.
+//   cuGreenCtxCreate                         block
+// `smt status` shows a blocked call and the wait that blocks it. A session is ended if its stream waits for
+// longer than `patience` while a call of another session is blocked by it. The values that its streams wait
+// for are then written, as for every session with a program that is gone.
 //
-// Work that merely takes long still holds them up, and with them everybody's next calls.
+// Long-running work without such waits still delays these calls, and with them all tenants' next calls.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,7 @@
 
 namespace smt::runtime::device {
 
-// Puts the gate into a driver's table: what calls through the table passes it. Once in a process.
+// Installs the gate in a driver's table: calls through the table pass it. To be called once in a process.
 void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::duration patience);
 StreamWaits& stream_waits();   // of the guarded table
 

@@ -1,9 +1,10 @@
-// Streams that wait for what a program has yet to do: for a value in memory, or in a graph for a host function. Each wait has
-// an event behind it, so it is over when the stream has passed it, whatever the stream does next.
+// The registry of stream waits for a program's action: for a value in memory, or for a host function in a
+// graph. Each wait is followed by an event, so it counts as ended when the stream has passed it, independent
+// of later work.
 //
-// When a session's program is gone nothing will end its waits: release() writes the values that they wait for.
+// If a session's program is gone no action ends its waits: release() writes the values that they wait for.
 //
-// Any thread. A session's number and name are those of the thread that enqueues (held_up.h).
+// Any thread. The session's number and name are those of the enqueuing thread (held_up.h).
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,7 @@ class StreamWaits {
 public:
     using Clock = std::chrono::steady_clock;
 
-    // One comparison that a stream waits for.
+    // One comparison of a stream's wait.
     struct Word {
         CUdeviceptr address = 0;
         uint64_t value = 0;
@@ -37,29 +38,30 @@ public:
     static bool can_end(const Word& word);
 
     struct Waiter {
-        uint32_t session = 0;   // 0: no session's
+        uint32_t session = 0;   // 0: no session
         std::string what;       // "cuStreamWaitValue32 of bob"
         Clock::time_point since;
     };
 
     explicit StreamWaits(const DriverApi& real) : real_(real) {}
 
-    // Around the call that enqueues: the wait counts from before the call.
+    // begin() is called before the call that enqueues the wait, enqueued() after it. The wait counts from
+    // begin().
     uint64_t begin(CUstream stream, const char* call, std::vector<Word> words);
     void enqueued(CUstream stream, uint64_t number, CUresult status);
-    // Of a graph; a launch of any of the session's graphs may wait for it.
+    // Words captured into a graph. Each launch of one of the session's graphs may wait for them.
     void captured(const std::vector<Word>& words);
     std::vector<Word> captured() const;
 
-    bool any();   // some stream waits
-    // The eldest wait of another session than this one.
+    bool any();   // whether a stream waits
+    // The oldest wait of a session other than `beside`.
     std::optional<Waiter> eldest(uint32_t beside);
     void end_session(uint32_t session, const std::string& why);
 
-    // Called again and again until the session's streams are idle: a stream may have several waits, and each is ended in
-    // its turn. Writes on the stream `errands`.
+    // Called repeatedly until the session's streams are idle: a stream may have several waits, which end one
+    // after the other. The writes are enqueued on the stream `errands`.
     void release(const Guest& guest, CUstream errands);
-    void forget(const Guest& guest);   // which ceases to exist
+    void forget(const Guest& guest);   // before the guest is destroyed
 
 private:
     struct Wait {
@@ -67,7 +69,7 @@ private:
         Guest* guest;
         Waiter waiter;
         std::vector<Word> words;
-        CUevent behind = nullptr;   // null: not enqueued yet, or there is no event; then the stream has to be idle
+        CUevent behind = nullptr;   // null: not enqueued yet, or no event: ended when the stream is idle
         bool enqueued = false;
     };
     using Stream = std::deque<Wait>;   // in the stream's order
@@ -78,10 +80,10 @@ private:
     void end(const Word& word, CUstream errands) const;
 
     const DriverApi& real_;
-    mutable std::mutex mutex_;   // the rest
+    mutable std::mutex mutex_;   // guards the members below
     std::unordered_map<CUstream, Stream> streams_;
     std::unordered_map<const Guest*, std::vector<Word>> captured_;
-    std::vector<CUevent> events_;   // free ones
+    std::vector<CUevent> events_;   // free events
     uint64_t numbers_ = 0, releases_ = 0;
 };
 

@@ -1,12 +1,16 @@
-// The driver's own waits, in a context with CU_CTX_SCHED_YIELD, look and yield, which answers soonest while there are cores to spare. Where others want them
-// (device/cores.h) the same calls of the guarded table ask the driver every 50 us and sleep between, and wait in it when it is over: then it writes out device printf.
+// Blocking driver waits that sleep while the cores are oversubscribed.
+//
+// In a context with CU_CTX_SCHED_YIELD the driver's waits poll and yield, which has the lowest latency while
+// cores are idle. If cores are scarce (device/cores.h) the same calls of the guarded table query the driver
+// every 50 us and sleep in between. When the work is complete they call the driver's wait, which writes
+// device printf output.
 #pragma once
 
 #include "driver_api.gen.h"
 
 namespace smt::runtime::device {
 
-// Once in a process. `scarce`: whether others want the cores.
+// To be called once in a process. `scarce`: whether cores are scarce.
 void guard_waits(DriverApi& driver, bool (*scarce)());
 
 }  // namespace smt::runtime::device
