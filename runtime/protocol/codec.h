@@ -1,11 +1,12 @@
-// How the parameters of a generated call become bytes and back. Both ends use it.
+// Encoding of a generated call's parameters. Both ends use it.
 //
 //   scalar  := its bytes, each parameter aligned to 8
 //   array   := u64 count (kNull for a null pointer), then count elements, padded to 8
 //   string  := array of char, with its NUL
 //
-// Writer never writes past its end and Reader never reads past its: both turn bad instead, and the
-// caller looks once, at the end. A Reader's data is a private copy of the record.
+// Writer does not write past the end of its buffer, and Reader does not read past the end of its data: good()
+// becomes false instead. The caller checks it once, at the end. A Reader's data must be a private copy of the
+// record.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ public:
         used_ += padded;
     }
 
-    // Room for `count` bytes that the caller fills itself, or nullptr; the padding is zeroed.
+    // Space for `count` bytes that the caller fills, or nullptr. The padding is zeroed.
     char* space(uint64_t count) {
         uint64_t padded = (count + 7) & ~7ull;
         if (count > capacity_ || padded > capacity_ - used_) return good_ = false, nullptr;
@@ -76,8 +77,8 @@ public:
         if (const char* from = take(sizeof(T))) std::memcpy(&value, from, sizeof(T));
         return value;
     }
-    // The elements in place, or nullptr with count 0 for a null pointer or bad data. Elements are
-    // aligned to 8 when the data is.
+    // The elements in place, or nullptr with count 0 for a null pointer or bad data. Elements are aligned to
+    // 8 if the data is.
     template <typename T>
     const T* array(uint64_t& count) {
         static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 8);
@@ -95,7 +96,7 @@ public:
         if (text && (count == 0 || text[count - 1] != 0)) return good_ = false, nullptr;
         return text;
     }
-    // `count` raw bytes with their padding, or nullptr when there are not that many.
+    // `count` raw bytes with their padding, or nullptr if fewer are left.
     const char* take(uint64_t count) {
         uint64_t padded = (count + 7) & ~7ull;
         if (!good_ || padded < count || padded > size_ - used_) return good_ = false, nullptr;
@@ -104,7 +105,7 @@ public:
         return from;
     }
 
-    // What was read makes no sense to the caller.
+    // For a caller that finds the values invalid.
     void reject() { good_ = false; }
 
     bool good() const { return good_; }

@@ -1,12 +1,12 @@
-// Records: what a client thread puts into its lane.
+// Records: the contents of a client thread's lane.
 //
 //   lane    := { record }
 //   record  := RecordHeader, payload, padding to 16 bytes
-//   payload := for a generated call: the parameters in order, as codec.h writes them
-//              for a hand-written call: one of the structs below, then what it announces
+//   payload := for a generated call: the parameters in order, in the encoding of codec.h
+//              for a hand-written call: one of the structs below, then the data that it announces
 //
-// A record never wraps: where it would, a kPad record fills the ring to its end.
-// kWantsReply: the client waits; the server answers in the lane's reply area. Without it an error
+// A record never wraps: a kPad record fills the ring to its end instead.
+// kWantsReply: the client waits, and the server replies in the lane's reply area. Without the flag an error
 // is kept in LaneHeader::async_error and returned by the thread's next call, as CUDA allows.
 #pragma once
 
@@ -21,17 +21,17 @@ struct RecordHeader {
     uint32_t bytes;      // whole record, a multiple of kRecordAlignment
     uint16_t op;         // Op below, or a generated opcode from kFirstGeneratedOp on
     uint16_t flags;
-    uint32_t reply_seq;  // what the server stores in LaneHeader::reply_seq when it answers
+    uint32_t reply_seq;  // stored by the server in LaneHeader::reply_seq with the reply
     uint32_t payload_bytes;
 };
 static_assert(sizeof(RecordHeader) == kRecordAlignment);
 
 inline constexpr uint16_t kFirstGeneratedOp = 256;
 
-// Hand-written operations. The comment says: payload -> reply payload.
+// Hand-written operations. Format of the comments: payload -> reply payload.
 enum class Op : uint16_t {
     kPad = 0,              // nothing -> no reply
-    kWaitLane = 1,         // WaitLane -> no reply: go on when another lane has reached a position
+    kWaitLane = 1,         // WaitLane -> no reply: continue after another lane has reached a position
     kCloseLane = 2,        // nothing -> no reply: the thread ended
     kOpenStaging = 3,      // nothing -> StagingOpened
     kLaunch = 4,           // Launch, attributes, parameters -> no reply
@@ -40,7 +40,7 @@ enum class Op : uint16_t {
     kEventCreate = 7,      // EventCreate -> no reply
     kEventDestroy = 8,     // EventRef -> no reply
     kEventRecord = 9,      // EventRecord -> no reply
-    kEventSynchronize = 10,// EventRef -> status; flags kEventQueryOnly: NOT_READY instead of waiting
+    kEventSynchronize = 10,// EventRef -> status; flags kEventQueryOnly: returns NOT_READY instead of waiting
     kEventElapsed = 11,    // EventPair -> float milliseconds
     kStreamWaitEvent = 12, // StreamWaitEvent -> no reply
     kStreamCreate = 13,    // StreamCreate -> StreamCreated
@@ -48,7 +48,7 @@ enum class Op : uint16_t {
     kStreamSynchronize = 15,  // StreamRef -> status
     kStreamQuery = 16,     // StreamRef -> status
     kContextSynchronize = 17, // nothing -> status
-    kContextReset = 18,    // nothing -> status: frees everything of the session
+    kContextReset = 18,    // nothing -> status: frees all objects and memory of the session
     kMemAlloc = 19,        // MemAlloc -> MemAllocated
     kMemFree = 20,         // Address -> status
     kHostAlloc = 21,       // MemAlloc -> MemAllocated (an address in the arena)
@@ -56,13 +56,13 @@ enum class Op : uint16_t {
     kMemInfo = 23,         // nothing -> MemInfo
     kMemAllocAsync = 24,   // MemAllocAsync -> MemAllocated
     kMemFreeAsync = 25,    // MemFreeAsync -> no reply
-    kUploadBegin = 26,     // UploadBegin -> status: a buffer in the server to put an image into
-    kUploadSlot = 27,      // UploadSlot -> no reply: a staging slot's bytes go into it
+    kUploadBegin = 26,     // UploadBegin -> status: makes the upload buffer for an image
+    kUploadSlot = 27,      // UploadSlot -> no reply: copies a staging slot's bytes into it
     kModuleLoad = 28,      // ModuleLoad, options -> Loaded [, log bytes]
     kModuleUnload = 29,    // ObjectRef -> status
     kGetFunction = 30,     // ObjectRef, name -> FunctionInfo, parameter table, name
     kHostFunction = 31,    // HostFunction -> no reply
-    kFetchOutput = 32,     // nothing -> bytes of device printf (status NOT_READY: more follows)
+    kFetchOutput = 32,     // nothing -> bytes of device printf (status NOT_READY: more is left)
     kAddressReserve = 33,  // AddressReserve -> MemAllocated
     kGraphKernelNode = 34, // GraphKernelNode, ids, parameters -> status [, node]
     kGraphMemcpyNode = 35, // GraphCopyNode, ids -> status [, node]
@@ -79,25 +79,26 @@ enum class Op : uint16_t {
     kLinkComplete = 73,        // u64 state -> LinkResult, logs; the image is read with kDownload
     kDownload = 74,            // Download -> bytes
     kGetGlobal = 75,           // ObjectRef, name -> MemAllocated
-    kUnsupported = 76,         // u32 index in the coverage table; behind its end, in the runtime's -> no reply: counted
+    kUnsupported = 76,         // u32 index in the coverage table, then the runtime's -> no reply: counts a call
     kLinkCreate = 77,          // LinkCreate, options -> u64 state
     kLinkDestroy = 78,         // u64 state -> status
     kStreamUpdateCapture = 79, // StreamUpdateCapture, node ids, CUgraphEdgeData -> status
     kGetManaged = 80,          // ObjectRef of a library, name -> MemAllocated
     kGraphHostNodeGet = 81,    // u64 node -> u64 function, u64 user data (the client's addresses)
     kBeginCaptureToGraph = 82, // StreamCapture, u64 count, node ids, CUgraphEdgeData -> status
-    kAddressFree = 83,     // AddressRange -> status: what kAddressReserve gave
-    kHostAllocShowing = 84,    // HostPieces, HostPiece each -> MemAllocated
+    kAddressFree = 83,     // AddressRange of kAddressReserve -> status
+    kHostAllocShowing = 84,    // HostPieces, its HostPieces::count HostPiece -> MemAllocated
     kGraphChildNode = 85,      // GraphChildNode, ids, CUgraphEdgeData -> node
 };
 
-// A stream as a record names it. Created streams count from kFirstStream on.
+// Stream references in records. Created streams are numbered from kFirstStream.
 inline constexpr uint32_t kLegacyStream = 0;
 inline constexpr uint32_t kPerThreadStream = 1;  // the default stream of the lane's own thread
 inline constexpr uint32_t kFirstStream = 2;
 
 struct WaitLane { uint32_t lane; uint32_t reserved; uint64_t position; };
-struct StagingOpened { uint64_t offset; uint32_t first_word; uint32_t reserved; };  // slot i completes word first_word + i
+// Slot i's completion word is first_word + i.
+struct StagingOpened { uint64_t offset; uint32_t first_word; uint32_t reserved; };
 
 struct Launch {
     uint32_t function;
@@ -105,8 +106,8 @@ struct Launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
-    uint32_t attribute_count;   // that many CUlaunchAttribute follow
-    uint32_t parameter_bytes;   // then the parameter buffer
+    uint32_t attribute_count;   // number of CUlaunchAttribute that follow
+    uint32_t parameter_bytes;   // size of the parameter buffer after them
     uint32_t flags;             // kLaunchCooperative
 };
 inline constexpr uint32_t kLaunchCooperative = 1;
@@ -124,7 +125,7 @@ struct CopyEnd {
 static_assert(sizeof(CopyEnd) == 56);
 
 enum class CopyAnswer : uint32_t { kEnqueued = 0, kDone = 1, kWord = 2 };
-struct Copy {                   // everything but pageable memory
+struct Copy {                   // copies without pageable memory
     CopyEnd to, from;
     uint64_t width_bytes, height, depth;
     uint32_t stream;
@@ -135,21 +136,21 @@ struct Copy {                   // everything but pageable memory
 };
 static_assert(sizeof(Copy) == 160);
 
-struct CopySlot {               // one staging slot to or from the device; row-packed in the slot
+struct CopySlot {               // one staging slot to or from the device; rows are packed in the slot
     CopyEnd device;             // the other end
     uint64_t width_bytes, height, depth;
     uint32_t stream;
     uint32_t slot;
     uint32_t to_device;
     uint32_t reserved;
-    uint64_t done_value;        // the GPU stores it in the slot's word when the slot is free (to
-                                // device) or full (from device)
+    uint64_t done_value;        // the GPU stores it in the slot's word when the slot is free (copy to
+                                // the device) or full (copy from the device)
 };
 static_assert(sizeof(CopySlot) == 104);
 
 struct EventRef { uint32_t event; uint32_t flags; };
 inline constexpr uint32_t kEventQueryOnly = 1;
-struct EventCreate { uint32_t event; uint32_t flags; };            // the client picks the index
+struct EventCreate { uint32_t event; uint32_t flags; };            // the client chooses the index
 struct EventRecord {
     uint32_t event;
     uint32_t stream;
@@ -166,31 +167,32 @@ struct StreamCapture { uint32_t stream; uint32_t mode; uint64_t graph; };  // gr
 
 struct MemAlloc { uint64_t bytes; uint32_t flags; uint32_t managed; };
 struct MemAllocated { uint64_t address; uint64_t bytes; };
-// Arena memory, as kHostAlloc gives it, of which some pages are those of other memory of the session in
-// the arena. Whole pages; the pieces together are `bytes`.
+// Arena memory as of kHostAlloc that aliases pages of other arena memory of the session. The pieces are whole
+// pages and add up to `bytes`.
 struct HostPieces { uint64_t bytes; uint32_t count; uint32_t reserved; };
-struct HostPiece { uint64_t bytes; uint64_t shown; };  // shown: that memory's address, 0: fresh pages
+struct HostPiece { uint64_t bytes; uint64_t shown; };  // shown: address of the aliased memory; 0: new pages
 struct Address { uint64_t address; };
 struct MemInfo { uint64_t free; uint64_t total; };
-struct MemAllocAsync { uint64_t bytes; uint64_t pool; uint32_t stream; uint32_t reserved; };  // pool 0: the current one
+// pool 0: the current one.
+struct MemAllocAsync { uint64_t bytes; uint64_t pool; uint32_t stream; uint32_t reserved; };
 struct MemFreeAsync { uint64_t address; uint32_t stream; uint32_t reserved; };
 struct AddressReserve { uint64_t bytes; uint64_t alignment; uint64_t hint; };
 struct AddressRange { uint64_t address; uint64_t bytes; };
 
-// Of a module's image, in bytes: larger ones are damaged.
+// The largest accepted image, in bytes.
 inline constexpr uint64_t kMostImageBytes = 1ull << 30;
 struct UploadBegin { uint64_t bytes; };
 struct UploadSlot { uint64_t at; uint64_t bytes; uint32_t slot; uint32_t reserved; uint64_t done_value; };
 struct Download { uint64_t at; uint64_t bytes; };
 
 enum class ImageOwner : uint32_t { kModule = 0, kLibrary = 1 };
-struct ModuleLoad {             // the image is what was uploaded last on this lane
+struct ModuleLoad {             // the image is the last upload of this lane
     ImageOwner owner;
-    uint32_t jit_option_count;  // that many JitOption follow
-    uint32_t library_option_count;  // then that many again
-    uint32_t log_bytes;         // capacity wanted for the info log, then the error log
-    uint32_t error_log_bytes;
-    uint32_t captures;          // Captured messages that the program sent before
+    uint32_t jit_option_count;  // number of JitOption that follow
+    uint32_t library_option_count;  // number of JitOption after those
+    uint32_t log_bytes;         // requested capacity of the info log
+    uint32_t error_log_bytes;   // and of the error log
+    uint32_t captures;          // number of Captured messages that the program has sent
 };
 struct JitOption { uint32_t option; uint32_t reserved; uint64_t value; };
 struct Loaded { uint32_t object; uint32_t log_bytes; uint32_t error_log_bytes; float wall_time_ms; };
@@ -206,7 +208,7 @@ struct FunctionInfo {           // then parameter_count ParameterInfo, then the 
     uint32_t flags;
     uint32_t reserved;
 };
-inline constexpr uint32_t kFunctionSystemAtomics = 1;   // it has atomics for the whole system
+inline constexpr uint32_t kFunctionSystemAtomics = 1;   // the kernel has atomics of system scope
 struct FunctionAttribute { uint32_t function; int32_t attribute; int32_t value; uint32_t reserved; };
 struct HostFunction {
     uint64_t function, user_data, client_stream;
@@ -214,13 +216,13 @@ struct HostFunction {
     uint32_t kind;              // CallbackKind
 };
 
-// Graph nodes. Graphs, nodes and executable graphs are named by ids that the server gave to the session.
-// operation says which driver call it is. A question is answered with the graph at the top of the node's.
+// Graph nodes. Graphs, nodes and executable graphs are denoted by the session's ids. `operation` selects the
+// driver call. The reply to a query has the root graph of the node's graph.
 enum class NodeOperation : uint32_t { kAdd = 0, kSet = 1, kExecSet = 2 };
 struct GraphKernelNode {        // then dependency_count u64, attributes, parameters
     NodeOperation operation;
     uint32_t dependency_count;
-    uint64_t graph;             // or the executable graph for kExecSet
+    uint64_t graph;             // kExecSet: the executable graph
     uint64_t node;
     Launch launch;              // stream unused
 };
@@ -229,7 +231,7 @@ struct GraphCopyNode {          // then dependency_count u64
     uint32_t dependency_count;
     uint64_t graph;
     uint64_t node;
-    Copy copy;                  // what follows depth unused
+    Copy copy;                  // members after depth are unused
 };
 struct GraphHostNode {          // then dependency_count u64
     NodeOperation operation;
@@ -247,11 +249,12 @@ struct GraphChildNode {         // then dependency_count u64, then as many CUgra
     uint32_t has_edge_data, reserved;
 };
 struct GraphLaunch { uint64_t exec; uint32_t stream; uint32_t reserved; };
-struct CaptureInfo { uint32_t status; uint32_t dependency_count; uint64_t id; uint64_t graph; };  // then ids, then edge data
+// Followed by node ids, then edge data.
+struct CaptureInfo { uint32_t status; uint32_t dependency_count; uint64_t id; uint64_t graph; };
 struct StreamUpdateCapture { uint32_t stream; uint32_t flags; uint32_t dependency_count; uint32_t has_edge_data; };
 struct LinkCreate { uint32_t jit_option_count; uint32_t log_bytes; uint32_t error_log_bytes; uint32_t reserved; };
-// Follows the reply of kLinkAdd and kLinkComplete, whether they succeeded or not: what stands in
-// the linker's logs by now, as two raw byte strings. image_bytes is kLinkComplete's.
+// The reply of kLinkAdd and kLinkComplete, also if they fail. The linker's logs so far follow as two raw byte
+// strings. image_bytes is set by kLinkComplete.
 struct LinkResult { uint64_t image_bytes; uint32_t log_bytes; uint32_t error_log_bytes; float wall_time_ms; uint32_t reserved; };
 struct LinkAdd { uint64_t state; uint32_t type; uint32_t jit_option_count; uint32_t name_bytes; uint32_t reserved; };
 

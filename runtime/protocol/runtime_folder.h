@@ -1,8 +1,9 @@
-// Where a server and its programs meet: the folder of sockets, locks, logs and journals.
+// The runtime directory: sockets, locks, logs and journals of a server, known to it and its programs.
 //
-// SMT_RUNTIME_DIR, or one that depends on the user alone: what else the environment says differs between a user's programs
-// (XDG_RUNTIME_DIR is set in a login and not in a job), and two folders would be two servers of one GPU. It is /tmp/smt-<uid>. Anybody
-// may make a folder of that name first, which is then passed over for the next place.
+// It is SMT_RUNTIME_DIR, else /tmp/smt-<uid>, which depends on the user only. Other environment variables
+// differ between a user's programs (XDG_RUNTIME_DIR is set in a login and not in a job), and two directories
+// would mean two servers of one GPU. Another user may create a folder of that name first; then the next place
+// is used.
 #pragma once
 
 #include <errno.h>
@@ -19,11 +20,12 @@ namespace smt::protocol {
 inline constexpr const char* kSimulatedKey = "simulated";   // names the files of the simulated device's server
 inline constexpr const char* kRuntimePlaces[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
-// The user's folder in the first of `places` where there is one; else where nothing has its name. Empty: each is blocked.
+// Sets `path` to the user's existing folder in the first of `places` that has one, else to the first free
+// name in a writable place. False: all places are blocked.
 template <size_t n>
 bool pick_runtime_folder(const char* const (&places)[n], char* path, size_t bytes) {
     const unsigned user = static_cast<unsigned>(geteuid());
-    for (const bool wanted : {true, false}) {   // there, and not there
+    for (const bool wanted : {true, false}) {   // first existing folders, then free names
         for (const char* place : places) {
             struct stat found;
             const int length = snprintf(path, bytes, "%s/smt-%u", place, user);
@@ -35,7 +37,7 @@ bool pick_runtime_folder(const char* const (&places)[n], char* path, size_t byte
     return false;
 }
 
-// The folder's name, whether or not it exists; or what is wrong, else null.
+// Sets `path` to the folder's name, whether or not it exists. Returns null, or the error.
 inline const char* name_runtime_folder(char* path, size_t bytes) {
     const char* chosen = settings::c_text_of(settings::Id::kRuntimeDir);
     if (!chosen) {

@@ -1,6 +1,7 @@
-// How a server is started, by a program's libsmt.so and by `smt server start` alike: its command line, its files, and the part of the
-// starter's environment that it gets. A server outlives the program that started it and works for others, so it gets the list below
-// and nothing else; what a process inherits beside its environment the server sets back itself (runtime/server/process.h).
+// The start of a server, by a program's libsmt.so and by `smt server start`: its command line, its files, and
+// its part of the starter's environment. A server outlives the program that started it and serves other
+// programs, so it inherits the variables listed below only. The server itself resets other inherited process
+// attributes (runtime/server/process.h).
 #pragma once
 
 #include <errno.h>
@@ -19,12 +20,13 @@ extern char** environ;
 
 namespace smt::protocol {
 
-// Of smt's variables all but those that only programs and the command read; and of others:
-//   where things are    the loader's path (the driver may lie there), HOME and the like, CUDA's folder
-//   which GPU           the driver's own numbering; the starter sets CUDA_VISIBLE_DEVICES to the one GPU of the server's name
-//   how it is reached   MPS
-//   how it speaks       language and time zone; sanitizers
-// Not CUDA's other variables: CUDA_LAUNCH_BLOCKING or CUDA_MODULE_LOADING of one program would hold for all.
+// Whether the server inherits the variable: all SMT_ variables except those about one program, and of others
+//   paths          the loader's path (the driver may be there), HOME and related, CUDA's folder
+//   GPU            the driver's numbering; the starter sets CUDA_VISIBLE_DEVICES to the server's one GPU
+//   MPS            its directories
+//   messages       language and time zone; sanitizers
+// CUDA's other variables are excluded: one program's CUDA_LAUNCH_BLOCKING or CUDA_MODULE_LOADING would apply
+// to all.
 inline bool server_inherits(const char* entry) {
     using namespace environment;
     const char* const end = strchr(entry, '=');
@@ -46,7 +48,8 @@ inline bool server_inherits(const char* entry) {
     return !is_ours && begins("SMT_");   // what test code reads
 }
 
-// malloc()ed; null: no memory. `visible`: the server's CUDA_VISIBLE_DEVICES, or null.
+// The server's environment, to be free()d. Null: out of memory. `visible`: its CUDA_VISIBLE_DEVICES, or
+// null.
 inline char** server_environment(const char* visible) {
     size_t count = 0;
     while (environ[count]) ++count;
@@ -71,8 +74,9 @@ inline char** server_environment(const char* visible) {
 
 enum class ServerStart { kOnItsWay, kCannotRun, kRefused };
 
-// Runs `smtd --daemonize`, whose first process ends as soon as the server proper is on its way. What it says before it has its log
-// goes to `log`. kCannotRun: `error` is an errno. kRefused: it ended otherwise, and `log` says why.
+// Runs `smtd --daemonize`. Its first process exits once the server proper is started. Output before the
+// server opens its log goes to `log`. kCannotRun: `error` is an errno. kRefused: the first process failed,
+// and `log` has the reason.
 inline ServerStart start_server_process(const char* program, const char* key, const char* visible, const char* log, int* error) {
     char** variables = server_environment(visible);
     if (!variables) return *error = ENOMEM, ServerStart::kCannotRun;
@@ -101,7 +105,7 @@ inline ServerStart start_server_process(const char* program, const char* key, co
     pid_t reaped;
     do reaped = waitpid(child, &status, 0);
     while (reaped < 0 && errno == EINTR);
-    // The process may reap every child of it before us; then there is no status to see.
+    // Another thread of the process may have reaped the child; then its status is unknown.
     const bool refused = reaped == child && !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     return refused ? ServerStart::kRefused : ServerStart::kOnItsWay;
 }

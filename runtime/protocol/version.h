@@ -1,9 +1,9 @@
-// The contract between libsmt.so and smtd: which version of it this build speaks.
+// The version of the contract between libsmt.so and smtd in this build.
 //
-// Bump kProtocolVersion whenever a struct of this folder, an opcode, or the meaning of either
-// changes. The table of driver functions takes part by itself: kTableHash (generated) changes when
-// a line of interpose/api/ does. A server refuses a client whose pair differs, with both pairs in
-// the message, and the client falls back as SMT_FALLBACK says.
+// Increment kProtocolVersion if a struct of this folder, an opcode, or the meaning of either changes. The
+// table of driver functions needs no increment: kTableHash (generated) changes if a line of interpose/api/
+// does. A server refuses a client with a different pair, with both pairs in the message, and the client falls
+// back according to SMT_FALLBACK.
 #pragma once
 
 #include <cstdint>
