@@ -13,9 +13,9 @@ struct Region {
 
 constexpr int kSlotsOfTib = static_cast<int>((1ull << 40) / AddressPlan::kSlotBytes);
 
-// 32 TiB upward: above what programs map low, below where executables and libraries lie. Then the
-// same idea elsewhere. The last two are what ThreadSanitizer leaves to a program: below its libraries
-// and around its executable, so a slot there is sometimes taken.
+// 32 TiB and above: higher than programs' low mappings, lower than executables and libraries. The next two
+// regions follow the same idea. The last two are in the part that ThreadSanitizer leaves to a program: below
+// its libraries and around its executable, so a slot there may be occupied.
 constexpr Region kPlan[AddressPlan::kRegions] = {
     {0x2000'0000'0000, 48 * kSlotsOfTib},
     {0x6000'0000'0000, 24 * kSlotsOfTib},
@@ -24,7 +24,7 @@ constexpr Region kPlan[AddressPlan::kRegions] = {
     {0x5500'0000'0000, kSlotsOfTib},
 };
 
-// ThreadSanitizer ends a process that maps anything outside of what it leaves to it.
+// ThreadSanitizer aborts a process that maps memory outside the part that it leaves to the program.
 #ifdef __SANITIZE_THREAD__
 constexpr int kFirstRegion = 3;
 #else

@@ -30,7 +30,7 @@ Arena::~Arena() {
 
 bool Arena::create(std::string& error) {
     file_ = memfd_create("smt-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    // Sealed, so that the client cannot make the server fault by shrinking the file under it.
+    // The seals prevent a client from making the server fault by shrinking the file.
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(protocol::kArenaBytes)) != 0 ||
         fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         error = std::string("no memory file for the session: ") + std::strerror(errno);
@@ -46,7 +46,7 @@ bool Arena::map(uint64_t base) {
     void* got = mmap(wanted, protocol::kArenaBytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file_, 0);
     if (got == MAP_FAILED) return false;
-    if (got != wanted) {   // a kernel that does not know NOREPLACE takes it as a hint
+    if (got != wanted) {   // a kernel without MAP_FIXED_NOREPLACE takes the address as a hint
         munmap(got, protocol::kArenaBytes);
         return false;
     }
@@ -98,7 +98,7 @@ CUresult Arena::allocate_showing(uint64_t bytes, const protocol::HostPiece* piec
 CUresult Arena::free(uint64_t address) { return free_block(address, false); }
 CUresult Arena::free_host(uint64_t address) { return free_block(address, true); }
 
-// Page by page, because what a client sees as one piece may be two neighbouring allocations.
+// Checks page by page, because one piece of a client may cover two neighbouring allocations.
 bool Arena::acceptable(uint64_t bytes, const Pieces& pieces) const {
     uint64_t sum = 0;
     if (bytes > protocol::kArenaBytes) return false;
@@ -126,7 +126,7 @@ bool Arena::show(uint64_t offset, const Pieces& pieces) {
     return true;
 }
 
-// The block's addresses are its own part of the file again, as everywhere else.
+// Maps the block's addresses to its own part of the file again.
 void Arena::show_own(uint64_t offset, uint64_t bytes) {
     void* at = reinterpret_cast<void*>(base_ + offset);
     mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_, static_cast<off_t>(offset));
@@ -150,8 +150,8 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
         free_.erase(hole);
         if (rest) free_[offset + whole] = rest;
     }
-    // The lock is not held while the driver pins pages, which takes milliseconds for a large block;
-    // the block is nobody's until it is entered below.
+    // The lock is not held while the driver pins pages, which takes milliseconds for a large block. The block
+    // is in no list until it is entered below.
     bool showing = pieces.count != 0;
     CUresult status = showing && !show(offset, pieces) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (pinned && status == CUDA_SUCCESS)
@@ -205,7 +205,7 @@ void Arena::release_dying() {
     dying_.merge(dying);
 }
 
-// A hole that reads as zeros, joined with its neighbours.
+// Punches a hole, which reads as zeros, and merges it with its free neighbours.
 void Arena::give_pages(uint64_t offset, uint64_t bytes) {
     fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(bytes));
@@ -278,7 +278,7 @@ Arena::Word Arena::take_word() {
         std::lock_guard lock(mutex_);
         for (size_t i = 0; i < idle_words_.size(); ++i) {
             Word found = idle_words_[i];
-            if (word(found.index).load() < found.value) continue;   // still to come
+            if (word(found.index).load() < found.value) continue;   // its last value is still pending
             idle_words_[i] = idle_words_.back();
             idle_words_.pop_back();
             return found;

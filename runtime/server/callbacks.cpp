@@ -9,13 +9,13 @@ namespace smt::runtime::server {
 
 namespace {
 
-constexpr long kShortestNap = 20'000;   // ns; how push_and_wait() looks for the client's answer
+constexpr long kShortestNap = 20'000;   // ns; polling interval of push_and_wait()
 constexpr long kLongestNap = 500'000;
 
 }  // namespace
 
-// What a driver host function is given. A stream's ticket is used once; a graph's any number of
-// times, each with a value of its own.
+// The user data of a driver's host function. A stream's ticket is used once, a graph's any number of times,
+// each time with a new value.
 struct Callbacks::Ticket {
     Callbacks* owner;
     protocol::CallbackSlot slot;
@@ -77,8 +77,8 @@ bool Callbacks::application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t
     return true;
 }
 
-// One ticket for each distinct function: a program that builds the same graph again and again does
-// not use up the words.
+// Makes one ticket per distinct function, so a program that builds the same graph repeatedly does not use up
+// the words.
 Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream,
                                           protocol::CallbackKind kind) {
     Key key{function, user_data, client_stream, static_cast<uint32_t>(kind)};
@@ -96,7 +96,7 @@ Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data,
     return ticket;
 }
 
-// On the driver's callback thread: no driver call here, and no waiting.
+// Runs on the driver's callback thread: no driver call and no blocking here.
 void Callbacks::push_and_return(void* pointer) {
     Ticket* ticket = static_cast<Ticket*>(pointer);
     Callbacks& self = *ticket->owner;

@@ -45,7 +45,7 @@ std::string Connection::start() {
 }
 
 void Connection::finish() {
-    shutdown(socket_, SHUT_RDWR);   // the peer sees the end now, the descriptor goes with us
+    shutdown(socket_, SHUT_RDWR);   // the peer sees the end now; the destructor closes the descriptor
     ended_.store(true);
     owner_.ended();
 }
@@ -64,7 +64,7 @@ void Connection::note(const std::string& line) {
 }
 
 void Connection::hang_up() {
-    silent_.store(false);   // whatever its thread still does
+    silent_.store(false);   // no longer counted, whatever its thread does
     shutdown(socket_, SHUT_RDWR);
 }
 
@@ -106,7 +106,7 @@ void Connection::refuse(uint32_t status, const std::string& why) {
 }
 
 void Connection::answer_hello(const void* packet, size_t bytes) {
-    // The version stands at the same place in every version's greeting, whatever its size.
+    // The version has the same offset in the Hello of every protocol version.
     Hello hello;
     std::memcpy(&hello, packet, std::min(bytes, sizeof hello));
     bool same = bytes == sizeof hello && hello.version == kProtocolVersion && hello.table_hash == kTableHash;
@@ -119,8 +119,8 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     }
     if (!owner_.server) return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice), owner_.refusal);
     Server& server = *owner_.server;
-    // A fault ended the context and the server leaves in a moment. Hung up on, the client comes again
-    // and finds, or starts, the next one.
+    // A fault has ended the context, and the server leaves soon. The connection is closed without a reply, so
+    // the client connects again and finds or starts the next server.
     if (server.fatal() != CUDA_SUCCESS) return;
     if (CUresult status = server.device().enter_thread(); status != CUDA_SUCCESS) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
@@ -188,7 +188,8 @@ void Connection::answer_policy(const void* packet, size_t bytes) {
     }
     std::memcpy(&request, packet, sizeof request);
     const std::string name(request.policy, strnlen(request.policy, sizeof request.policy));
-    if (owner_.server) owner_.server->device().enter_thread();   // streams are stopped and go on from here
+    // set_policy() may preempt and resume streams on this thread.
+    if (owner_.server) owner_.server->device().enter_thread();
     const std::string problem = owner_.server ? owner_.server->set_policy(name) : owner_.refusal;
     reply.ok = problem.empty();
     std::strncpy(reply.message, problem.c_str(), sizeof reply.message - 1);

@@ -15,7 +15,8 @@ namespace smt::runtime::server {
 
 namespace {
 
-// A private copy; the client may change the file, or cut it, at any time. Empty: it cannot be read.
+// Makes a private copy, because the client may change or truncate the file at any time. Empty: it cannot be
+// read.
 std::string contents(int file, uint64_t bytes) {
     struct stat facts;
     if (file < 0 || fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return "";
@@ -50,7 +51,7 @@ bool ControlMessage::receive(int socket) {
     while (got < 0 && errno == EINTR);
     if (got <= 0) return false;
     bytes_ = static_cast<size_t>(got);
-    // There is room for one descriptor; the kernel keeps back what does not fit.
+    // The buffer has space for one descriptor. The kernel discards those that do not fit.
     const cmsghdr* header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
         std::memcpy(&file_, CMSG_DATA(header), sizeof file_);

@@ -1,5 +1,5 @@
-// Handlers for what belongs to the session itself: streams, events, the context, host functions,
-// device printf. The rules of a handler stand in call.h.
+// Handlers of the session's own objects: streams, events, the context, host functions, device printf. The
+// contract of a handler is in call.h.
 #include <iterator>
 #include <vector>
 
@@ -51,7 +51,7 @@ CUresult record(Call& call, const protocol::EventRecord& request, bool* captured
     status = request.flags ? call.driver.cuEventRecordWithFlags(event, stream, request.flags)
                            : call.driver.cuEventRecord(event, stream);
     if (status != CUDA_SUCCESS || *captured || !request.watched) return status;
-    // After the event: who reads the word may ask for the elapsed time at once.
+    // The word follows the event: a client that reads the word may query the elapsed time at once.
     return call.driver.cuStreamWriteValue64_v2(stream, call.session.arena().word_address(request.event),
                                                request.value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
@@ -61,7 +61,7 @@ CUresult event_record(Call& call) {
     if (!decode(call, request) || request.event >= protocol::kEventWords) return CUDA_ERROR_INVALID_VALUE;
     bool captured = false;
     CUresult status = record(call, request, &captured);
-    // A record that failed completes at once, or its waiters would wait for ever.
+    // A failed record completes the word at once, else its waiters would never return.
     if (status != CUDA_SUCCESS && !captured) call.session.arena().word(request.event).store(request.value);
     return status;
 }
@@ -128,8 +128,8 @@ CUresult stream_destroy(Call& call) {
     return call.session.streams().destroy(request.stream);
 }
 
-// The legacy stream is idle only when what it would wait for is: so the ordering comes first, but
-// asking is no work that others would have to wait for.
+// The legacy stream is idle only if the streams that it waits for are. So the order is established first. A
+// query does not count as a use of the stream.
 CUresult find_ordered(Call& call, StreamPointer* stream) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -161,7 +161,7 @@ CUresult context_synchronize(Call& call) {
 CUresult context_reset(Call& call) { return call.session.reset(); }
 
 CUresult fetch_output(Call& call) {
-    // Leaves room for the array's count and its padding.
+    // Leaves space for the array's count and its padding.
     std::vector<char> text(protocol::kReplyBytes / 2);
     size_t bytes = 0;
     bool more = call.session.take_output(text.data(), text.size(), &bytes);

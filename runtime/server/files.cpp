@@ -21,7 +21,7 @@ namespace {
 constexpr int kLockTries = 1000;         // 15 s: longer than a server takes to leave
 constexpr useconds_t kLockPause = 15'000;
 
-// A key is a name inside the directory, never a way out of it.
+// A key must be a plain file name, so that no path leads out of the directory.
 bool good_key(const std::string& key) {
     return !key.empty() && key.size() <= 64 &&
            key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos;
@@ -69,7 +69,7 @@ Lock take_lock(const Files& files, std::string& error) {
         return Lock::kFailed;
     }
     for (int i = 0; i < kLockTries; ++i) {
-        if (flock(file, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;   // the descriptor stays open
+        if (flock(file, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;   // the open descriptor keeps the lock
         if (answers(files.socket)) break;
         usleep(kLockPause);
     }

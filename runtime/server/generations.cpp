@@ -19,7 +19,7 @@ bool exists(const std::string& path) {
     return lstat(path.c_str(), &found) == 0;
 }
 
-// Without a journal nothing is known of its server.
+// A server without a readable journal counts as one that left in order.
 bool left_in_order(const Files& files, int generation) {
     const journal::Reader journal(numbered(files.journal, generation));
     return !journal.error().empty() || journal.ending() == journal::Ending::kLeft;
@@ -32,7 +32,7 @@ void move(const Files& files, int from, int to) {
     }
 }
 
-// Which makes room: the first number that is free, else the oldest that left in order, else the oldest.
+// The number to be replaced: the first free one, else the oldest that left in order, else the oldest.
 int victim(const Files& files) {
     for (int i = 1; i <= kGenerations; ++i) {
         if (!exists(numbered(files.log, i)) && !exists(numbered(files.journal, i))) return i;
@@ -47,7 +47,7 @@ int victim(const Files& files) {
 
 std::string keep_generation(const Files& files) {
     struct stat log;
-    const bool said = lstat(files.log.c_str(), &log) == 0 && log.st_size > 0;   // the starter has made the file
+    const bool said = lstat(files.log.c_str(), &log) == 0 && log.st_size > 0;   // made by the starter
     if (!said && !exists(files.journal)) return "";
     journal::Ending ending = journal::Ending::kLeft;
     if (const journal::Reader last(files.journal); last.error().empty()) ending = last.ending();

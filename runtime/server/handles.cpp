@@ -10,10 +10,14 @@ namespace smt::runtime::server {
 
 namespace {
 
-// In all, of one user object: the driver counts in 32 bits.
+// A bit pattern that no address of a program or of the driver has.
+constexpr uint64_t kIdMark = 0x53ull << 56;
+constexpr int kIdKindShift = 48;
+constexpr int kIdNumberShift = 4;
+// Bound of all references to one user object: the driver counts in 32 bits.
 constexpr uint64_t kMostReferences = 1ull << 30;
 
-// Known by the driver's number, or by that of pools.h.
+// Kinds with the driver's number, or that of pools.h, as id.
 bool named_by_value(HandleKind kind) {
     return kind == HandleKind::kTexture || kind == HandleKind::kSurface || kind == HandleKind::kPool;
 }
@@ -63,10 +67,10 @@ void destroy(const DriverApi& driver, const Object& object) {
                                            static_cast<unsigned>(object.references));
             }
             return;
-        case HandleKind::kGraphNode:         // goes with its graph
-        case HandleKind::kPool:              // TenantMemory's
-        case HandleKind::kSurfaceReference:  // goes with its module
-        case HandleKind::kModule:            // CodeTable's
+        case HandleKind::kGraphNode:         // destroyed with its graph
+        case HandleKind::kPool:              // owned by TenantMemory
+        case HandleKind::kSurfaceReference:  // destroyed with its module
+        case HandleKind::kModule:            // owned by CodeTable
         case HandleKind::kCount:
             return;
     }
@@ -86,7 +90,7 @@ Object* Handles::by_value(HandleKind kind, uint64_t value) const {
     return found == values_[at(kind)].end() ? nullptr : found->second;
 }
 
-// An object that is known by that value is no more: its place was given to the new one.
+// An object with the same value no longer exists: the driver has reused its handle.
 Object* Handles::make(HandleKind kind, uint64_t value, bool own, Object* parent) {
     if (Object* before = by_value(kind, value)) remove(before);
     auto object = std::make_shared<Object>();
@@ -101,7 +105,7 @@ Object* Handles::make(HandleKind kind, uint64_t value, bool own, Object* parent)
     return (ids_[at(kind)][object->id] = std::move(object)).get();
 }
 
-// Nothing has changed when memory runs out: what belongs to the object is listed first.
+// The descendants are listed first, so that the table is unchanged if memory runs out.
 void Handles::remove(Object* top) {
     std::vector<Object*> gone{top};
     for (size_t i = 0; i < gone.size(); ++i)
@@ -118,7 +122,7 @@ void Handles::remove(Object* top) {
             if (capture.graph == object) capture.graph = nullptr;
         }
         values_[at(object->kind)].erase(object->value);
-        ids_[at(object->kind)].erase(object->id);  // it lives on while a call holds it
+        ids_[at(object->kind)].erase(object->id);  // a call that holds it keeps it alive
     }
 }
 
@@ -302,7 +306,7 @@ bool Handles::captures(CUstream stream) const {
     return captures_.contains(stream);
 }
 
-// The capture that makes the graph in which the object stands; null: none.
+// The capture that makes the object's graph; null: none.
 const Handles::Capture* Handles::capture_into(const Object* object, CUstream* stream) const {
     const Object* root = root_of(const_cast<Object*>(object));
     for (const auto& [origin, capture] : captures_) {
@@ -313,7 +317,7 @@ const Handles::Capture* Handles::capture_into(const Object* object, CUstream* st
     return nullptr;
 }
 
-// Other lanes may still be in calls that use one or the other: it is destroyed when they are over.
+// Other lanes may still be in calls that use an object. It is destroyed after these calls end.
 void Handles::destroy_all(const DriverApi& driver) {
     std::array<ById, kKinds> gone;
     {

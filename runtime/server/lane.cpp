@@ -22,20 +22,20 @@ using protocol::RecordHeader;
 
 namespace {
 
-// How long to look for the next record before sleeping. A client that synchronises in a loop comes
-// back within some ten microseconds, and a futex wake costs it more than that. With one or two
-// processors the spinner would hold the very core the client needs.
+// How long to poll for the next record before sleeping. A client that synchronises in a loop continues within
+// some ten microseconds, and a futex wake costs more than that. With one or two processors polling would
+// occupy the core that the client needs.
 constexpr uint64_t kLongSpin = 50'000;   // ns
 constexpr uint64_t kShortSpin = 2'000;
-// Then how long to look on while there are cores that nobody else wants: waking a sleeper takes tens of microseconds,
-// which a client that computes a little between its calls would feel at each of them.
+// How long to continue polling while cores are idle. Waking a sleeping thread takes tens of microseconds,
+// which would delay each call of a client that computes a little between its calls.
 constexpr uint64_t kLookOn = 1'000'000;
-// A tenant that was said to be urgent is usually a service: its requests are milliseconds apart and each of them would
-// wait for the wake. It costs a processor that nobody else wants.
+// A tenant with a raised priority is usually a service: its requests are milliseconds apart, and each would
+// wait for the wake. The polling takes an idle processor.
 constexpr uint64_t kUrgentLookOn = 10'000'000;
 constexpr int kPausesPerLook = 16;
 
-// No sleep is longer: a client that dies or lies never wakes us.
+// The longest sleep: a client that ends or misbehaves never wakes the server.
 constexpr uint32_t kSleepMs = 1000;
 constexpr uint32_t kLaneSleepMs = 20;
 
@@ -43,7 +43,7 @@ uint64_t spin_nanoseconds() {
     return device::cores_to_spare() ? kLongSpin : kShortSpin;
 }
 
-// Looks until `done` says so or that time is over; whether it was done.
+// Polls until `done` returns true or the time is over. Returns whether it was done.
 template <typename Done>
 bool spin_until(Done done, uint64_t look_on = kLookOn) {
     if (done()) return true;
@@ -73,7 +73,7 @@ std::string Lane::start() {
     return thread_.start({fmt::format("lane {}", index_), session_.tenant()}, [this] { run(); }, [this](const std::string& why) { fail(why); });
 }
 
-// On the lane's thread, when something threw there.
+// Called on the lane's thread after an exception there.
 void Lane::fail(const std::string& why) {
     stopping_.store(true);
     close();
@@ -82,10 +82,10 @@ void Lane::fail(const std::string& why) {
 
 void Lane::join() { thread_.join(); }
 
-// Called again and again until the lane has ended, because the client may write server_asleep too.
+// To be called repeatedly until the lane has ended, because the client may write server_asleep too.
 void Lane::stop() {
     stopping_.store(true);
-    if (ended()) return;   // its memory may be another lane's by now
+    if (ended()) return;   // its memory may belong to another lane already
     futex_wake_all(header().server_asleep);
     progress_.fetch_add(1);
     futex_wake_all(progress_);
@@ -137,7 +137,7 @@ void Lane::wait_for_records() {
     if (const uint32_t scarce = device::cores_scarce(); told.load(std::memory_order_relaxed) != scarce) told.store(scarce, std::memory_order_relaxed);
     auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
     if (spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn)) return;
-    // Either we see the new tail now, or the client sees that we sleep.
+    // Either this thread sees the new tail now, or the client sees that it sleeps.
     shared.server_asleep.exchange(1);
     if (shared.tail.load() == head_ && !stopping_.load()) futex_wait(shared.server_asleep, 1, kSleepMs);
     shared.server_asleep.store(0);
@@ -151,7 +151,7 @@ Lane::Step Lane::next_record(uint64_t tail) {
     const char* from = reinterpret_cast<const char*>(address_ + protocol::kLaneRingOffset + at);
     RecordHeader record;
     std::memcpy(&record, from, sizeof record);
-    __asm__ volatile("" ::: "memory");   // the copy is checked, not read again
+    __asm__ volatile("" ::: "memory");   // the compiler must not read the record again
     bool fits = record.bytes >= sizeof record && record.bytes % protocol::kRecordAlignment == 0 &&
                 record.bytes <= available && record.bytes <= kRingBytes - at;
     if (!fits) return Step::kCorrupt;
@@ -229,7 +229,7 @@ CUresult Lane::wait_lane(const RecordHeader& record) {
     protocol::Reader in(record_.get(), record.payload_bytes);
     auto wait = in.scalar<protocol::WaitLane>();
     if (!in.good() || !session_.lane_known(wait.lane)) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Lane> other = session_.lane(wait.lane);   // null: it ended, so it got there
+    std::shared_ptr<Lane> other = session_.lane(wait.lane);   // null: ended, so all is reached
     if (other && other.get() != this) other->wait_reached(wait.position, *this);
     return CUDA_SUCCESS;
 }
@@ -255,26 +255,27 @@ void Lane::publish(uint64_t head) {
     LaneHeader& shared = header();
     head_ = head;
     shared.head.store(head, std::memory_order_release);
-    // A full barrier: whoever began to wait before it is seen below, whoever begins later sees the head.
+    // A full barrier: a thread that starts to wait before it is seen below, one that starts later sees the
+    // head.
     reached_.exchange(head);
     if (waiters_.load() != 0) {
         progress_.fetch_add(1);
         futex_wake_all(progress_);
     }
-    // A client that fills the ring faster than we empty it is woken once for half a ring.
+    // A client that fills the ring faster than the server empties it is woken once per half ring.
     if (shared.space_wanted.load() != 0 && shared.tail.load() - head <= kRingBytes / 2) {
         shared.space_wanted.store(0);
         futex_wake_all(shared.space_wanted);
     }
 }
 
-// On the lane's thread, at its end. The client uses the lane's memory no more, or is gone.
+// Runs on the lane's thread at its end. The client no longer uses the lane's memory, or is gone.
 void Lane::close() {
     reached_.exchange(~0ull);
     progress_.fetch_add(1);
     futex_wake_all(progress_);
     if (!stopping_.load()) {
-        // Copies may still be on their way through the staging slots.
+        // Copies through the staging slots may still be under way.
         if (staging_.address) session_.streams().synchronize_all();
         if (staging_.address) session_.arena().close_staging(staging_);
         if (own_stream_) {

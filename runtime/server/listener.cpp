@@ -26,12 +26,12 @@ namespace smt::runtime::server {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr int kTickMs = 200;                        // looks at the context and at what is overdue
-constexpr uint64_t kWindUp = 10 * kSecond;          // sessions may take that long to end
-constexpr uint64_t kFaultGrace = 5 * kSecond;       // programs see the fault before the server goes
-constexpr size_t kMostConnections = 1024;           // each has a thread: programs, and questions about the server
-constexpr long kMostSilent = 128;                   // of them without a message: the oldest is hung up on
-constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device says so
+constexpr int kTickMs = 200;                        // period of Server::tick() and of time_to_leave()
+constexpr uint64_t kWindUp = 10 * kSecond;          // time that sessions have to end
+constexpr uint64_t kFaultGrace = 5 * kSecond;       // time in which programs can see the fault
+constexpr size_t kMostConnections = 1024;           // one thread each: programs and queries
+constexpr long kMostSilent = 128;                   // silent ones: beyond it the oldest is closed
+constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device runs to report it
 
 uint64_t idle_limit() {
     return settings::number_of(settings::Id::kIdleSeconds) * kSecond;
@@ -64,7 +64,7 @@ bool Listener::open(std::string& error) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, files_.socket.c_str(), sizeof address.sun_path - 1);
-    unlink(files_.socket.c_str());   // of a server that died: we hold the lock
+    unlink(files_.socket.c_str());   // of a server that crashed: this process holds the lock
     mode_t mask = umask(0177);
     bool bound = listen_ >= 0 && bind(listen_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     umask(mask);
@@ -89,7 +89,7 @@ bool Listener::open(std::string& error) {
 
 void Listener::wake() {
     uint64_t one = 1;
-    if (write(event_, &one, sizeof one) < 0) return;   // full: it is awake already
+    if (write(event_, &one, sizeof one) < 0) return;   // full: the listener is woken already
 }
 
 bool Listener::run() {
@@ -99,7 +99,7 @@ bool Listener::run() {
             wait(connections_.empty() ? 1000 : kTickMs);
             reap();
             if (owner_.server) owner_.server->tick();
-        } catch (const std::exception& error) {   // most likely memory: programs that are there go on
+        } catch (const std::exception& error) {   // probably out of memory: existing sessions continue
             log_line(error.what());
             usleep(10'000);
         }
@@ -128,7 +128,7 @@ void Listener::accept_all() {
     while (true) {
         int socket = accept4(listen_, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket < 0) {
-            // Out of descriptors: the connection stays in the queue; do not spin on it.
+            // Out of descriptors: the connection stays in the queue. The sleep avoids a busy loop.
             if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) usleep(10'000);
             return;
         }
@@ -172,13 +172,13 @@ bool Listener::time_to_leave() {
     if (owner_.server && owner_.server->fatal() != CUDA_SUCCESS) {
         if (!busy || now - owner_.server->fatal_since_ns() > kFaultGrace) return true;
     }
-    // What a stuck session holds is freed by the end of the process: nobody is left to mind.
+    // The memory of a stuck session is freed when the process exits, as no other session is left.
     if (!busy && (stuck || (owner_.server && owner_.server->keeps()))) return true;
     return !busy && idle_limit_ns_ && now - idle_since_ns_ >= idle_limit_ns_;
 }
 
-// From here on a new client finds no socket and starts the next server, which waits for our lock.
-// What is still in the queue is hung up on, and tries again.
+// From here on a new client finds no socket and starts the next server, which waits for this server's lock.
+// Clients in the accept queue are disconnected and try again.
 void Listener::close_door() {
     unlink(files_.socket.c_str());
     close(listen_);

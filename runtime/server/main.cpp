@@ -66,7 +66,7 @@ int fail(const std::string& why) {
     return 1;
 }
 
-// The parent leaves at once: a client polls the socket, it does not wait for us.
+// The parent exits at once: a client polls the socket and does not wait for the server process.
 bool go_to_background() {
     pid_t child = fork();
     if (child < 0) return false;
@@ -77,7 +77,7 @@ bool go_to_background() {
     if (null < 0) return false;
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);   // until the log is ours
+    dup2(null, STDERR_FILENO);   // until the log is opened
     return close_range(3, ~0u, 0) == 0;
 }
 
@@ -86,7 +86,8 @@ bool log_to(const std::string& path) {
     return file >= 0 && dup2(file, STDERR_FILENO) >= 0;
 }
 
-// Before the first thread, so that every thread of ours and of the driver inherits it.
+// To be called before the first thread starts, so that all threads of the server and the driver inherit the
+// mask.
 void block_signals() {
     sigset_t watched;
     sigemptyset(&watched);
@@ -96,7 +97,7 @@ void block_signals() {
     signal(SIGPIPE, SIG_IGN);
 }
 
-// A recording is for whoever studies policies: without it the server serves as well.
+// A recording serves the study of policies. If it cannot be made the server runs without it.
 void start_recording(Server& server) {
     const std::string path(settings::text_of(settings::Id::kRecord));
     if (path.empty() || path == "none") return;
@@ -107,7 +108,8 @@ void start_recording(Server& server) {
     note(fmt::format("decisions are recorded in {}", path));
 }
 
-// As the setting says; else after a recent fault, so that one that comes again is known by its kernel.
+// SMT_CORE_DUMP decides if it is set. Else dumps are on after a recent fault, so that a repeated fault is
+// reported with its kernel.
 bool wants_core_dumps(const Files& files) {
     const std::optional<journal::LastFault> last = journal::read_fault(files.fault);
     return settings::flag_of(settings::Id::kCoreDump, last && last->ago < std::chrono::hours(1));
@@ -119,7 +121,7 @@ std::unique_ptr<schedule::Policy> chosen_policy() {
     return policy ? std::move(policy) : schedule::make_policy(settings::setting(settings::Id::kPolicy).initial.text);
 }
 
-// Without a device the server stays a moment to say why to the programs that wait for it.
+// Without a device the server runs for a short time to report the reason to programs that wait for it.
 int serve(const Options& options, const Files& files, const std::vector<std::string>& kept) {
     device::ask_for_short_turns();   // before the first thread starts
     Thread::log_with([](const std::string& line) { log_line(line); });
@@ -149,7 +151,7 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
     Listener listener(files, server.get(), "the server has no device: " + error);
     if (!listener.open(error)) return fail(error);
     bool clean = listener.run();
-    // A lost context, or a driver call that never returns, would hold up every destructor below.
+    // A lost context, or a driver call that never returns, would block the destructors below.
     if (!clean) _exit(0);
     return device ? 0 : 1;
 }
@@ -169,7 +171,9 @@ int main(int count, char** arguments) {
     std::string error;
     if (!find_files(options.key, files, error)) return fail(error);
     if (options.daemonize && !go_to_background()) return fail(std::strerror(errno));
-    std::vector<std::string> kept;   // of what started the server; who starts it by hand, in the foreground, means it
+    // Reset results for attributes inherited from the starter. A server started by hand in the foreground
+    // keeps them.
+    std::vector<std::string> kept;
     if (options.daemonize) kept = reset_process();
     const smt::settings::Config config = smt::settings::Config::read();
     config.apply();
@@ -179,7 +183,7 @@ int main(int count, char** arguments) {
     Lock lock = take_lock(files, error);
     if (lock == Lock::kOtherServer) return 0;
     if (lock == Lock::kFailed) return fail(error);
-    // From here on this process is the server of this key, and these files are its own.
+    // From here on this process is the server of this key and owns these files.
     if (const std::string crash = keep_generation(files); !crash.empty()) kept.push_back(crash);
     if (options.daemonize && !log_to(files.log)) return fail("cannot write " + files.log);
     try {

@@ -14,8 +14,8 @@ namespace smt::runtime::server {
 
 namespace {
 
-constexpr int64_t kCountedLaunches = 2;       // of each kernel, block shape and class of grids
-constexpr uint64_t kBetweenCollections = 4096;   // launches: what waits to be told takes memory
+constexpr int64_t kCountedLaunches = 2;       // per kernel, block shape and grid class
+constexpr uint64_t kBetweenCollections = 4096;   // launches; bounds the memory of uncollected records
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void Measuring::open_times(const std::string& journal) {
     note_(times_ ? "kernel times: by CUPTI" : "kernel times: of managed kernels alone, by their workers. " + problem);
 }
 
-// With the first launch, since the context is current then.
+// Called at the first launch, because the context is current then.
 void Measuring::open_counters() {
     if (std::exchange(opened_, true)) return;
     if (device_.properties().keeps_sessions_apart) return note_("counters: a simulated device has none");

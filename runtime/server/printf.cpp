@@ -20,7 +20,8 @@ namespace smt::runtime::server {
 
 namespace {
 
-constexpr std::chrono::nanoseconds kShortestRest = std::chrono::microseconds(20);   // between looks for a turn
+// Polling intervals of the wait for the turn.
+constexpr std::chrono::nanoseconds kShortestRest = std::chrono::microseconds(20);
 constexpr std::chrono::nanoseconds kLongestRest = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -35,7 +36,7 @@ bool DevicePrintf::redirect_stdout() {
     return fcntl(STDOUT_FILENO, F_SETFL, O_APPEND) == 0;
 }
 
-// What the session has under way that prints. Any thread.
+// The printing work of the session that holds the turn. Any thread.
 class DevicePrintf::Turn {
 public:
     explicit Turn(const DriverApi& driver) : driver_(driver) {}
@@ -46,7 +47,7 @@ public:
     Turn& operator=(const Turn&) = delete;
 
     void begin_launch() { ++launching_; }
-    // An event that cannot be made is none that anything waits for.
+    // If no event can be made the launch is not waited for.
     void end_launch(CUstream stream, CUresult status) {
         {
             std::lock_guard lock(mutex_);
@@ -57,13 +58,13 @@ public:
         }
         --launching_;
     }
-    // Whether all of it has ended; then the driver has printed it.
+    // Whether all of it has completed, and the driver has printed its output.
     bool is_over() {
         if (launching_ != 0) return false;
         std::lock_guard lock(mutex_);
         std::erase_if(events_, [this](const auto& each) {
             if (driver_.cuEventQuery(each.second) == CUDA_ERROR_NOT_READY) return false;
-            driver_.cuEventSynchronize(each.second);   // prints what is there
+            driver_.cuEventSynchronize(each.second);   // prints pending output
             driver_.cuEventDestroy_v2(each.second);
             return true;
         });
@@ -72,7 +73,7 @@ public:
 
 private:
     const DriverApi& driver_;
-    std::atomic<int> launching_{0};                    // threads between their turn and the event behind the launch
+    std::atomic<int> launching_{0};                    // threads between begin_launch() and end_launch()
     std::mutex mutex_;
     std::unordered_map<CUstream, CUevent> events_;     // behind the last launch of each stream
 };
@@ -85,11 +86,11 @@ CUresult DevicePrintf::launch(Session& session, CUstream stream, const std::func
     return status;
 }
 
-// With the launch begun in it. Null: the session ends.
+// Returns the turn with the launch begun in it. Null: the session ends.
 std::shared_ptr<DevicePrintf::Turn> DevicePrintf::await_turn(Session& session) {
     std::optional<device::HeldUp> held_up;
     std::chrono::nanoseconds began{}, rest = kShortestRest;
-    std::shared_ptr<Turn> mine, turn;   // end without the lock
+    std::shared_ptr<Turn> mine, turn;   // destroyed without the lock
     Lock lock(mutex_);
     const uint64_t number = ++numbers_;
     queue_.push_back(number);
@@ -106,7 +107,7 @@ std::shared_ptr<DevicePrintf::Turn> DevicePrintf::await_turn(Session& session) {
             lock.unlock();
             const bool over = turn->is_over();
             lock.lock();
-            if (turn != turn_) continue;   // its session has left
+            if (turn != turn_) continue;   // the holder's session has ended
             const bool patient = held_up->lasted() - began <= patience_;
             if (over || !patient) mine = hand_over(session);
             if (!over && mine) session.note("prints although kernels of " + before->tenant() + " that print have not ended: lines may be mixed up");
@@ -136,7 +137,7 @@ std::shared_ptr<DevicePrintf::Turn> DevicePrintf::hand_over(Session& session) {
 }
 
 void DevicePrintf::leave(Session& session) {
-    std::shared_ptr<Turn> turn;   // ends without the lock
+    std::shared_ptr<Turn> turn;   // destroyed without the lock
     Lock lock(mutex_);
     if (holder_.load(std::memory_order_relaxed) != &session) return;
     collect_locked(session);
@@ -150,8 +151,8 @@ void DevicePrintf::collect_from_stdout(Session& session) {
     if (holder_.load(std::memory_order_relaxed) == &session) collect_locked(session);
 }
 
-// The driver printed through our stdout; another session's synchronisation may be printing the
-// holder's lines right now, so the file is never truncated: what was read becomes a hole.
+// The driver prints through the process's stdout. Another session's synchronisation may be printing the
+// holder's lines at this moment, so the file is never truncated: the part that was read becomes a hole.
 void DevicePrintf::collect_locked(Session& session) {
     std::fflush(stdout);
     struct stat file;

@@ -20,14 +20,14 @@ namespace smt::runtime::server {
 namespace {
 
 constexpr rlim_t kFiles = 65'536;                  // a session has some ten
-constexpr size_t kStackBytes = 8u << 20;           // of a thread; glibc would take what RLIMIT_STACK was
+constexpr size_t kStackBytes = 8u << 20;           // per thread; glibc would use the inherited RLIMIT_STACK
 constexpr unsigned long kTimerSlack = 50'000;      // ns, the kernel's default
 constexpr int kMostProcessors = 8192;
 
 struct Limit {
     int resource;
     const char* name;
-    rlim_t least;   // that a server should have; below, it is said
+    rlim_t least;   // minimum for a server; a lower limit is reported
 };
 constexpr Limit kLimits[] = {
     {RLIMIT_NOFILE, "RLIMIT_NOFILE", 4096}, {RLIMIT_NPROC, "RLIMIT_NPROC", 1024},       {RLIMIT_AS, "RLIMIT_AS", RLIM_INFINITY},
@@ -40,7 +40,7 @@ void raise_limit(const Limit& limit, std::vector<std::string>& kept) {
     if (getrlimit(limit.resource, &now) != 0) return;
     rlimit wanted = now;
     if (limit.resource == RLIMIT_NOFILE && wanted.rlim_max < kFiles) wanted.rlim_max = kFiles;
-    if (limit.least == RLIM_INFINITY) wanted.rlim_max = RLIM_INFINITY;   // where it is allowed
+    if (limit.least == RLIM_INFINITY) wanted.rlim_max = RLIM_INFINITY;   // takes effect with privileges only
     wanted.rlim_cur = wanted.rlim_max;
     if (setrlimit(limit.resource, &wanted) != 0) {
         wanted = {now.rlim_max, now.rlim_max};
@@ -59,7 +59,7 @@ void reset_scheduling(std::vector<std::string>& kept) {
     if (errno == 0 && nice != 0 && setpriority(PRIO_PROCESS, 0, 0) != 0)
         kept.push_back(fmt::format("niceness stays {}, that of what started the server: {}", nice, std::strerror(errno)));
     cpu_set_t* all = CPU_ALLOC(kMostProcessors);
-    if (all) {   // those that the machine and the control group have; others are left out by the kernel
+    if (all) {   // the kernel intersects the mask with the machine and the control group
         std::memset(all, 0xff, CPU_ALLOC_SIZE(kMostProcessors));
         if (sched_setaffinity(0, CPU_ALLOC_SIZE(kMostProcessors), all) != 0)
             kept.push_back(fmt::format("the processors stay those of what started the server: {}", std::strerror(errno)));
@@ -71,7 +71,8 @@ void reset_scheduling(std::vector<std::string>& kept) {
 }
 
 void reset_signals() {
-    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);   // of those that cannot be, nothing is to be set back
+    // Fails without effect for signals with a fixed action.
+    for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -34,7 +34,7 @@ bool Repeats::shown(uint32_t session, std::string_view line, uint64_t now_ns) {
         return true;
     }
     Window& full = own.shown < most ? *all : own;
-    if (own.shown == 0) windows_.erase({session, shape});   // counted with the session's
+    if (own.shown == 0) windows_.erase({session, shape});   // counted in the session's window instead
     ++full.left;
     full.last = line;
     return false;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::chrono::seconds kLongestDump{5};   // measured: 1 s with a full GPU
 
-// Where kernels are measured, what was learnt is in the file soon, so that `smt profile` can show how far it is. Else when a tenant leaves.
+// While kernels are measured, results are written to the file at short intervals, so that `smt profile` can
+// show the progress. Else they are written when a tenant leaves.
 std::chrono::milliseconds between_writes() {
     return std::chrono::seconds(settings::c_text_of(settings::Id::kProfile) ? 1 : 0);
 }
@@ -125,7 +126,8 @@ CUresult Server::fault_to_come() const {
     return CUDA_SUCCESS;
 }
 
-// The kernel by the device's own report. Without one, the tenants whose work was not known to be over: the fault is one of theirs.
+// The faulting kernel, by the device's report. Without a report, the tenants with possibly incomplete work:
+// one of them caused the fault.
 std::string Server::describe_fault(CUresult status) {
     const char* name = nullptr;
     if (device_.driver().cuGetErrorName) device_.driver().cuGetErrorName(status, &name);

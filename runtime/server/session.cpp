@@ -24,18 +24,19 @@ namespace smt::runtime::server {
 
 namespace {
 
-// Device printf that the client has not fetched. A kernel that prints without end must not fill the
-// server; the driver's own buffer is 1 MiB and drops lines too.
+// Bound of device printf output that the client has not fetched. A kernel that prints endlessly must not fill
+// the server's memory. The driver's own buffer of 1 MiB drops lines as well.
 constexpr size_t kMostOutput = 64u << 20;
 
-// Pinned pages cannot be swapped out: what one tenant takes, all others and the system lack.
+// Pinned pages cannot be swapped out, so each tenant's share reduces the memory of all others and of the
+// system.
 uint64_t most_host_memory() {
     const uint64_t pages = static_cast<uint64_t>(std::max(0l, sysconf(_SC_PHYS_PAGES)));
     const uint64_t machine = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
     return settings::number_of(settings::Id::kHostMemory, machine / 2);
 }
 
-// As every terminal and log may show it.
+// Makes the text printable for every terminal and log.
 std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return journal::printable({field, strnlen(field, sizeof field)});
 }
@@ -126,7 +127,8 @@ void Session::write_journal(journal::Kind kind, const std::string& text) {
     device_.write(journal(), entry, this);
 }
 
-// Counts in the journal grow by doubling, so that a program that asks all day does not fill it; the last one is exact.
+// Counts are written to the journal when they reach a power of two, so that a program that repeats a call
+// does not fill it. The count written at the session's end is exact.
 void Session::count_unsupported(const char* function) {
     uint64_t count = 0;
     {
@@ -165,14 +167,15 @@ void Session::stop(const std::string& why) {
         if (end_.empty()) end_ = why;
     }
     say_farewell(why);
-    shutdown(socket_, SHUT_RDWR);   // answer_control() sees the end of the socket
+    shutdown(socket_, SHUT_RDWR);   // ends answer_control()
 }
 
 void Session::say_farewell(const std::string& why) {
     if (said_farewell_.exchange(true)) return;
     protocol::Farewell farewell;
     std::strncpy(farewell.message, why.c_str(), sizeof farewell.message - 1);
-    if (send(socket_, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;   // it is gone, or does not read
+    // It fails if the client is gone or does not read.
+    if (send(socket_, &farewell, sizeof farewell, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
 }
 
 void Session::end_because(const std::string& why) {
@@ -280,14 +283,15 @@ protocol::LaneOpened Session::open_lane() {
     return answer;
 }
 
-// The session's thread. A thread of the program that waits for the lane that ended finds its position reached.
+// Called on the session's thread. A thread of the program that waits for an ended lane finds its position
+// reached.
 uint32_t Session::place_for_lane(uint64_t* position) {
     std::lock_guard lock(mutex_);
     size_t place = lanes_.size();
     for (size_t i = lanes_.size(); i-- > 0;) {
         if (lanes_[i] && !lanes_[i]->ended()) continue;
         if (lanes_[i]) {
-            lanes_[i]->join();   // a thread that is past its end
+            lanes_[i]->join();   // its thread has ended
             lane_ends_[i] = lanes_[i]->position();
             lanes_[i].reset();
         }
@@ -326,8 +330,7 @@ CUresult Session::reset() {
     return status;
 }
 
-// Handles go in HandleKind's order, then events and streams, then the code they ran, then the
-// memory it used.
+// Order: handles in HandleKind's order, then events and streams, then their code, then its memory.
 void Session::free_objects() {
     handles_.destroy_all(driver());
     events_.clear();

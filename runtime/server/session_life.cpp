@@ -24,12 +24,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 5ms;        // how teardown looks whether threads and work have ended
-constexpr auto kStuckAfter = 10s;    // after it the session is called stuck
-constexpr auto kPlacePoll = 20ms;      // how a session that finds no address range looks again,
-constexpr auto kPlaceTimeout = 10s;   // and for how long: less than its client waits for the answer
+constexpr auto kPoll = 5ms;        // teardown's polling interval for threads and work
+constexpr auto kStuckAfter = 10s;    // then the session counts as stuck
+constexpr auto kPlacePoll = 20ms;      // polling interval of a session without an address range
+constexpr auto kPlaceTimeout = 10s;   // its limit: shorter than the client waits for the reply
 
-// Where each try begins to look (AddressPlan).
+// The first region of each attempt (AddressPlan).
 constexpr int kRegionOfAttempt[protocol::kMappingAttempts] = {0, 0, 1, 1, 2, 3, 3, 4};
 
 void set_timeout(int socket, long seconds) {
@@ -44,14 +44,14 @@ bool Session::serve() {
     bool apart = false;
     try {
         apart = device_.enter_thread(this) == CUDA_SUCCESS && live();
-    } catch (const std::exception& error) {   // it cannot be taken apart, and is kept
+    } catch (const std::exception& error) {   // it cannot be destroyed, and is kept
         note(fmt::format("ended: {}; what it holds stays held until the server leaves", error.what()));
     }
     device_.left(*this);
     return apart;
 }
 
-// What throws here ends this session, by the way that every session ends.
+// An exception here ends this session in the usual way.
 void Session::answer_control_guarded() {
     try {
         answer_control();
@@ -73,7 +73,7 @@ bool Session::live() {
         std::lock_guard lock(mutex_);
         if (end_.empty()) end_ = "its program ended";
     }
-    for (const auto& [function, count] : unsupported_) {   // nobody calls any more
+    for (const auto& [function, count] : unsupported_) {   // all lanes have ended
         if (!std::has_single_bit(count)) journal_unsupported(function, count);
     }
     write_journal(journal::Kind::kSessionClosed, end_);
@@ -152,7 +152,7 @@ bool Session::handshake() {
     return refuse("the program can map none of the address ranges the server offers");
 }
 
-// Of many programs that start at once some may find every place taken: they wait for those that leave.
+// Many programs that start at once may find all slots taken. Then a session waits for others to leave.
 bool Session::find_place(int first_region) {
     auto started = std::chrono::steady_clock::now();
     char byte;
@@ -161,12 +161,13 @@ bool Session::find_place(int first_region) {
             if (place((first_region + i) % AddressPlan::kRegions, i < AddressPlan::kRegions)) return true;
         }
         std::this_thread::sleep_for(kPlacePoll);
-        if (recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0) return false;   // nobody waits
+        if (recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0) return false;   // client is gone
     } while (std::chrono::steady_clock::now() - started < kPlaceTimeout);
     return false;
 }
 
-// The device range behind the arena (`exact`), or, for a driver that takes no hints, where it wants.
+// `exact`: the device range directly follows the arena. Else, for a driver that ignores hints, the driver
+// chooses its address.
 bool Session::place(int region, bool exact) {
     AddressPlan& plan = server_.addresses();
     int& next = next_slot_[exact ? 0 : 1][region];
@@ -229,7 +230,7 @@ void Session::teardown() {
     server_.dispatcher().exit(dispatched_);
     stop_lanes();
     server_.compiler().forget(id_);
-    // The context is lost: the driver frees nothing any more, and the process is about to leave.
+    // The context is lost: the driver frees nothing any more, and the process exits soon.
     if (server_.fatal() != CUDA_SUCCESS) return device_printf().leave(*this);
     end_captures();
     await_work();
@@ -245,7 +246,7 @@ void Session::teardown() {
         memory_open_ = false;
         memory = std::move(memory_);
     }
-    streams_.close();   // the dispatcher looks at what they launched until then
+    streams_.close();   // until then the dispatcher reads their launches
     std::unique_ptr<handlers::CodeTable> code;
     {
         std::lock_guard lock(mutex_);
@@ -253,8 +254,8 @@ void Session::teardown() {
     }
 }
 
-// A lane may be inside a driver call that waits for work which waits for a host function of the
-// client that is gone: hence release() again and again.
+// A lane may be inside a driver call that waits for work behind a host function of the client that is gone.
+// So release() is called repeatedly.
 void Session::stop_lanes() {
     std::vector<std::shared_ptr<Lane>> lanes;
     {

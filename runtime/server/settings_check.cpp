@@ -12,9 +12,7 @@ namespace smt::runtime::server {
 
 namespace {
 
-using settings::Setting;
-
-// "1G" and "1024M" are the same.
+// Compares values: "1G" equals "1024M".
 bool same(const std::string& a, const std::string& b) {
     uint64_t first = 0, second = 0;
     if (settings::read_number(a, 0, ~0ull, &first) && settings::read_number(b, 0, ~0ull, &second)) return first == second;

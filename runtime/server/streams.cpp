@@ -12,7 +12,7 @@ namespace smt::runtime::server {
 
 namespace {
 
-// How synchronize() looks for the end of a host function, which the client tells by a word.
+// The polling interval of synchronize() for the end of a host function, which the client reports in a word.
 constexpr long kShortestNap = 20'000;   // ns
 constexpr long kLongestNap = 500'000;
 
@@ -85,8 +85,8 @@ void Streams::retire(const StreamPointer& stream) {
     let_go(stream);
 }
 
-// Work on a destroyed stream goes on: a synchronisation, a free, the legacy stream still wait for
-// it. So the stream stays until it is seen to be idle.
+// Work on a destroyed stream continues. A synchronisation, a free and the legacy stream still wait for it. So
+// the stream is kept until it is idle.
 void Streams::let_go(const StreamPointer& stream) {
     retired_.push_back(stream);
     drop_idle();
@@ -189,7 +189,7 @@ CUresult Streams::wait_function(Stream& stream) {
         status = driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
                                                 stream.awaited_by_none.load(), CU_STREAM_WAIT_VALUE_GEQ);
     }
-    // Only now: another thread's work on this stream must not overtake the wait.
+    // Stored after the wait is enqueued: another thread's work on this stream must not overtake the wait.
     if (status == CUDA_SUCCESS) stream.awaited_by_none.store(0);
     return status;
 }
@@ -242,7 +242,7 @@ CUresult Streams::wait_legacy(Stream& stream) {
         legacy_recorded_ = generation;
     }
     status = driver_.cuStreamWaitEvent(stream.handle, legacy_event_, 0);
-    // Seen only now: another thread's work on this stream must not overtake the wait.
+    // Stored after the wait is enqueued: another thread's work on this stream must not overtake the wait.
     if (status == CUDA_SUCCESS) stream.legacy_seen.store(generation);
     return status;
 }

@@ -1,4 +1,4 @@
-// The locks of one call. See handles.h.
+// The locks of one call; see handles.h.
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -10,7 +10,7 @@ namespace smt::runtime::server {
 
 namespace {
 
-// Copies to and from arrays may be waited for, and the driver takes any number of them at once.
+// Array locks are shared: a copy to or from an array may block, and the driver accepts concurrent copies.
 bool shared(HandleKind kind) { return kind == HandleKind::kArray || kind == HandleKind::kMipmappedArray; }
 
 uint64_t read(const void* handle) {
@@ -54,7 +54,7 @@ void Uses::lock(const std::vector<Wanted>& wanted) {
     std::vector<Lock> needed;
     for (size_t i = 0; i < slots_.size(); ++i)
         needed.push_back({wanted[i].family, shared(slots_[i].kind) && !slots_[i].taken});
-    const auto key = [&](const Lock& each) {  // a lock that is not shared comes before one that is
+    const auto key = [&](const Lock& each) {  // exclusive locks sort before shared ones of the same family
         return std::tuple(each.family == handles_.captures_family_, each.family.get(), each.shared);
     };
     std::sort(needed.begin(), needed.end(), [&](const Lock& a, const Lock& b) { return key(a) < key(b); });
@@ -69,7 +69,7 @@ void Uses::lock(const std::vector<Wanted>& wanted) {
     locks_ = std::move(needed);
 }
 
-// While a lock was waited for the object may have gone, or come into another family.
+// While this thread waited for a lock, an object may have left the table or moved to another family.
 Uses::Found Uses::look_again(const std::vector<Wanted>& wanted) const {
     Found found = Found::kAll;
     for (const auto& [object, family] : wanted) {
@@ -99,7 +99,7 @@ void Uses::hand_over(const std::vector<Wanted>& wanted) {
     }
 }
 
-// The driver drops what a capture has made as soon as something breaks it.
+// The driver drops a capture's graph as soon as the capture breaks.
 bool Uses::capture_broke(const std::vector<Wanted>& wanted) {
     for (const auto& [object, family] : wanted) {
         CUstream origin = nullptr;
@@ -109,7 +109,7 @@ bool Uses::capture_broke(const std::vector<Wanted>& wanted) {
         cuuint64_t id = 0;
         CUgraph graph = nullptr;
         const CUgraphNode* nodes = nullptr;
-        const CUgraphEdgeData* edges = nullptr;  // without them the driver may not answer
+        const CUgraphEdgeData* edges = nullptr;  // the driver may refuse the query without it
         size_t count = 0;
         const CUresult asked =
             driver_.cuStreamGetCaptureInfo_v3(origin, &status, &id, &graph, &nodes, &edges, &count);
