@@ -13,13 +13,13 @@ namespace {
 
 constexpr uint64_t kRowBytes = 64;
 constexpr uint64_t kRows = 8;
-constexpr uint64_t kMostRows = 128;   // of the largest block: 16 on top of each other
+constexpr uint64_t kMostRows = 128;   // of the largest block: 16 blocks stacked
 constexpr uint64_t kLeastBytes = 512;
 constexpr uint64_t kCubeFaces = 6;
 
 uint64_t rounded(uint64_t value, uint64_t to) { return value > ~uint64_t{0} - to ? ~uint64_t{0} : (value + to - 1) / to * to; }
 
-// Of one texel, all channels together. Formats that are unknown here count as 32 bits a channel.
+// Bytes of one texel with all channels. Formats that are unknown here count as 32 bits per channel.
 uint64_t texel_bits(CUarray_format format, unsigned channels) {
     switch (static_cast<int>(format)) {
         case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -66,7 +66,7 @@ uint64_t texel_bits(CUarray_format format, unsigned channels) {
     }
 }
 
-// One row of a block is enough for an array of one dimension.
+// A one-dimensional array needs one row per block only.
 uint64_t rows_of(uint64_t height) {
     if (height <= 1) return 1;
     uint64_t block = kRows;

@@ -21,7 +21,7 @@ std::pair<uint64_t, uint64_t> BlockAllocator::take_idle_region() {
     for (auto region = regions_.begin(); region != regions_.end(); ++region) {
         if (region->second.blocks != 0) continue;
         std::pair<uint64_t, uint64_t> taken{region->first, region->second.bytes};
-        erase_free(free_.find(taken.first));  // a wholly free region is one free block
+        erase_free(free_.find(taken.first));  // a free region is one free block
         idle_bytes_ -= taken.second;
         regions_.erase(region);
         return taken;

@@ -1,6 +1,6 @@
-// Stream capture. Every capture is begun as RELAXED, so that one tenant's capture forbids another
-// tenant nothing; what the application asked for, its own process keeps. The session counts the
-// captures under way: while there are none nobody asks the driver whether a stream captures.
+// Stream capture. The driver's captures all begin as RELAXED, so that one tenant's capture does not make
+// another tenant's calls fail. The client implements the mode that the application requested. The session
+// counts its active captures: if there are none, the driver is not asked whether a stream captures.
 #include <vector>
 
 #include "runtime/server/handlers/handlers.h"
@@ -12,7 +12,7 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-// Nodes that a client names as dependencies, with or without edge data. They are among what the call uses.
+// Dependency nodes from a client, with or without edge data. They are added to the call's uses.
 struct Dependencies {
     const CUgraphNode* nodes = nullptr;
     const CUgraphEdgeData* edges = nullptr;
@@ -40,7 +40,8 @@ CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     *stream = found->handle;
     if (streams.capturing(found->handle)) return CUDA_SUCCESS;
     CUresult status = found->guard();
-    if (dispatch::ManagedStream* managed = found->managed.load(std::memory_order_acquire)) managed->mark_what_is_there();   // later would be into the graph
+    // Marked before the capture begins: a later mark would become a node of the graph.
+    if (dispatch::ManagedStream* managed = found->managed.load(std::memory_order_acquire)) managed->mark_what_is_there();
     return status == CUDA_SUCCESS ? streams.wait_function(*found) : status;
 }
 
@@ -68,7 +69,7 @@ CUresult handle_begin_capture(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
     if (CUresult status = capturable(call, request.stream, &stream)) return status;
-    // Counted first: another lane must not take the stream for an ordinary one meanwhile.
+    // Counted before the call: another lane must not take the stream for one that does not capture.
     call.session.streams().capture_begun();
     CUresult status = call.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     if (status) {
@@ -99,7 +100,7 @@ CUresult handle_begin_capture_to_graph(Call& call) {
     return status;
 }
 
-// A capture that went wrong is over as well once it was ended: the stream itself tells.
+// A capture that failed is ended as well: the state of the stream decides.
 CUresult handle_end_capture(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +117,7 @@ CUresult handle_end_capture(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// The graph and the nodes given out may be used from then on.
+// Registers the graph and the returned nodes, so the client may pass them in later calls.
 CUresult handle_capture_info(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Copies: between places the server reaches (kCopy), and through a staging slot (kCopySlot).
+// Copies: between places that the server can access (kCopy), and through a staging slot (kCopySlot).
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/copy_plan.h"
 #include "runtime/server/handlers/handlers.h"
@@ -11,8 +11,8 @@ using protocol::CopyAnswer;
 
 namespace {
 
-// Enqueues the word that tells the client behind the copy. With device output on its way a copy that
-// the client waits for is waited for here, because to the application it is a synchronisation.
+// Enqueues the write of the client's word behind the copy. If device printf output is expected and the client
+// waits for the copy, this function waits too: to the application the copy is a synchronisation.
 CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value, bool synchronizes) {
     if (synchronizes && call.session.code().output_expected().exchange(false)) {
         if (CUresult status = await(call, stream)) return status;
@@ -40,7 +40,7 @@ CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
     if (CUresult status = use_stream(call, request.stream, &stream)) return status;
     if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
     if (request.answer == CopyAnswer::kEnqueued) return CUDA_SUCCESS;
-    // To wait on a stream that captures is the application's mistake, which the driver answers.
+    // A wait on a capturing stream is the application's error, which the driver reports.
     if (request.answer == CopyAnswer::kDone || call.session.streams().capturing(stream->handle))
         return await(call, *stream);
     return tell_by_word(call, *stream, word, request.done_value, true);
@@ -48,7 +48,7 @@ CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
 
 }  // namespace
 
-// Where the client waits for a slot's word, it is written whatever happens.
+// The client waits for a slot's word, so the word is written in every case.
 CUresult handle_copy(Call& call) {
     protocol::Copy request;
     uint64_t slot = 0;

@@ -16,10 +16,10 @@ struct Extent {
     uint64_t width, height, depth;
 };
 
-// First byte of a linear end and how far it reaches. False: rows overlap or the numbers overflow.
+// The first byte of a linear end and its extent. False: rows overlap, or the numbers overflow.
 bool measure(const CopyEnd& end, const Extent& extent, PlannedEnd* planned, uint64_t* bytes) {
     using Wide = unsigned __int128;
-    constexpr uint64_t kLargest = 1ull << 48;  // no dimension is larger; products of two stay exact
+    constexpr uint64_t kLargest = 1ull << 48;  // bound of each dimension; products of two do not overflow
     for (uint64_t value :
          {extent.width, extent.height, extent.depth, end.x_bytes, end.y, end.z, end.pitch, end.height})
         if (value > kLargest) return false;

@@ -1,4 +1,4 @@
-// Kernels and variables of images: finding them and telling about them.
+// Kernels and variables of images: lookup and attributes.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMaxNameBytes = 192u << 10;  // of all names in one reply
 
-// The attributes a client answers questions from.
+// The attributes that the client answers queries from.
 void fill_attributes(Call& call, CUfunction function, protocol::FunctionInfo& info) {
     for (uint32_t i = 0; i < protocol::kFunctionAttributes; ++i) {
         int value = 0;
@@ -46,7 +46,7 @@ CUresult library_names(const DriverApi& driver, CUlibrary library, std::vector<c
     return CUDA_SUCCESS;
 }
 
-// The program did not write the managed forms.
+// Removes the names of managed forms, which are not the program's own.
 void drop_managed(const Image& image, std::vector<const char*>& names) {
     const jit::ResultPointer& compiled = image.form.compiled;
     if (!compiled) return;
@@ -56,7 +56,7 @@ void drop_managed(const Image& image, std::vector<const char*>& names) {
     });
 }
 
-// Of a kernel with a managed form.
+// Whether the request lowers the limit of a kernel that has a managed form.
 bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request) {
     constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     KernelUse kernel(call.session.code(), request.function);
@@ -87,7 +87,7 @@ CUresult handle_get_function(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// The count, then names, as many as a reply holds.
+// Replies with the count, then as many names as fit.
 CUresult handle_enumerate_functions(Call& call) {
     protocol::ObjectRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -113,7 +113,8 @@ CUresult handle_function_attribute(Call& call) {
     protocol::FunctionAttribute request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
-    if (lowers_shared_memory(call, request)) {   // launches that were called before and are held back still go by the old value
+    // Earlier launches that are held back still use the old value, so they go to the driver first.
+    if (lowers_shared_memory(call, request)) {
         if (CUresult status = call.session.streams().guard_all()) return status;
     }
     KernelUse kernel(call.session.code(), request.function);
@@ -122,10 +123,10 @@ CUresult handle_function_attribute(Call& call) {
     int before = 0;
     const CUfunction managed = kernel->managed.function;
     if (status != CUDA_SUCCESS || !managed) return status;
-    // Some programs set it ahead of each launch.
+    // Some programs set the attribute before each launch.
     if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS && before == request.value) return CUDA_SUCCESS;
     call.driver.cuFuncSetAttribute(managed, attribute, request.value);
-    kernel->managed.forget();   // what fits may have changed
+    kernel->managed.forget();   // the occupancy may have changed
     return CUDA_SUCCESS;
 }
 
@@ -153,8 +154,8 @@ CUresult handle_get_global(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// A variable that is the driver's still is memory that only this process can touch: the program must
-// not get its address. The simulated device's lie in the arena.
+// The address of a variable that the driver itself placed is not given out: only this process can access that
+// memory. On the simulated device these variables are in the arena.
 CUresult handle_get_managed(Call& call) {
     auto request = call.in.scalar<protocol::ObjectRef>();
     const char* name = call.in.string();

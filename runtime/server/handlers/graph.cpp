@@ -1,4 +1,4 @@
-// Graphs: launching them, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
+// Graphs: launches, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/copy_plan.h"
 #include "runtime/server/handlers/graph_place.h"
@@ -29,7 +29,7 @@ CUresult handle_graph_launch(Call& call) {
     const dispatch::UnmanagedLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
-        pass.drop();  // to print may need others' work to end
+        pass.drop();  // the printing turn may depend on other tenants' work
         return call.session.device_printf().launch(call.session, stream->handle, [&] {
             call.session.code().output_expected().store(true);
             return call.driver.cuGraphLaunch(exec, stream->handle);
@@ -70,13 +70,13 @@ CUresult handle_graph_memcpy_node_get(Call& call) {
     CUDA_MEMCPY3D shape{};
     CUresult status = call.driver.cuGraphMemcpyNodeGetParams(node, &shape);
     if (status) return status;
-    call.known(HandleKind::kArray, shape.srcArray);   // null: the array is no more
+    call.known(HandleKind::kArray, shape.srcArray);   // null: the array no longer exists
     call.known(HandleKind::kArray, shape.dstArray);
     call.out.scalar(shape);
     return CUDA_SUCCESS;
 }
 
-// The child graph that is moved keeps its id. Copies go the generated way (cuGraphAddChildGraphNode).
+// A child graph that is moved keeps its id. Copies use the generated call (cuGraphAddChildGraphNode).
 CUresult handle_graph_child_node(Call& call) {
     auto request = call.in.scalar<protocol::GraphChildNode>();
     NodePlace place;

@@ -1,4 +1,4 @@
-// Kernel nodes of graphs: setting them and telling what is set.
+// Kernel nodes of graphs: set and query.
 #include <cstring>
 #include <vector>
 
@@ -42,7 +42,7 @@ CUresult apply(const DriverApi& driver, NodePlace& place, const CUDA_KERNEL_NODE
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-// An executable graph's nodes have no attributes of their own to set.
+// Nodes of an executable graph have no attributes of their own.
 CUresult apply_attributes(const DriverApi& driver, const NodePlace& place, const protocol::Launch& launch,
                           const CUlaunchAttribute* attributes) {
     if (place.operation == NodeOperation::kExecSet) return CUDA_SUCCESS;
@@ -58,7 +58,7 @@ CUresult apply_attributes(const DriverApi& driver, const NodePlace& place, const
     return driver.cuGraphKernelNodeSetAttribute(place.node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
 }
 
-// The parameters as one buffer, however the node has them. False: not all are there.
+// Packs the node's parameters into one buffer. False: some are missing.
 bool pack(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node, std::vector<char>& buffer) {
     buffer.assign(kernel.parameter_bytes, 0);
     if (buffer.empty()) return true;

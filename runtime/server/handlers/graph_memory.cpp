@@ -16,7 +16,7 @@ void GraphMemory::graph_is_gone(void* graph) {
     (*held)->gone.store(true, std::memory_order_release);
 }
 
-// With its graph told to tell of its end, the first time.
+// The first call for a capture gives its graph the user object that reports the graph's end.
 CUresult GraphMemory::capture_of(CUstream stream, Capture** capture) {
     if (!driver_.cuUserObjectCreate || !driver_.cuGraphRetainUserObject) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -39,7 +39,7 @@ CUresult GraphMemory::capture_of(CUstream stream, Capture** capture) {
     return CUDA_SUCCESS;
 }
 
-// The tenant's memory is asked without the lock: it may come back to collect().
+// The tenant's memory is called without the lock, because it may call collect().
 CUresult GraphMemory::allocate(uint64_t bytes, CUstream stream, CUdeviceptr* address) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     collect();
@@ -60,7 +60,7 @@ CUresult GraphMemory::allocate(uint64_t bytes, CUstream stream, CUdeviceptr* add
     return CUDA_SUCCESS;
 }
 
-// The smallest that holds it and is not much too large.
+// Takes the smallest block that is large enough and not more than twice too large.
 bool GraphMemory::reuse(Capture& capture, CUstream stream, uint64_t bytes, CUdeviceptr* address) {
     auto found = capture.freed.find(stream);
     if (found == capture.freed.end()) return false;
@@ -92,7 +92,8 @@ CUresult GraphMemory::free_captured(CUdeviceptr address, CUstream stream) {
     if (block.graphs.front() == capture->graph) {
         capture->freed[stream].push_back(address);
     } else {
-        block.graphs.push_back(capture->graph);   // another graph's memory: when that is launched, this one frees it
+        // The block belongs to another graph: a launch of this graph frees it.
+        block.graphs.push_back(capture->graph);
     }
     return CUDA_SUCCESS;
 }
@@ -109,7 +110,7 @@ bool GraphMemory::owns(CUdeviceptr address) const {
     return blocks_.contains(address);
 }
 
-// That it was freed before is no error: a launch in between has allocated it again.
+// An earlier free is no error: a launch in between has allocated the block again.
 CUresult GraphMemory::free(CUdeviceptr address, CUstream stream) {
     Lock lock(mutex_);
     auto found = blocks_.find(address);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMaxLogBytes = 64u << 10;
 
-// Options that carry an address, or that we set ourselves.
+// Options with an address as value, and options that the server sets itself.
 bool carries_address(uint32_t option) {
     switch (option) {
         case CU_JIT_WALL_TIME:
@@ -66,7 +66,7 @@ uint32_t JitOptions::written(const std::vector<char>& log) {
 
 bool JitOptions::has(CUjit_option option) const { return std::count(names_.begin(), names_.end(), option) != 0; }
 
-// The last of them counts. The driver reads 32 bits of the word.
+// The last occurrence of an option counts. The driver reads 32 bits of the word.
 uint64_t JitOptions::number(CUjit_option option, uint64_t otherwise) const {
     uint64_t value = otherwise;
     for (size_t i = 0; i < names_.size(); ++i)
@@ -100,7 +100,8 @@ std::vector<std::string> JitOptions::compiler_options() const {
 std::vector<std::string> JitOptions::linker_options() const {
     std::vector<std::string> options;
     if (uint64_t most = number(CU_JIT_MAX_REGISTERS)) options.push_back(fmt::format("-maxrregcount={}", most));
-    if (has(CU_JIT_OPTIMIZATION_LEVEL)) options.push_back(number(CU_JIT_OPTIMIZATION_LEVEL) ? "-O3" : "-O0");   // it knows no others
+    // The linker accepts these two levels only.
+    if (has(CU_JIT_OPTIMIZATION_LEVEL)) options.push_back(number(CU_JIT_OPTIMIZATION_LEVEL) ? "-O3" : "-O0");
     if (number(CU_JIT_GENERATE_DEBUG_INFO)) options.push_back("-g");
     if (number(CU_JIT_GENERATE_LINE_INFO)) options.push_back("-lineinfo");
     if (number(CU_JIT_LOG_VERBOSE)) options.push_back("-verbose");

@@ -1,5 +1,5 @@
-// Kernel launches: the hot path of the server. No lock, no allocation, unless the kernel prints,
-// the stream captures, or launch times are wanted.
+// Kernel launches: the hot path of the server. No lock and no allocation, unless the kernel prints, the
+// stream captures, or launch times are enabled.
 #include <algorithm>
 #include <vector>
 
@@ -65,7 +65,7 @@ CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& 
     return call.driver.cuLaunchKernelEx(&config, kernel.function, each, whole);
 }
 
-// One of `each` (a pointer for each parameter) and `whole` (a buffer) is given, or none.
+// The parameters are given as `each` (one pointer per parameter), as `whole` (a buffer), or not at all.
 CUresult launch_with(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, void** each,
                      void** whole) {
     const protocol::Launch& launch = request.launch;
@@ -93,7 +93,7 @@ bool cooperative(const Request& request) {
     return false;
 }
 
-// The driver documents the buffer for kernels that are not cooperative only.
+// The driver documents the parameter buffer only for kernels that are not cooperative.
 CUresult launch_now(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream) {
     if (cooperative(request)) [[unlikely]]
         return launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
@@ -103,7 +103,7 @@ CUresult launch_now(Call& call, const LoadedKernel& kernel, const Request& reque
     return launch_with(call, kernel, request, stream, nullptr, bytes ? whole : nullptr);
 }
 
-// A graph keeps the parameters one by one, so it is given them so.
+// A graph stores the parameters one by one, so they are passed in that form.
 CUresult launch_into_graph(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream) {
     if (kernel.prints) call.session.code().graphs_print().store(true);
     CUresult status = launch_with(call, kernel, request, stream, one_by_one(kernel, request).data(), nullptr);
@@ -111,7 +111,7 @@ CUresult launch_into_graph(Call& call, const LoadedKernel& kernel, const Request
     return status;
 }
 
-// Whether a grid is one that the hardware takes; the driver has the error for what is none.
+// Whether the hardware can run the grid. The driver reports the error of one that it cannot run.
 bool proper(const protocol::Launch& launch) {
     constexpr uint32_t kWidest = 0x7fffffff, kHighest = 0xffff, kMostThreads = 1024;
     const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
@@ -119,9 +119,9 @@ bool proper(const protocol::Launch& launch) {
            threads <= kMostThreads;
 }
 
-// Attributes that ask for something which a launch in managed form has not. To begin before what is ahead of it on
-// its stream has ended (programmatic stream serialization) is an offer: a kernel that waits for the end of that does
-// so all the same.
+// Whether the launch has attributes that the managed form cannot provide. Programmatic stream serialization
+// is none of them: it permits an early start but does not require it, and a kernel that waits for its
+// predecessor's end still does so.
 bool has_demands(const Request& request) {
     if (request.launch.flags) return true;
     for (uint32_t i = 0; i < request.launch.attribute_count; ++i) {
@@ -130,8 +130,8 @@ bool has_demands(const Request& request) {
     return false;
 }
 
-// Why a kernel that has a managed form is not launched in it; kCount: it is. What prints is launched as it is: the
-// server must know when it is over.
+// Why a launch of a kernel with a managed form does not use that form; kCount: it does. A kernel that prints
+// runs unmanaged, because the server must know when it has completed.
 Exception exception(const LoadedKernel& kernel, const Request& request) {
     if (kernel.prints) return Exception::kPrints;
     if (has_demands(request)) return Exception::kAttributes;
@@ -139,8 +139,9 @@ Exception exception(const LoadedKernel& kernel, const Request& request) {
     return proper(request.launch) ? Exception::kCount : Exception::kGrid;
 }
 
-// A launch with no more blocks than multiprocessors has begun them all at once: there is no place to stop it, so where
-// nobody looks on, it goes as it is, which is cheaper.
+// A launch with no more blocks than the device has SMs starts all of them at once, so there is no point to
+// preempt it. It runs in its original form, which costs less, unless its tenant is preemptible or the journal
+// records where workers ran.
 bool worth_managing(Call& call, const protocol::Launch& launch) {
     const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
     return blocks > static_cast<uint64_t>(call.session.device().properties().multiprocessors) ||
@@ -168,14 +169,14 @@ CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& r
     return CUDA_SUCCESS;
 }
 
-// Somebody less urgent waits for the end of this: it is marked.
+// Notes the launch with the dispatcher, because a less urgent tenant waits for its end.
 CUresult tell_dispatcher(Call& call, Stream& stream) {
     dispatch::ManagedStream* managed = nullptr;
     CUresult status = call.session.streams().manage(stream, &managed);
     return status == CUDA_SUCCESS ? managed->note_other() : status;
 }
 
-// Launches with what the journal wants to know. `places`: where it runs, if not where its tenant's kernels do.
+// Launches the kernel and writes the journal entry. `places`: the SMs, if not the tenant's own.
 CUresult launch_noted(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, const dispatch::SmSet* places) {
     journal::Entry entry = launch_entry(call, kernel, request.launch, request.treatment);
     if (places) put_places(call, *places, entry);
@@ -190,7 +191,8 @@ CUresult launch_noted(Call& call, const LoadedKernel& kernel, const Request& req
     return status;
 }
 
-// What prints is not counted by the dispatcher while it waits for the turn to print: that may need others' work to end.
+// The dispatcher does not count a printing launch while it waits for the printing turn, since the turn may
+// depend on the end of other tenants' work.
 CUresult launch_printing(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     CUresult status = call.session.device_printf().launch(call.session, stream.handle, [&] {
         call.session.code().output_expected().store(true);
@@ -200,7 +202,7 @@ CUresult launch_printing(Call& call, const LoadedKernel& kernel, const Request& 
     return status;
 }
 
-// A cooperative launch that needs more multiprocessors than its tenant has runs on all, rather than not at all.
+// A cooperative launch that needs more SMs than its tenant has runs on all SMs.
 CUresult launch_everywhere(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     dispatch::ManagedStream* managed = nullptr;
     CUstream away = nullptr;
@@ -233,7 +235,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
     return status == CUDA_SUCCESS ? pass.launched() : status;
 }
 
-// As it is, if the server counts what kernels do.
+// With counters enabled the kernel runs in its original form.
 CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
     const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.function &&

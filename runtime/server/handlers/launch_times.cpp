@@ -11,7 +11,7 @@ namespace smt::runtime::server::handlers {
 namespace {
 
 constexpr uint64_t kAnchorLife = 2'000'000'000;  // ns; a float of 2000 ms is exact to 0.12 us
-constexpr int kLookedAt = 4;                     // pending launches asked about at each launch
+constexpr int kLookedAt = 4;                     // pending launches queried at each launch
 
 uint64_t nanoseconds(float milliseconds) {
     return milliseconds > 0 ? static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6) : 0;
@@ -57,7 +57,7 @@ void LaunchTimes::clear() {
     stream_ = nullptr;
 }
 
-// Nothing else runs on the anchor's stream, so the event completes at once and now is its time.
+// No other work runs on the anchor's stream, so the event completes at once and the current time is its time.
 bool LaunchTimes::renew_anchor() {
     if (!stream_ && driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
     CUevent event = nullptr;
@@ -79,8 +79,8 @@ CUevent LaunchTimes::take_event() {
     return event;
 }
 
-// Streams finish in any order: those at the front are looked at, one that has not finished waits
-// at the back.
+// Streams complete in any order: the front launches are queried, and one that has not completed goes to the
+// back.
 void LaunchTimes::collect(bool wait) {
     for (int looked = 0; !pending_.empty() && (wait || looked < kLookedAt); ++looked) {
         Pending first = std::move(pending_.front());

@@ -10,12 +10,13 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-// One change of the shared context's limits at a time. What the driver answered before the first
-// change is every tenant's default.
+// Serialises changes of the shared context's limits. The driver's value before the first change is the
+// default of every tenant.
 std::mutex shared_mutex;
 std::array<std::optional<size_t>, CU_LIMIT_MAX> defaults;
 
-// Of a number that is no limit the driver says INVALID_VALUE, of one that the device lacks UNSUPPORTED_LIMIT.
+// For a number that is no limit the driver returns INVALID_VALUE; for a limit that the device lacks,
+// UNSUPPORTED_LIMIT.
 bool known(CUlimit limit) { return limit >= 0 && limit < CU_LIMIT_MAX; }
 
 CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
@@ -28,7 +29,7 @@ CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
     return CUDA_SUCCESS;
 }
 
-// Device memory of a limit that is so much above its default. The others are numbers of things.
+// The device memory of a limit that is `more` above its default. Other limits are counts without memory.
 uint64_t bytes_of(CUlimit limit, uint64_t more, uint64_t threads) {
     switch (limit) {
         case CU_LIMIT_STACK_SIZE:
@@ -55,7 +56,7 @@ CUresult Limits::set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t
     if (CUresult status = memory.charge(wanted, &charges_[limit])) return status;
     if (value > now) {
         CUresult status = driver_.cuCtxSetLimit(limit, value);
-        if (status == CUDA_SUCCESS) status = driver_.cuCtxGetLimit(&value, limit);  // rounded
+        if (status == CUDA_SUCCESS) status = driver_.cuCtxGetLimit(&value, limit);  // the driver rounds
         if (status != CUDA_SUCCESS) {
             memory.charge(std::min(held, wanted), &charges_[limit]);
             return status;

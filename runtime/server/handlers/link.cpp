@@ -1,5 +1,5 @@
-// The linker: inputs come through the lane's upload buffer, the image leaves through its download
-// buffer. Every answer carries what stands in the logs by then.
+// The linker: inputs arrive through the lane's upload buffer, the image leaves through its download buffer.
+// Every reply has the linker's logs so far.
 #include "runtime/image/container.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
@@ -23,7 +23,7 @@ void answer(Call& call, const JitOptions& options, uint64_t image_bytes) {
     call.out.bytes(options.error_log(), options.error_log_bytes());
 }
 
-// A state's inputs are all for the worker's linker, or all for the driver's.
+// All inputs of a state go to the worker's linker, or all to the driver's.
 bool is_for_worker(Call& call, CUlinkState state, std::string_view input) {
     Links& links = call.session.code().links();
     if (links.has_inputs(state)) return !links.given_to_driver(state);

@@ -5,8 +5,8 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-constexpr uint64_t kMostInputBytes = 128ull << 20;   // of a session
-constexpr size_t kMostInputs = 4096;                 // of a state
+constexpr uint64_t kMostInputBytes = 128ull << 20;   // per session
+constexpr size_t kMostInputs = 4096;                 // per state
 
 }  // namespace
 
@@ -57,7 +57,7 @@ bool Links::given_to_driver(CUlinkState state) const {
 }
 
 CUresult Links::destroy(CUlinkState state) {
-    JitOptionsPointer options;   // the driver writes to its buffers until then
+    JitOptionsPointer options;   // destroyed after the state, because the driver writes to its buffers
     {
         std::lock_guard lock(mutex_);
         if (auto found = states_.find(state); found != states_.end()) {

@@ -16,11 +16,11 @@ using jit::Service;
 
 namespace {
 
-constexpr std::chrono::milliseconds kMessageTimeout = 2s;   // for a message that was sent already
-constexpr std::chrono::milliseconds kSlice = 100ms;          // after which the session may be over
+constexpr std::chrono::milliseconds kMessageTimeout = 2s;   // for a message that is already sent
+constexpr std::chrono::milliseconds kSlice = 100ms;          // interval of checks whether the session ends
 
-// A program that compiles kernels by the hundred must not become slower without bound: when its loads have waited so often the time
-// that one load may wait, each further load waits briefly, which is enough for PTX.
+// Bound of the slowdown of a program that compiles hundreds of kernels: once its loads have waited kLongWaits
+// times the limit of one load, each further load waits at most kBriefly, which is enough for PTX.
 constexpr int kLongWaits = 3;
 constexpr std::chrono::milliseconds kBriefly = 100ms;
 
@@ -48,7 +48,7 @@ std::string late(bool briefly, const Service& compiler) {
                    : fmt::format("its managed form was not there within {} s", seconds);
 }
 
-// The simulated device executes PTX.
+// The device's target for compiles. The simulated device executes PTX.
 jit::Target target_of(Call& call) {
     const device::Properties& device = call.session.device().properties();
     return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};

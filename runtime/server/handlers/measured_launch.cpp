@@ -10,8 +10,9 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-// Bytes that can be reached from the parameters' pointers: of each, to the end of the allocation that it points into (FLEP 4.2: the input's
-// size). Any eight bytes that name the tenant's memory are taken for a pointer, so structs of pointers count.
+// The bytes that the parameters' pointers reach: for each pointer the allocation that it points into (FLEP,
+// section 4.2: the input's size). Any eight bytes with an address in the tenant's memory count as a pointer,
+// so structs of pointers are included.
 uint64_t reachable_bytes(Call& call, const LoadedKernel& kernel, const char* parameters) {
     std::set<uint64_t> seen;
     uint64_t bytes = 0;

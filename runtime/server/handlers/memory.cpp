@@ -15,7 +15,7 @@ CUresult handle_mem_alloc(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// As the driver does: what runs may still use the memory, so free waits for it.
+// Running work may still use the memory, so free waits for it, as the driver's does.
 CUresult handle_mem_free(Call& call) {
     protocol::Address request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +29,7 @@ CUresult handle_mem_free(Call& call) {
     return memory.free(request.address);
 }
 
-// Managed memory is pinned host memory that the device reads and writes where it is.
+// Managed memory is pinned host memory that the device accesses in place.
 CUresult handle_host_alloc(Call& call) {
     protocol::MemAlloc request;
     if (!decode(call, request) || request.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -69,7 +69,7 @@ CUresult handle_mem_info(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// In a capture: graph_memory.h.
+// During a capture: graph_memory.h.
 CUresult handle_mem_alloc_async(Call& call) {
     protocol::MemAllocAsync request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;

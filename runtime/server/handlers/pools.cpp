@@ -28,7 +28,7 @@ uint64_t Pools::create(uint64_t most_bytes) {
     return pool;
 }
 
-// Blocks still allocated stay so; they are counted by nobody from then on.
+// Allocated blocks stay allocated. No pool counts them from then on.
 CUresult Pools::destroy(uint64_t pool) {
     Lock lock(mutex_);
     if (pool == kDefaultPool) return CUDA_ERROR_INVALID_VALUE;
@@ -61,13 +61,13 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
         if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
         collect_locked();
     }
-    if (CUresult status = memory_.allocate(bytes, address)) return status;  // may collect() itself
+    if (CUresult status = memory_.allocate(bytes, address)) return status;  // may call collect()
     Lock lock(mutex_);
     note_live(*address, {pool, memory_.find(*address).bytes, bytes});
     return CUDA_SUCCESS;
 }
 
-// A block that the same stream freed: behind that free in the stream's order it is free.
+// Reuses a block that the same stream freed: later work of that stream runs after the free.
 bool Pools::reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address) {
     auto queue = pending_.find(stream);
     if (queue == pending_.end()) return false;
@@ -152,7 +152,7 @@ bool Pools::collect() {
     return pending_.empty();
 }
 
-// A stream's frees complete in their order, so the first one that has not ends the look.
+// A stream's frees complete in order, so the loop ends at the first pending one.
 void Pools::collect_locked() {
     for (auto queue = pending_.begin(); queue != pending_.end();) {
         Queue& blocks = queue->second;
@@ -183,7 +183,8 @@ CUresult Pools::trim(uint64_t handle, uint64_t bytes) {
     return CUDA_SUCCESS;
 }
 
-// What a wait was for is over, and the driver would have given back what is above the threshold by now.
+// Completed frees are collected first, because the driver would have released what is above the threshold by
+// now.
 CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t* value) {
     Lock lock(mutex_);
     collect_locked();
@@ -243,7 +244,7 @@ CUresult Pools::set_attribute(uint64_t handle, CUmemPool_attribute attribute, ui
     }
 }
 
-// What the pools may hold on to, the tenant's memory holds on to for them.
+// The tenant's memory keeps idle chunks up to the sum of the pools' release thresholds.
 void Pools::update_threshold() {
     uint64_t sum = 0;
     for (const auto& [handle, pool] : pools_) sum += std::min(pool.threshold, ~uint64_t{0} - sum);

@@ -1,4 +1,4 @@
-// What acts on a whole context natively, and here on the tenant alone: context_preferences.h.
+// Calls that natively affect a whole context and here the tenant only: context_preferences.h.
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -30,7 +30,7 @@ CUresult cuCtxGetSharedMemConfig(Call& call, CUsharedconfig* config) {
     return CUDA_SUCCESS;
 }
 
-// Persisting lines are the tenants' together: only who is alone resets them.
+// All tenants share the persisting L2 lines, so they are reset only if there is a single session.
 CUresult cuCtxResetPersistingL2Cache(Call& call) {
     if (!call.driver.cuCtxResetPersistingL2Cache) return CUDA_ERROR_NOT_SUPPORTED;
     return call.session.server().status().sessions > 1 ? CUDA_SUCCESS : call.driver.cuCtxResetPersistingL2Cache();

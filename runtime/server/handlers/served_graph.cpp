@@ -1,4 +1,4 @@
-// Graph and stream calls whose parameters hold addresses: attributes, memory operations, user objects.
+// Graph and stream calls with addresses in their parameters: attributes, memory operations, user objects.
 #include <memory>
 #include <vector>
 
@@ -10,7 +10,7 @@
 
 namespace smt::runtime::server::served {
 
-// Attributes that name an event or a node of the client cannot be taken as they are.
+// Attributes that contain an event or a node of the client are refused.
 CUresult cuGraphKernelNodeSetAttribute(Call& call, CUgraphNode node, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue* value) {
     switch (attribute) {
@@ -47,9 +47,10 @@ CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count,
     return call.driver.cuStreamBatchMemOp_v2(stream, count, operations, flags);
 }
 
-// User objects. The destructor belongs to the application: the driver is given one of ours, which has the
-// application's callback thread run it. The driver may call it late, from a thread of its own, when
-// the session is gone; the legacy stream, which lives as long as the session, tells.
+// User objects. The destructor is the application's code, so the driver gets the server's own destructor,
+// which makes the application's callback thread call it. The driver may call it late, on a thread of its own,
+// after the session has ended. A weak reference to the legacy stream, which exists as long as the session,
+// detects that.
 namespace {
 
 constexpr unsigned int kMostReferences = 1u << 16;  // in one call
@@ -85,8 +86,8 @@ CUresult cuUserObjectCreate(Call& call, CUuserObject* object, void* data, CUhost
     return CUDA_SUCCESS;
 }
 
-// Who retains or gives a reference has one, so that the object lives on meanwhile; what others of the
-// session's graphs hold is not the caller's.
+// A caller that retains or passes on a reference must own one, which keeps the object alive during the call.
+// References of the session's graphs are not the caller's.
 CUresult cuUserObjectRetain(Call& call, CUuserObject object, unsigned int count) {
     Handles& handles = call.session.handles();
     if (count == 0 || count > kMostReferences || !handles.has_references(object, 1)) return CUDA_ERROR_INVALID_VALUE;
@@ -102,7 +103,7 @@ CUresult cuUserObjectRelease(Call& call, CUuserObject object, unsigned int count
     return call.driver.cuUserObjectRelease(object, count);
 }
 
-// MOVE hands the caller's references to the graph.
+// MOVE transfers the caller's references to the graph.
 CUresult cuGraphRetainUserObject(Call& call, CUgraph graph, CUuserObject object, unsigned int count,
                                  unsigned int flags) {
     Handles& handles = call.session.handles();
@@ -131,7 +132,7 @@ CUresult cuGraphClone(Call& call, CUgraph* copy, CUgraph graph) {
     return CUDA_SUCCESS;
 }
 
-// A call that failed may name the node to blame, which stands in the graph or in one of those in it.
+// A failed call may report the node that caused the error, in the graph or in one of its child graphs.
 namespace {
 
 std::vector<CUgraphNode> nodes_of(Call& call, CUgraph graph) {

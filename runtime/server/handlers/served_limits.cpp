@@ -1,4 +1,4 @@
-// Limits of the context: each tenant has its own view, limits.h keeps it.
+// Limits of the context: each tenant has its own values in limits.h.
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"

@@ -1,4 +1,4 @@
-// Memory pools: pools.h keeps them, no pool of the driver is involved.
+// Memory pools: pools.h implements them without the driver's pools.
 #include <cstring>
 
 #include "interpose/api/sizes.h"
@@ -21,7 +21,7 @@ CUresult give(CUmemoryPool* pool, uint64_t number) {
     return CUDA_SUCCESS;
 }
 
-// Pools stand on the device only.
+// Pools exist on the device only.
 CUresult check_place(const CUmemLocation& location, CUmemAllocationType type) {
     if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     return type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
@@ -30,7 +30,7 @@ CUresult check_place(const CUmemLocation& location, CUmemAllocationType type) {
 }  // namespace
 
 CUresult cuMemPoolCreate(Call& call, CUmemoryPool* pool, const CUmemPoolProps* properties) {
-    // As with cuMemCreate: what is made to be exported is served, the export is refused.
+    // As with cuMemCreate, an exportable pool can be made, but its export is refused.
     if (properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = check_place(properties->location, properties->allocType);
     if (status != CUDA_SUCCESS) return status;
@@ -74,7 +74,7 @@ CUresult cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribut
     return status;
 }
 
-// The one device has access, always.
+// The only device always has access.
 CUresult cuMemPoolSetAccess(Call& call, CUmemoryPool, const CUmemAccessDesc* descriptions, size_t count) {
     for (size_t i = 0; i < count; ++i) {
         if (descriptions[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Attributes of streams: the priority that a program sees is its own, the driver's also depends on the tenant's.
+// Stream attributes: a program sees its own priority. The driver's also depends on the tenant's.
 #include "runtime/server/session.h"
 #include "runtime/server/streams.h"
 #include "served.gen.h"

@@ -1,4 +1,4 @@
-// Texture and surface objects: their descriptions name arrays and memory, which must be the tenant's.
+// Texture and surface objects: arrays and memory in their descriptors must be the tenant's.
 #include "interpose/api/sizes.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/session.h"
@@ -8,7 +8,7 @@ namespace smt::runtime::server::served {
 
 namespace {
 
-// Names the array, or checks the memory.
+// Adds the array to the call's uses, or checks the memory range.
 CUresult check(Call& call, CUDA_RESOURCE_DESC& resource) {
     const auto memory = [&](CUdeviceptr address, uint64_t bytes) {
         return call.session.memory().may_touch(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +30,7 @@ CUresult check(Call& call, CUDA_RESOURCE_DESC& resource) {
     }
 }
 
-// The driver tells of its own handles. Null: the array is no more.
+// Replaces the driver's handle by the session's id. Null: the array no longer exists.
 void name_array(Call& call, CUDA_RESOURCE_DESC& resource) {
     if (resource.resType == CU_RESOURCE_TYPE_ARRAY) call.known(HandleKind::kArray, resource.res.array.hArray);
     if (resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)

@@ -1,5 +1,5 @@
-// Physical memory that the application makes and maps itself: counted against the tenant's limit,
-// mapped into the tenant's own reservations only.
+// Physical memory that the application makes and maps itself: counted against the tenant's limit and mapped
+// only into the tenant's own reservations.
 #include <utility>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace smt::runtime::server::served {
 
 namespace {
 
-// The program has one device, whatever its number in the server.
+// The program has one device, independent of its number in the server.
 CUmemLocation here(Call& call, CUmemLocation location) {
     if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = call.session.device().device();
     return location;
@@ -31,8 +31,8 @@ CUresult cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CU
 CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* wanted, unsigned long long flags) {
     if (!call.driver.cuMemCreate) return CUDA_ERROR_NOT_SUPPORTED;
-    // NCCL and PyTorch ask for descriptors without asking whether the device can, and export them only to other processes.
-    // The memory is made without; the export is what is refused.
+    // NCCL and PyTorch request exportable memory without querying the device, and export it to other
+    // processes only. So the memory is made without a handle type, and the export is refused.
     if (wanted->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
@@ -58,7 +58,7 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     return status;
 }
 
-// What is mapped stays, and is counted on.
+// Mapped memory stays mapped and counted.
 CUresult cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
     auto charge = call.session.memory().release_physical(handle);
     CUresult status = call.driver.cuMemRelease(handle);

@@ -1,4 +1,4 @@
-// Opcode -> handler, and what handlers share.
+// The map from opcodes to handlers, and the handlers' common functions.
 #include "runtime/protocol/layout.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/handlers/handlers.h"
