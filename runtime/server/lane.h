@@ -61,7 +61,7 @@ public:
     bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
 
     std::vector<char>& upload() { return upload_; }         // kUploadBegin, kUploadSlot, kModuleLoad
-    Charge& upload_charge() { return upload_charge_; }      // of upload(), as the client's host memory
+    Charge& upload_charge() { return upload_charge_; }      // what upload() takes of the client's host memory
     std::vector<char>& download() { return download_; }     // kLinkComplete, kDownload
 
 private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxParameters = 4096;
 constexpr size_t kMaxImages = 64u << 10;
-constexpr uint32_t kUseSleepMs = 1000;   // the last user wakes us before
+constexpr uint32_t kUseSleepMs = 1000;   // the last user normally wakes the thread earlier
 
 }  // namespace
 
@@ -28,8 +28,8 @@ CodeTable::~CodeTable() {
     for (auto& page : pages_) delete[] page.load();
 }
 
-// A library's module, with the first use of anything in it: the driver would do it by itself, and at
-// the wrong moment (context_wide.h).
+// Loads a library's module on the first use of its contents. The driver would load it implicitly, at a
+// moment when that may deadlock (context_wide.h).
 CUresult CodeTable::load(Image& image) const {
     return image.module ? CUDA_SUCCESS : driver_.cuLibraryGetModule(&image.module, image.library);
 }
@@ -99,7 +99,7 @@ void CodeTable::withdraw(Image& image) {
     image.gone = true;
     for (auto& [name, kernel] : image.kernels) {
         kernel->live.store(false);
-        // A launch may be held back for as long as others are more urgent.
+        // A launch may wait as long as other tenants are more urgent.
         while (const uint32_t users = kernel->users.load()) futex_wait(kernel->users, users, kUseSleepMs);
     }
 }
@@ -114,7 +114,7 @@ CUresult CodeTable::unload(Image& image) {
         }
         image.kernels.clear();
     }
-    memory_.own().forget(&image);   // before the driver may give the addresses to another image
+    memory_.own().forget(&image);   // before the driver may reuse the addresses
     if (image.module) handles_.forget_module(image.module);
     const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
     const CUresult status = image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
@@ -174,7 +174,7 @@ CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* fu
     return status == CUDA_SUCCESS ? driver_.cuKernelGetFunction(function, *kernel) : status;
 }
 
-// Asks the driver about a kernel, loading it.
+// Reads a kernel's properties from the driver, which loads it.
 CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const {
     CUresult status = load(image);
     if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
@@ -198,8 +198,8 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
     return CUDA_SUCCESS;
 }
 
-// The kernel's managed form, if its image has one: where we made the image its report names it. Says how the kernel
-// is run: by what it is managed, or that it is unmanaged, and why.
+// Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.
+// Returns the kernel's treatment: managed by source or PTX, or unmanaged and why.
 std::string CodeTable::find_managed(const Image& image, const char* name, LoadedKernel& kernel) const {
     const jit::ResultPointer& compiled = image.form.compiled;
     if (!compiled) return find_written(image, name, kernel);
@@ -211,7 +211,7 @@ std::string CodeTable::find_managed(const Image& image, const char* name, Loaded
     return "unmanaged: " + (why.empty() ? "the driver does not take its managed form" : why);
 }
 
-// A program that was built with managed forms tells by their names.
+// Finds the managed forms of a program that was built with them, by their symbol names.
 std::string CodeTable::find_written(const Image& image, const char* name, LoadedKernel& kernel) const {
     for (const Reuse reuse : kReuses) {
         if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
@@ -219,7 +219,7 @@ std::string CodeTable::find_written(const Image& image, const char* name, Loaded
     return "unmanaged: " + image.form.why_unmanaged(name);
 }
 
-// Its parameters are the kernel's own, and smt::Launch behind them.
+// The managed form's parameters must be the kernel's own followed by smt::Launch.
 bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const {
     CUfunction function = nullptr;
     size_t offset = 0, bytes = 0;
@@ -243,7 +243,7 @@ LoadedKernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
     return found == by_handle_.end() ? nullptr : found->second;
 }
 
-// An entry that is not live yet. mutex_ is held.
+// Returns an entry that is not live yet; null: the table is full. Caller holds mutex_.
 LoadedKernel* CodeTable::new_kernel() {
     uint32_t id = 0;
     if (!free_kernels_.empty()) {
@@ -268,7 +268,7 @@ std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const
         for (const auto& [id, image] : images_) images.push_back(image);
     }
     for (const ImagePointer& image : images) {
-        // A thread that fetches a kernel may be in a driver call that never returns.
+        // try_to_lock: a thread that fetches a kernel may be in a driver call that never returns.
         const std::unique_lock lock(image->mutex, std::try_to_lock);
         if (!lock || !module || image->holder != module) continue;
         if (image->form.compiled)

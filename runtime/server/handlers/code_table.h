@@ -1,10 +1,10 @@
-// A session's code: images (modules and libraries) and the kernels fetched from them, by the small
-// numbers the client knows them by.
+// A session's code: images (modules and libraries) and the kernels fetched from them, by the numbers that the
+// client uses. Any thread.
 //
-// Kernels stand in a table that never moves, so a launch finds its kernel without a lock; a launch
-// holds its kernel (KernelUse) while it is handed to the driver or the dispatcher. So an unload has three steps: the image is
-// withdrawn, all work of the session is waited for, and the driver unloads.
-// Numbers are reused, entries are freed with the table.
+// The kernels' table never moves, so a launch finds its kernel without a lock. A launch holds its kernel
+// (KernelUse) until the launch is with the driver or the dispatcher. An unload has three steps: the image is
+// withdrawn, all work of the session completes, and the driver unloads. Numbers are reused. Entries are freed
+// with the table.
 #pragma once
 
 #include <cuda.h>
@@ -42,21 +42,21 @@ namespace smt::runtime::server::handlers {
 class TenantMemory;
 
 struct LoadedKernel {
-    // What a launch reads.
+    // Read by launches.
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
     bool prints = false;  // may call printf
-    bool system_atomics = false;   // for the whole system; known where PTX was read
+    bool system_atomics = false;   // has atomics of system scope; known if its PTX was read
     uint32_t id = 0;
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
     uint32_t journal_name = 0;
-    uint32_t treatment = 0;   // in the journal's names: managed by what, or unmanaged and why
+    uint32_t treatment = 0;   // a name of the journal: managed by source or PTX, or unmanaged and why
     uint32_t registers = 0;
     uint32_t static_shared = 0;
     uint32_t local_bytes = 0;
     mutable dispatch::ManagedFunction managed;
-    // What the rest reads.
+    // Read by other calls.
     CUkernel kernel = nullptr;  // null for a module's function
     uint32_t image = 0;
     std::string name;
@@ -65,15 +65,15 @@ struct LoadedKernel {
 
 struct Image {
     protocol::ImageOwner owner;
-    CUmodule module = nullptr;  // of a library: once it is asked for
+    CUmodule module = nullptr;  // of a library: set on first use
     CUlibrary library = nullptr;
-    CUmodule holder = nullptr;  // the driver's module of its kernels, of a library too; once one was fetched
+    CUmodule holder = nullptr;  // the driver's module of its kernels, also for libraries; set by the first fetch
     image::Printing printing;
-    std::string identity;  // of the bytes that the program gave, for profiles (profiles/profile_cache.h)
+    std::string identity;  // of the program's bytes, for profiles (profiles/profile_cache.h)
     ManagedVariables managed;
-    jit::Decision form;   // compiled: what this is the managed form of an image by
+    jit::Decision form;   // compiled: the result that this managed form comes from
     Charge charge;        // of its variables
-    std::mutex mutex;  // kernels, module; held while a kernel is fetched
+    std::mutex mutex;  // guards kernels and module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, LoadedKernel*> kernels;
 };
@@ -87,20 +87,22 @@ public:
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
 
-    // The driver's handle behind a number, INVALID_HANDLE if there is none.
+    // The driver's handle of a number; INVALID_HANDLE: none.
     CUresult module(uint32_t id, CUmodule* module) const;
-    CUresult module(Image& image, CUmodule* module) const;   // with image.mutex held
+    CUresult module(Image& image, CUmodule* module) const;   // caller holds image.mutex
 
     uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
                  ManagedVariables managed, jit::Decision form, Charge charge = {});
     ImagePointer image(uint32_t id) const;  // null: none
-    // No launch finds its kernels any more, and those that had found one are with the driver or the dispatcher. Null: there is none.
+    // Removes an image: no later launch finds its kernels, and earlier ones are with the driver or the
+    // dispatcher when this returns. Null: no such image.
     ImagePointer withdraw(uint32_t id);
-    CUresult unload(Image& image);          // withdrawn, and the session's work since then is over
-    // The program has a variable's address from now on and may name it in calls, until the image goes. With
-    // image.mutex held, as by Call::module().
+    // Unloads a withdrawn image. The session's work enqueued before withdraw() returned must be complete.
+    CUresult unload(Image& image);
+    // Allows the program to pass a variable's address in calls until the image is unloaded. Caller holds
+    // image.mutex, as after Call::module().
     CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
-    // The kernel of that name, fetched from the driver the first time. Stays until its image goes.
+    // The kernel of that name; the first call fetches it from the driver. Valid until its image is unloaded.
     CUresult fetch(uint32_t image_id, const char* name, LoadedKernel** kernel);
 
     LoadedKernel* find(uint32_t id) const {
@@ -109,11 +111,11 @@ public:
         LoadedKernel* kernels = pages_[page].load(std::memory_order_acquire);
         return kernels ? &kernels[id % kPageKernels] : nullptr;
     }
-    // The kernel behind the driver's own handle, which a graph node tells; null: none of ours.
+    // The kernel of a driver's handle, as a graph node returns it; null: not of this session.
     LoadedKernel* find(CUfunction function, CUkernel kernel) const;
 
-    // The program's own name of a kernel, from the symbol of that kernel or of its managed form. Empty: none of the
-    // session's images is that module of the driver.
+    // The program's name of a kernel, by the symbol of that kernel or of its managed form. Empty: `module` is
+    // none of the session's images.
     std::string name_in(CUmodule module, const std::string& symbol) const;
 
     void clear();  // unloads everything
@@ -122,9 +124,9 @@ public:
     ContextPreferences& preferences() { return preferences_; }
     Links& links() { return links_; }
     const ExceptionNames& exceptions() const { return exceptions_; }
-    // Whether any graph of the session holds a kernel that prints.
+    // Whether a graph of the session contains a kernel that prints.
     std::atomic<bool>& graphs_print() { return graphs_print_; }
-    // Whether a kernel that prints was launched since somebody last asked.
+    // Set by the launch of a kernel that prints, cleared by the copy that waits for it.
     std::atomic<bool>& output_expected() { return output_expected_; }
 
 private:
@@ -132,7 +134,7 @@ private:
     static constexpr uint32_t kPages = 4096;
 
     LoadedKernel* new_kernel();
-    CUresult load(Image& image) const;   // with image.mutex held
+    CUresult load(Image& image) const;   // caller holds image.mutex
     CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
     std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
@@ -164,7 +166,7 @@ private:
     Links links_;
 };
 
-// A kernel that cannot be unloaded meanwhile. False: there is no such kernel.
+// Keeps a kernel from being unloaded. False: no such kernel.
 class KernelUse {
 public:
     KernelUse(const CodeTable& code, uint32_t id) : kernel_(code.find(id)) {
@@ -185,7 +187,8 @@ public:
     const LoadedKernel& operator*() const { return *kernel_; }
 
 private:
-    // An unload says that the kernel is not live, then looks at the users: it sees that we are gone, or we see that it waits.
+    // An unload clears `live`, then reads `users`. So either it sees that this use has ended, or this thread
+    // sees that the unload waits and wakes it.
     void leave() {
         if (kernel_->users.fetch_sub(1) == 1 && !kernel_->live.load()) futex_wake_all(kernel_->users);
     }

@@ -51,7 +51,7 @@ int architecture_of(Call& call) {
     return 10 * device.compute_major + device.compute_minor;
 }
 
-// A device that knows whose kernel prints needs no turns.
+// A device that assigns output to its session needs no printing turns.
 image::Printing find_printing(Call& call, std::string_view image) {
     if (call.session.device().properties().keeps_sessions_apart) return {};
     image::Printing printing = image::printing_kernels(image, image::device_from_environment(architecture_of(call)));
@@ -155,7 +155,7 @@ CUresult handle_upload_begin(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// Slots come in order. The slot is free again as soon as its bytes are copied.
+// Slots arrive in order. A slot is free again as soon as its bytes are copied.
 CUresult handle_upload_slot(Call& call) {
     protocol::UploadSlot request;
     uint64_t slot = 0;
@@ -181,8 +181,8 @@ CUresult handle_download(Call& call) {
     return CUDA_SUCCESS;
 }
 
-// The logs go back whether it succeeded or not. Options of libraries are hints about the caller's
-// copy of the image or name its functions: neither means anything here.
+// The reply has the logs, also if the load fails. Library options are hints about the caller's copy of the
+// image or contain addresses of its functions. Neither applies in the server.
 CUresult handle_module_load(Call& call) {
     auto request = call.in.scalar<protocol::ModuleLoad>();
     auto* options = call.in.take(uint64_t{request.jit_option_count} * sizeof(protocol::JitOption));

@@ -1,5 +1,5 @@
-// The linker: inputs arrive through the lane's upload buffer, the image leaves through its download buffer.
-// Every reply has the linker's logs so far.
+// The linker: inputs come through the lane's upload buffer, the image leaves through its download
+// buffer. Every answer carries what stands in the logs by then.
 #include "runtime/image/container.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"

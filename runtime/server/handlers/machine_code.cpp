@@ -28,7 +28,7 @@ int architecture_of(Call& call) {
     return 10 * device.compute_major + device.compute_minor;
 }
 
-// As long as it takes: each compile has a time limit of its own.
+// Waits without a limit of its own: each compile has a time limit.
 jit::ResultPointer made(Call& call, jit::Order order) {
     Service& compiler = call.session.server().compiler();
     const std::string identity = compiler.make_machine_code(call.session.id(), std::move(order));

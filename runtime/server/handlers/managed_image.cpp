@@ -48,7 +48,7 @@ std::string late(bool briefly, const Service& compiler) {
                    : fmt::format("its managed form was not there within {} s", seconds);
 }
 
-// The device's target for compiles. The simulated device executes PTX.
+// The simulated device executes PTX.
 jit::Target target_of(Call& call) {
     const device::Properties& device = call.session.device().properties();
     return {10 * device.compute_major + device.compute_minor, device.keeps_sessions_apart};

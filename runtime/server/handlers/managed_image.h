@@ -9,8 +9,8 @@
 
 namespace smt::runtime::server::handlers {
 
-// Waits while it is compiled, at most SMT_COMPILE_WAIT. The journal gets a line with each reason against a
-// managed form, unless management of images without source is off. `captures` is ModuleLoad's.
+// Waits while it is compiled, SMT_COMPILE_WAIT at most. The journal has a line with each reason against a managed form,
+// unless images without source are not to be managed. `captures` is ModuleLoad's.
 jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures);
 
 }  // namespace smt::runtime::server::handlers

@@ -1,5 +1,5 @@
-// See managed_variables.h. A cubin is an ELF file. Managed variables are symbols with kManaged in st_other;
-// relocations refer to them by symbol. Other relocations are not changed.
+// See managed_variables.h. A cubin is an ELF file: variables are symbols of which st_other says that
+// they are managed; relocations name them by their symbol. Other relocations are left alone.
 #include "runtime/server/handlers/managed_variables.h"
 
 #include <elf.h>
@@ -15,16 +15,16 @@ namespace {
 
 constexpr uint16_t kMachine = 190;        // EM_CUDA
 constexpr unsigned char kManaged = 0x04;  // in st_other
-constexpr uint64_t kAlignment = 256;      // per variable, as in the driver's allocations
+constexpr uint64_t kAlignment = 256;      // of each variable, as in the driver's allocations
 constexpr uint64_t kMostBytes = 1ull << 34;
 
-// Relocation types: a 64-bit word, and the two halves of an address in an instruction's upper word.
+// Relocation types: a 64-bit word, and the halves of an address in an instruction's upper word.
 constexpr uint32_t kAbsolute64 = 2;
 constexpr uint32_t kAbsoluteLow = 0x38;
 constexpr uint32_t kAbsoluteHigh = 0x39;
 constexpr uint64_t kImmediateAt = 4;
 
-// Container formats: a header, then entries with headers of their own.
+// Containers: a header, then entries, each with a header of its own.
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint16_t kEntryCubin = 2;
 struct FatbinHeader {
@@ -56,15 +56,15 @@ bool is_cubin(std::string_view image) {
            header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == kMachine;
 }
 
-// Code for sm_XY runs on sm_XZ if Z >= Y.
+// Code for sm_XY runs on sm_XZ if Z is not less than Y.
 bool runs_on(uint32_t code, int device) {
     return code / 10 == static_cast<uint32_t>(device) / 10 && code <= static_cast<uint32_t>(device);
 }
 
 }  // namespace
 
-// One cubin, which starts at `base` in the image. Each step returns false if the cubin is malformed or uses
-// its variables in a way that cannot be redirected.
+// One cubin, which begins at `base` in the image. Every step returns false when the cubin is not as it
+// should be, or uses its variables in a way that cannot be redirected.
 class ManagedVariables::Cubin {
 public:
     Cubin(ManagedVariables& all, std::string_view image, uint64_t base)
@@ -126,7 +126,7 @@ private:
             symbol.st_size > section.sh_size - symbol.st_value)
             return false;
         for (const auto& [other, known] : managed_)
-            if (names_[other] == name) return false;   // ambiguous for the program
+            if (names_[other] == name) return false;   // which of the two would the program mean?
         uint64_t offset = all_.offset_of(name, symbol.st_size);
         if (offset == kMostBytes) return false;
         managed_[index] = {offset, symbol.st_size, symbol.st_shndx, symbol.st_value};
@@ -141,7 +141,7 @@ private:
         bool with_addend = section.sh_type == SHT_RELA;
         uint64_t entry_bytes = with_addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
         if (section.sh_info >= sections_.size()) return false;
-        if (!(sections_[section.sh_info].sh_flags & SHF_ALLOC)) return true;   // debug information
+        if (!(sections_[section.sh_info].sh_flags & SHF_ALLOC)) return true;   // for debuggers
         Trimmed trimmed{base_ + headers_at_ + index * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size),
                         base_ + section.sh_offset, entry_bytes, {}};
         bool any = false;
@@ -172,15 +172,14 @@ private:
             return false;
         uint64_t inside = 0;
         std::memcpy(&inside, image_.data() + section.sh_offset + at, width);
-        if (!with_addend && kind != Kind::kWhole && inside != 0) return false;   // half of an addend
+        if (!with_addend && kind != Kind::kWhole && inside != 0) return false;   // half an addend
         uint64_t addend = with_addend ? static_cast<uint64_t>(entry.r_addend) : inside;
         uint64_t offset = managed_[ELF64_R_SYM(entry.r_info)].offset;
         all_.fixups_.push_back({kind, base_ + section.sh_offset + at, offset + addend});
         return true;
     }
 
-    // Whether the relocation neither addresses a variable by way of its section nor lies in a variable's
-    // initial value.
+    // Not a variable's address by way of its section, and not part of a variable's first value.
     bool harmless(uint32_t target, const Elf64_Rela& entry) const {
         Elf64_Sym symbol{};
         for (const Elf64_Shdr& table : sections_)
@@ -201,7 +200,7 @@ private:
     const uint64_t base_;
     uint64_t headers_at_ = 0;
     std::vector<Elf64_Shdr> sections_;
-    std::map<uint32_t, Symbol> managed_;   // by symbol index
+    std::map<uint32_t, Symbol> managed_;   // by symbol
     std::map<uint32_t, std::string> names_;
 };
 
@@ -215,7 +214,7 @@ uint64_t ManagedVariables::offset_of(const std::string& name, uint64_t bytes) {
     return offset;
 }
 
-// `found`: whether a cubin exists that the driver prefers to all PTX.
+// `found`: a cubin that the driver prefers to all PTX.
 bool ManagedVariables::find_cubins(const std::vector<char>& image, int architecture, bool* found) {
     std::string_view bytes(image.data(), image.size());
     if (is_cubin(bytes)) {

@@ -1,18 +1,18 @@
 // The __managed__ variables of an image, moved to the session's arena.
 //
-// The driver keeps them in memory that only its own process can access, but the program reads and writes them
-// directly. So the image is changed before it is loaded: each address of such a variable in its code, which
-// is a relocation in the cubin, is replaced by an address in the arena, and the relocation is removed. The
-// driver's own variable stays unused.
+// The driver keeps them in memory that only its own process can touch, but the program reads and writes
+// them like its own. So the image is changed before it is loaded: wherever its code has the address of
+// such a variable, which is a relocation in the cubin, the address of a place in the arena is written
+// and the relocation taken out. The variable that the driver makes stays behind, unused.
 //
 //   ManagedVariables managed;
-//   if (managed.find(image, 90)) {                     // variables for an sm_90 device
-//       ... zeroed memory of managed.bytes() at `address` that the device can access
+//   if (managed.find(image, 90)) {                     // what there is, for an sm_90 device
+//       ... memory of managed.bytes() at `address`, zeroed, that the device reaches
 //       managed.place(image, address);                 // changes the image, writes the initial values
 //   }
 //
-// All cubins of a container are changed, since the driver picks one. The image is not changed if the driver
-// might pick another kind of entry: PTX or a compressed cubin. The variables are then not served.
+// All cubins of a container are changed, since the driver picks one. Nothing is changed when it might
+// pick something else: PTX, or a compressed cubin. Then the variables are not served at all.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ namespace smt::runtime::server::handlers {
 
 class ManagedVariables {
 public:
-    // The image is not trusted. False: it has no such variables, or they cannot be moved.
+    // Trusts nothing in the image. False: it has no such variables, or they cannot be moved.
     bool find(const std::vector<char>& image, int architecture);
     uint64_t bytes() const { return bytes_; }
-    // `image` must be the one that find() got.
+    // `image` is the one that find() saw.
     void place(std::vector<char>& image, uint64_t address);
 
-    // Records the memory of the variables if the device itself has placed them there.
+    // The device has placed the variables of its own accord: what is kept here is the memory.
     void keep(uint64_t memory) { memory_ = memory; }
 
     uint64_t memory() const { return memory_; }   // 0: not placed
@@ -40,7 +40,7 @@ private:
     struct Variable {
         uint64_t offset, bytes;   // in the arena's block
     };
-    struct Initial {              // a variable's initial value
+    struct Initial {              // a variable's first value
         uint64_t offset, bytes, at;   // `at`: in the image
     };
     enum class Kind { kWhole, kLow, kHigh };
@@ -49,15 +49,15 @@ private:
         uint64_t at;              // in the image
         uint64_t value;           // offset in the block, and the addend
     };
-    struct Trimmed {              // a relocation section from which entries are dropped
-        uint64_t size_at;         // offset of its header's sh_size
+    struct Trimmed {              // a relocation section without some of its entries
+        uint64_t size_at;         // of its header's sh_size
         uint64_t at, entry_bytes;
         std::vector<bool> dropped;
     };
     class Cubin;
 
     bool find_cubins(const std::vector<char>& image, int architecture, bool* found);
-    uint64_t offset_of(const std::string& name, uint64_t bytes);   // of a known or new variable
+    uint64_t offset_of(const std::string& name, uint64_t bytes);   // of a variable, known or new
 
     std::map<std::string, Variable> variables_;
     std::vector<Initial> initials_;

@@ -1,8 +1,8 @@
-// How a launch was run, in the words of the journal (journal::Entry::value): what manages it, or that it ran as the
-// program has it, and why. "unmanaged" is what cannot be stopped between two blocks.
+// The treatment of a launch in the journal's words (journal::Entry::value): managed, or run in the program's
+// original form, and why. An "unmanaged" launch cannot be preempted between two blocks.
 //
-// A kernel has words of its own ("managed by PTX", "unmanaged: it holds machine code only"). What stands here is why
-// one launch of a kernel that has a managed form was not run in that form.
+// A kernel has words of its own ("managed by PTX", "unmanaged: it holds machine code only"). The words here
+// are the reasons why one launch of a kernel with a managed form did not run in that form.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ enum class Exception : uint32_t {
     kGrid,
     kGraph,
     kNoRoom,
-    kSmall,   // not unmanaged: nobody would have stopped it
+    kSmall,   // not called unmanaged: no preemption would have been requested
     kCount,
 };
 
