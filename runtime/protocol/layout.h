@@ -61,7 +61,7 @@ enum class CallbackKind : uint32_t { kHostFunction = 0, kStreamCallback = 1 };
 struct SessionHeader {
     alignas(64) std::atomic<int32_t> fatal;            // CUresult; non-zero: every call returns it
     std::atomic<uint32_t> printf_pending;              // device output is ready to be fetched
-    std::atomic<uint32_t> printing;                    // printing kernels: waits must ask the server
+    std::atomic<uint32_t> printing;                    // printing kernel launched: queries go to the server
     std::atomic<uint32_t> cores_scarce;                // recent state: waiting threads nap instead of polling
     char fault[kFaultBytes];                           // one line about `fatal`, with NUL; written before it
     alignas(64) std::atomic<uint32_t> callback_tail;   // written by the server; futex word

@@ -39,7 +39,7 @@ public:
     // The parameters that a graph's host node gets in place of the application's. They are valid as long
     // as the session and may be used in any number of graphs. fn is null when no word is left.
     CUDA_HOST_NODE_PARAMS node(uint64_t function, uint64_t user_data);
-    // The application's function behind such parameters; false: not one of ours.
+    // The application's function of such parameters; false: they are not from node().
     bool application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function, uint64_t* user_data) const;
 
     void drain();      // pushes slots that did not fit into the client's ring

@@ -67,7 +67,7 @@ struct Image {
     protocol::ImageOwner owner;
     CUmodule module = nullptr;  // of a library: set on first use
     CUlibrary library = nullptr;
-    CUmodule holder = nullptr;  // the driver's module of its kernels, also for libraries; set by the first fetch
+    CUmodule holder = nullptr;  // the driver's module of its kernels; set by the first fetch
     image::Printing printing;
     std::string identity;  // of the program's bytes, for profiles (profiles/profile_cache.h)
     ManagedVariables managed;

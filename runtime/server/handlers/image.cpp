@@ -182,7 +182,7 @@ CUresult handle_download(Call& call) {
 }
 
 // The reply has the logs, also if the load fails. Library options are hints about the caller's copy of the
-// image or contain addresses of its functions. Neither applies in the server.
+// image or refer to its functions. Neither applies in the server.
 CUresult handle_module_load(Call& call) {
     auto request = call.in.scalar<protocol::ModuleLoad>();
     auto* options = call.in.take(uint64_t{request.jit_option_count} * sizeof(protocol::JitOption));
