@@ -186,7 +186,7 @@ struct Farewell {
 };
 static_assert(sizeof(Farewell) == 264);
 
-// The server settings in a program's environment (environment::kServerSettings), in lines NAME=VALUE. The
+// A program's settings for a server (is_servers() in runtime/settings/config.h), in lines KEY=VALUE. The
 // server logs and returns the differences from its own.
 inline constexpr uint32_t kSettingsBytes = 4096;
 struct SettingsRequest {

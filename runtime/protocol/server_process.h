@@ -20,7 +20,8 @@ extern char** environ;
 
 namespace smt::protocol {
 
-// Whether the server inherits the variable: all SMT_ variables except those about one program, and of others
+// Whether the server inherits the variable: all SMT_ variables except those that only
+// programs and the command read, and of others
 //   paths          the loader's path (the driver may be there), HOME and related, CUDA's folder
 //   GPU            the driver's numbering; the starter sets CUDA_VISIBLE_DEVICES to the server's one GPU
 //   MPS            its directories

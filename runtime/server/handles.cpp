@@ -10,10 +10,6 @@ namespace smt::runtime::server {
 
 namespace {
 
-// A bit pattern that no address of a program or of the driver has.
-constexpr uint64_t kIdMark = 0x53ull << 56;
-constexpr int kIdKindShift = 48;
-constexpr int kIdNumberShift = 4;
 // Bound of all references to one user object: the driver counts in 32 bits.
 constexpr uint64_t kMostReferences = 1ull << 30;
 

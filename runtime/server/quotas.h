@@ -1,5 +1,5 @@
 // Limits on the server's resources that one session may hold at once. Beyond a limit the call fails with
-// CUDA_ERROR_OUT_OF_MEMORY, and the log reports once per session which quota it was and which variable
+// CUDA_ERROR_OUT_OF_MEMORY, and the log reports once per session which quota it was and which setting
 // changes it.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace smt::runtime::server {
 
 struct Quotas {
-    uint32_t lanes = environment::kSessionLanesDefault;       // each has one thread in the server
-    uint32_t streams = environment::kSessionStreamsDefault;
+    uint32_t lanes = settings::default_number(settings::Id::kSessionLanes);  // each has one thread in the server
+    uint32_t streams = settings::default_number(settings::Id::kSessionStreams);
 };
 
 inline Quotas read_quotas() {

@@ -108,7 +108,7 @@ public:
     // The total time that image loads have waited for managed forms.
     std::chrono::nanoseconds waited_for_code() const { return std::chrono::nanoseconds(waited_for_code_.load()); }
     void note_wait_for_code(std::chrono::nanoseconds time) { waited_for_code_.fetch_add(time.count()); }
-    void note_quota(const char* what, uint32_t most, const char* variable);   // quota exceeded; logged once
+    void note_quota(const char* what, uint32_t most, settings::Id setting);   // quota exceeded; logged once
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
 
@@ -187,7 +187,7 @@ private:
     std::vector<std::shared_ptr<Lane>> lanes_;   // by index; null: ended
     std::vector<uint64_t> lane_ends_;            // by index: end position of the last lane there
     std::unordered_map<std::string, uint64_t> unsupported_;   // function -> calls
-    std::unordered_set<std::string> used_up_;    // exceeded quotas
+    std::unordered_set<settings::Id> used_up_;    // exceeded quotas
     std::string end_;                          // why the session ended, for the journal
     bool memory_open_ = false;                 // device_bytes() may use memory_
     uint32_t captures_ = 0;                    // Captured messages so far

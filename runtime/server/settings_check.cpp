@@ -12,6 +12,8 @@ namespace smt::runtime::server {
 
 namespace {
 
+using settings::Setting;
+
 // Compares values: "1G" equals "1024M".
 bool same(const std::string& a, const std::string& b) {
     uint64_t first = 0, second = 0;

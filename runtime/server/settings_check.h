@@ -7,7 +7,7 @@
 
 namespace smt::runtime::server {
 
-// `wanted`: lines NAME=VALUE. `policy`: the server's current one, which may have changed since its start.
+// `wanted`: lines KEY=VALUE with the keys of config files (runtime/settings/config.h). `policy`: the server's current one, which may have changed since its start.
 // Returns a line per difference: "SMT_POLICY is fair here and priority in the server".
 std::string differing_settings(std::string_view wanted, std::string_view policy);
 
