@@ -42,7 +42,7 @@ enum class Kind : uint32_t {
 struct Entry {
     uint64_t sequence = 0;  // set by the writer
     uint64_t time_ns = 0;   // when the server passed it to the driver
-    uint64_t start_ns = 0;  // start on the GPU, if timed (SMT_JOURNAL_TIMES=1); else 0
+    uint64_t start_ns = 0;  // start on the GPU, if timed (SMT_JOURNAL=times); else 0
     uint64_t end_ns = 0;
     Kind kind = Kind::kNote;
     uint32_t session = 0;

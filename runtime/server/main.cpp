@@ -108,7 +108,7 @@ void start_recording(Server& server) {
     note(fmt::format("decisions are recorded in {}", path));
 }
 
-// SMT_CORE_DUMP decides if it is set. Else dumps are on after a recent fault, so that a repeated fault is
+// SMT_JOURNAL=core_dump decides if it is set. Else dumps are on after a recent fault, so that a repeated fault is
 // reported with its kernel.
 bool wants_core_dumps(const Files& files) {
     const std::optional<journal::LastFault> last = journal::read_fault(files.fault);

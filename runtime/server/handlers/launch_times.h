@@ -1,4 +1,4 @@
-// Start and end of launches on the GPU, for the journal (SMT_JOURNAL_TIMES=1): one event before and one after
+// Start and end of launches on the GPU, for the journal (SMT_JOURNAL=times): one event before and one after
 // a launch, and an anchor event with a known time on the server's clock. Any thread.
 //
 // Later launches and clear() collect the completed ones, so an entry gets its times after the launch, at the

@@ -9,7 +9,7 @@
 
 namespace smt::runtime::server::handlers {
 
-// Waits while it is compiled, SMT_COMPILE_WAIT at most. The journal has a line with each reason against a managed form,
+// Waits while it is compiled, `wait` in SMT_COMPILE at most. The journal has a line with each reason against a managed form,
 // unless images without source are not to be managed. `captures` is ModuleLoad's.
 jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures);
 
