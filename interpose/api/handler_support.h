@@ -1,4 +1,4 @@
-// What the generated handlers (handlers.gen.cpp) are made of. Nobody else includes it.
+// Helpers of the generated handlers (handlers.gen.cpp), included there only.
 #pragma once
 
 #include <cuda.h>
@@ -24,10 +24,10 @@ using interpose::pool_value_bytes;
 using interpose::rows;
 using interpose::times;
 
-// Arrays in a reply share its area; the rest of it is for the scalars beside them.
+// Arrays in a reply share its area; the last 16 KiB are left for the scalars beside them.
 inline constexpr uint64_t kArrayReplyBytes = protocol::kReplyBytes - (16u << 10);
 
-// What tenants have freed and the server keeps for them; then the driver may be asked again.
+// Returns the memory that tenants freed and the server keeps for them. true: ask the driver again.
 inline bool free_idle_memory() {
     handlers::TenantRanges::trim_all();
     return true;
@@ -41,7 +41,7 @@ inline bool may_touch(Call& call, const CUDA_MEMSET_NODE_PARAMS& fill) {
     return may_touch(call, fill.dst, rows(fill.pitch, times(fill.width, fill.elementSize), fill.height));
 }
 
-// The client sent the struct without its pointers, then the attributes. They stay in the record.
+// Reads the struct, sent without its pointers, then the attributes, which stay in the record.
 inline CUlaunchConfig unpack_launch_config(protocol::Reader& in) {
     auto config = in.scalar<CUlaunchConfig>();
     uint64_t count = 0;

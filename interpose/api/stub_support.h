@@ -1,4 +1,4 @@
-// What the generated stubs (stubs.gen.cpp) are made of. Nobody else includes it.
+// Helpers of the generated stubs (stubs.gen.cpp), included there only.
 #pragma once
 
 #include <cuda.h>
@@ -15,15 +15,15 @@
 
 #define SMT_EXPORT __attribute__((visibility("default")))
 
-// An entry point of which only the name is known: enough words to hand on any call of whole-number
-// parameters (six registers, then the stack).
+// Parameters for an entry point of which only the name is known. Eight words forward any call with integer
+// parameters (six in registers, the rest on the stack).
 #define SMT_ANY_PARAMETERS                                                                               \
     uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h
 #define SMT_ANY_ARGUMENTS a, b, c, d, e, f, g, h
 
 namespace smt::interpose {
 
-// Native fallback: the real driver's function, where it has one.
+// Native fallback: calls the real driver's function; NOT_SUPPORTED where the driver has none.
 template <typename... Parameters, typename... Arguments>
 CUresult forward(CUresult (*function)(Parameters...), Arguments... arguments) {
     return function ? function(arguments...) : CUDA_ERROR_NOT_SUPPORTED;
@@ -37,8 +37,8 @@ CUresult forward_any(void (*function)(), Words... words) {
 
 inline CUstream canonical(CUstream stream, CUstream default_stream) { return stream ? stream : default_stream; }
 
-// Upper bounds of what codec.h writes. Counts come from the application and may be anything: a sum
-// of these never wraps.
+// Upper bounds of the bytes that codec.h writes. Counts come from the application and are unchecked; a sum of
+// these bounds never wraps.
 template <typename T>
 constexpr uint64_t scalar_bound() {
     return (sizeof(T) + 7) & ~7ull;
