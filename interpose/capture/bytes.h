@@ -1,5 +1,5 @@
-// Bytes that grow, in the manner of runtime/protocol/codec.h, without libstdc++. Out of memory or beyond
-// kMostCapturedBytes they turn bad, and stay so.
+// A growing byte buffer in the encoding of runtime/protocol/codec.h, without libstdc++. When memory runs out
+// or the size would exceed kMostCapturedBytes, `good` becomes false and stays false.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 namespace smt::interpose::capture {
 
-// Plain data: who holds one calls release().
+// Plain data without a destructor: the owner calls release().
 struct Bytes {
     char* data = nullptr;
     uint64_t size = 0;

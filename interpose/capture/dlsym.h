@@ -1,13 +1,13 @@
-// dlsym, exported: programs that open libnvrtc.so themselves look its functions up with it.
+// The exported dlsym. Programs that open libnvrtc.so themselves look its functions up with dlsym.
 //
-// Our dlsym answers for those of NVRTC's functions that we stand in front of, and only where the real one has
-// an answer. Any other look-up jumps to the real dlsym with the caller's own return address on the stack,
-// because RTLD_NEXT and RTLD_DEFAULT mean different things for different callers.
+// Contract: our dlsym answers for the NVRTC functions that capture/ intercepts, and only where the real dlsym
+// has an answer. Any other look-up jumps to the real dlsym with the caller's own return address on the stack,
+// because the meaning of RTLD_NEXT and RTLD_DEFAULT depends on the caller.
 #pragma once
 
 namespace smt::interpose::capture {
 
-// glibc's, as called from libsmt.so. For our own look-ups of NVRTC's names.
+// glibc's dlsym, called from libsmt.so; for libsmt.so's own look-ups of NVRTC names.
 void* real_dlsym(void* handle, const char* name);
 
 }  // namespace smt::interpose::capture

@@ -1,4 +1,4 @@
-// The way of what was captured to the server.
+// Sends captured sources and images to the server.
 #pragma once
 
 #include <stdint.h>
@@ -7,15 +7,16 @@
 
 namespace smt::interpose::capture {
 
-// Takes the message and sends it, or keeps it until there is a session: no more than kMostWaiting of them and
-// kMostCapturedBytes together, for a program may compile without ever using a GPU. Does not wait.
+// Takes ownership of the message and sends it, or keeps it until there is a session. At most kMostWaiting
+// messages and kMostCapturedBytes in total are kept, since a program may compile without ever using a GPU.
+// Does not wait.
 inline constexpr int kMostWaiting = 64;
 void show(Bytes& message);
 
-// The session is open now.
+// Sends the kept messages. Called once the session is open.
 void show_waiting();
 
-// How many the server was sent, so that it can wait for those (protocol::ModuleLoad).
+// The number of messages sent, so that the server can wait for them (protocol::ModuleLoad).
 uint32_t shown();
 
 void forget_messages_in_child();

@@ -1,5 +1,5 @@
-// What a program told NVRTC about each nvrtcProgram: noted as the calls pass, for the message about its image.
-// Any thread; nothing here fails the program.
+// Records what a program passes to NVRTC for each nvrtcProgram, for the message about its image. Callable
+// from any thread. A failure here never fails the program's call.
 #pragma once
 
 #include "interpose/capture/bytes.h"
@@ -15,15 +15,15 @@ struct Headers {
 
 void note_created(nvrtcProgram program, const char* text, const char* name, Headers headers);
 void note_name_expression(nvrtcProgram program, const char* expression);
-// With the options of the compile that succeeded.
+// Called after a successful compile, with its options.
 void note_compiled(nvrtcProgram program, int count, const char* const* options);
 void forget_program(nvrtcProgram program);
 
 enum class Taken { kPtx, kCubin };
-// The message about an image that the program took out: true the first time, and then `message` is the
-// caller's to release.
+// The message about an image that the program took out. true the first time; the caller then releases
+// `message`.
 bool describe_image(nvrtcProgram program, Taken taken, const void* image, uint64_t bytes, Bytes& message);
 
-void forget_programs_in_child();   // of a fork: another thread may have held the lock
+void forget_programs_in_child();   // after fork: another thread may have held the lock
 
 }  // namespace smt::interpose::capture
