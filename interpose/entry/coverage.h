@@ -1,5 +1,5 @@
-// What an application asked for and smt does not do. The server counts the calls of each unsupported function, so that
-// nobody has to guess why a program took another path.
+// Coverage: the calls of an application that smt does not support. The server counts them for each function,
+// so that the reason for a program's other code path is on record.
 #pragma once
 
 #include <cuda.h>
@@ -8,11 +8,11 @@
 
 namespace smt::interpose {
 
-// `index` counts from 0 in kCoverage (coverage.gen.h). Tells the server, if there is a session, and returns
-// CUDA_ERROR_NOT_SUPPORTED.
-// SMT_REPORT_UNSUPPORTED=1 has the first call of each function named on stderr.
+// Reports the call to the server, if there is a session, and returns CUDA_ERROR_NOT_SUPPORTED. `index` counts
+// from 0 in kCoverage (coverage.gen.h). SMT_REPORT_UNSUPPORTED=1 prints the first call of each function on
+// stderr.
 CUresult unsupported(uint32_t index);
-// The same for a form of a call that the server refused; other answers pass.
+// The same where the server refused a form of a call (NOT_SUPPORTED); other results pass.
 inline CUresult unless_refused(CUresult status, uint32_t index) {
     return status == CUDA_ERROR_NOT_SUPPORTED ? unsupported(index) : status;
 }

@@ -1,18 +1,18 @@
-// cuGetExportTable: undocumented tables of functions that cudart and the libraries ask the driver
-// for. The real driver's are handed out as they are, but for two that would need a real context:
-// context-local storage and the context checks. Without a real driver there is none, and NVIDIA's
-// cudart cannot start: the check it makes of its driver is the vendor's to answer, not ours.
+// cuGetExportTable: undocumented function tables that cudart and the libraries request from the driver. The
+// real driver's tables are handed out unchanged, except for the functions that need a context in the process
+// or take our handles (context-local storage, the context checks; see docs/design.md). Without a real driver
+// there are no tables and NVIDIA's cudart cannot start: its check of the driver is the vendor's to answer.
 #pragma once
 
 #include <cuda.h>
 
 namespace smt::interpose {
 
-// The handle the real driver would give the primary context of a device. Does not create it.
-// nullptr: no real driver, or it does not say.
+// The handle that the real driver would give the device's primary context. Does not create the context.
+// nullptr: no real driver, or the driver does not report it.
 CUcontext real_primary_context(CUdevice device);
 
-// The context is about to go: runs the destructors of what was stored with it, and forgets it.
+// Runs the destructors of what was stored with the context, and forgets it. Called before the context goes.
 void drop_local_storage(CUcontext context);
 
 }  // namespace smt::interpose

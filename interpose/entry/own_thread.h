@@ -1,10 +1,10 @@
-// A thread of ours inside the application: detached, with all signals blocked, so that the application's
-// handlers run where they always ran. It lives as long as the process.
+// Starts a thread of libsmt.so inside the application. The thread is detached and blocks all signals, so that
+// the application's handlers run on its own threads. It lives as long as the process.
 #pragma once
 
 namespace smt::interpose {
 
-// False: the system has no room for another thread.
+// false: the system cannot create another thread.
 bool start_own_thread(void* (*body)(void*));
 
 }  // namespace smt::interpose

@@ -1,9 +1,8 @@
-// The real driver behind us, where this machine has one. It answers what needs no context (device
-// queries, export tables, error texts) and is all there is in native fallback. We never create a
-// context in it.
+// The real driver, where the machine has one. It answers calls that need no context (device queries, export
+// tables, error texts) and every call in native fallback. libsmt.so never creates a context in it.
 //
-// Found by absolute path: SMT_REAL_DRIVER ("none": pretend there is none), then LD_LIBRARY_PATH,
-// then the usual folders; a file that is libsmt.so itself is passed over.
+// It is loaded by absolute path: SMT_REAL_DRIVER ("none": no real driver), then LD_LIBRARY_PATH, then the
+// usual folders. A file that is libsmt.so itself is skipped.
 #pragma once
 
 #include <cuda.h>
@@ -14,13 +13,14 @@
 
 namespace smt::interpose {
 
-// SMT_DEVICE=sim: then there is no real driver for this process.
+// SMT_DEVICE=sim: this process uses no real driver.
 bool wants_simulated_device();
 
-// nullptr: there is none. Entries the driver does not export are null. Loads it at the first call.
+// nullptr: there is none. Entries that the driver does not export are null. Loads the driver at the first
+// call.
 const DriverApi* real_driver();
 
-// cuInit of the real driver, once, and its answer; NO_DEVICE without one.
+// Calls the real driver's cuInit once and returns its result; NO_DEVICE without a real driver.
 CUresult initialise_real_driver();
 
 }  // namespace smt::interpose

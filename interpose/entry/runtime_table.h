@@ -1,5 +1,5 @@
-// What our own CUDA runtime (interpose/cudart/) may ask of libsmt.so beyond the driver's interface:
-// a table of functions under an identifier of our own, found as such tables are, by cuGetExportTable.
+// The functions that our CUDA runtime (interpose/cudart/) calls in libsmt.so beyond the driver's interface: a
+// table under an identifier of our own, found by cuGetExportTable.
 #pragma once
 
 #include <cuda.h>
@@ -13,8 +13,8 @@ inline constexpr CUuuid kRuntimeTableId = {
 
 struct RuntimeTable {
     uint64_t bytes;
-    // A function of the runtime that it does not do was called for the first time; `index` counts from 0 in
-    // kRuntimeCoverage (cudart_coverage.gen.h). The server's journal hears of it.
+    // Reports the first call of a runtime function that is not supported to the server's journal. `index`
+    // counts from 0 in kRuntimeCoverage (cudart_coverage.gen.h).
     void (*report_unsupported)(uint32_t index);
 };
 
