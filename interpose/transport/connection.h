@@ -1,7 +1,7 @@
 // The control socket and the arena: one session for a process.
 //
-// open_session() finds the server of a GPU, starts it if there is none, shakes hands, and maps the
-// arena and the tenant's device range where the server wants them.
+// open_session() finds the server of a GPU, starts it if there is none, shakes hands, and maps the arena and
+// the tenant's device range at the server's addresses.
 #pragma once
 
 #include <cuda.h>
@@ -12,11 +12,12 @@
 
 namespace smt::interpose {
 
-inline constexpr uint32_t kStartSeconds = 20;  // for a server to answer
-// For one that is alive and has not opened its door: on a loaded GPU its context alone takes tens of seconds.
+inline constexpr uint32_t kStartSeconds = 20;  // limit for a server's answer
+// Limit for a server that is alive and does not listen yet: on a loaded GPU its context alone takes tens of
+// seconds.
 inline constexpr uint32_t kSlowStartSeconds = 120;
 
-// Why there is no session, in words for a person; empty when there is one.
+// The user-readable reason why there is no session; empty when there is one.
 struct SessionFailure {
     char text[512];
 };
@@ -28,10 +29,11 @@ struct SessionOpened {
     int server_pid = 0;
 };
 
-// `key`: names the GPU's server. `visible`: CUDA_VISIBLE_DEVICES for a server we start, or nullptr.
+// `key` names the GPU's server. `visible`: CUDA_VISIBLE_DEVICES for a server that is started here, or
+// nullptr.
 bool open_session(const char* key, const char* visible, SessionOpened& opened, SessionFailure& failure);
 
-// Asks the session's server for a lane. Locked by the caller.
+// Requests a lane from the session's server. The caller holds the lock.
 CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset);
 
 }  // namespace smt::interpose

@@ -1,12 +1,12 @@
-// One thread's way to the server: the producer end of a ring in the arena.
+// A lane: the producer end of one client thread's ring in the arena.
 //
-// A thread opens its lane at its first remote call and gives it back when it ends. Lanes given back
-// wait for the next new thread, so short-lived threads cost no handshake; beyond kIdleLanes they are
-// closed, and a later lane may have the same index: its positions go on where the closed one's ended.
-// Lane i is lanes[i] for the whole life of the session, so another thread may always read `posted`.
+// A thread opens its lane at its first remote call and returns it when it ends. A returned lane waits for the
+// next new thread, so short-lived threads cost no handshake. Beyond kIdleLanes returned lanes are closed. A
+// later lane may have the same index; its positions continue where the closed one's ended. Lane i is lanes[i]
+// for the whole life of the session, so another thread may always read `posted`.
 //
-// Rules of the place: only the owning thread writes a Lane; no locks, no system calls on the path
-// of a record, unless the ring is full or the server sleeps.
+// Rules: only the owning thread writes a Lane. The path of a record takes no lock and no system call, unless
+// the ring is full or the server sleeps.
 #pragma once
 
 #include <cuda.h>
@@ -19,11 +19,11 @@
 
 namespace smt::interpose {
 
-inline constexpr uint32_t kMaxLanes = 65535;  // lane + 1 must fit the 16 bits LastUse has for it
+inline constexpr uint32_t kMaxLanes = 65535;  // lane + 1 fits the 16 bits that LastUse has for it
 inline constexpr uint32_t kIdleLanes = 64;
 
-// The lane's part of staging for pageable copies. Belongs to driver/staging.cpp; all zero until it
-// opens the slots (Op::kOpenStaging). Goes with the lane from thread to thread.
+// The lane's staging for pageable copies, managed by driver/staging.cpp. All zero until the slots are opened
+// (Op::kOpenStaging). Stays with the lane when another thread takes it over.
 struct LaneStaging {
     char* slots;  // nullptr: not opened
     uint32_t first_word;
@@ -36,33 +36,33 @@ struct alignas(64) Lane {
     char* ring;
     char* reply;
     protocol::SessionHeader* session;
-    uint64_t tail;        // where the next record goes
-    uint64_t known_head;  // the server was at least here
+    uint64_t tail;        // position of the next record
+    uint64_t known_head;  // lower bound of the server's position
     uint32_t reply_seq;   // of the last call with a reply
     uint32_t index;
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
     LaneStaging staging;
-    // Position after the last record that nothing keeps the server from reaching soon: a
-    // synchronous call counts once it is answered. This is what other lanes wait for.
+    // Position after the last record that the server reaches without a further step of this client: a
+    // synchronous call counts once it is answered. Other lanes wait for this position.
     alignas(64) std::atomic<uint64_t> posted;
 };
 
 // The calling thread's lane, or nullptr. Set by open_lane().
 extern constinit thread_local Lane* thread_lane;
 
-// Connects if need be and opens the thread's lane. nullptr: `status` says why.
+// Opens the thread's lane, and the session where there is none. nullptr: `status` holds the error.
 Lane* open_lane(CUresult& status);
 inline Lane* this_lane(CUresult& status) { return thread_lane ? thread_lane : open_lane(status); }
 
-// Room for a record of `bytes` (a multiple of kRecordAlignment, at most kMaxRecordBytes) that does
-// not wrap; waits while the ring is full. nullptr: the server is gone.
+// Space for a record of `bytes` (a multiple of kRecordAlignment, at most kMaxRecordBytes) that does not wrap.
+// Waits while the ring is full. nullptr: the server is gone.
 char* reserve(Lane& lane, uint32_t bytes);
 // Hands the record at the last reserve() to the server.
 void publish(Lane& lane, uint32_t bytes);
 
-// The error of a record of this thread that nobody waits for, taken; else the sticky error; else
-// SUCCESS. For calls that promise that what went before is done, or that send nothing themselves.
+// Takes and returns the error of a fire-and-forget record of this thread; else the sticky error; else
+// SUCCESS. For calls that promise completion of earlier work, or that send nothing themselves.
 CUresult pending_error();
 
 // How many lanes were ever opened. While it is 1 there is nothing to order.

@@ -1,12 +1,13 @@
-// What a program that has lost its server tells: one line on stderr, once in a process. Its calls return CUDA's error as ever.
+// The report of a lost server: one line on stderr, once in a process. Calls go on returning CUDA's error.
 #pragma once
 
 namespace smt::interpose {
 
-// Of the session: where its server's log lies, and which lines there are its own.
+// Remembers where the session's server keeps its log, and which of the log's lines are that server's (`pid`).
 void remember_server(const char* key, int pid);
 
-// `farewell`: the server's own words, or null: it said none, and its last line in the log is shown instead.
+// `farewell`: the server's last message. nullptr: there is none, and its last line in the log is shown
+// instead.
 void say_lost(const char* farewell);
 
 }  // namespace smt::interpose

@@ -1,4 +1,4 @@
-// One call to the server from the current thread: the only way anything leaves libsmt.so.
+// One call to the server from the current thread: the only way in which anything leaves libsmt.so.
 //
 //   RemoteCall call(op, payload_bound);       // opens the lane, checks state; see open errors below
 //   if (!call.open()) return call.status();
@@ -7,13 +7,13 @@
 //   call.wait();                              // or: synchronous  -> the server's CUresult
 //   call.out(y); call.out_array(p, n); ...    // after wait(): the reply, in the server's order
 //
-// Rules of the place: runs in the application's thread; never throws, allocates, prints or exits;
-// never holds a lock while waiting. A RemoteCall lives on the stack and is used once.
+// Rules: it runs in the application's thread; it never throws, allocates, prints or exits; it never holds a
+// lock while waiting. A RemoteCall lives on the stack and is used once.
 //
-// open() fails, and status() says, when the process never initialised CUDA or was forked
-// (NOT_INITIALIZED), when the server is lost or a fault poisoned the shared context (the sticky
-// error), when an earlier fire-and-forget record of this thread failed (that error, once), or when
-// no lane can be had (OUT_OF_MEMORY).
+// open() is false, and status() is the error, when the process never initialised CUDA or was forked
+// (NOT_INITIALIZED), when the server is lost or a fault poisoned the shared context (the sticky error), when
+// an earlier fire-and-forget record of this thread failed (that error, once), or when no lane is available
+// (OUT_OF_MEMORY).
 #pragma once
 
 #include <cuda.h>
@@ -31,7 +31,7 @@ struct Lane;
 
 class RemoteCall {
 public:
-    // payload_bound: no fewer bytes than the payload will take; at most kMaxRecordBytes.
+    // payload_bound: an upper bound of the payload's bytes, at most kMaxRecordBytes.
     RemoteCall(uint16_t op, uint64_t payload_bound);
     RemoteCall(protocol::Op op, uint64_t payload_bound)
         : RemoteCall(static_cast<uint16_t>(op), payload_bound) {}
@@ -51,11 +51,11 @@ public:
     }
     void in_string(const char* text) { writer_.string(text); }
     void in_bytes(const void* data, uint64_t bytes) { writer_.bytes(data, bytes); }
-    // Room in the record itself, to be filled before post() or wait(); nullptr if it does not fit.
+    // Space in the record itself, to be filled before post() or wait(); nullptr if it does not fit.
     char* in_space(uint64_t bytes) { return writer_.space(bytes); }
 
-    // Publish. Both return CUDA_ERROR_INVALID_VALUE without sending if the payload did not fit.
-    // wait() spins shortly, then sleeps; returns the sticky error if the server goes away.
+    // Both publish the record, or return CUDA_ERROR_INVALID_VALUE without sending if the payload did not fit.
+    // wait() spins shortly, then sleeps; it returns the sticky error if the server goes away.
     CUresult post();
     CUresult wait();
 
@@ -82,10 +82,10 @@ private:
     protocol::Reader reply_{nullptr, 0};
 };
 
-// Order across lanes. Records of one thread run in order, records of two threads do not, so a call
-// that uses a stream or event another thread used last first waits (in the server) for that
-// thread's lane to have reached that use. Call these BEFORE constructing the RemoteCall that uses
-// the object; they post kWaitLane records when, and only when, one is needed.
+// Order across lanes. Records of one thread run in order; records of two threads do not. A call that uses a
+// stream or event last used by another thread therefore first waits (in the server) until that thread's lane
+// has reached that use. These functions are called BEFORE the RemoteCall that uses the object is constructed.
+// They post kWaitLane records only when one is needed.
 //   order_after(stream): the stream's last use; for a blocking stream also the legacy stream's;
 //                        for the legacy stream the last use of every lane
 //   order_after_all():   every lane (context synchronise, free, reset, unload)
@@ -96,8 +96,8 @@ CUresult order_after_all();
 void note_use(CUstream stream);
 void note_use(Event& event);
 
-// kLegacyStream, kPerThreadStream or the id of a created stream. False: not a stream of ours.
-// `stream` is canonical: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never null.
+// kLegacyStream, kPerThreadStream or the id of a created stream. false: not a stream of ours. `stream` is
+// canonical: CU_STREAM_LEGACY or CU_STREAM_PER_THREAD, never null.
 bool stream_ref(CUstream stream, uint32_t& ref);
 
 }  // namespace smt::interpose

@@ -1,8 +1,8 @@
-// Finding the server of a GPU, and starting it when there is none.
+// Finds the server of a GPU, and starts it when there is none.
 //
-//   runtime directory: <key>.sock   where it listens
-//                      <key>.start  flock()ed by the one client that starts it
-//                      <key>.log    its standard error
+//   runtime directory: <key>.sock   the server's listening socket
+//                      <key>.start  flock()ed by the one client that starts the server
+//                      <key>.log    the server's standard error
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ inline constexpr size_t kPathBytes = 512;
 
 struct SessionFailure;
 
-// Writes why, in the manner of printf, without allocating.
+// Writes the reason, printf-style, without allocating.
 void explain(SessionFailure& failure, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-// A connected control socket, or -1 and the reason. Starts the server if nobody listens and waits
-// for it until `deadline` (now_nanoseconds()).
+// A connected control socket, or -1 and the reason. Starts the server if none listens and waits for it until
+// `deadline` (now_nanoseconds()).
 int reach_server(const char* key, const char* visible, uint64_t deadline, SessionFailure& failure);
 
 }  // namespace smt::interpose

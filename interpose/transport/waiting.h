@@ -1,9 +1,10 @@
-// Waiting: first a short spin, because most answers come within microseconds; then further looks,
-// because waking a sleeper costs tens of microseconds and most copies and kernels are over within a
-// millisecond or two; then sleep in slices of kLivenessMs, looking at each whether the server still lives.
+// Waiting in three steps. First a short spin, since most answers come within microseconds. Then polling
+// (look_on), since a wake-up costs tens of microseconds and most copies and kernels end within one or two
+// milliseconds. Then sleep in slices of kLivenessMs, with a check after each that the server still lives.
 //
-// Where the server says that cores are scarce (runtime/device/cores.h) the further looks are a nap apart: who yields is put
-// behind everybody who computes, and so is, sooner or later, who looks without end.
+// Where the server reports that cores are scarce (runtime/device/cores.h) the polls are a nap apart: the
+// kernel schedules a yielding thread behind all computing threads, and eventually a constantly polling one
+// too.
 #pragma once
 
 #include <cuda.h>
@@ -13,8 +14,7 @@
 
 namespace smt::interpose {
 
-// How long to spin, and then to look on, before sleeping: longer when there is a core to spare for the
-// server.
+// Durations of the spin and of the polling before sleeping; longer when a core is free for the server.
 uint64_t spin_nanoseconds();
 uint64_t look_on_nanoseconds();
 bool cores_scarce();
@@ -22,7 +22,7 @@ uint64_t now_nanoseconds();
 
 inline void pause_cpu() { __builtin_ia32_pause(); }
 
-// Naps of some microseconds; what the thread's own naps are like afterwards is as it was.
+// Naps of some microseconds. The destructor restores the thread's timer slack.
 class Naps {
 public:
     Naps() = default;
@@ -32,10 +32,10 @@ public:
     void nap();
 
 private:
-    long slack_ = 0;   // of the thread's sleeps, ns, before the first nap; 0: there was none
+    long slack_ = 0;   // the thread's timer slack, ns, before the first nap; 0: no nap yet
 };
 
-// Until then, unless `done` says so before; whether it was done.
+// Polls until `done` or until `end` (now_nanoseconds()). Returns whether it is done.
 template <typename Done>
 bool look_on(Done done, uint64_t end) {
     Naps naps;
@@ -47,7 +47,7 @@ bool look_on(Done done, uint64_t end) {
     return done();
 }
 
-// Spins and looks on; whether it was done by then.
+// Spins and polls. Returns whether it is done.
 template <typename Done>
 bool look_until(Done done) {
     constexpr int kPausesPerLook = 32;
@@ -66,7 +66,7 @@ bool look_until(Done done) {
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t milliseconds);
 void futex_wake(std::atomic<uint32_t>& word);
 
-// Until completion word `index` is at least `value`, as long as look_until() looks. Whether it got there.
+// Polls as long as look_until() until completion word `index` is at least `value`. Returns whether it is.
 bool spin_word(uint32_t index, uint64_t value);
 
 }  // namespace smt::interpose
