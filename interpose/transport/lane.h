@@ -43,8 +43,8 @@ struct alignas(64) Lane {
     std::atomic<uint32_t> live;  // 0: never opened, or closed
     uint32_t next_idle;          // index + 1 in the list of idle lanes
     LaneStaging staging;
-    // Position after the last record that the server reaches without a further step of this client: a
-    // synchronous call counts once it is answered. Other lanes wait for this position.
+    // Position after the last record for which other lanes may wait. A synchronous call counts once it is
+    // answered, because it may block the server's thread.
     alignas(64) std::atomic<uint64_t> posted;
 };
 
