@@ -1,7 +1,7 @@
-// Arguments on their way from the runtime's types to the driver's. Both name the same things (a
-// cudaStream_t is a CUstream, a device pointer is a void* here and an integer there), so a generated
-// call wraps each argument in as_driver(), which takes the shape that the driver's parameter has. What a
-// pointer points to must have the same size on both sides, or it does not compile.
+// Argument conversion from the runtime's types to the driver's. Both interfaces name the same things (a
+// cudaStream_t is a CUstream; a device pointer is a void* in one and an integer in the other), so a generated
+// call wraps each argument in as_driver(), which converts to the type of the driver's parameter. Pointed-to
+// types must have the same size in both interfaces; otherwise the call does not compile.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// A copy of any shape, in the driver's one form for all: CUDA_MEMCPY3D.
+// A copy of any shape as one CUDA_MEMCPY3D, the driver's general form.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@ struct Copy {
     CUDA_MEMCPY3D plan{};
     cudaError_t error = cudaSuccess;  // why there is no plan
 
-    // For the driver's graph calls, which take null for an invalid value.
+    // For the driver's graph calls, which report null as an invalid value.
     operator const CUDA_MEMCPY3D*() const { return error == cudaSuccess ? &plan : nullptr; }
 };
 
@@ -27,7 +27,7 @@ struct Place {
     size_t z = 0;
 };
 
-// INVALID_MEMCPY_DIRECTION unless it is one.
+// INVALID_MEMCPY_DIRECTION for a value that is no kind.
 cudaError_t check_kind(cudaMemcpyKind kind);
 
 Copy box_copy(const Place& to, const Place& from, cudaExtent bytes, cudaMemcpyKind kind);
@@ -35,7 +35,7 @@ Copy linear_copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
 Copy copy_to(const Symbol& symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind);
 Copy copy_from(void* to, const Symbol& symbol, size_t bytes, size_t offset, cudaMemcpyKind kind);
 Copy shaped_copy(const cudaMemcpy3DParms* parameters);
-// And back, for a program that asks a graph's node.
+// The inverse, for a program that reads a graph node's parameters.
 cudaError_t describe(const CUDA_MEMCPY3D& plan, cudaMemcpy3DParms* parameters);
 
 cudaError_t perform(const Copy& copy, Order order);

@@ -1,5 +1,6 @@
-// Calls of what this runtime does not do: libsmt.so passes them on to the server, which counts them for `smt log`.
-// The first call of each function is told on stderr too, if SMT_REPORT_UNSUPPORTED asks for it.
+// Coverage of the runtime: calls of unsupported functions are reported to libsmt.so and from there to the
+// server, which counts them for `smt log`. SMT_REPORT_UNSUPPORTED prints the first call of each function on
+// stderr.
 #pragma once
 
 #include <cuda_runtime_api.h>

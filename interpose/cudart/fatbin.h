@@ -1,5 +1,5 @@
-// The images that nvcc puts into a program: a wrapper that points to a container ("fatbin") of machine
-// code and PTX.
+// The images that nvcc embeds in a program: a wrapper that points to a container ("fatbin") of machine code
+// and PTX.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct FatbinWrapper {
     uint32_t magic;
     uint32_t version;
     const void* data;
-    // Of a linked image: the fatbins that it was made of, then null. The linked one itself holds machine
-    // code only; the parts hold PTX, which is what the simulated device can link.
+    // For a linked image: the fatbins that it was made of, then null. The linked image holds machine code
+    // only. The parts hold PTX, which the simulated device can link.
     const void* const* parts;
 };
 
-// Loads an image, linked anew from its parts where it has any.
+// Loads an image. An image with parts is linked again from them.
 CUresult load_fatbin(const FatbinWrapper* wrapper, CUlibrary* library);
 
 }  // namespace smt::cudart

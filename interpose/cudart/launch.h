@@ -1,4 +1,4 @@
-// A launch, however it was asked for.
+// Launches, for all of the runtime's launch functions.
 #pragma once
 
 #include "interpose/cudart/registry.h"
@@ -9,7 +9,7 @@ namespace smt::cudart {
 cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                    CUstream stream);
 
-// A launch configuration in the driver's form; the attributes are the caller's own.
+// The driver's form of a launch configuration; the attributes stay the caller's.
 cudaError_t driver_config(const cudaLaunchConfig_t& config, CUstream default_stream, CUlaunchConfig& made);
 
 }  // namespace smt::cudart

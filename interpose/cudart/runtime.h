@@ -1,8 +1,8 @@
-// What every function of the runtime begins and ends with: the driver below us, the thread's device
-// and context, its last error.
+// The prologue and epilogue of every runtime function: the driver, the thread's device and context, its last
+// error.
 //
-// Rules of the place, as for libsmt.so: libc only, no exceptions, no static constructors or
-// destructors (programs call us from exit handlers), nothing printed but what a variable asks for.
+// Rules, as for libsmt.so: libc only, no exceptions, no static constructors or destructors (programs call the
+// runtime from exit handlers), no output except what an environment variable requests.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,14 +15,14 @@ namespace smt::cudart {
 
 inline constexpr int kMaxDevices = 32;
 
-extern DriverApi driver_api;  // filled when begin_early() has succeeded
+extern DriverApi driver_api;  // filled by a successful begin_early()
 inline const DriverApi& driver() { return driver_api; }
 
-// The driver is there and initialised. Otherwise the reason why not.
+// Ensures that the driver is loaded and initialised; else returns the error.
 cudaError_t begin_early();
-// Also, the thread has a context: the one it made current itself, else its device's primary one.
+// Also ensures that the thread has a context: the one that it made current, else its device's primary one.
 cudaError_t begin();
-// Keeps an error as the thread's last one, and returns it. That something is not ready is an answer.
+// Stores an error as the thread's last one and returns it. "Not ready" is a result, no error.
 cudaError_t finish(cudaError_t error);
 
 // The two error enumerations have had the same numbers since CUDA 10.1.
@@ -32,23 +32,23 @@ inline cudaError_t from_driver(CUresult status) {
 
 struct ThreadState {
     cudaError_t last;
-    int device;  // chosen with cudaSetDevice
+    int device;  // set by cudaSetDevice
 };
 extern constinit thread_local ThreadState thread_state;
 
-// The calling thread's, inside of begin() and finish().
+// The calling thread's context and device. Valid between begin() and finish().
 CUcontext current();
 cudaError_t current_device(int* device);
-// Makes the primary context of a device the thread's.
+// Makes the device's primary context current in the thread.
 cudaError_t use_device(int device);
 cudaError_t check_device(int device);
-CUcontext primary_context(int device);  // retained already; null: it is not
-// Forgets the device's primary context and all that was loaded into it.
+CUcontext primary_context(int device);  // null: not retained yet
+// Forgets the device's primary context and everything loaded into it.
 void forget_primary(int device);
-// Counts these resets: what was loaded at another count is gone. Never 0.
+// The number of these resets, from 1. What was loaded in another generation is gone.
 uint32_t generation();
 
-// Where work goes, and whether the call waits for it.
+// The stream of a call, and whether the call waits.
 struct Order {
     CUstream stream;
     bool waits;
@@ -57,7 +57,7 @@ inline CUstream or_default(CUstream stream, CUstream default_stream) {
     return stream ? stream : default_stream;
 }
 
-// The driver's form of a call for an order: SYNC or its per-thread twin waits, ASYNC takes the stream.
+// Calls the driver's form for an order: SYNC or its per-thread twin waits, ASYNC takes the stream.
 #define SMT_IN_ORDER(order, SYNC, ASYNC, ...)                                               \
     (!(order).waits                           ? driver().ASYNC(__VA_ARGS__, (order).stream) \
      : (order).stream == CU_STREAM_PER_THREAD ? driver().SYNC##_ptds(__VA_ARGS__)           \
