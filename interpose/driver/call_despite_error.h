@@ -1,14 +1,14 @@
-// Calls that give something back must reach the server even when an earlier record of the thread
-// failed, whose error any other call would return instead of being made: the application takes what
-// it frees for freed whatever is returned.
+// Calls that free something must reach the server even if an earlier record of the thread failed. Any other
+// call would return that error without being made, but the application regards what it frees as freed
+// whatever is returned.
 #pragma once
 
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {
 
-// Waits for the answer and returns it. `write(call)` puts the payload in. `earlier`: an earlier error
-// of the thread, if there was one; it stays what it was when it is one already.
+// Waits for the server's result and returns it. `write(call)` writes the payload. `earlier` receives the
+// thread's earlier error, if there is one; a value that is an error already is kept.
 template <typename Write>
 CUresult call_despite_error(protocol::Op op, uint64_t payload_bound, CUresult& earlier, Write write) {
     CUresult status = CUDA_SUCCESS;

@@ -1,13 +1,13 @@
-// The thread that runs the application's host functions: one for the process, started with the
-// first of them, all signals blocked. The server puts CallbackSlots into SessionHeader; the thread
-// takes them in order, runs each, and stores its completion word, for which the GPU's stream waits.
+// The callback thread, which runs the application's host functions. One per process, started with the first
+// host function, all signals blocked. The server writes CallbackSlots into SessionHeader. The thread takes
+// them in order, runs each, and stores its completion word, for which the GPU's stream waits.
 #pragma once
 
 #include <cuda.h>
 
 namespace smt::interpose {
 
-// Makes sure it runs. To be called before anything is sent that names a host function.
+// Starts the thread if it does not run. Must precede any record that names a host function.
 CUresult start_callback_thread();
 
 }  // namespace smt::interpose

@@ -1,8 +1,8 @@
-// Stream capture, as far as the client knows of it: how many captures are under way in the process.
-// While there are none, and that is nearly always, every question is answered here.
+// Stream capture on the client's side: the number of active captures in the process. While there are none,
+// the common case, every query is answered without a message.
 //
-// Captures are counted by the streams they were begun on. The server begins them relaxed; the
-// application's capture mode is kept per thread and only remembered.
+// Captures are counted by the stream on which they began. The server begins them relaxed; the application's
+// capture mode is kept per thread and not enforced.
 #pragma once
 
 #include <cuda.h>
@@ -11,10 +11,10 @@ namespace smt::interpose {
 
 bool any_capture_active();
 
-// Whether work for the stream is being captured. Asks the server while any capture is active.
+// Whether the stream is capturing. Queries the server while any capture is active.
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus* status);
 
-// The session's captures are gone: context reset.
+// Forgets the session's captures; called when the context is reset.
 void forget_captures();
 
 }  // namespace smt::interpose

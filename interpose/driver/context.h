@@ -1,6 +1,6 @@
-// Contexts. The server has one context for everybody, so a CUcontext here is a token: the primary
-// context's is the real driver's own handle (which cudart checks), a created context's is ours. Which
-// contexts are current is a stack per thread, as in CUDA.
+// Contexts. All tenants share the server's one context, so a CUcontext here is a token: the primary context's
+// is the real driver's own handle (which cudart checks), a created context's is ours. As in CUDA, the current
+// contexts are a stack per thread.
 #pragma once
 
 #include <cuda.h>
@@ -11,8 +11,8 @@ namespace smt::interpose {
 CUcontext current_context();
 // SUCCESS, or INVALID_CONTEXT when the calling thread has none.
 inline CUresult require_context() { return current_context() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT; }
-// Whether a context exists: a created one until it is destroyed, a primary one from being retained to
-// its last release or a reset.
+// Whether a context exists: a created one until it is destroyed, a primary one from the first retain to the
+// last release or a reset.
 bool is_active(CUcontext context);
 
 }  // namespace smt::interpose

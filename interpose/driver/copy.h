@@ -1,21 +1,22 @@
 // Copies: every cuMemcpy function becomes one Transfer, and transfer() carries it out.
 //
 //   copy_linear.cpp, copy_shapes.cpp, copy_batch.cpp   the entry points: arguments -> Transfer
-//   copy.cpp            Transfer -> where its ends lie -> the way it goes
-//   copy_staged.cpp     the way through the staging slots, piece by piece
+//   copy.cpp            Transfer -> location of its ends -> path
+//   copy_staged.cpp     the path through the staging slots, piece by piece
 //
-//   ends                                way
+//   ends                                path
 //   neither is pageable memory          one kCopy record
-//   one is pageable, the other's the    pieces through the lane's staging slots, all slots under way
+//   one is pageable, the other's the    pieces through the lane's staging slots, all slots in flight
 //     device's
 //   the processor reaches both, and     wait for the stream's earlier work, then memcpy
 //     one is pageable
-//   in a graph, one is pageable         its pages are remapped to the arena (remapped_pages.h), then one record; where that
-//                                       cannot be, a host function carries its bytes (carried.h)
+//   in a graph, one is pageable         its pages are remapped to the arena (remapped_pages.h), then
+//                                       one record; where that fails, a host function copies its
+//                                       bytes (carried.h)
 //
-// When it returns: a synchronous call when the copy is done, except between places of the device,
-// where it is enqueued; an asynchronous call when it is enqueued, and for pageable memory when the
-// source was read (to the device) or the destination written (from the device), as the driver does.
+// A synchronous call returns when the copy is done, except between places of the device, where it returns
+// when the copy is enqueued. An asynchronous call returns when the copy is enqueued; with pageable memory,
+// when the source is read (to the device) or the destination written (from the device), as in the driver.
 #pragma once
 
 #include <cuda.h>
@@ -29,7 +30,7 @@ namespace smt::interpose::driver {
 using protocol::CopyEnd;
 using protocol::Place;
 
-// A pointer that may be anything; resolved before anything is sent.
+// A pointer of unknown kind; resolved before anything is sent.
 inline constexpr Place kUnified = static_cast<Place>(CU_MEMORYTYPE_UNIFIED);
 
 struct Transfer {
@@ -75,19 +76,19 @@ Transfer shaped(const D& copy) {
 // `stream` is canonical: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a created stream.
 CUresult transfer(Transfer transfer, CUstream stream, Manner manner);
 
-// A copy that runs later, and again: its ends resolved, the rest of the record left 0. What host functions carry
-// before it and behind it (carried.h); null: nothing.
+// A copy that runs later and repeatedly: its ends resolved, the rest of the record 0. `before` and `behind`
+// are the arguments of the host functions at its ends (carried.h); null: none.
 struct GraphCopy {
     protocol::Copy copy;
     void* before;
     void* behind;
     bool carried() const { return before || behind; }
 };
-// NOT_SUPPORTED when an end is memory that nothing brings to the device.
+// NOT_SUPPORTED when an end is memory that cannot be brought to the device.
 CUresult resolve_for_graph(Transfer transfer, GraphCopy& copy);
 
-// Between copy.cpp and copy_staged.cpp. A transfer whose linear ends begin at `address` and have
-// their pitch and height filled in, with one pageable end.
+// Called by copy.cpp, defined in copy_staged.cpp. The transfer's linear ends start at `address`, have pitch
+// and height filled in, and one of them is pageable.
 CUresult copy_through_staging(const Transfer& transfer, bool to_device, uint32_t stream, Manner manner);
 // Address of row `y` of slice `z` of a linear end.
 inline uint64_t row_address(const CopyEnd& end, uint64_t y, uint64_t z) {

@@ -1,15 +1,15 @@
-// Who has the last word on a call that was answered: given its status and its parameters; returns the status
-// that the application sees.
+// Adjustments of results: each function takes a call's status and parameters and returns the status that the
+// application sees.
 #pragma once
 
 #include <cuda.h>
 
 namespace smt::interpose::adjust {
 
-// What a device reached through smt cannot do although the GPU can.
+// Reports as absent the capabilities that the GPU has and smt does not support.
 CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute attribute, CUdevice device);
 
-// graph_kernel.cpp: parameters that were read back go with their node.
+// In graph_kernel.cpp: frees the node parameters that were read back.
 CUresult cuGraphDestroy(CUresult status, CUgraph graph);
 CUresult cuGraphDestroyNode(CUresult status, CUgraphNode node);
 

@@ -1,6 +1,6 @@
-// What the graph calls have in common. Graphs, nodes and executable graphs are ids of the server
-// and pass through; only what a node says about the client's world is translated:
-// functions, host memory, host functions, events.
+// Common parts of the graph calls. Graphs, nodes and executable graphs are ids of the server and pass through
+// unchanged. Only references into the client's process are translated: functions, host memory, host
+// functions, events.
 #pragma once
 
 #include <cuda.h>
@@ -13,7 +13,7 @@
 
 namespace smt::interpose {
 
-// Where a node goes: added to a graph, changed in it, or changed in an executable graph.
+// The target of a node call: a node added to a graph, changed in it, or changed in an executable graph.
 struct NodePlace {
     protocol::NodeOperation operation;
     uint64_t graph = 0;  // or the executable graph
@@ -44,7 +44,7 @@ struct NodePlace {
     uint64_t bytes() const { return dependency_count * sizeof(CUgraphNode); }
 };
 
-// Writes the dependencies, sends, and takes the node that was added.
+// Writes the dependencies, sends the record, and reads the id of an added node.
 inline void in_dependencies(RemoteCall& call, const NodePlace& place) {
     if (place.dependency_count) call.in_bytes(place.dependencies, place.bytes());
 }

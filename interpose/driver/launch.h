@@ -1,5 +1,5 @@
-// What a launch and a graph's kernel node have in common: a configuration to look at, and
-// parameters to copy into a record.
+// Common parts of a launch and a graph's kernel node: checks of the configuration and packing of the
+// parameters.
 #pragma once
 
 #include <cuda.h>
@@ -11,7 +11,7 @@
 
 namespace smt::interpose {
 
-// Where the parameters of a launch are: one pointer each, or one buffer (`extra`).
+// The parameters of a launch: one pointer each, or one buffer (`extra`).
 struct Parameters {
     void** each = nullptr;
     const void* buffer = nullptr;
@@ -21,8 +21,8 @@ struct Parameters {
 CUresult find_parameters(const Function& function, void** kernel_params, void** extra,
                          Parameters& parameters);
 
-// Whether the driver should have nothing against this configuration. What is not plausible is sent
-// as a synchronous call, so that the application gets the driver's own error, at once.
+// Whether the driver presumably accepts this configuration. Other configurations are sent as a synchronous
+// call, so that the application gets the driver's own error at once.
 inline bool plausible(const Function& function, const protocol::Launch& launch) {
     const uint32_t* grid = launch.grid;
     const uint32_t* block = launch.block;
@@ -47,7 +47,7 @@ inline void pack_parameters(const Function& function, const Parameters& paramete
     }
     for (uint32_t i = 0; i < function.parameter_count; ++i) {
         protocol::ParameterInfo info = function.parameters[i];
-        // Nearly every parameter is a pointer, a number or a small struct of them.
+        // Fast path: nearly every parameter is a pointer, a number or a small struct of them.
         if (info.bytes == 8)
             std::memcpy(to + info.offset, parameters.each[i], 8);
         else if (info.bytes == 4)
@@ -57,13 +57,14 @@ inline void pack_parameters(const Function& function, const Parameters& paramete
     }
 }
 
-// Managed memory is the host's, which a GPU on PCIe does not update in one step with the processor: an atomic for the whole
-// system would lose updates of either, without a word. False: the kernel has such atomics and is given managed memory.
+// Managed memory is host memory, which a GPU on PCIe cannot update atomically with the processor:
+// system-scope atomics would silently lose updates of either. false: the kernel has such atomics and takes
+// managed memory.
 inline bool atomics_hold(const Function& function, const Parameters& parameters) {
     return !function.system_atomics || !takes_managed(function, parameters);
 }
 
-// No fewer bytes than Launch, its attributes and its parameters take in a record. Attributes and
+// An upper bound of the bytes of Launch, its attributes and its parameters in a record. Attributes and
 // parameter_bytes must be set.
 inline uint64_t launch_bound(const protocol::Launch& launch) {
     return sizeof(protocol::Launch) + launch.attribute_count * sizeof(CUlaunchAttribute) +

@@ -1,4 +1,4 @@
-// Holds a mutex for a scope. std::mutex can throw, and nothing in this library may.
+// Holds a mutex for a scope. std::mutex can throw, which libsmt.so must not.
 #pragma once
 
 #include <pthread.h>

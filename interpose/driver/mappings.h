@@ -1,10 +1,10 @@
-// What is mapped where in this process, as the kernel tells it: line by line from /proc/self/maps.
+// The memory mappings of this process, read line by line from /proc/self/maps.
 //
 //   Mappings mappings;
 //   Mapping mapping;
 //   while (mappings.next(mapping)) ...       // in the order of addresses
 //
-// Takes no memory and no lock, so a forked child may use it as well.
+// Allocates no memory and takes no lock, so a forked child may use it as well.
 #pragma once
 
 #include <sys/types.h>
@@ -43,10 +43,10 @@ private:
     ssize_t at_ = 0;
 };
 
-// Finds the arena's file. To be called before a fork after which somebody asks arena_behind().
+// Finds the arena's file. Must be called before a fork if the child calls arena_behind().
 bool find_arena();
-// The place in the arena whose pages the mapping shows elsewhere in the process; 0: it is the arena
-// itself, or something else.
+// The place in the arena whose pages the mapping shows elsewhere in the process; 0: the mapping is the arena
+// itself or something else.
 uint64_t arena_behind(const Mapping& mapping);
 
 }  // namespace smt::interpose::driver

@@ -1,9 +1,9 @@
-// What the client remembers of streams, events, images and functions. The handle an application
-// holds IS the address of one of these; they live in slabs whose address range is fixed, so a
-// handle is checked (range, alignment, `live`) before it is read, and a wild one gives
-// CUDA_ERROR_INVALID_HANDLE instead of a crash. Slots are reused, never unmapped.
+// The client's state of streams, events, images and functions. An application's handle IS the address of one
+// of these objects. They live in slabs whose address range is fixed, so a handle is checked (range,
+// alignment, `live`) before it is read, and a wild handle gives CUDA_ERROR_INVALID_HANDLE instead of a crash.
+// Slots are reused, never unmapped.
 //
-// Every other handle (graphs, nodes, arrays, pools ...) is an id that the server gave, passed through; the
+// Every other handle (graphs, nodes, arrays, pools ...) is an id from the server and passes through; the
 // server looks it up (runtime/server/handles.h). Texture and surface objects are the driver's own numbers.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace smt::interpose {
 
-// Where an object was last used: (lane << 48) | position after that record. 0: never.
+// The last use of an object: (lane << 48) | position after that record. 0: never used.
 using LastUse = std::atomic<uint64_t>;
 
 struct Stream {
@@ -35,26 +35,26 @@ struct Event {
     uint32_t index;                     // of the event and of its completion word
     uint32_t flags;                     // CU_EVENT_*
     std::atomic<uint32_t> captured;     // its last record was captured into a graph
-    std::atomic<uint32_t> watched;      // somebody queries it: its records write the word
-    std::atomic<uint32_t> unwritten;    // its last record does not: ask the server
-    std::atomic<uint32_t> contested;    // an older record may still write the word: ask the server
-    std::atomic<uint64_t> recorded;     // value the word reaches when the last record is complete; 0: no record
+    std::atomic<uint32_t> watched;      // it is queried: its records write the word
+    std::atomic<uint32_t> unwritten;    // its last record writes no word: query the server
+    std::atomic<uint32_t> contested;    // an older record may still write the word: query the server
+    std::atomic<uint64_t> recorded;     // the word's value once the last record is complete; 0: no record
     std::atomic<uint64_t> next_value;   // of the word; outlives the event, like last_use
-    std::atomic<uint64_t> written;      // last value some record stores in the word; outlives the event too
+    std::atomic<uint64_t> written;      // last value that a record stores in the word; outlives the event
     std::atomic<CUstream> stream;       // of the last record
     LastUse last_use;
 };
 
-// A module or a library. One object serves as both CUmodule and CUlibrary where a program asks
+// A module or a library. One object is both the CUmodule and the CUlibrary where a program calls
 // cuLibraryGetModule.
 struct Image {
     std::atomic<uint32_t> live;
     uint32_t id;                        // the session's object id
     protocol::ImageOwner owner;
-    std::atomic<struct Function*> functions;   // list of those fetched so far
+    std::atomic<struct Function*> functions;   // list of the functions fetched so far
 };
 
-// A kernel. The same object is its CUkernel and its CUfunction.
+// A kernel. One object is both its CUkernel and its CUfunction.
 struct Function {
     std::atomic<uint32_t> live;
     uint32_t id;                        // the session's function id
@@ -69,7 +69,7 @@ struct Function {
     std::atomic<int32_t> attributes[protocol::kFunctionAttributes];   // CUfunction_attribute
 };
 
-// The object behind a handle, or nullptr. Any pointer value may be asked.
+// The object behind a handle, or nullptr. Accepts any pointer value.
 Stream* find_stream(CUstream handle);
 Event* find_event(CUevent handle);
 Image* find_image(CUmodule handle);
@@ -77,7 +77,7 @@ Image* find_image(CUlibrary handle);
 Function* find_function(CUfunction handle);
 Function* find_function(CUkernel handle);
 
-// A fresh, zeroed, live slot, or nullptr when there are kMaxObjects of the kind.
+// A new, zeroed, live slot, or nullptr when there are kMaxObjects of the kind.
 Stream* new_stream();
 Event* new_event();
 Image* new_image();

@@ -1,4 +1,4 @@
-// Forms of a call that smt does not do, of an entry point that it does.
+// Unsupported forms of supported entry points.
 #pragma once
 
 #include <cstdint>
