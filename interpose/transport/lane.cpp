@@ -21,8 +21,8 @@ constinit std::atomic<uint32_t> lane_count{0};
 
 namespace {
 
-// Guards the list of idle lanes and the opening of new ones; never held while waiting for anything
-// but the server's answer to OpenLane.
+// Guards the list of idle lanes and the opening of new ones. While it is held, the only wait is for the
+// server's reply to OpenLane.
 constinit pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<Lane*> lanes{nullptr};  // kMaxLanes of them, mapped at the first open
 constinit uint32_t idle_head = 0;             // index + 1
@@ -39,8 +39,8 @@ void write_bare_record(Lane& lane, Op op) {
     publish(lane, sizeof(RecordHeader));
 }
 
-// Everything the thread sent has been executed, or the server is gone. Closing only then means that
-// nobody ever has to wait for a closed lane.
+// Waits until everything that the thread sent is executed, or the server is gone. Closing a lane only then
+// means that no lane ever waits for a closed one.
 bool drain(Lane& lane) {
     uint64_t end = now_nanoseconds() + spin_nanoseconds();
     while (head_of(lane) < lane.tail) {
@@ -54,7 +54,7 @@ bool drain(Lane& lane) {
     return true;
 }
 
-// The thread ended: its lane waits for another thread, or is closed when enough of them wait.
+// Runs when the thread ends: the lane waits for another thread, or is closed when enough lanes wait.
 void leave_lane(void* value) {
     Lane* lane = static_cast<Lane*>(value);
     if (lane != thread_lane) return;  // a fork came between
@@ -69,14 +69,14 @@ void leave_lane(void* value) {
     }
     pthread_mutex_unlock(&lanes_lock);
     if (keep || !drain(*lane)) return;
-    // As soon as the server hears of it the next thread may be given a lane of this index.
+    // Once the server receives the request, the next thread may get a lane of this index.
     pthread_mutex_lock(&lanes_lock);
     lane->live.store(0, std::memory_order_release);
     write_bare_record(*lane, Op::kCloseLane);
     pthread_mutex_unlock(&lanes_lock);
 }
 
-// With lanes_lock held.
+// Called with lanes_lock held.
 Lane* take_idle() {
     if (idle_head == 0) return nullptr;
     Lane* lane = &lane_at(idle_head - 1);
@@ -85,7 +85,7 @@ Lane* take_idle() {
     return lane;
 }
 
-// With lanes_lock held.
+// Called with lanes_lock held.
 Lane* open_new(CUresult& status) {
     if (!lanes.load(std::memory_order_relaxed)) {
         void* table = mmap(nullptr, kMaxLanes * sizeof(Lane), PROT_READ | PROT_WRITE,
@@ -107,7 +107,7 @@ Lane* open_new(CUresult& status) {
     lane.reply = base + protocol::kLaneReplyOffset;
     lane.session = session();
     lane.index = index;
-    lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);   // where the last lane there ended
+    lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);  // position where the index's last lane ended
     lane.reply_seq = 0;
     lane.staging = {};
     lane.posted.store(lane.tail, std::memory_order_relaxed);
@@ -118,7 +118,7 @@ Lane* open_new(CUresult& status) {
     return &lane;
 }
 
-// Sleeps until half of the ring is free, so that a client in full flow is woken seldom.
+// Sleeps until half of the ring is free, so that a client that sends continuously is woken seldom.
 bool wait_for_space(Lane& lane, uint32_t bytes) {
     uint64_t end = now_nanoseconds() + spin_nanoseconds();
     auto fits = [&](uint64_t room) { return head_of(lane) + kRingBytes >= lane.tail + room; };
@@ -146,7 +146,7 @@ Lane& lane_at(uint32_t index) { return lanes.load(std::memory_order_acquire)[ind
 Lane* open_lane(CUresult& status) {
     status = connected() ? sticky_error() : connect();
     if (status != CUDA_SUCCESS) return nullptr;
-    if (!session()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // it turned native
+    if (!session()) return status = CUDA_ERROR_SYSTEM_NOT_READY, nullptr;  // the process turned native
     pthread_mutex_lock(&lanes_lock);
     if (!key_made) key_made = pthread_key_create(&thread_end, leave_lane) == 0;
     Lane* lane = take_idle();
@@ -180,7 +180,7 @@ void publish(Lane& lane, uint32_t bytes) {
     lane.tail += bytes;
     LaneHeader& header = *lane.header;
     header.tail.store(lane.tail, std::memory_order_release);
-    // Either the server sees the new tail before it sleeps, or we see that it sleeps.
+    // Either the server sees the new tail before it sleeps, or this thread sees that the server sleeps.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (header.server_asleep.load(std::memory_order_relaxed) != 0 &&
         header.server_asleep.exchange(0, std::memory_order_acq_rel) != 0) {

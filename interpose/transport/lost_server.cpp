@@ -15,8 +15,8 @@ namespace smt::interpose {
 
 namespace {
 
-constexpr int kGenerations = 4;       // of logs, which a later server has moved away (runtime/server/generations.h)
-constexpr size_t kTailBytes = 4096;   // of a log, in which its last line is looked for
+constexpr int kGenerations = 4;       // of logs that a later server moved away (runtime/server/generations.h)
+constexpr size_t kTailBytes = 4096;   // at a log's end, searched for its last line
 constexpr size_t kShownBytes = 400;   // of that line
 
 constinit char log_path[2 * kPathBytes] = {};

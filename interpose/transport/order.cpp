@@ -1,9 +1,9 @@
-// Order between the lanes of one process. A use of a stream or event is remembered as a position in
-// a lane; another lane that comes next posts kWaitLane with that position, and the server holds the
-// lane there. What is waited for is always older than the waiter, so no circle can close.
+// Order between the lanes of one process. A use of a stream or event is stored as a position in a lane. The
+// next lane that uses the object posts kWaitLane with that position, and the server holds the lane there. A
+// lane waits only for older records, so no cycle can form.
 //
-// Example: thread A launches on stream s (lane 0, position 480) and tells thread B; B launches on s.
-// B's lane gets { kWaitLane{0, 480}, kLaunch }. When lane 0 has passed 480 already, only the launch.
+// Example: thread A launches on stream s (lane 0, position 480) and signals thread B; B launches on s. B's
+// lane gets { kWaitLane{0, 480}, kLaunch }, or only the launch when lane 0 has passed 480 already.
 #include "interpose/driver/objects.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/lane.h"
@@ -18,8 +18,8 @@ constexpr uint64_t kPositionMask = (1ull << kLaneShift) - 1;
 
 constinit LastUse legacy_use{0};
 
-// Whether the only lane there is, if any, is the calling thread's. When it is not, the thread needs
-// its lane at hand, lest it wait for the one it is about to be given.
+// Whether the only lane, if any, is the calling thread's. If not, the thread opens its own lane first, since
+// it would otherwise wait for the lane that it is about to get.
 bool alone(CUresult& status) {
     status = CUDA_SUCCESS;
     uint32_t count = lane_count.load(std::memory_order_relaxed);

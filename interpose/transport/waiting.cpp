@@ -13,9 +13,9 @@ namespace smt::interpose {
 
 namespace {
 
-// A round trip through the server takes some microseconds; a futex wake costs as much again, so
-// spinning a few times that long pays. With one or two processors the spinner would keep the
-// server from the very core it needs.
+// A round trip through the server takes some microseconds, and a futex wake costs as much again, so spinning
+// for a few round trips pays. With one or two processors the spinning thread would occupy the core that the
+// server needs.
 constexpr uint64_t kLongSpin = 40'000;
 constexpr uint64_t kShortSpin = 2'000;
 constexpr uint64_t kLookOn = 2'000'000;
@@ -48,7 +48,7 @@ void Naps::nap() {
         prctl(PR_SET_TIMERSLACK, 1ul);
     }
     const timespec moment{0, 1000};
-    syscall(SYS_nanosleep, &moment, nullptr);   // the C library's could end the thread, if somebody cancels it
+    syscall(SYS_nanosleep, &moment, nullptr);   // no cancellation point, unlike the C library's nanosleep
 }
 
 Naps::~Naps() {
