@@ -18,7 +18,7 @@ namespace smt::interpose {
 
 namespace {
 
-// Tables are known by the first four bytes of their identifier.
+// A table is identified by the first four bytes of its identifier.
 constexpr unsigned char kLocalStorage[4] = {0xc6, 0x93, 0x33, 0x6e};
 constexpr unsigned char kContextChecks[4] = {0x26, 0x3e, 0x88, 0x60};
 constexpr unsigned char kToolsStorage[4] = {0x42, 0xd8, 0x5a, 0x81};
@@ -33,8 +33,8 @@ constexpr RuntimeTable kRuntimeTable = {sizeof(RuntimeTable), report_unsupported
 
 using Destructor = void (*)(CUcontext, void* key, void* value);
 
-// What a runtime keeps with a context. Nodes are never freed and their (context, key) never change,
-// so get(), which cudart calls with nearly everything it does, needs no lock.
+// Values that a runtime stores with a context. Nodes are never freed and their (context, key) never change,
+// so get(), which cudart calls in nearly every call, needs no lock.
 struct Stored {
     CUcontext context;
     void* key;
@@ -47,7 +47,7 @@ struct Stored {
 constinit std::atomic<Stored*> stored{nullptr};
 constinit pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// A copy of a real table in which some slots are ours. Its first word is its size in bytes.
+// A copy of a real table with some slots replaced. Its first word is its size in bytes.
 struct Copied {
     const void* slots[kMostSlots];
 };
@@ -97,8 +97,8 @@ CUresult storage_delete(CUcontext context, void* key) {
                                                                        : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Miss: INVALID_HANDLE. No active context, also after a reset of it: INVALID_CONTEXT, which is what
-// tells cudart to retain the primary context (again).
+// Miss: INVALID_HANDLE. No active context, also after a reset of it: INVALID_CONTEXT, which makes cudart
+// retain the primary context (again).
 CUresult storage_get(void** value, CUcontext context, void* key) {
     if (!ready()) return not_ready();
     if (!context) context = current_context();
@@ -109,11 +109,11 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
     return CUDA_SUCCESS;
 }
 
-// The real one has no size word either.
+// The real table has no size word either.
 constinit const void* own_storage[4]{};
 
-// What the runtime checks concerns the process's own contexts, of which there are none: all is well, and
-// the runtimes' introductions are for nobody.
+// The runtime's check concerns the process's own contexts, of which there are none: it succeeds, and the
+// runtime's registration is ignored.
 int check_context(void*, unsigned* result, const void**) {
     if (result) *result = 0;
     return 0;
@@ -122,15 +122,15 @@ int introduce(void*, void*, void*) { return 0; }
 
 bool is(const CUuuid* id, const unsigned char (&prefix)[4]) { return memcmp(id->bytes, prefix, sizeof prefix) == 0; }
 
-// cuBLAS, cuDNN and PyTorch ask for the current context here, and below for its number and for that
-// of the stream they are about to use.
+// cuBLAS, cuDNN and PyTorch query the current context here, and below its number and that of the stream they
+// use next.
 CUresult current_for_tools(CUcontext* context) {
     if (!ready()) return not_ready();
     if (context) *context = current_context();
     return CUDA_SUCCESS;
 }
 
-// The same two functions stand in the table of the runtime's own callback hooks.
+// The table of the runtime's callback hooks has the same two functions.
 CUresult context_number(CUcontext context, uint64_t* number) {
     if (!ready()) return not_ready();
     unsigned long long id = 0;
@@ -147,8 +147,8 @@ CUresult stream_number(CUcontext, CUstream stream, uint64_t* number) {
     return status;
 }
 
-// cuBLAS keeps a workspace for each stream: it asks for what stands behind a handle, and then for the
-// number of that. What stands behind a handle of ours is the handle itself.
+// cuBLAS keeps a workspace for each stream: it queries the stream behind a handle and then that stream's
+// number. The stream behind one of our handles is the handle itself.
 CUresult stream_behind(CUcontext, CUstream stream, CUstream* behind, int per_thread) {
     if (!ready()) return not_ready();
     if (!behind) return CUDA_ERROR_INVALID_VALUE;
@@ -160,11 +160,11 @@ CUresult number_behind(CUcontext context, CUstream behind, uint64_t* number) {
     return stream_number(context, behind, number);
 }
 
-// The runtime tells tools of its calls through this. Whoever listens, cuBLAS among them, would take
-// our handles for the driver's own, so nobody is told.
+// The runtime reports its calls to tools through this function. A listening tool, for example cuBLAS, would
+// take our handles for the driver's own, so no call is reported.
 int tell_none(int, void*) { return 0; }
 
-// cuFFT finds the kernel of a module it has just loaded by having all of them shown to a callback.
+// cuFFT finds the kernel of a module that it just loaded by visiting all kernels with a callback.
 int visit_functions(CUcontext, CUmodule module, void (*visit)(void* state, CUfunction), void* state) {
     unsigned count = 0;
     if (!ready() || !visit || driver::cuModuleGetFunctionCount(&count, module) != CUDA_SUCCESS) return 0;
@@ -175,8 +175,8 @@ int visit_functions(CUcontext, CUmodule module, void (*visit)(void* state, CUfun
     return found;
 }
 
-// cuSPARSELt asks whether the device has a feature. The driver looks for the answer in the process's own context, where there is none,
-// and ends with SIGSEGV. No: cuSPARSELt goes on without the feature, as with older drivers.
+// cuSPARSELt queries a device feature. The driver reads the result from the process's own context and raises
+// SIGSEGV because there is none. 0 (no feature) makes cuSPARSELt run without it, as with older drivers.
 int has_feature(int /*device*/, int /*feature*/, void*) { return 0; }
 
 struct Replaced {

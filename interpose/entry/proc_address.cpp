@@ -1,9 +1,9 @@
-// cuGetProcAddress: a driver function by name and CUDA version. The answer is always one of our own
-// stubs, or nothing: a function we do not know never reaches the application from the real driver.
+// cuGetProcAddress: a driver function by name and CUDA version. The result is always one of our own stubs, or
+// nothing: an unknown function never reaches the application from the real driver.
 //
-// As the driver does (seen with 580.159): version 2 succeeds with a null pointer and says why in the
-// status; unknown flags are INVALID_VALUE and nothing is written. Version 1 has no status, so there
-// a missing function is NOT_FOUND.
+// Behaviour follows the driver (observed with 580.159): version 2 succeeds with a null pointer and gives the
+// reason in the status; unknown flags are INVALID_VALUE and nothing is written. Version 1 has no status, so a
+// missing function is NOT_FOUND.
 #include <string.h>
 
 #include <iterator>
@@ -34,8 +34,8 @@ const Resolvable* first_of(const char* name) {
     return begin != std::end(kResolvable) && strcmp(begin->name, name) == 0 ? begin : nullptr;
 }
 
-// The row with the highest version that is no higher than `version`; one of per-thread default
-// stream before the others if wanted. nullptr: the name is there, but no old enough version of it.
+// The row with the highest version that is no higher than `version`; a per-thread-default-stream row takes
+// precedence if wanted. nullptr: the name exists, but no version of it is old enough.
 const Resolvable* best_of(const Resolvable* first, int version, bool per_thread) {
     const Resolvable* plain = nullptr;
     const Resolvable* twin = nullptr;
@@ -48,7 +48,7 @@ const Resolvable* best_of(const Resolvable* first, int version, bool per_thread)
     return per_thread && twin ? twin : plain;
 }
 
-// The real driver has the last word on what exists: it may be older than our table.
+// The real driver decides which functions exist: it may be older than our table.
 CUresult real_answer(const char* symbol, int version, cuuint64_t flags, void** function,
                      CUdriverProcAddressQueryResult* found) {
     const DriverApi* driver = real_driver();
@@ -65,7 +65,7 @@ CUresult real_answer(const char* symbol, int version, cuuint64_t flags, void** f
 
 CUresult resolve(const char* symbol, void** function, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* found) {
-    // cudart asks once for the empty name, to see whether anybody answers.
+    // cudart looks up the empty name once, as a test that the function answers.
     if (*symbol == 0) return real_answer(symbol, version, flags, function, found);
     if (real_driver()) {
         CUresult status = real_answer(symbol, version, flags, function, found);

@@ -49,15 +49,15 @@ void* open_at(const char* path) {
 void* open_in(const char* folder, size_t folder_bytes) {
     char path[kPathBytes];
     int bytes = snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(folder_bytes), folder, kDriverFile);
-    // A relative entry would not be an absolute path, and the loader would find us by name instead.
+    // A relative entry is no absolute path: the loader would search by name and find libsmt.so.
     if (path[0] != '/' || bytes >= static_cast<int>(sizeof path)) return nullptr;
     return open_at(path);
 }
 
 void* find_driver() {
-    if (wants_simulated_device()) return nullptr;   // it would answer for another device
-    const char* chosen = settings::c_text_of(settings::Id::kRealDriver);
-    if (chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
+    if (wants_simulated_device()) return nullptr;   // it would report another device
+    const char* chosen = getenv(environment::kRealDriver);
+    if (chosen && *chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
     const char* rest = getenv("LD_LIBRARY_PATH");
     while (rest && *rest) {
         size_t bytes = strcspn(rest, ":;");
