@@ -6,7 +6,7 @@
 #include "interpose/capture/library.h"
 #include "interpose/capture/nvrtc.h"
 
-// A sanitizer looks its functions up with dlsym before it can bear instrumented code.
+// A sanitizer looks up its functions with dlsym before instrumented code can run.
 #define PLAIN __attribute__((no_sanitize("address", "thread", "undefined"), visibility("hidden")))
 
 extern "C" {
@@ -15,7 +15,7 @@ using Dlsym = void* (*)(void*, const char*);
 
 __attribute__((visibility("hidden"))) constinit Dlsym smt_real_dlsym = nullptr;
 
-// The same value whoever writes it.
+// Concurrent writers store the same value.
 PLAIN Dlsym smt_find_real_dlsym() {
     void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
     if (!found) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
@@ -24,19 +24,19 @@ PLAIN Dlsym smt_find_real_dlsym() {
     return function;
 }
 
-// For a name that begins with nvrtc: the answer, or one of these, which the code below knows.
+// Results for a name that begins with nvrtc: the function, or one of these two, which the code below tests.
 constexpr uintptr_t kAskTheRealOne = 0, kNotThere = 1;
 
 __attribute__((visibility("hidden"))) uintptr_t smt_answer_dlsym(void* handle, const char* name, void* caller) {
     using namespace smt::interpose::capture;
-    // RTLD_NEXT is asked by those who stand in front of NVRTC themselves; their calls come through us anyway.
+    // RTLD_NEXT is used by other libraries that intercept NVRTC; their calls pass through libsmt.so anyway.
     if (handle == RTLD_NEXT || !captured_function(name, 0)) return kAskTheRealOne;
     void* found = real_dlsym(handle, name);
-    if (!found) return kNotThere;   // dlerror() says why
-    // The whole program's scope has our own first.
+    if (!found) return kNotThere;   // dlerror() holds the reason
+    // In the whole program's scope libsmt.so's function comes first.
     if (found == captured_function(name, kExported)) found = symbol_behind_us(name, caller);
     if (!found) {
-        real_dlsym(RTLD_NEXT, name);   // fails, and dlerror() says so
+        real_dlsym(RTLD_NEXT, name);   // fails and sets dlerror()
         return kNotThere;
     }
     const int index = capturing() ? library_at(found) : -1;
@@ -45,7 +45,7 @@ __attribute__((visibility("hidden"))) uintptr_t smt_answer_dlsym(void* handle, c
 
 }  // extern "C"
 
-// rdi: handle, rsi: name. At the entry the stack is 8 off its alignment, as after any call.
+// rdi: handle, rsi: name. At the entry the stack is 8 bytes off its alignment, as after any call.
 __asm__(R"(
     .text
     .p2align 4
@@ -110,7 +110,7 @@ void* real_dlsym(void* handle, const char* name) {
     Dlsym function = __atomic_load_n(&smt_real_dlsym, __ATOMIC_ACQUIRE);
     if (!function) function = smt_find_real_dlsym();
     void* found = function ? function(handle, name) : nullptr;
-    __asm__ volatile("" : "+r"(found));   // no tail call: the return address must be ours
+    __asm__ volatile("" : "+r"(found));   // no tail call: the return address must be in libsmt.so
     return found;
 }
 

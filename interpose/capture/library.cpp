@@ -48,10 +48,10 @@ bool fill(void* address, Library& found) {
     found.base = info.dli_fbase;
     for (const Name& name : kNames) {
         void* function = real_dlsym(handle, name.symbol);
-        if (!function) return dlclose(handle), false;   // older than its cubins: left alone
+        if (!function) return dlclose(handle), false;   // older than its cubins: not intercepted
         memcpy(reinterpret_cast<char*>(&found) + name.offset, &function, sizeof function);
     }
-    return true;   // and keeps the handle: the functions are ours to call from now on
+    return true;   // keeps the handle: the functions are called from now on
 }
 
 int known_at(void* base) {
@@ -83,7 +83,7 @@ int library_at(void* address) {
 
 const Library& library(int index) { return libraries[index]; }
 
-// First what was loaded with the program, behind us; then what the caller's library brought along.
+// The libraries loaded with the program, after libsmt.so, come first, then those of the caller's library.
 void* symbol_behind_us(const char* name, void* caller) {
     void* found = real_dlsym(RTLD_NEXT, name);
     Dl_info info;
@@ -97,8 +97,8 @@ void* symbol_behind_us(const char* name, void* caller) {
 
 namespace {
 
-// A caller may have got our function's address from a library that has NVRTC among its own (PyTorch hands a
-// table of them around), and not see it from where it stands itself.
+// A caller may have our function's address from a library that has NVRTC among its dependencies (PyTorch
+// passes a table of such functions) without NVRTC in its own scope.
 int is_nvrtc(dl_phdr_info* info, size_t, void* path) {
     static constexpr char kFile[] = "/libnvrtc.so";
     if (!info->dlpi_name || !strstr(info->dlpi_name, kFile)) return 0;

@@ -54,7 +54,7 @@ bool send_with_file(int file, uint64_t bytes) {
     return done == static_cast<ssize_t>(sizeof packet);
 }
 
-// A server that is too busy to take it is not told.
+// Drops the message if the server is too busy to take it.
 void send_locked(Bytes& message) {
     int file = memfd_create("smt-captured", MFD_CLOEXEC);
     if (file >= 0 && write_all(file, message.data, message.size) && send_with_file(file, message.size)) {
