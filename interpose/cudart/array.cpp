@@ -53,11 +53,11 @@ cudaError_t describe_array(const cudaChannelFormatDesc* channels, cudaExtent ext
     made.Width = extent.width;
     made.Height = extent.height;
     made.Depth = extent.depth;
-    made.Flags = flags;  // the same values in both
+    made.Flags = flags;  // the same values in both interfaces
     return cudaSuccess;
 }
 
-// What remains of a run of bytes that goes along an array's rows.
+// The rest of a run of bytes that continues along an array's rows.
 struct Run {
     size_t x;
     size_t y;
@@ -77,14 +77,14 @@ cudaError_t start_run(cudaArray_const_t array, size_t x, size_t y, Run& run) {
     return x < shape.row_bytes ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// The most that is one rectangle: whole rows, or what is left of this one.
+// The largest rectangle at the run's start: whole rows, or the rest of the current one.
 cudaExtent next_box(const Run& run, size_t bytes) {
     if (run.x == 0 && bytes >= run.row_bytes) return {run.row_bytes, bytes / run.row_bytes, 1};
     size_t left = run.row_bytes - run.x;
     return {bytes < left ? bytes : left, 1, 1};
 }
 
-// A run of bytes between linear memory and an array.
+// Copies a run of bytes between linear memory and an array.
 cudaError_t copy_run(void* memory, cudaArray_const_t array, size_t x, size_t y, size_t bytes,
                      cudaMemcpyKind kind, bool into_array, Order order) {
     Run run;

@@ -1,4 +1,4 @@
-// Copies between linear memory, pitched memory and variables. A copy of nothing does nothing.
+// Copies between linear memory, pitched memory and variables. A copy of zero bytes does nothing.
 #include "cudart_written.gen.h"
 #include "interpose/cudart/convert.h"
 #include "interpose/cudart/copy_plan.h"
@@ -36,7 +36,7 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters, Order order) {
     return perform(shaped_copy(parameters), order);
 }
 
-// All devices of a process are one, so a peer's memory is memory.
+// All devices of a process are one, so a peer's memory is ordinary device memory.
 cudaError_t cudaMemcpyPeer(void* to_memory, int to_device, const void* from_memory, int from_device,
                            size_t bytes, Order order) {
     if (cudaError_t failed = check_device(to_device)) return failed;

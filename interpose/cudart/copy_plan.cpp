@@ -32,7 +32,7 @@ CUarray handle_of(cudaArray_const_t array) {
 
 bool is_host(CUmemorytype type) { return type == CU_MEMORYTYPE_HOST; }
 
-// The extent and the offsets of an array's end count its elements.
+// Bytes of an element: the extent and the offsets of an array's end count elements.
 cudaError_t element_bytes(cudaArray_const_t to, cudaArray_const_t from, size_t& bytes) {
     bytes = 1;
     if (!to && !from) return cudaSuccess;

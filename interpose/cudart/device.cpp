@@ -1,4 +1,4 @@
-// Devices: choosing one, resetting it, versions, and the driver's own entry points.
+// Devices: selection, reset, versions, and the driver's own entry points.
 #include <string.h>
 
 #include "cudart_written.gen.h"
@@ -9,7 +9,7 @@ namespace smt::cudart {
 
 namespace {
 
-// What cudaSetDeviceFlags may say; the driver's names have the same values.
+// The flags that cudaSetDeviceFlags accepts; the driver's names have the same values.
 constexpr unsigned kDeviceFlags =
     cudaDeviceScheduleMask | cudaDeviceMapHost | cudaDeviceLmemResizeToMax | cudaDeviceSyncMemops;
 
@@ -48,7 +48,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
                 driver().cuDevicePrimaryCtxSetFlags_v2(device, device_flags & ~cudaDeviceMapHost))
             return from_driver(status);
     }
-    // The device is prepared, the thread's choice stays.
+    // Prepares the device; the thread's selected device stays.
     int chosen = thread_state.device;
     CUcontext before = current();
     cudaError_t failed = use_device(device);
@@ -57,7 +57,7 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
     return failed;
 }
 
-// The first that is as new as what is wanted, which is the only one smt offers.
+// The first device at least as new as requested. smt offers one device only.
 cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
     if (!device || !wanted) return cudaErrorInvalidValue;
     if (cudaError_t failed = check_device(0)) return cudaErrorNoDevice == failed ? failed : cudaErrorNoDevice;
@@ -96,11 +96,11 @@ cudaError_t cudaDeviceReset() {
     if (!primary_context(device)) return cudaSuccess;
     CUresult status = driver().cuDevicePrimaryCtxReset_v2(device);
     forget_primary(device);
-    if (status == CUDA_SUCCESS) thread_state.last = cudaSuccess;  // what was sticky went with the context
+    if (status == CUDA_SUCCESS) thread_state.last = cudaSuccess;  // a sticky error went with the context
     return from_driver(status);
 }
 
-// With one device there is no peer: whatever is named is the device itself or none.
+// There is one device and so no peer: the argument names the device itself or none.
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     if (flags != 0) return cudaErrorInvalidValue;
     int device = 0;

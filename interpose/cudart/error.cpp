@@ -1,4 +1,4 @@
-// The last error of a thread, and what errors are called.
+// The last error of a thread, and the names and texts of errors.
 #include "cudart_written.gen.h"
 
 namespace smt::cudart {
@@ -13,7 +13,7 @@ struct ErrorText {
 
 constexpr const char* kUnknown = "unrecognized error code";
 
-// By number, as NVIDIA's runtime 13.0 says it: programs compare and print these.
+// By number, with the texts of NVIDIA's runtime 13.0: programs compare and print them.
 constexpr ErrorText kErrors[] = {
     {0, "cudaSuccess", "no error"},
     {1, "cudaErrorInvalidValue", "invalid argument"},
@@ -179,7 +179,7 @@ const ErrorText* find_error(cudaError_t error) {
     return nullptr;
 }
 
-// Errors after which the context is of no use: asking for the last error does not clear them.
+// Errors after which the context is unusable: reading the last error does not clear them.
 bool is_sticky(cudaError_t error) {
     switch (error) {
         case cudaErrorECCUncorrectable:

@@ -33,7 +33,7 @@ CUresult link_and_load(const FatbinWrapper& wrapper, CUlibrary* library) {
     if (status != CUDA_SUCCESS) return status;
     for (const void* const* part = wrapper.parts; *part && status == CUDA_SUCCESS; ++part)
         status = add_part(link, *part);
-    void* image = nullptr;  // the link state owns it
+    void* image = nullptr;  // owned by the link state
     size_t bytes = 0;
     if (status == CUDA_SUCCESS) status = driver().cuLinkComplete(link, &image, &bytes);
     if (status == CUDA_SUCCESS) status = load(image, library);

@@ -1,11 +1,11 @@
-// Kernels as such: their attributes, and the driver's names for them.
+// Kernel functions: their attributes, and the driver's handles for them.
 #include "cudart_written.gen.h"
 
 namespace smt::cudart {
 
 namespace {
 
-// Where each attribute goes.
+// The field that receives an attribute.
 template <typename T>
 struct Field {
     CUfunction_attribute attribute;

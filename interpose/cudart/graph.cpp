@@ -1,5 +1,5 @@
-// Graph nodes whose parameters differ between runtime and driver: kernels, which the program names by
-// their host side, and copies, which count differently.
+// Graph nodes whose parameters differ between runtime and driver: kernels, which the program names by their
+// host side, and copies, which use other units.
 #include <string.h>
 
 #include "cudart_written.gen.h"
@@ -10,7 +10,7 @@ namespace smt::cudart {
 
 namespace {
 
-// All kernel node structs begin alike: func, grid, block, shared bytes, parameters, extra.
+// All kernel node structs share one prefix: func, grid, block, shared bytes, parameters, extra.
 template <typename Params>
 cudaError_t driver_kernel(const Params& from, CUDA_KERNEL_NODE_PARAMS& made) {
     RegisteredKernel kernel{};
@@ -33,7 +33,7 @@ cudaError_t kernel_params(const cudaKernelNodeParams* from, CUDA_KERNEL_NODE_PAR
     return from ? driver_kernel(*from, made) : cudaErrorInvalidValue;
 }
 
-// The unions hold the same kinds of node; three of them differ inside.
+// Both unions hold the same kinds of node; three of them differ in layout.
 cudaError_t driver_node(const cudaGraphNodeParams* from, CUgraphNodeParams& made) {
     if (!from) return cudaErrorInvalidValue;
     static_assert(sizeof made == sizeof *from);
@@ -80,7 +80,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t graph, cudaGraphNod
     return from_driver(driver().cuGraphExecKernelNodeSetParams_v2(graph, node, &made));
 }
 
-// The kernel's host side where it has one; else the driver's handle, which every call takes as well.
+// The kernel's host side where it has one; else the driver's handle, which every call accepts too.
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams* parameters) {
     if (!parameters) return cudaErrorInvalidValue;
     CUDA_KERNEL_NODE_PARAMS found{};

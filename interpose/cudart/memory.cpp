@@ -1,5 +1,5 @@
-// Device and host memory: what the driver's calls do not say the way the runtime does. Nothing of
-// zero bytes is an error here, and freeing null is none either.
+// Device and host memory, where the runtime differs from the driver: zero bytes are no error, and neither is
+// freeing null.
 #include "cudart_written.gen.h"
 #include "interpose/cudart/convert.h"
 
@@ -7,7 +7,7 @@ namespace smt::cudart {
 
 namespace {
 
-// The driver wants to know the element for its alignment only; all give the same pitch.
+// The driver uses the element size for alignment only; all sizes give the same pitch.
 constexpr unsigned kElementBytes = 4;
 
 CUresult allocate_pitched(void** pointer, size_t* pitch, size_t width, size_t height) {

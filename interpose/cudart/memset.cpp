@@ -1,4 +1,4 @@
-// Fills. A fill of nothing does nothing.
+// Fills. A fill of zero bytes does nothing.
 #include "cudart_written.gen.h"
 #include "interpose/cudart/convert.h"
 
@@ -17,7 +17,7 @@ cudaError_t cudaMemset2D(void* pointer, size_t pitch, int value, size_t width, s
                                     (unsigned char)value, width, height));
 }
 
-// Plane by plane; all planes are one when the extent is as high as the memory.
+// Fills plane by plane; all planes are one when the extent is as high as the memory.
 cudaError_t cudaMemset3D(cudaPitchedPtr pitched, int value, cudaExtent extent, Order order) {
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
     if (extent.height == pitched.ysize || extent.depth == 1)

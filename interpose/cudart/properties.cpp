@@ -1,4 +1,4 @@
-// cudaDeviceProp: which attribute of the driver each field is.
+// cudaDeviceProp: the driver's attribute for each field.
 #include <stddef.h>
 #include <string.h>
 
@@ -144,7 +144,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     if (status != CUDA_SUCCESS) return from_driver(status);
     for (const Fact& fact : kFacts) {
         int value = 0;
-        // An attribute that an older driver does not know stays 0.
+        // An attribute unknown to an older driver stays 0.
         if (driver().cuDeviceGetAttribute(&value, fact.attribute, device) != CUDA_SUCCESS) continue;
         char* field = reinterpret_cast<char*>(properties) + fact.offset;
         size_t wide = size_t(value);

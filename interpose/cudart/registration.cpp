@@ -1,6 +1,6 @@
-// What nvcc generates calls to: registration by the program's constructors, the configuration of a
-// launch between <<<>>> and its arguments, and the launch itself. The names and parameters are those
-// of crt/host_runtime.h.
+// The functions that nvcc generates calls to: registration by the program's constructors, the configuration
+// of a launch between <<<>>> and its arguments, and the launch itself. Names and parameters are those of
+// crt/host_runtime.h.
 #include "cudart_written.gen.h"
 #include "interpose/cudart/fatbin.h"
 #include "interpose/cudart/launch.h"
@@ -9,7 +9,7 @@ namespace smt::cudart {
 
 namespace {
 
-// Arguments of a launch may themselves launch, so configurations are a stack.
+// The arguments of a launch may launch kernels themselves, so configurations form a stack.
 constexpr int kDepth = 16;
 
 struct Configurations {
@@ -49,7 +49,7 @@ void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const c
     add_managed(image_of(handle), host_pointer, name, bytes);
 }
 
-// Before the host's first access to a managed variable of the image. The answer is kept in a flag.
+// Called before the host's first access to a managed variable of the image. The result is kept in a flag.
 char __cudaInitModule(void** handle) {
     cudaError_t failed = begin();
     if (!failed) failed = load(image_of(handle));
@@ -58,7 +58,7 @@ char __cudaInitModule(void** handle) {
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, CUstream_st* stream) {
     Configurations& all = configurations;
-    if (all.depth == kDepth) return 1;  // the caller then skips the launch
+    if (all.depth == kDepth) return 1;  // makes the caller skip the launch
     all.grid[all.depth] = grid;
     all.block[all.depth] = block;
     all.shared_bytes[all.depth] = shared_bytes;
@@ -78,8 +78,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
     return cudaSuccess;
 }
 
-// The handle is ours, not a CUkernel: the program keeps it in a static variable for good, beyond a reset
-// of the device, and reports no error here. Its only use is __cudaLaunchKernel.
+// The handle is ours, not a CUkernel: the program keeps it in a static variable for its whole life, beyond a
+// reset of the device, and reports no error here. Its only use is __cudaLaunchKernel.
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
     Entry* entry = find_entry(host);
     *kernel = reinterpret_cast<cudaKernel_t>(entry);

@@ -15,14 +15,14 @@ struct Image {
     const FatbinWrapper* fatbin;
     CUlibrary library;
     Entry* entries;
-    uint32_t generation;  // that the library belongs to; 0: not loaded
+    uint32_t generation;  // of the loaded library; 0: not loaded
     bool removed;
 };
 
 struct Entry {
     enum class Kind : uint8_t { kKernel, kVariable, kManaged } kind;
-    std::atomic<uint32_t> generation;  // that what follows `image` belongs to; 0: not asked for yet
-    const void* host;                  // of a managed variable: where the program keeps its pointer
+    std::atomic<uint32_t> generation;  // of the members after `image`; 0: not resolved yet
+    const void* host;                  // of a managed variable: the address of the program's pointer
     const char* name;
     size_t bytes;
     Image* image;
@@ -34,7 +34,7 @@ struct Entry {
 
 namespace {
 
-constexpr size_t kBuckets = 4096;  // a program with more kernels walks short chains
+constexpr size_t kBuckets = 4096;  // hash buckets; more kernels make short chains
 
 // Held while an image is loaded, so that two first launches do not load it twice.
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,7 +51,8 @@ Entry*& bucket_of(const void* host) {
 }
 static_assert(kBuckets == 1 << 12);
 
-// Behind its namesakes: templates are registered by every file that uses them, and the first counts.
+// Appended after entries of the same host side: every file that uses a template registers it, and the first
+// counts.
 void add(Image* image, Entry::Kind kind, const void* host, const char* name, size_t bytes) {
     if (!image) return;
     auto* entry = static_cast<Entry*>(calloc(1, sizeof(Entry)));
@@ -76,7 +77,7 @@ Entry* find_locked(const void* host, bool kernel) {
     return nullptr;
 }
 
-// A managed variable is known by its own address too, once it has one.
+// A managed variable is also found by its own address, once it has one.
 Entry* find_managed_locked(const void* address) {
     for (Entry* bucket : buckets) {
         for (Entry* at = bucket; at; at = at->next_in_bucket) {
@@ -109,7 +110,7 @@ cudaError_t load_locked(Image& image) {
     image.generation = now;
     for (Entry* at = image.entries; at; at = at->next_in_image) {
         if (at->kind != Entry::Kind::kManaged) continue;
-        // The pointer stays null then, so the program should hear why. Not found: nobody uses it.
+        // The pointer stays null then, so the program must see the error. NOT_FOUND: the variable is unused.
         CUresult failed = locate_variable(*at);
         if (failed != CUDA_SUCCESS && failed != CUDA_ERROR_NOT_FOUND) finish(from_driver(failed));
     }
@@ -134,7 +135,7 @@ Image* add_image(const FatbinWrapper* fatbin) {
     return image;
 }
 
-// Entries are taken out of reach and kept: the program's static variables still point to them.
+// Entries become unreachable but stay allocated: the program's static variables still point to them.
 void remove_image(Image* image) {
     if (!image) return;
     Locked locked;
@@ -177,7 +178,7 @@ cudaError_t resolve(Entry* entry, RegisteredKernel& kernel) {
 cudaError_t find_kernel(const void* host, RegisteredKernel& kernel) {
     if (Entry* entry = find_entry(host)) return resolve(entry, kernel);
     if (!host) return cudaErrorInvalidDeviceFunction;
-    // The driver looks at any value, and knows its own.
+    // The driver accepts any value and recognises its own handles.
     kernel.kernel = reinterpret_cast<CUkernel>(const_cast<void*>(host));
     return from_driver(driver().cuKernelGetFunction(&kernel.function, kernel.kernel));
 }

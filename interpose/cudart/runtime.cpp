@@ -13,12 +13,12 @@ constinit thread_local ThreadState thread_state{cudaSuccess, 0};
 
 namespace {
 
-constexpr char kDriverFile[] = "libcuda.so.1";  // libsmt.so carries this name
+constexpr char kDriverFile[] = "libcuda.so.1";  // libsmt.so's SONAME
 
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<bool> ready{false};
 constinit std::atomic<CUcontext> primaries[kMaxDevices]{};  // null: not retained, or reset
-constinit CUcontext known[kMaxDevices]{};                   // the last value of each; written under the lock
+constinit CUcontext known[kMaxDevices]{};                   // each one's last value; written under the lock
 constinit std::atomic<uint32_t> resets{1};
 
 struct Locked {
@@ -38,7 +38,8 @@ bool open_driver() {
     return true;
 }
 
-// After a reset the value may still be current somewhere, and means nothing until retained again.
+// After a reset the value may still be current in a thread; it is invalid until the context is retained
+// again.
 bool is_dead_primary(CUcontext context) {
     Locked locked;
     for (int i = 0; i < kMaxDevices; ++i) {

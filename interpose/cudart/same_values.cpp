@@ -1,5 +1,5 @@
-// Compiles to nothing: generated calls hand enumerations through as they are, so the runtime's and the
-// driver's must have the same values. The last of each is looked at, and where one has grown a gap.
+// Compile-time checks only. Generated calls pass enumerations through unchanged, so the runtime's and the
+// driver's must have the same values. Checked: the last value of each enumeration, and values next to a gap.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

@@ -1,4 +1,4 @@
-// Textures and surfaces: descriptions go to the driver's form and back.
+// Textures and surfaces: conversion of descriptors to the driver's form and back.
 #include "cudart_written.gen.h"
 #include "interpose/cudart/array.h"
 #include "interpose/cudart/convert.h"
