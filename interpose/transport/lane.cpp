@@ -107,7 +107,8 @@ Lane* open_new(CUresult& status) {
     lane.reply = base + protocol::kLaneReplyOffset;
     lane.session = session();
     lane.index = index;
-    lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);  // position where the index's last lane ended
+    // Positions continue where the index's last lane ended.
+    lane.tail = lane.known_head = lane.header->tail.load(std::memory_order_acquire);
     lane.reply_seq = 0;
     lane.staging = {};
     lane.posted.store(lane.tail, std::memory_order_relaxed);
