@@ -31,7 +31,7 @@ void run(const CallbackSlot& slot) {
     } else {
         reinterpret_cast<CUhostFn>(slot.function)(user_data);
     }
-    // A graph's node uses its word again and again, and may be answered out of turn.
+    // A graph's node reuses its word, and results may arrive out of order.
     std::atomic<uint64_t>& word = completion_word(static_cast<uint32_t>(slot.done_word));
     uint64_t now = word.load(std::memory_order_relaxed);
     while (now < slot.done_value && !word.compare_exchange_weak(now, slot.done_value)) {

@@ -1,4 +1,4 @@
-// Stream capture: begin, end and the questions about it. See capture.h.
+// Stream capture: begin, end and queries. See capture.h.
 #include "interpose/driver/capture.h"
 
 #include <atomic>
@@ -20,7 +20,7 @@ constinit std::atomic<uint32_t> active_captures{0};
 [[gnu::tls_model("initial-exec")]] constinit thread_local CUstreamCaptureMode capture_mode =
     CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-// What cuStreamGetCaptureInfo hands out pointers to: the thread's own until its next question.
+// The arrays that cuStreamGetCaptureInfo returns pointers to: the thread's own, valid until its next query.
 struct Dependencies {
     CUgraphNode* nodes;
     CUgraphEdgeData* edges;
@@ -46,8 +46,8 @@ void capture_ended() {
     }
 }
 
-// The capture of an application that saw its end fail is over as well, except where the driver
-// says that this stream has none to end.
+// An application's capture is over even if ending it failed, except where the driver reports that this stream
+// has none to end.
 bool ends_capture(CUresult status) {
     return status != CUDA_ERROR_ILLEGAL_STATE && status != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED &&
            status != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD && status != CUDA_ERROR_INVALID_HANDLE;
@@ -59,7 +59,7 @@ CUresult check_capturable(CUstream stream, CUstreamCaptureMode mode, uint32_t& r
     return stream == CU_STREAM_LEGACY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-// One kStreamCaptureInfo. With `wanted`, the dependencies are left in the thread's buffer.
+// Sends one kStreamCaptureInfo. With `wanted`, the dependencies are left in the thread's buffer.
 CUresult ask_capture(CUstream stream, bool wanted, CaptureInfo& info) {
     info = {};
     uint32_t reference;
@@ -116,7 +116,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     uint32_t reference;
     if (CUresult status = check_capturable(hStream, mode, reference)) return status;
-    driver::reclaim_remapped();  // while nothing is captured yet
+    driver::reclaim_remapped();  // before the capture begins
     if (CUresult status = order_after(hStream)) return status;
     RemoteCall call(Op::kStreamBeginCapture, sizeof(StreamCapture));
     if (!call.open()) return call.status();
@@ -133,7 +133,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
     uint32_t reference;
     if (!hGraph || (numDependencies && !nodes)) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult status = check_capturable(hStream, mode, reference)) return status;
-    driver::reclaim_remapped();  // while nothing is captured yet
+    driver::reclaim_remapped();  // before the capture begins
     if (CUresult status = order_after(hStream)) return status;
     uint64_t bound =
         sizeof(StreamCapture) + 16 + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
@@ -150,8 +150,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
     return status;
 }
 
-// An earlier error of this thread must not keep the capture from ending: the application takes it
-// for ended whatever is returned. So the call is made again, and the earlier error returned.
+// An earlier error of this thread must not prevent the end of the capture, which the application regards as
+// ended whatever is returned. The call is therefore made again, and the earlier error returned.
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
     uint32_t reference;
     if (!phGraph) return CUDA_ERROR_INVALID_VALUE;

@@ -14,7 +14,7 @@ namespace smt::interpose::driver {
 
 namespace {
 
-// Each has memory of the arena and a host function's word, which stay until the context is reset.
+// Each uses arena memory and a host function's word until the context is reset.
 constexpr uint32_t kMostCarriers = 4096;
 
 struct Carrier {
@@ -36,14 +36,14 @@ bool same(const Carrier& known, const Carrier& wanted) {
            known.direction == wanted.direction;
 }
 
-// With carried_lock held.
+// Called with carried_lock held.
 Carrier* find_carrier(const Carrier& wanted) {
     for (Carrier* each = carriers; each; each = each->next)
         if (same(*each, wanted)) return each;
     return nullptr;
 }
 
-// As the application would have to be able to do itself.
+// Whether the application itself could access the memory.
 bool reachable(uint64_t from, uint64_t to, Direction direction) {
     Mappings mappings;
     Mapping mapping;
@@ -58,7 +58,7 @@ bool reachable(uint64_t from, uint64_t to, Direction direction) {
     return covered >= to;
 }
 
-// On the callback thread.
+// Runs on the callback thread.
 void CUDA_CB carry(void* data) {
     const Carrier& carrier = *static_cast<const Carrier*>(data);
     char* packed = reinterpret_cast<char*>(carrier.arena);
@@ -129,7 +129,7 @@ CUresult make_carried(const protocol::Copy& copy, void* before, void* behind, CU
     return status;
 }
 
-// Their memory is kept: the callback thread may still run one.
+// Their memory stays allocated: the callback thread may still run one.
 void forget_carried() {
     Lock lock(carried_lock);
     carriers = nullptr;

@@ -24,22 +24,22 @@ namespace {
 constexpr uint32_t kMaxDevices = 32;
 constexpr uint32_t kMaxContexts = 1024;
 constexpr uint32_t kStackDepth = 32;
-constexpr unsigned kApiVersion = 3020;  // what the driver says of every context since CUDA 3.2
+constexpr unsigned kApiVersion = 3020;  // the driver's value for every context since CUDA 3.2
 constexpr unsigned kFlagsMask = CU_CTX_FLAGS_MASK;
-// The driver says of every context that exists that it can map host memory, asked for or not.
+// The driver reports for every context that it can map host memory, requested or not.
 constexpr unsigned kAlwaysSet = CU_CTX_MAP_HOST;
 
 struct Context {
     std::atomic<uint32_t> live;
     CUdevice device;  // this and id: of a created context only
     unsigned flags;
-    uint32_t attached;  // cuCtxAttach and cuCtxDetach; 1 to begin with
+    uint32_t attached;  // cuCtxAttach and cuCtxDetach; starts at 1
     uint64_t id;
 };
 
 struct Primary {
-    Context context;    // first, so that a primary context's place tells its device
-    uint32_t retained;  // a reset leaves it as it is, as the driver does
+    Context context;    // first, so that a primary context's address gives its device
+    uint32_t retained;  // unchanged by a reset, as in the driver
     std::atomic<CUcontext> token;
 };
 
@@ -65,7 +65,7 @@ CUcontext token_of(CUdevice device) {
     return token;
 }
 
-// The context behind a handle; null means the current one. nullptr: none of ours, or destroyed.
+// The context behind a handle; null means the current one. nullptr: not one of ours, or destroyed.
 Context* find_context(CUcontext handle) {
     if (!handle) handle = current_context();
     if (!handle) return nullptr;
@@ -74,7 +74,7 @@ Context* find_context(CUcontext handle) {
         Context& found = contexts[offset / sizeof(Context)];
         return offset % sizeof(Context) == 0 && found.live.load(std::memory_order_acquire) ? &found : nullptr;
     }
-    // cudart may name the primary context before anybody retained it.
+    // cudart may pass the primary context before it is retained.
     if (handle == token_of(session_device())) return &primaries[session_device()].context;
     for (uint32_t i = 0; i < kMaxDevices; ++i) {
         if (primaries[i].token.load(std::memory_order_relaxed) == handle) return &primaries[i].context;
@@ -94,7 +94,7 @@ CUdevice device_of(const Context* context) {
 
 bool known_device(CUdevice device) { return device >= 0 && device < static_cast<CUdevice>(kMaxDevices); }
 
-// The session belongs to one GPU: the one whose context was asked for first.
+// The session belongs to one GPU: that of the first context used.
 CUresult enter_device(CUdevice device) {
     if (!known_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     CUresult status = connect(device);
@@ -102,7 +102,7 @@ CUresult enter_device(CUdevice device) {
     return device == session_device() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-// Everything the process holds goes: what its last context would take along, or a reset asks for.
+// Frees everything that the process holds: at the end of its last context, or in a reset.
 CUresult free_everything(CUcontext context) {
     drop_local_storage(context);
     if (!session()) return CUDA_SUCCESS;

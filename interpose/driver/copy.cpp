@@ -1,4 +1,4 @@
-// From a Transfer to the way it goes: where do its ends lie, and may the processor help?
+// From a Transfer to its path: the location of its ends, and whether the processor may copy.
 #include "interpose/driver/copy.h"
 
 #include <cstring>
@@ -24,9 +24,9 @@ namespace {
 // kShared: pinned, managed or registered host memory, at its address in the arena.
 enum class Home { kDevice, kShared, kPageable };
 
-// Folds the start offsets of a linear end into its address and fills in pitch and height, so that
-// all later arithmetic is row_address(). False: a row is wider than its pitch, even if it is the only
-// one, or the numbers overflow.
+// Folds the start offsets of a linear end into its address and fills in pitch and height, so that all later
+// arithmetic is row_address(). false: a row is wider than its pitch, even if it is the only one, or the
+// numbers overflow.
 bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, uint64_t& span) {
     if (end.place == Place::kArray) return true;
     if (end.pitch == 0) end.pitch = end.x_bytes + width;
@@ -45,8 +45,8 @@ bool normalise(CopyEnd& end, uint64_t width, uint64_t height, uint64_t depth, ui
     return true;
 }
 
-// Where the `span` bytes at a linear end lie; makes `address` and `place` what the server knows.
-// Memory that only partly lies in an arena range is still the application's, so it is pageable.
+// Finds the location of the `span` bytes at a linear end and sets `address` and `place` to the server's view.
+// Memory only partly in an arena range is the application's own, so it is pageable.
 CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
     if (end.place == Place::kArray) return home = Home::kDevice, CUDA_SUCCESS;
     if (end.place != Place::kHost && end.place != Place::kDevice && end.place != kUnified)
@@ -54,7 +54,7 @@ CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
     if (end.address == 0) return CUDA_ERROR_INVALID_VALUE;
     Range range;
     bool known = find_range(end.address, range);
-    // The driver places variables where it likes, so that a host pointer may have the same value.
+    // The driver chooses the addresses of variables, so a host pointer may have the same value.
     if (known && range.memory == Memory::kGlobal && end.place == Place::kHost)
         known = looks_like_device(end.address);
     if (!known) {
@@ -73,7 +73,7 @@ CUresult locate(CopyEnd& end, uint64_t span, Home& home) {
     return CUDA_SUCCESS;
 }
 
-// Rows without gaps at both ends are one long row.
+// Joins rows without gaps at both ends into one long row.
 void join_rows(Transfer& t) {
     if (t.to.place == Place::kArray || t.from.place == Place::kArray) return;
     bool packed = t.to.pitch == t.width && t.from.pitch == t.width;
@@ -85,7 +85,7 @@ void join_rows(Transfer& t) {
     t.to.height = t.from.height = 1;
 }
 
-// What became known of an end besides its Transfer.
+// Facts about an end beyond its Transfer.
 struct Located {
     Home home = Home::kDevice;
     uint64_t span = 0;  // bytes from its address on, gaps between rows included
@@ -101,7 +101,8 @@ CUresult prepare(Transfer& t, Located& to, Located& from) {
     return status;
 }
 
-// For a copy that runs later, and again: pageable memory is remapped to the arena, or memory of the arena stands in for it.
+// For a copy that runs later and repeatedly: pageable memory is remapped to the arena, or arena memory stands
+// in for it.
 CUresult lend_end(const Transfer& t, CopyEnd& end, Located& located, Direction direction, void*& carrier) {
     if (located.home != Home::kPageable) return CUDA_SUCCESS;
     CUresult status = remap(end.address, located.span, end.address);
@@ -121,7 +122,8 @@ Copy record_of(const Transfer& t, uint32_t stream, CopyAnswer answer) {
     return {t.to, t.from, t.width, t.height, t.depth, stream, answer, 0, 0, 0};
 }
 
-// Answered when it is done, or with in_device when it is enqueued: nobody can see the difference.
+// Waits for the reply, sent when the copy is done, or with in_device when it is enqueued: no caller can see
+// the difference.
 CUresult copy_answered(const Transfer& t, uint32_t reference, bool in_device) {
     RemoteCall call(Op::kCopy, sizeof(Copy));
     if (!call.open()) return call.status();
@@ -129,8 +131,8 @@ CUresult copy_answered(const Transfer& t, uint32_t reference, bool in_device) {
     return call.wait();
 }
 
-// The end of a short copy is seen where the GPU writes it, which saves the server's look and answer. A
-// staging slot lends its word, and its bytes stay unused.
+// A short copy's end is seen in the word that the GPU writes, which saves the server's check and reply. A
+// staging slot supplies the word; its bytes stay unused.
 CUresult copy_watched(const Transfer& t, uint32_t reference) {
     StagingSlot slot{};
     CUresult status = acquire_slot(slot, reference);
@@ -160,7 +162,7 @@ CUresult copy_posted(const Transfer& t, uint32_t reference) {
     return call.post();
 }
 
-// Longer than the client spins for a word: from here on it might as well sleep for an answer.
+// A longer copy exceeds the client's spin on a word, so the thread sleeps for a reply instead.
 constexpr uint64_t kLongestWatched = 2u << 20;
 
 CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, Manner manner,
@@ -178,7 +180,7 @@ CUresult copy_directly(const Transfer& t, CUstream stream, uint32_t reference, M
     return status;
 }
 
-// Both ends are memory of this process: the stream's earlier work, then the processor.
+// Both ends are memory of this process: waits for the stream's earlier work, then copies on the processor.
 CUresult copy_here(const Transfer& t, CUstream stream) {
     CUresult status = driver::cuStreamSynchronize(stream);
     if (status != CUDA_SUCCESS) return status;
@@ -196,7 +198,7 @@ CUstreamCaptureStatus capture_of(CUstream stream) {
     return status;
 }
 
-// Where a capture has come to: what is added behind `count` nodes comes next.
+// The current end of a capture: the next node depends on the `count` nodes.
 struct Captured {
     CUgraph graph = nullptr;
     const CUgraphNode* nodes = nullptr;
@@ -233,14 +235,14 @@ CUresult resolve_located(Transfer& t, Located& to, Located& from, GraphCopy& cop
     return status;
 }
 
-// A copy of pageable memory that is being captured.
+// A captured copy of pageable memory.
 CUresult capture_pageable(Transfer& t, CUstream stream, uint32_t reference, Manner manner, Located& to,
                           Located& from) {
     if (manner == Manner::kSynchronous) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     GraphCopy copy;
     CUresult status = resolve_located(t, to, from, copy);
     if (status == CUDA_ERROR_NOT_SUPPORTED) {
-        refuse("cuMemcpyAsync");  // whichever of its forms it was
+        refuse("cuMemcpyAsync");  // for every form of the call
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (status == CUDA_SUCCESS) status = order_after(stream);

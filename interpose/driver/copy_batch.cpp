@@ -1,12 +1,12 @@
-// Batches of copies, carried out one after another. The driver may run a batch in any order, so
-// this order is as good as any; what it promises about the source (srcAccessOrder) is kept.
+// Batches of copies, carried out one after another. The driver may run a batch in any order, so this order is
+// permitted. The driver's guarantee about the source (srcAccessOrder) is kept.
 #include "driver.gen.h"
 #include "interpose/driver/copy.h"
 
 namespace smt::interpose::driver {
 namespace {
 
-// A source that may be gone when the call returns must have been read by then.
+// A source that may be gone when the call returns must be read by then.
 Manner manner_of(CUmemcpySrcAccessOrder order) {
     return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? Manner::kSynchronous : Manner::kAsynchronous;
 }
@@ -35,7 +35,7 @@ CUresult copy_each(CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t cou
     return CUDA_SUCCESS;
 }
 
-// Bytes of one element of an array; 0 for a format of blocks or planes, which has none.
+// Bytes of an array element; 0 for a format of blocks or planes, which has none.
 uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     switch (array.Format) {
         case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -118,7 +118,7 @@ CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, 
     return copy_each(numOps, opList, failed, flags, stream);
 }
 
-// Until CUDA 12.9 the index of the copy that failed was reported.
+// Up to CUDA 12.9 the calls report the index of the copy that failed.
 
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                             CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx,

@@ -1,6 +1,6 @@
-// Copies of a run of bytes. The name says what the ends are; the addresses are believed only as far
-// as copy.cpp can tell, so a "host" pointer may well be managed or even device memory. Functions
-// that have a twin for per-thread default streams get that stream as their last parameter.
+// Copies of a run of bytes. The function's name states the kinds of the ends, but copy.cpp checks the
+// addresses: a "host" pointer may be managed or even device memory. Functions with a twin for per-thread
+// default streams get that stream as their last parameter.
 #include "driver.gen.h"
 #include "interpose/driver/copy.h"
 
@@ -44,7 +44,7 @@ CUresult cuMemcpyAtoA_v2(CUarray dst, size_t to, CUarray src, size_t from, size_
     return transfer(linear(array_end(dst, to), array_end(src, from), count), stream, Manner::kSynchronous);
 }
 
-// Every context of this process is the same one, so a peer copy is a copy.
+// Every context of this process is the same one, so a peer copy is an ordinary copy.
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t count, CUstream stream) {
     return transfer(linear(unified_end(dst), unified_end(src), count), stream, Manner::kSynchronous);
 }

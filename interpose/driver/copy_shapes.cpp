@@ -1,4 +1,4 @@
-// Copies of rectangles and boxes: a driver's descriptor -> Transfer.
+// Copies of rectangles and boxes: converts a driver's descriptor to a Transfer.
 #include "driver.gen.h"
 #include "interpose/driver/copy.h"
 

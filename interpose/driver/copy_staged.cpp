@@ -1,13 +1,13 @@
 // A copy between pageable memory and the device, cut into pieces that fit a staging slot.
 //
-// To the device:   fill slot 0, announce it; fill slot 1, announce it ... the GPU empties slots
-//                  while the processor fills others; slot 0 again once its word is there.
-//                  A synchronous copy waits for the last slot's word.
-// From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
+//   To the device:   fill slot 0, announce it; fill slot 1, announce it ... the GPU empties slots
+//                    while the processor fills others; reuse slot 0 once its word is written.
+//                    A synchronous copy waits for the last slot's word.
+//   From the device: announce up to kStagingSlots empty slots ahead, then drain them in order.
 //
-// A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in
-// the slot. A small copy cut into several pieces overlaps its two halves. Upward it is cut in two only:
-// a record costs the server some 8 us, and two cores fill a slot of 512 KiB in 20.
+// A piece is part of one row, some rows of one slice, or some whole slices; its rows lie packed in the slot.
+// A small copy cut into several pieces overlaps its two halves. To the device it is cut in two only.
+// Measured: a record costs the server about 8 us, and two cores fill a slot of 512 KiB in 20 us.
 #include <cstring>
 
 #include "interpose/driver/copy.h"
@@ -37,7 +37,7 @@ struct Piece {
 
 class Pieces {
 public:
-    // At least `fewest` of them, where they are not smaller than kSmallestPiece then.
+    // At least `fewest` pieces, unless they would then be smaller than kSmallestPiece.
     Pieces(const Transfer& t, uint64_t fewest) : t_(t) {
         uint64_t share = t.width * t.height * t.depth / fewest;
         uint64_t rounded = (share + kSmallestPiece - 1) / kSmallestPiece * kSmallestPiece;
@@ -103,7 +103,7 @@ CUresult announce(const CopyEnd& device, const Piece& piece, const StagingSlot& 
 }
 
 // A synchronous copy returns when the bytes have arrived: the program's next work may be on a stream that
-// does not order with this one. The pieces are in one stream, so the last slot's word stands for all of them.
+// does not order with this one. All pieces are in one stream, so the last slot's word covers them.
 CUresult copy_up(const Transfer& t, uint32_t stream, Manner manner) {
     Pieces pieces(t, kFewestPiecesUp);
     Piece piece;

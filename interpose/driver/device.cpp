@@ -11,7 +11,7 @@ CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute at
         // Registered memory is reached through the arena, at another address.
         case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
         case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
-        // Not served; see docs/limits.md.
+        // Not supported; see docs/limits.md.
         case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:

@@ -1,5 +1,4 @@
-// Error names and texts: the real driver's where there is one, else this table, in the order of the
-// numbers.
+// Error names and texts: the real driver's where there is one, else this table, in numerical order.
 #include "driver.gen.h"
 #include "interpose/entry/real_driver.h"
 

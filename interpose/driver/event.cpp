@@ -1,12 +1,11 @@
-// Events. Creating, recording and destroying one are records nobody waits for. Whether an event is
-// complete stands in its completion word, which the GPU writes behind the event, if the program ever
-// asked (`watched`): a word costs the server fifteen times what the event alone does, and most events
-// only order streams. The first question, and every synchronisation that finds no word, goes to the
-// server.
+// Events. Creating, recording and destroying one are fire-and-forget records. Completion is read from the
+// event's completion word, which the GPU writes after the event once the program has queried it (`watched`).
+// Measured: a word costs the server fifteen times as much as the event alone, and most events only order
+// streams. The first query, and every synchronisation without a written word, goes to the server.
 //
-// The word counts records: record n stores n. Two records of one event on two streams may complete
-// in the other order, and the word would end with the older number. Such an event is `contested`,
-// for good, and asks the server instead.
+// The word counts records: record n stores n. Two records of one event on two streams may complete in the
+// other order, which would leave the older number in the word. Such an event is `contested` for the rest of
+// its life and queries the server instead.
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
@@ -44,7 +43,7 @@ bool complete(Event& event, uint64_t value) {
     return completion_word(event.index).load(std::memory_order_acquire) >= value;
 }
 
-// The number of the record about to be made; notes whether an older one may still come after it.
+// The number of the next record; marks the event contested if an older record may still complete after it.
 uint64_t begin_record(Event& event, CUstream stream, bool watched) {
     uint64_t before = event.unwritten.load(std::memory_order_relaxed) ? 0 : event.recorded.load(std::memory_order_relaxed);
     event.unwritten.store(!watched, std::memory_order_relaxed);
@@ -66,7 +65,7 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
     Event* made = new_event();
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->flags = flags;
-    // The slot's former event was destroyed while its record was under way: its write may come late.
+    // The slot's former event was destroyed with its record in flight: its write may come late.
     if (!complete(*made, made->written.load(std::memory_order_relaxed)))
         made->contested.store(1, std::memory_order_relaxed);
     CUresult status = post_reference(protocol::Op::kEventCreate, *made, flags);
@@ -107,7 +106,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     CUresult status = call.post();
     if (!captured) object->recorded.store(value, std::memory_order_relaxed);
     if (!captured && watched) object->written.store(value, std::memory_order_relaxed);
-    // An external record in a capture becomes a node; the event itself stays what it was.
+    // An external record in a capture becomes a node; the event itself stays unchanged.
     object->captured.store(captured && (flags & CU_EVENT_RECORD_EXTERNAL) == 0, std::memory_order_relaxed);
     note_use(stream);
     note_use(*object);
@@ -123,7 +122,7 @@ CUresult cuEventQuery(CUevent event) {
         return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     if (value == 0 || complete(*object, value)) return sticky_error();
-    // A loop of queries sends nothing, so it has to look for errors itself.
+    // A loop of queries sends nothing, so it must check for errors here.
     if (CUresult status = pending_error(); status != CUDA_SUCCESS) return status;
     return server_lives_sometimes() ? CUDA_ERROR_NOT_READY : sticky_error();
 }
@@ -134,7 +133,7 @@ CUresult cuEventSynchronize(CUevent event) {
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     if (value == 0) return sticky_error();
-    // Kernels that print: only the server can tell the driver to hand out what they printed.
+    // For kernels that print, only the server can make the driver flush the output.
     bool by_word = !object->contested.load(std::memory_order_relaxed) &&
                    !object->unwritten.load(std::memory_order_relaxed) &&
                    session()->printing.load(std::memory_order_relaxed) == 0;

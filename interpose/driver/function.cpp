@@ -1,5 +1,5 @@
-// Kernels and what is asked about them. Attributes are answered from what came with the kernel and
-// follow the sets of this process; only a set that changes something goes to the server.
+// Kernels and their attributes. Attributes are read from the kernel's description and updated by this
+// process's set calls. Only a set that changes a value goes to the server.
 #include "interpose/driver/function.h"
 
 #include <cstdlib>
@@ -52,7 +52,7 @@ void remember_id(Function* function) {
     entries[function->id % kIdsPerPage].store(function, std::memory_order_release);
 }
 
-// What came with a kernel, on its way into a Function.
+// A kernel's tables, before they move into a Function.
 struct Tables {
     ParameterInfo* parameters = nullptr;
     char* name = nullptr;
@@ -63,7 +63,7 @@ void free_tables(const Tables& tables) {
     std::free(tables.name);
 }
 
-// The parameter table and the name out of the reply. False: no memory, or not to be believed.
+// Copies the parameter table and the name from the reply. false: out of memory, or implausible contents.
 bool copy_tables(Reader& reply, const FunctionInfo& info, Tables& tables) {
     uint64_t table_bytes = uint64_t(info.parameter_count) * sizeof(ParameterInfo);
     if (info.parameter_bytes > kMaxParameterBytes) return false;
@@ -87,8 +87,8 @@ bool copy_tables(Reader& reply, const FunctionInfo& info, Tables& tables) {
 // Held while a kernel enters its image's list, never while waiting for the server.
 constinit pthread_mutex_t publishing = PTHREAD_MUTEX_INITIALIZER;
 
-// Puts a fetched kernel into its image's list. Two threads that fetched the same one at the same
-// time end with one object: the second finds the first's.
+// Adds a fetched kernel to its image's list. Two threads that fetched the same kernel concurrently get one
+// object: the second finds the first's.
 Function* publish(Image& image, const FunctionInfo& info, uint32_t hash, const Tables& tables) {
     Lock lock(publishing);
     Function* known = find_fetched(image, tables.name, hash);
@@ -153,7 +153,7 @@ CUresult enumerate_functions(Image& image, Function** functions, uint32_t capaci
         if (CUresult status = call.wait()) return status;
         call.out(&count);
         if (!functions) return CUDA_SUCCESS;
-        // The reply area is reused by the calls below.
+        // The calls below reuse the reply area.
         names_bytes = call.reply().left() & ~7ull;
         const char* from = call.reply().take(names_bytes);
         names = static_cast<char*>(std::malloc(names_bytes + 1));
@@ -181,7 +181,7 @@ CUresult get_function_attribute(Function* function, CUfunction_attribute attribu
     return CUDA_SUCCESS;
 }
 
-// Programs set the same attribute before each launch: what changes nothing costs nothing.
+// Programs set the same attribute before each launch: an unchanged value sends nothing.
 CUresult set_function_attribute(Function* function, CUfunction_attribute attribute, int value) {
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     if (static_cast<uint32_t>(attribute) >= kFunctionAttributes) return CUDA_ERROR_INVALID_VALUE;
@@ -251,7 +251,7 @@ CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOff
     return parameter_info(find_function(func), paramIndex, paramOffset, paramSize);
 }
 
-// A kernel is loaded in the server when its description is fetched.
+// The server loads a kernel when its description is fetched.
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
     if (!state) return CUDA_ERROR_INVALID_VALUE;
     if (!find_function(function)) return CUDA_ERROR_INVALID_HANDLE;

@@ -1,4 +1,4 @@
-// Graphs as a whole: instantiation with parameters, and launch.
+// Whole graphs: instantiation with parameters, and launch.
 #include "interpose/driver/graph.h"
 
 #include "driver.gen.h"
@@ -20,7 +20,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     return status;
 }
 
-// `stream` is the default stream of the entry point that was called.
+// `stream` is the default stream of the called entry point.
 CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams, CUstream stream) {
     if (!phGraphExec || !instantiateParams) return CUDA_ERROR_INVALID_VALUE;

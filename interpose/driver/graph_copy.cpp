@@ -1,6 +1,6 @@
-// Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must
-// be memory that the device reaches by itself: pinned, managed, registered, or remapped (remapped_pages.h). Where it cannot be, the
-// node is a child graph (carried.h), which is made anew and not changed.
+// Memcpy nodes and host nodes. A node may run long after it was made, so a host end of a copy must be memory
+// that the device reaches by itself: pinned, managed, registered, or remapped (remapped_pages.h). Otherwise
+// the node is a child graph (carried.h), which is made anew instead of changed.
 #include "driver.gen.h"
 #include "interpose/driver/callback.h"
 #include "interpose/driver/carried.h"
@@ -42,7 +42,7 @@ CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphN
     return finish_node(call, out);
 }
 
-// The node has the arena's address where the application gave its own. `Host` is void* or const void*.
+// Replaces the arena's address in the node by the application's. `Host` is void* or const void*.
 template <typename Host>
 void name_application_memory(CUmemorytype type, Host*& host, CUdeviceptr& device) {
     if (type == CU_MEMORYTYPE_HOST)

@@ -1,4 +1,4 @@
-// Kernel nodes: added, changed, changed in an executable graph, and read back.
+// Kernel nodes: add, change, change in an executable graph, read back.
 #include <cstdlib>
 #include <cstring>
 
@@ -42,8 +42,8 @@ CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* para
     return finish_node(call, out);
 }
 
-// The parameters of nodes that were read back: the application may look at them for as long as the
-// node lives, which is until it is destroyed, or the graph at the top of those it stands in.
+// The parameters of nodes that were read back. The application may read them while the node lives: until the
+// node is destroyed, or the outermost graph that contains it.
 struct NodeParameters {
     NodeParameters* next;
     uint64_t node;
@@ -57,7 +57,7 @@ constexpr uint32_t kBuckets = 1024;
 constinit NodeParameters* read_nodes[kBuckets] = {};
 constinit pthread_mutex_t read_nodes_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Those of one node, or of all nodes of a graph.
+// Drops those of one node, or of all nodes of a graph.
 template <typename Match>
 void drop_parameters(Match match) {
     Lock lock(read_nodes_lock);

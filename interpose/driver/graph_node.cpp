@@ -1,4 +1,4 @@
-// The generic forms of the node calls: one struct for every type of node. Each type goes to its own
+// The generic forms of the node calls: one struct for every type of node. Each type is forwarded to its own
 // call; types without one are refused and counted.
 #include <cstring>
 
@@ -65,7 +65,7 @@ bool plain(const CUgraphEdgeData* edges, size_t count) {
     return true;
 }
 
-// Edges with data come after the node; if they are refused the node goes again.
+// Adds edges with data after the node; if they are refused, removes the node again.
 CUresult add_edges(CUgraph graph, CUgraphNode node, const CUgraphNode* dependencies,
                    const CUgraphEdgeData* edges, size_t count) {
     for (size_t i = 0; i < count; ++i) {
@@ -77,7 +77,8 @@ CUresult add_edges(CUgraph graph, CUgraphNode node, const CUgraphNode* dependenc
     return CUDA_SUCCESS;
 }
 
-// The graph goes over to the node, so it cannot be added without its edges first.
+// The node takes ownership of the graph, so it cannot be added first and removed if its edges are refused.
+// The edges therefore travel in the same record.
 CUresult move_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                     size_t count, CUgraph child) {
     using namespace protocol;

@@ -1,13 +1,13 @@
 // Pinned host memory: allocated in the arena, or the application's own memory registered later.
 //
-// Registering moves the pages behind the application's addresses to the arena (host_pages.h), which
-// the server has registered with the driver. So the memory is truly shared, but the device reaches
-// it at its arena address: unlike with the driver, the device pointer of registered memory is not
-// the host pointer, and CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM has to say 0.
+// Registering moves the pages behind the application's addresses to the arena (host_pages.h), which the
+// server has registered with the driver. The memory is then shared, but the device reaches it at its arena
+// address. Unlike in the driver, the device pointer of registered memory is not the host pointer, so
+// CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM is 0.
 //
-// Pages that are the arena's already, because a neighbour was registered or a graph has them, are
-// shared with those others (remapped_pages.h). Pages that cannot move (shared mappings, read-only ones, the
-// stack) are noted only: copies work, through staging; device pointers are refused.
+// Pages that are the arena's already, because of a registered neighbour or a graph, are shared with those
+// (remapped_pages.h). Pages that cannot move (shared mappings, read-only ones, the stack) are only recorded
+// (kNoted): copies go through staging; device pointers are refused.
 #include "driver.gen.h"
 #include "interpose/driver/carried.h"
 #include "interpose/driver/context.h"
@@ -73,7 +73,7 @@ CUresult move_in(Range& range) {
     return status;
 }
 
-// Somebody else has the pages as well, or part of them: they stay where they are.
+// Another registration or a graph uses some of the pages: they stay at their arena address.
 CUresult share(Range& range) {
     if (remap(range.base, range.bytes, range.target) != CUDA_SUCCESS) return add_range(range);
     range.memory = Memory::kRegistered;
@@ -81,7 +81,7 @@ CUresult share(Range& range) {
     return note_registered(range);
 }
 
-// The arena's part is given back only if nothing shows it any more.
+// The arena memory is freed only if no mapping shows it any more.
 bool move_out(const Range& range) {
     Span pages(range);
     uint64_t arena = range.target - (range.base - pages.from);
@@ -143,7 +143,7 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
     if (!pFlags || !find_range(reinterpret_cast<uint64_t>(p), range) || on_device(range.memory) ||
         range.memory == Memory::kManaged)
         return CUDA_ERROR_INVALID_VALUE;
-    // Under unified addressing all of it is mapped, whether asked for or not.
+    // Under unified addressing all host memory is mapped, requested or not.
     *pFlags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
     return CUDA_SUCCESS;
 }

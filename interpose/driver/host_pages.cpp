@@ -1,4 +1,4 @@
-// Pages change hands by mremap, which replaces what was mapped in one step.
+// Pages are exchanged by mremap, which replaces an existing mapping in one step.
 #include "interpose/driver/host_pages.h"
 
 #include <pthread.h>
@@ -11,8 +11,8 @@
 namespace smt::interpose::driver {
 namespace {
 
-// How much is exchanged at a time: little enough that the copy's double need of memory is small and
-// few writes of other threads can fall between copy and exchange, much enough for few mappings.
+// The size of one exchange: small enough that the copy needs little additional memory and few writes of other
+// threads fall between copy and exchange, large enough for few mappings.
 constexpr uint64_t kMoveIn = 2ull << 20;
 constexpr uint64_t kMoveOut = 64ull << 20;
 
@@ -24,8 +24,8 @@ void* at(uint64_t address) { return reinterpret_cast<void*>(address); }
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// What else lies in the pages is copied too, the heap's bookkeeping and red zones alike: not by memcpy,
-// which the sanitizers replace by one that checks.
+// The pages' other contents are copied too, for example the heap's bookkeeping and red zones. memcpy is
+// unsuitable: the sanitizers replace it by a checking version.
 void copy_pages(void* to, const void* from, uint64_t bytes) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
@@ -38,8 +38,8 @@ void take_page_back(uint64_t page) {
     if (fresh != MAP_FAILED) copy_pages(fresh, kept, kPage);
 }
 
-// In the child of a fork: one thread, nobody else looks. An edge that shows the arena no more was
-// freed by the program.
+// Runs in the child of a fork, which has one thread. An edge that shows the arena no more was freed by the
+// program.
 void take_edges_back() {
     Mappings mappings;
     Mapping mapping;
@@ -82,8 +82,8 @@ Pages inspect_pages(uint64_t from, uint64_t to) {
     return movable ? Pages::kMovable : Pages::kFixed;
 }
 
-// mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's. The outer
-// pages go alone: they may hold other data too, that somebody writes just now.
+// mremap with an old size of 0 makes a second mapping of shared pages, here of the arena's. The outer pages
+// are moved alone: they may hold other data that another thread is writing.
 Moved move_to_arena(uint64_t from, uint64_t to, char* arena) {
     for (uint64_t done = from; done < to;) {
         uint64_t bytes = done == from || to - done == kPage ? kPage : least(to - done - kPage, kMoveIn);

@@ -1,4 +1,4 @@
-// The way of an image to the server. See image.h.
+// The upload of an image to the server. See image.h.
 #include "interpose/driver/image.h"
 
 #include <fcntl.h>
@@ -102,7 +102,7 @@ CUresult unload_image(Image* image) {
 
 namespace {
 
-// Of a module's variables only the managed ones lie there.
+// Of a module's variables only the managed ones are in the arena.
 bool in_arena(uint64_t address) {
     return address - reinterpret_cast<uint64_t>(arena_base()) < kArenaBytes;
 }
@@ -125,7 +125,7 @@ CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* addres
         known.bytes = found.bytes;
         known.handle = reinterpret_cast<uint64_t>(&image);
         known.memory = in_arena(found.address) ? driver::Memory::kManaged : driver::Memory::kGlobal;
-        driver::add_range(known);  // only pointer attributes miss it when there is no room
+        driver::add_range(known);  // without room, only pointer attributes lack it
     }
     if (address) *address = found.address;
     if (bytes) *bytes = found.bytes;

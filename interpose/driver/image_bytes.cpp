@@ -1,7 +1,7 @@
-// How long an image is, which only its own headers tell. See image.h.
+// The length of an image, computed from its own headers. See image.h.
 //
-// The headers are read where the application's pointer leads, as the driver does. What they say is
-// followed no further than protocol::kMostImageBytes, and a header that leads further is no image.
+// The headers are read at the application's pointer, as in the driver. They are followed up to
+// protocol::kMostImageBytes; a header that leads further is no image.
 #include <elf.h>
 
 #include <cstring>
@@ -37,14 +37,14 @@ T read_at(const void* data, uint64_t offset = 0) {
     return value;
 }
 
-// Moves `end` behind the part of the image; false: no image is that long.
+// Moves `end` past the part of the image; false: the image would be too long.
 bool reaches(uint64_t& end, uint64_t offset, uint64_t count, uint64_t each = 1) {
     if (offset > protocol::kMostImageBytes || count > (protocol::kMostImageBytes - offset) / each) return false;
     if (offset + count * each > end) end = offset + count * each;
     return true;
 }
 
-// A cubin ends where the last of its headers, sections and segments does. 0: it is none.
+// A cubin ends at the last end of its headers, sections and segments. 0: not a cubin.
 uint64_t elf_bytes(const void* image) {
     auto header = read_at<Elf64_Ehdr>(image);
     if (header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
@@ -78,7 +78,7 @@ bool has_whole_word(const char* text) { return text[0] && text[1] && text[2] && 
 ImageBytes image_bytes(const void* image) {
     if (!image) return {nullptr, 0};
     if (has_whole_word(static_cast<const char*>(image)) && read_at<uint32_t>(image) == kWrapperMagic) {
-        image = read_at<FatbinWrapper>(image).data;   // a wrapper in a wrapper is none
+        image = read_at<FatbinWrapper>(image).data;   // a wrapper in a wrapper is no image
         if (!image) return {nullptr, 0};
     }
     const char* text = static_cast<const char*>(image);

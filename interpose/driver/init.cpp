@@ -9,7 +9,7 @@ CUresult cuInit(unsigned int flags) {
     return flags == 0 ? initialise() : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The real driver's number is never touched: cudart compares it with what it finds elsewhere.
+// Returns the real driver's number unchanged: cudart compares it with other sources.
 CUresult cuDriverGetVersion(int* version) {
     if (!version) return CUDA_ERROR_INVALID_VALUE;
     const DriverApi* driver = real_driver();
@@ -18,7 +18,7 @@ CUresult cuDriverGetVersion(int* version) {
     return CUDA_SUCCESS;
 }
 
-// No profiler can be attached to this process's work: it runs in the server.
+// No profiler can attach to this process's work, which runs in the server.
 CUresult cuProfilerStart() { return CUDA_SUCCESS; }
 CUresult cuProfilerStop() { return CUDA_SUCCESS; }
 

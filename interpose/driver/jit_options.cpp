@@ -1,5 +1,5 @@
-// JIT options of modules and the linker. An option's value is a pointer-sized word: a number, the
-// address of a buffer, or the place of an answer, depending on the option.
+// JIT options of modules and the linker. An option's value is a pointer-sized word: a number, the address of
+// a buffer, or the destination of a result, depending on the option.
 #include <cstring>
 
 #include "interpose/driver/image.h"
@@ -10,7 +10,7 @@ namespace {
 
 uint32_t number(void* value) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(value)); }
 
-// Logs are for people: more than this does not fit a reply.
+// The limit for logs: a longer one does not fit a reply.
 constexpr uint32_t kMaxLogBytes = 64u << 10;
 uint32_t capacity(void* value) { return number(value) < kMaxLogBytes ? number(value) : kMaxLogBytes; }
 

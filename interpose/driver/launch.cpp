@@ -1,6 +1,6 @@
-// Kernel launches: the hottest path of the library. A launch is one record; nothing here locks,
-// allocates or waits, unless the launch looks wrong or is one whose failure the application may
-// count on (cooperative launches).
+// Kernel launches: the hottest path of the library. A launch is one record. It takes no lock, allocates
+// nothing and waits for nothing, unless the configuration is implausible or the application may depend on the
+// launch's error (cooperative launches).
 #include "interpose/driver/launch.h"
 
 #include "driver.gen.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kMaxAttributes = 64;
 
-// Records a launch. `answered`: with the driver's answer.
+// Sends a launch record. `answered`: waits for the driver's result.
 CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribute* attributes,
                        const Parameters& parameters, CUstream stream, bool answered) {
     if (!stream_ref(stream, launch.stream)) return CUDA_ERROR_INVALID_HANDLE;
@@ -41,8 +41,8 @@ CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribu
     return status;
 }
 
-// Attributes travel as they are, but not those that carry handles or addresses of the client.
-// `answered` becomes true for launches whose feasibility only the driver knows.
+// Attributes travel unchanged, except those that carry handles or addresses of the client. `answered` becomes
+// true for launches of which only the driver knows the feasibility.
 CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, const Launch& launch,
                           bool& answered) {
     if (count && !attributes) return CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +67,7 @@ CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, c
                 for (int axis = 0; axis < 3; ++axis)
                     if (cluster[axis] == 0 || launch.grid[axis] % cluster[axis]) answered = true;
                 if (cluster[0] * cluster[1] * cluster[2] > 8)
-                    answered = true;  // 8 is what every device can do
+                    answered = true;  // every device supports 8
                 break;
             }
             default:
@@ -151,7 +151,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
     return launch_kernel(*function, launch, nullptr, parameters, hStream, true);
 }
 
-// `stream` is the default stream of the entry point that was called.
+// `stream` is the default stream of the called entry point.
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra,
                           CUstream stream) {
     if (!config) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Libraries: what the CUDA runtime loads its images as. A library and its module are one Image, a
+// Libraries, the form in which the CUDA runtime loads its images. A library and its module are one Image, a
 // kernel and its function one Function.
 #include <cstdlib>
 
@@ -13,9 +13,9 @@ using namespace protocol;
 
 namespace {
 
-// The image is always copied to the server, so BINARY_IS_PRESERVED, a hint about a copy, is
-// dropped; it has no value, and cuBLAS hands over no array of values with it. A table of host
-// functions cannot be used from another process.
+// The image is always copied to the server, so BINARY_IS_PRESERVED, a hint about a copy, is dropped. It has
+// no value, and cuBLAS passes no array of values with it. A table of host functions cannot be used from
+// another process.
 CUresult check_library_options(CUlibraryOption* options, void** values, unsigned int count) {
     if (count && !options) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; ++i) {

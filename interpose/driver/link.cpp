@@ -1,6 +1,6 @@
-// The linker. Its inputs are uploaded like images, and the image it makes is brought back into
-// memory that the link state owns, as the driver's does. Log buffers and sizes are those given to
-// cuLinkCreate; they are brought up to date after each call.
+// The linker. Its inputs are uploaded like images. The linked image is copied back into memory that the link
+// state owns, as in the driver. Log buffers and sizes are those passed to cuLinkCreate; they are updated
+// after each call.
 #include <cstdlib>
 #include <cstring>
 
@@ -18,13 +18,13 @@ namespace {
 
 struct LinkState {
     LinkState* next;
-    uint64_t handle;  // the server's; what the application holds
+    uint64_t handle;  // the server's handle, which the application holds
     JitOptions jit;
-    char* image;  // of cuLinkComplete
+    char* image;  // result of cuLinkComplete
 };
 
-// All link states of the process. The lock guards the list; a state itself belongs to the thread
-// that uses it, which is the application's own care.
+// All link states of the process. The lock guards the list. A state belongs to the thread that uses it; the
+// application must serialise its use.
 constinit LinkState* link_states = nullptr;
 constinit pthread_mutex_t link_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,7 +52,7 @@ void free_link(LinkState* state) {
     std::free(state);
 }
 
-// Waits for a call that answers with LinkResult and the logs.
+// Waits for a call that replies with LinkResult and the logs.
 CUresult finish(RemoteCall& call, LinkState& state, LinkResult& result) {
     CUresult status = call.wait();
     if (call.reply().left() < sizeof(LinkResult)) return status == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : status;
@@ -84,7 +84,7 @@ CUresult add_input(CUlinkState handle, CUjitInputType type, const void* data, ui
     return finish(call, *state, result);
 }
 
-// The finished image, piece by piece.
+// Copies the finished image, piece by piece.
 CUresult download(char* to, uint64_t bytes) {
     constexpr uint64_t kPiece = kReplyBytes / 2;
     for (uint64_t at = 0; at < bytes;) {
@@ -139,7 +139,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, si
     return add_input(state, type, data, size, name, numOptions, options, optionValues);
 }
 
-// The file is the application's: its contents are added under its name.
+// The file is the application's, so its contents are sent, under its name.
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions,
                           CUjit_option* options, void** optionValues) {
     if (!path) return CUDA_ERROR_INVALID_VALUE;

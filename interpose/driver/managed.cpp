@@ -1,6 +1,6 @@
-// Managed memory: host memory in the arena that the device reaches at the same address. Nothing
-// migrates, so prefetching does nothing and advice changes nothing but what a query answers; advice
-// for a part of an allocation is remembered for the whole of it.
+// Managed memory: host memory in the arena that the device reaches at the same address. Nothing migrates, so
+// prefetching does nothing, and advice changes only the results of queries. Advice for a part of an
+// allocation is stored for all of it.
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/memory.h"

@@ -12,7 +12,7 @@
 namespace smt::interpose::driver {
 namespace {
 
-// The arena's file, once it was looked for: a forked child has the views of it but not the arena.
+// The arena's file, set by find_arena(): a forked child has the views of it but not the arena.
 constinit std::atomic<uint64_t> arena_device{0};
 constinit std::atomic<uint64_t> arena_inode{0};
 

@@ -1,5 +1,5 @@
-// Device memory. The server hands it out of the tenant's device range; here it is only noted, so
-// that pointers can be told apart and freed but once.
+// Device memory. The server allocates it in the tenant's device range. The client only records it, so that
+// pointers can be classified and freed once only.
 #include "interpose/driver/memory.h"
 
 #include "driver.gen.h"
@@ -17,7 +17,7 @@ using protocol::Op;
 
 namespace {
 
-// Rows begin at multiples of this, which suits every access and texture on every device.
+// The alignment of rows, which suits every access and texture on every device.
 constexpr uint64_t kPitchAlignment = 512;
 
 CUresult note(const Range& range, Op free) {
@@ -119,8 +119,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t width, siz
     return status;
 }
 
-// The range leaves the map first: as soon as the server has the memory back, another thread may
-// be given the same address.
+// The range leaves the map first: once the server has the memory back, another thread may get the same
+// address.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     Range range;
@@ -142,8 +142,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPoo
     return allocate_in_order(dptr, bytesize, pool, stream);
 }
 
-// Memory that no range holds may be a graph's: the server knows. In a capture its answer is waited for: only memory that a
-// capture allocated can be freed there, and the call after this one may be the capture's end.
+// Memory in no range may be a graph's, which only the server knows. In a capture the server's result is
+// waited for: only memory that a capture allocated can be freed there, and the next call may end the capture.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream stream) {
     if (dptr == 0) return CUDA_ERROR_INVALID_VALUE;
     uint32_t reference;

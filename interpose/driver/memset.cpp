@@ -1,6 +1,6 @@
-// Synchronous fills. The driver does not wait for a fill of device memory either, only for one of
-// host memory; but it says at once when the destination is wrong. A destination that the map holds
-// in full cannot be wrong, so its fill goes unwaited, and any other is waited for.
+// Synchronous fills. The driver does not wait for a fill of device memory either, only for one of host
+// memory, but it reports a wrong destination at once. A destination entirely in the map cannot be wrong, so
+// its fill is not waited for; any other is.
 #include "driver.gen.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"

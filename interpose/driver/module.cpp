@@ -38,7 +38,7 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
     return driver::cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
 }
 
-// The file is the application's: its name means nothing in the server.
+// The file is the application's, and its path is meaningless in the server.
 CUresult cuModuleLoad(CUmodule* module, const char* fname) {
     if (!module || !fname) return CUDA_ERROR_INVALID_VALUE;
     char* data = nullptr;
@@ -50,7 +50,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
     return status;
 }
 
-// A library's module goes with the library, as in the driver.
+// A library's module is unloaded with the library, as in the driver.
 CUresult cuModuleUnload(CUmodule hmod) {
     Image* image = find_image(hmod);
     if (!image || image->owner != ImageOwner::kModule) return CUDA_ERROR_INVALID_HANDLE;

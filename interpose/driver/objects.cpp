@@ -1,6 +1,6 @@
-// Slabs: one reserved range of addresses for each kind of object, so that checking a handle is a
-// subtraction and a comparison. Memory is committed by touching it and never given back; a slot
-// that was released goes to the front of its slab's free list.
+// Slabs: one reserved range of addresses for each kind of object, so that checking a handle is a subtraction
+// and a comparison. Memory is committed on first touch and never returned. A released slot becomes the head
+// of its slab's free list.
 #include "interpose/driver/objects.h"
 
 #include <pthread.h>
@@ -29,7 +29,7 @@ class Slab {
 public:
     static constexpr size_t kSlot = slot_bytes(sizeof(T) + sizeof(uint32_t));  // a power of two
 
-    // Any value may be asked for.
+    // Accepts any value.
     T* find(const void* handle) const {
         uintptr_t base = base_.load(std::memory_order_relaxed);
         uintptr_t offset = reinterpret_cast<uintptr_t>(handle) - base;
@@ -38,7 +38,7 @@ public:
         return object->live.load(std::memory_order_relaxed) ? object : nullptr;
     }
 
-    // A slot that is not live yet, with whatever its last owner left in it. nullptr: full.
+    // A slot that is not live yet, with the contents that its last use left. nullptr: full.
     T* take() {
         pthread_mutex_lock(&lock_);
         T* object = nullptr;
@@ -52,7 +52,7 @@ public:
         return object;
     }
 
-    // False: somebody else released it first.
+    // false: another thread released it first.
     bool give_back(T* object) {
         pthread_mutex_lock(&lock_);
         bool was_live = object->live.exchange(0, std::memory_order_relaxed) != 0;
@@ -84,7 +84,7 @@ private:
         return reinterpret_cast<T*>(base_.load(std::memory_order_relaxed) + index * kSlot);
     }
 
-    // The free list lives in the slot's last bytes, which no object of these kinds reaches.
+    // The free list uses the slot's last bytes, beyond every object of these kinds.
     uint32_t& next_free(T* object) {
         return *reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(object) + kSlot - sizeof(uint32_t));
     }
@@ -134,8 +134,8 @@ Stream* new_stream() { return bring_to_life(clear(streams.take())); }
 Image* new_image() { return bring_to_life(clear(images.take())); }
 Function* new_function() { return bring_to_life(clear(functions.take())); }
 
-// An event's slot is its completion word. What orders the word's users outlives the event: the next
-// value to write, and the last use, after which the new event's creation has to come.
+// An event's slot index is that of its completion word. The fields that order the word's uses outlive the
+// event: the next value to write, and the last use, which the new event's creation must follow.
 Event* new_event() {
     Event* event = events.take();
     if (!event) return nullptr;

@@ -1,7 +1,7 @@
-// The block size that fills the device best: the algorithm the CUDA runtime publishes in
-// cuda_runtime.h, run in the client because it calls the application back for the shared memory
-// that a block size needs. Block counts come from the server, one question for each size tried, and
-// are remembered: libraries ask the same again and again.
+// The block size of the highest occupancy: the algorithm that the CUDA runtime publishes in cuda_runtime.h.
+// It runs in the client because it calls the application back for the shared memory of a block size. Block
+// counts come from the server, one query for each size tried, and are cached, since libraries repeat the same
+// queries.
 #include <cuda.h>
 
 #include <atomic>
@@ -13,21 +13,21 @@ namespace smt::interpose::driver {
 
 namespace {
 
-// A direct-mapped cache of answers. An entry is written under its sequence number, odd while it is
-// being written; who finds it odd or changed asks the server.
+// A direct-mapped cache of results. An entry is written under its sequence number, which is odd during the
+// write. A reader that finds it odd or changed queries the server.
 struct Answer {
     std::atomic<uint32_t> sequence;
     std::atomic<uint32_t> function;  // the server's id + 1; 0: empty
     std::atomic<uint32_t> block;
     std::atomic<uint32_t> flags;
     std::atomic<uint64_t> shared_bytes;
-    std::atomic<uint64_t> state;  // settings_of() the function, and the answer
+    std::atomic<uint64_t> state;  // settings_of() the function, and the result
 };
 constexpr uint32_t kAnswers = 1024;
 constinit Answer answers[kAnswers] = {};
 
-// What the answer depends on besides the question: settings that a program can change, and, because
-// the server may use an id again after an unload, enough of the kernel itself.
+// The inputs of the result beyond the query: settings that a program can change, and identifying facts of the
+// kernel, because the server may reuse an id after an unload.
 uint32_t settings_of(const Function& function) {
     uint32_t settings = function.name_hash;
     for (CUfunction_attribute attribute :

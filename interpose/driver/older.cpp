@@ -1,4 +1,4 @@
-// Older versions of entry points, in terms of the newer ones.
+// Older versions of entry points, implemented by the newer ones.
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
 
@@ -30,7 +30,7 @@ CUDA_KERNEL_NODE_PARAMS newer(const CUDA_KERNEL_NODE_PARAMS_v1& from) {
 
 CUDA_KERNEL_NODE_PARAMS_v1 older(const CUDA_KERNEL_NODE_PARAMS& from) {
     CUDA_KERNEL_NODE_PARAMS_v1 to{};
-    // A kernel of ours is the same object as its function.
+    // In smt a kernel is the same object as its function.
     to.func = from.func ? from.func : reinterpret_cast<CUfunction>(from.kern);
     to.gridDimX = from.gridDimX;
     to.gridDimY = from.gridDimY;

@@ -1,4 +1,4 @@
-// What a pointer is, answered from the map of ranges.
+// Pointer attributes, from the map of ranges.
 #include <cstring>
 
 #include "driver.gen.h"
@@ -38,7 +38,7 @@ CUresult host_pointer(void* data, const Range& range, uint64_t address) {
     return give(data, range.memory == Memory::kAlias ? range.translated(address) : address);
 }
 
-// The pool of memory from the device's current pool is only known to be the default one.
+// Memory from the device's current pool has no recorded handle; that pool is taken to be the default one.
 CUresult pool_of(void* data, const Range& range) {
     CUmemoryPool pool = reinterpret_cast<CUmemoryPool>(range.handle);
     if (range.memory != Memory::kPool) return give<CUmemoryPool>(data, nullptr);
@@ -92,11 +92,12 @@ CUresult answer(void* data, CUpointer_attribute attribute, const Range& range, u
         case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
             return give_flag(data, false);
         default:
-            return CUDA_ERROR_NOT_SUPPORTED;  // P2P_TOKENS among them
+            return CUDA_ERROR_NOT_SUPPORTED;  // for example P2P_TOKENS
     }
 }
 
-// What cuPointerGetAttributes says of a pointer that is nothing to CUDA, or of what does not apply.
+// The result of cuPointerGetAttributes for a pointer unknown to CUDA, or for an attribute that does not
+// apply.
 CUresult answer_nothing(void* data, CUpointer_attribute attribute) {
     switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -148,7 +149,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
     return CUDA_SUCCESS;
 }
 
-// Synchronous operations wait for the stream anyway, so there is nothing to do but to remember.
+// Synchronous operations wait for the stream anyway, so the attribute is only stored.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
     if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
     auto set = [](Range& range, const void* flag) {

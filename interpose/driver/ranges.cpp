@@ -1,6 +1,6 @@
-// The map of address ranges: one sorted array under a reader lock. Ranges are asked for far more
-// often than they change, and most programs hold a few hundred; insertion at the end, the usual
-// case because addresses grow, moves nothing.
+// The map of address ranges: one sorted array under a reader-writer lock. Look-ups are far more frequent than
+// changes, and most programs hold a few hundred ranges. Insertion at the end, the usual case because
+// addresses grow, moves nothing.
 #include "interpose/driver/ranges.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ Range* find_locked(uint64_t address) {
     return at < map.count && map.ranges[at].holds(address) ? &map.ranges[at] : nullptr;
 }
 
-// Replaces ranges [from, to) by the `fresh` ones given (none or one).
+// Replaces ranges [from, to) by `fresh` (none or one).
 void splice(uint64_t from, uint64_t to, const Range* fresh) {
     uint64_t added = fresh ? 1 : 0;
     std::memmove(map.ranges + from + added, map.ranges + to, (map.count - to) * sizeof(Range));
@@ -139,8 +139,8 @@ void forget_ranges() {
     map.count = 0;
 }
 
-// Asks the kernel to read there, without reading: a set that cannot be read is refused before the
-// senseless `how` is, and nothing changes either way. The device range is reserved but unreadable.
+// Tests readability without reading: sigprocmask refuses an unreadable set before it refuses the invalid
+// `how`, and changes nothing either way. The device range is reserved but unreadable.
 bool looks_like_device(uint64_t address) {
     constexpr int kSenselessHow = ~0;
     int before = errno;

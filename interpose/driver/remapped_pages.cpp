@@ -1,5 +1,5 @@
-// See remapped_pages.h. The table says where each remapped span lies in the arena, and what its pages looked like
-// then; an entry counts as long as they still do.
+// See remapped_pages.h. The table holds each remapped span's place in the arena and a hash of its pages'
+// state at that time. An entry is valid while the state is unchanged.
 #include "interpose/driver/remapped_pages.h"
 
 #include <sys/mman.h>
@@ -23,11 +23,11 @@ constexpr uint32_t kMaxPieces = 256;
 constexpr uint64_t kMaxRemapped = 64u << 10;
 constexpr int kAttempts = 4;  // another thread may change the pages meanwhile
 
-// A look is worth its time after so much was remapped.
+// reclaim_remapped() runs after so much was remapped.
 constexpr uint64_t kReclaimBytes = 32u << 20;
 constexpr uint64_t kReclaimSpans = 256;
 
-// A span, cut where it changes what its pages are. `arena` 0: the application's own.
+// A span, split where the backing of its pages changes. `arena` 0: the application's own.
 struct Piece {
     uint64_t bytes;
     uint64_t arena;
@@ -61,9 +61,9 @@ struct RemappedSpan {
     uint64_t from, to;
     uint64_t arena;
     uint64_t look;   // Pieces::hash() of the span
-    bool owned;      // the arena's block is this entry's to give back
+    bool owned;      // the arena's block is freed with this entry
     bool has_views;  // some of its pages belong to other blocks
-    bool shown;      // reclaim_remapped: somebody sees a page of the block
+    bool shown;      // reclaim_remapped: a mapping shows a page of the block
 };
 
 constinit pthread_mutex_t remap_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -74,7 +74,7 @@ constinit uint64_t spans_since_look = 0;
 
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// False: some of it can neither be exchanged nor is the arena's.
+// false: some of it is neither exchangeable nor the arena's.
 bool look_at(uint64_t from, uint64_t to, Pieces& pieces) {
     if (on_own_stack(from, to)) return false;
     Mappings mappings;
@@ -97,14 +97,14 @@ bool as_it_was(const RemappedSpan& remapped) {
     return look_at(remapped.from, remapped.to, pieces) && pieces.hash() == remapped.look;
 }
 
-// The entry that holds [from, to) and still counts. remap_lock is held.
+// The valid entry that contains [from, to). Called with remap_lock held.
 const RemappedSpan* find_remapped(uint64_t from, uint64_t to) {
     for (uint64_t i = 0; i < table_count; ++i)
         if (table[i].from <= from && to <= table[i].to && as_it_was(table[i])) return &table[i];
     return nullptr;
 }
 
-// remap_lock is held, for both.
+// Both functions are called with remap_lock held.
 bool room_in_table() {
     if (!table) {
         void* space = mmap(nullptr, kMaxRemapped * sizeof(RemappedSpan), PROT_READ | PROT_WRITE,
@@ -121,7 +121,7 @@ void remember(const RemappedSpan& remapped) {
     ++spans_since_look;
 }
 
-// A block for the span, which shows the pages that are the arena's already.
+// Gets a block for the span, in which the pages that are the arena's already are mapped too.
 CUresult block_for(uint64_t bytes, const Pieces& pieces, uint64_t& arena) {
     if (pieces.all_own()) return arena_pages(bytes, arena);
     protocol::MemAllocated allocated{};
@@ -136,7 +136,7 @@ CUresult block_for(uint64_t bytes, const Pieces& pieces, uint64_t& arena) {
     return status;
 }
 
-// The span's own pages become the arena's, or all stays as it is. kStuck as in host_pages.h.
+// Makes the span's own pages the arena's, or leaves all unchanged. kStuck as in host_pages.h.
 Moved move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena) {
     auto place = [&](uint64_t at) { return reinterpret_cast<char*>(arena + (at - from)); };
     uint64_t at = from;
@@ -145,8 +145,8 @@ Moved move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena) {
     for (; i < pieces.count && moved == Moved::kAll; at += pieces.list[i++].bytes)
         if (!pieces.list[i].arena) moved = move_to_arena(at, at + pieces.list[i].bytes, place(at));
     if (moved == Moved::kAll) {
-        // A single mapping could be grown in place, into what lies behind the block in the arena;
-        // realloc tries that. Two mappings cannot.
+        // The kernel could extend a single mapping in place, into the arena memory after the block; realloc
+        // tries that. Two mappings it cannot.
         madvise(reinterpret_cast<void*>(from), kPage, MADV_RANDOM);
         return moved;
     }
@@ -158,7 +158,7 @@ Moved move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena) {
     return moved;
 }
 
-// Registered memory of which a graph gets pages must keep them when it is registered no more.
+// Registered memory that shares pages with a graph must keep them when it is unregistered.
 void keep_registered(uint64_t from, uint64_t to) {
     uint64_t at = from;
     Range range;
@@ -167,7 +167,7 @@ void keep_registered(uint64_t from, uint64_t to) {
             change_range(range.base, [](Range& kept, const void*) { kept.kept = true; }, nullptr);
 }
 
-// With remap_lock held. kNothing: the pages are not those in `pieces` any more, or could not move.
+// Called with remap_lock held. kNothing: the pages differ from `pieces` by now, or could not move.
 Moved lend_now(uint64_t from, uint64_t to, const Pieces& pieces, uint64_t block) {
     Pieces now;
     if (!room_in_table() || !look_at(from, to, now) || now.hash() != pieces.hash()) return Moved::kNothing;
@@ -199,7 +199,8 @@ void mark_shown() {
     }
 }
 
-// Takes entries that nothing shows out of the table; the blocks to give back. remap_lock is held.
+// Removes entries that no mapping shows from the table and returns the blocks to free. Called with remap_lock
+// held.
 uint32_t take_dead(uint64_t* blocks, uint32_t room) {
     uint32_t found = 0;
     uint64_t kept = 0;

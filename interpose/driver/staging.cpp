@@ -1,10 +1,10 @@
-// A completion word holds (number of the use << 32) | stream reference: it grows with every use, as
-// the waiters need, and whoever waits too long can tell which stream to ask.
+// A completion word holds (number of the use << 32) | stream reference. It grows with every use, as waiting
+// threads require, and identifies the stream to query after a long wait.
 //
-// Waiting happens in three steps. Copies take microseconds: spin. Then nap, since the copy is
-// probably the next piece of work. Then the stream has earlier work to finish, which may take for
-// ever: ask the server to synchronise that one stream and sleep for its answer. That last step also
-// brings to light a record that failed, whose word nobody will write.
+// Waiting has three steps. Spin, since copies take microseconds. Then nap, since the copy is probably the
+// next piece of work. Then, since the stream's earlier work may take any time, request a synchronise of that
+// one stream from the server and sleep until the reply. The last step also reveals a failed record, whose
+// word is never written.
 #include "interpose/driver/staging.h"
 
 #include <time.h>
@@ -26,7 +26,8 @@ namespace {
 constexpr int kNaps = 40;
 constexpr long kNapNanoseconds = 20'000;
 
-// For a word that a destroyed stream's work still has to write: it was synchronised or it is lost.
+// For a word that a destroyed stream's work must still write: the stream was synchronised, or the word is
+// lost.
 constexpr int kLastNaps = 2000;
 
 uint64_t next_value(uint64_t value, uint32_t stream) { return ((value >> 32) + 1) << 32 | stream; }
@@ -57,11 +58,11 @@ bool nap_until(uint32_t word, uint64_t value, int naps) {
     return reached.load(std::memory_order_acquire) >= value;
 }
 
-// SUCCESS: the word got there. NOT_READY: the stream is idle and the word did not, so its record
-// failed. Any other error: that of the record, or of the thread's earlier work.
+// SUCCESS: the word has the value. NOT_READY: the stream is idle and the word has not, so its record failed.
+// Any other error: that of the record, or of the thread's earlier work.
 CUresult settle(uint32_t word, uint64_t value) {
-    // To synchronise a stream that captures would break the capture. What the word waits for was
-    // submitted before that, and a record that fails writes its word as well.
+    // Synchronising a capturing stream would break the capture. The awaited record was submitted before the
+    // capture, and a record that fails writes its word as well.
     while (any_capture_active()) {
         if (nap_until(word, value, kNaps)) return CUDA_SUCCESS;
         if (!server_lives()) return sticky_error();

@@ -11,11 +11,11 @@ namespace smt::interpose {
 
 namespace {
 
-// What cuStreamGetId says of the default streams; created streams have the driver's own numbers.
+// The results of cuStreamGetId for the default streams; created streams have the driver's own numbers.
 constexpr unsigned long long kLegacyId = 1;
 constexpr unsigned long long kPerThreadIds = 1ull << 40;
 
-// The streams of no object: the defaults.
+// Default streams have no object.
 bool is_default(CUstream stream) { return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD; }
 
 // Either a default stream (`object` null) or a live one.
@@ -24,7 +24,7 @@ bool look_up(CUstream stream, Stream*& object) {
     return object || is_default(stream);
 }
 
-// One question about a stream that the server answers with a status.
+// Sends one query about a stream, which the server answers with a status.
 CUresult ask(protocol::Op op, CUstream stream) {
     uint32_t reference;
     if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
@@ -96,8 +96,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     return status;
 }
 
-// Managed memory lies in pinned host memory, which every stream and the processor may always reach:
-// there is nothing to attach.
+// Managed memory is pinned host memory, which every stream and the processor may always access, so there is
+// nothing to attach.
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t, unsigned int flags) {
     Stream* object;
     Range range;

@@ -1,5 +1,5 @@
-// Reserved device addresses. The server reserves inside the tenant's device range, so no host
-// pointer can lie there; what gets mapped where is between the application and the server.
+// Reserved device addresses. The server reserves them inside the tenant's device range, which contains no
+// host pointer. The client does not track what is mapped there.
 #include "driver.gen.h"
 #include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/ranges.h"
@@ -33,7 +33,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     if (!take_range(ptr, range)) return CUDA_ERROR_INVALID_VALUE;
     CUresult earlier = CUDA_SUCCESS;
     CUresult status = call_despite_error(Op::kAddressFree, protocol::AddressRange{ptr, size}, earlier);
-    if (status != CUDA_SUCCESS) add_range(range);  // something is mapped there still
+    if (status != CUDA_SUCCESS) add_range(range);  // something is still mapped there
     return earlier == CUDA_SUCCESS ? status : earlier;
 }
 
