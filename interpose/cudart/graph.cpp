@@ -1,4 +1,4 @@
-// Graph nodes whose parameters differ between runtime and driver: kernels, which the program names by their
+// Graph nodes with parameters that differ between runtime and driver: kernels, which the program names by their
 // host side, and copies, which use other units.
 #include <string.h>
 

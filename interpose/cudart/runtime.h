@@ -57,7 +57,7 @@ inline CUstream or_default(CUstream stream, CUstream default_stream) {
     return stream ? stream : default_stream;
 }
 
-// Calls the driver's form for an order: SYNC or its per-thread twin waits, ASYNC takes the stream.
+// Calls the driver's form for an order: SYNC or its per-thread variant waits, ASYNC takes the stream.
 #define SMT_IN_ORDER(order, SYNC, ASYNC, ...)                                               \
     (!(order).waits                           ? driver().ASYNC(__VA_ARGS__, (order).stream) \
      : (order).stream == CU_STREAM_PER_THREAD ? driver().SYNC##_ptds(__VA_ARGS__)           \

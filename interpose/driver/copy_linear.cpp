@@ -1,5 +1,5 @@
 // Copies of a run of bytes. The function's name states the kinds of the ends, but copy.cpp checks the
-// addresses: a "host" pointer may be managed or even device memory. Functions with a twin for per-thread
+// addresses: a "host" pointer may be managed or even device memory. Functions with a variant for per-thread
 // default streams get that stream as their last parameter.
 #include "driver.gen.h"
 #include "interpose/driver/copy.h"

@@ -42,7 +42,7 @@ CUresult launch_kernel(Function& function, Launch& launch, const CUlaunchAttribu
 }
 
 // Attributes travel unchanged, except those that carry handles or addresses of the client. `answered` becomes
-// true for launches of which only the driver knows the feasibility.
+// true for launches of which only the driver can tell the feasibility.
 CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, const Launch& launch,
                           bool& answered) {
     if (count && !attributes) return CUDA_ERROR_INVALID_VALUE;

@@ -45,7 +45,7 @@ private:
 
 // Finds the arena's file. Must be called before a fork if the child calls arena_behind().
 bool find_arena();
-// The place in the arena whose pages the mapping shows elsewhere in the process; 0: the mapping is the arena
+// The place in the arena of the pages that the mapping shows elsewhere in the process; 0: it is the arena
 // itself or something else.
 uint64_t arena_behind(const Mapping& mapping);
 

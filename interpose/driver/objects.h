@@ -1,5 +1,5 @@
 // The client's state of streams, events, images and functions. An application's handle IS the address of one
-// of these objects. They live in slabs whose address range is fixed, so a handle is checked (range,
+// of these objects. They live in slabs at fixed address ranges, so a handle is checked (range,
 // alignment, `live`) before it is read, and a wild handle gives CUDA_ERROR_INVALID_HANDLE instead of a crash.
 // Slots are reused, never unmapped.
 //

@@ -70,7 +70,7 @@ bool find_range(uint64_t address, Range& range);
 bool find_overlap(uint64_t base, uint64_t bytes, Range& range);
 // Removes the range that begins at `base` from the map and returns it.
 bool take_range(uint64_t base, Range& range);
-// Removes every range of one kind whose handle is `handle` (an unloaded image).
+// Removes every range of one kind with the handle `handle` (an unloaded image).
 void drop_ranges(Memory memory, uint64_t handle);
 // Changes the range that contains `address`, except its place. `change` runs with the map locked.
 bool change_range(uint64_t address, void (*change)(Range& range, const void* state), const void* state);

@@ -3,7 +3,7 @@
 //
 // Waiting has three steps. Spin, since copies take microseconds. Then nap, since the copy is probably the
 // next piece of work. Then, since the stream's earlier work may take any time, request a synchronise of that
-// one stream from the server and sleep until the reply. The last step also reveals a failed record, whose
+// one stream from the server and sleep until the reply. The last step also reveals a failed record: its
 // word is never written.
 #include "interpose/driver/staging.h"
 

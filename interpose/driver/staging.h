@@ -29,7 +29,7 @@ struct StagingSlot {
     uint64_t done_value;
 };
 
-// `stream`: the reference of the stream whose work uses the slot.
+// `stream`: the reference of the stream that uses the slot.
 CUresult acquire_slot(StagingSlot& slot, uint32_t stream = protocol::kLegacyStream);
 // SUCCESS when the slot's record is complete; the error if the record failed or the server is lost.
 CUresult wait_slot(const StagingSlot& slot);
