@@ -1,5 +1,5 @@
-// Graph nodes with parameters that differ between runtime and driver: kernels, which the program names by their
-// host side, and copies, which use other units.
+// Graph nodes with parameters that differ between runtime and driver: kernels, which the program names by
+// their host side, and copies, which use other units.
 #include <string.h>
 
 #include "cudart_written.gen.h"
