@@ -56,8 +56,8 @@ void* open_in(const char* folder, size_t folder_bytes) {
 
 void* find_driver() {
     if (wants_simulated_device()) return nullptr;   // it would report another device
-    const char* chosen = getenv(environment::kRealDriver);
-    if (chosen && *chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
+    const char* chosen = settings::c_text_of(settings::Id::kRealDriver);
+    if (chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
     const char* rest = getenv("LD_LIBRARY_PATH");
     while (rest && *rest) {
         size_t bytes = strcspn(rest, ":;");
