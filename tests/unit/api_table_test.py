@@ -110,7 +110,7 @@ class Charges(unittest.TestCase):
                      "written cuX(CUmodule *m) @1 memory=nothing_known", "remote cuX(int n) @1 memory=exists"):
             with self.assertRaises(table.TableError, msg=line):
                 table.Entry("area", line)
-        table.Entry("area", "remote cuX(remap CUarray *a) @1")
+        table.Entry("area", "remote cuX(lend CUarray *a) @1")
 
     def test_generated_charges(self):
         text = server.handler(next(e for e in ENTRIES if e.symbol == "cuArray3DCreate_v2"))
