@@ -117,12 +117,6 @@ private:
     const std::function<void(clang::Preprocessor&)>& begin_;
 };
 
-std::string main_path(const Input& input) {
-    if (input.dialect == Dialect::kNvcc)
-        return std::filesystem::absolute(input.name).lexically_normal().string();
-    return std::string(kPlace) + "/text/program.cu";
-}
-
 llvm::IntrusiveRefCntPtr<vfs::FileSystem> files(const Input& input, const std::string& text,
                                                 const Settings& settings) {
     auto memory = llvm::makeIntrusiveRefCnt<vfs::InMemoryFileSystem>();
@@ -193,6 +187,12 @@ std::string with_wanted(const Input& input, const std::string& text) {
 }
 
 }  // namespace
+
+std::string main_path(const Input& input) {
+    if (input.dialect == Dialect::kNvcc)
+        return std::filesystem::absolute(input.name).lexically_normal().string();
+    return std::string(kPlace) + "/text/program.cu";
+}
 
 Problem parse(const Input& input, const std::string& text,
               const std::function<void(clang::ASTContext&)>& use,

@@ -32,6 +32,9 @@ struct Input {
     std::string toolkit;                        // CUDA's root; its headers are included
 };
 
+// The path under which Clang sees the text of `input`.
+std::string main_path(const Input& input);
+
 struct RewrittenKernel {
     std::string name;     // as written: "blur<float>"
     std::string symbol;   // mangled, as the program asks for it

@@ -11,7 +11,7 @@ namespace smt::runtime::dispatch {
 
 namespace {
 
-constexpr auto kLongest = std::chrono::milliseconds(20);
+constexpr auto kWindow = std::chrono::milliseconds(20);
 // Longest wait of a tenant for all that it frees: PyTorch unloads hundreds of images.
 constexpr auto kMostPerTenant = std::chrono::milliseconds(200);
 // A round trip to the program, and what it does between two calls.
@@ -23,7 +23,7 @@ constexpr auto kLingers = std::chrono::microseconds(200);
 // while it sleeps.
 void Dispatcher::await_quiesce(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
     if (device_.properties().keeps_clock) return;
-    const auto enough_left = [this] { return now() >= quiesce_.not_before || now() + kLongest / 2 <= quiesce_.until; };
+    const auto enough_left = [this] { return now() >= quiesce_.not_before || now() + kWindow / 2 <= quiesce_.until; };
     while (any_would_quiesce() && !enough_left() && tenant.awaited < kMostPerTenant) {
         const schedule::Duration rest = quiesce_.not_before - now();
         tenant.awaited += rest;
@@ -71,14 +71,14 @@ uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
     const ClockHandoff others(device_);
     if (device_.properties().keeps_clock) told_.wait(lock, told);
     // The dispatcher's thread may be in the driver, or run a study.
-    else told_.wait_for(lock, 2 * kLongest, told);
+    else told_.wait_for(lock, 2 * kWindow, told);
     return number;
 }
 
-// From now on windows are allowed for kLongest, and then none for as long.
+// From now on windows are allowed for kWindow, and then none for as long.
 void Dispatcher::allow_quiesce() {
-    quiesce_.until = now() + kLongest;
-    quiesce_.not_before = quiesce_.until + kLongest;
+    quiesce_.until = now() + kWindow;
+    quiesce_.not_before = quiesce_.until + kWindow;
 }
 
 void Dispatcher::end_quiesce(uint64_t number) {

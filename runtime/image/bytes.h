@@ -7,6 +7,8 @@
 
 namespace smt::image {
 
+constexpr uint32_t kWrapperMagic = 0x466243b1;   // of the struct that names a program's fatbin
+
 template <typename T>
 bool read_at(std::string_view bytes, uint64_t at, T* value) {
     if (at > bytes.size() || sizeof(T) > bytes.size() - at) return false;

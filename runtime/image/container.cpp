@@ -14,7 +14,6 @@ namespace smt::image {
 namespace {
 
 constexpr uint64_t kFatbinAlignment = 8;
-constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kLinkedWrapper = 2;
 
 struct Wrapper {  // fatbinary_section.h

@@ -13,7 +13,6 @@ namespace smt::image {
 namespace {
 
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
-constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint16_t kFatbinVersion = 1;
 
 constexpr uint16_t kEntryPtx = 1;

@@ -1,18 +1,10 @@
 #include "runtime/server/callbacks.h"
 
-#include <time.h>
-
 #include "runtime/server/futex.h"
+#include "runtime/server/poll_interval.h"
 #include "runtime/server/streams.h"
 
 namespace smt::runtime::server {
-
-namespace {
-
-constexpr long kShortestNap = 20'000;   // ns; polling interval of push_and_wait()
-constexpr long kLongestNap = 500'000;
-
-}  // namespace
 
 // The user data of a driver's host function. A stream's ticket is used once, a graph's any number of times,
 // each time with a new value.
@@ -115,12 +107,10 @@ void Callbacks::push_and_wait(void* pointer) {
         self.push_locked(ticket->slot);
     }
     std::atomic<uint64_t>& word = self.arena_.word(static_cast<uint32_t>(ticket->slot.done_word));
-    long nap = kShortestNap;
+    PollInterval interval;
     while (word.load(std::memory_order_acquire) < value && !self.released_.load()) {
-        timespec rest{0, nap};
-        nanosleep(&rest, nullptr);
-        if (nap < kLongestNap) nap += nap / 4;
-        if (nap >= kLongestNap) self.drain();
+        interval.sleep();
+        if (interval.is_longest()) self.drain();
     }
 }
 

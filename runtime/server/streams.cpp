@@ -1,20 +1,15 @@
 #include "runtime/server/streams.h"
 
-#include <time.h>
-
 #include <algorithm>
 
 #include "runtime/device/held_up.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/poll_interval.h"
 
 namespace smt::runtime::server {
 
 namespace {
-
-// The polling interval of synchronize() for the end of a host function, which the client reports in a word.
-constexpr long kShortestNap = 20'000;   // ns
-constexpr long kLongestNap = 500'000;
 
 void remove(std::vector<StreamPointer>& list, const Stream* stream) {
     std::erase_if(list, [&](const StreamPointer& each) { return each.get() == stream; });
@@ -269,10 +264,7 @@ CUresult Streams::synchronize(Stream& stream) {
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(stream.handle);
     if (status != CUDA_SUCCESS) return status;
     if (managed) managed->over(issued);
-    for (long nap = kShortestNap; stream.function_runs(); nap += nap < kLongestNap ? nap / 4 : 0) {
-        timespec rest{0, nap};
-        nanosleep(&rest, nullptr);
-    }
+    for (PollInterval interval; stream.function_runs();) interval.sleep();   // until the client reports the host function's end
     uint64_t known = stream.synchronized.load();
     while (known < uses && !stream.synchronized.compare_exchange_weak(known, uses)) {
     }

@@ -14,11 +14,6 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-std::string whole_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // Nothing in it has its default.
 Kernel full_kernel() {
     Kernel kernel{.id = 1ull << 63, .tenant = "a \"tenant\"\n", .session = 7, .priority = -3, .managed = false, .state = State::kStopping,

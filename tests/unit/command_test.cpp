@@ -23,6 +23,7 @@ namespace {
 
 using tests::SetVariable;
 using tests::TemporaryFolder;
+using tests::whole_file;
 
 TEST_CASE("sizes", "[command]") {
     CHECK(parse_bytes("1") == 1);
@@ -126,11 +127,6 @@ TEST_CASE("servers are found by what they leave in the runtime folder", "[comman
     CHECK_FALSE(ask_server("nobody", protocol::ControlKind::kStatus).has_value());
     ::chmod(folder.path().c_str(), 0755);
     CHECK_THROWS_AS(keys_with(".sock"), Failure);   // not: there is no server
-}
-
-std::string whole_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST_CASE("which CUDA runtime a program has", "[command]") {

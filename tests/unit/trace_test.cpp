@@ -84,15 +84,10 @@ TwoTenants::TwoTenants() {
     journal.add(Kind::kSessionClosed, 1, 1'130'000, "alice", "the program has ended", 100);
 }
 
-std::string whole_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
 TEST_CASE("a trace is as it was", "[trace]") {
     const std::string trace = TwoTenants().trace();
     if (std::getenv("SMT_TEST_WRITE_GOLDEN")) std::ofstream(SMT_TRACE_GOLDEN, std::ios::binary) << trace;
-    CHECK(trace == whole_file(SMT_TRACE_GOLDEN));
+    CHECK(trace == tests::whole_file(SMT_TRACE_GOLDEN));
 }
 
 TEST_CASE("multiprocessors have tracks, and what overlaps there has two", "[trace]") {

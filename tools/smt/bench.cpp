@@ -11,7 +11,7 @@
 namespace smt::tools {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_bench(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("which measurement?");
     if (arguments[0] != "remoting") throw Misuse("unknown measurement '" + arguments[0] + "'");
     std::string program = find_program("bench_" + arguments[0]);
@@ -29,6 +29,6 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command bench_command = {"bench", "smt bench remoting [ARGUMENT]...",
-                               "measures what remoting costs against the bare driver (needs a GPU)", run};
+                               "measures what remoting costs against the bare driver (needs a GPU)", run_bench};
 
 }  // namespace smt::tools

@@ -38,7 +38,7 @@ int clear() {
     return 0;
 }
 
-int run(const Arguments& arguments) {
+int run_cache(const Arguments& arguments) {
     if (arguments.size() > 1) throw Misuse("it takes one word");
     if (arguments.empty() || arguments[0] == "list") return list();
     if (arguments[0] == "clear") return clear();
@@ -47,6 +47,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command cache_command = {"cache", "smt cache [list | clear]", "shows or removes the compiled kernels that are kept", run};
+const Command cache_command = {"cache", "smt cache [list | clear]", "shows or removes the compiled kernels that are kept", run_cache};
 
 }  // namespace smt::tools

@@ -29,7 +29,7 @@ bool is_shown(const Setting& setting, const settings::Source& source, const Opti
            source.from != "default";
 }
 
-int run(const Arguments& arguments) {
+int run_config(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--all", "--set", "--markdown"}, {});
     if (options.has("--markdown")) {
         fmt::print("{}", settings::document());
@@ -59,6 +59,6 @@ const Command config_command = {"config",
                                 "  --all        settings for development and tests, too\n"
                                 "  --set        those only that do not have their default\n"
                                 "  --markdown   what every setting is, as in docs/settings.md",
-                                "shows each setting, where it comes from, and what is wrong", run};
+                                "shows each setting, where it comes from, and what is wrong", run_config};
 
 }  // namespace smt::tools

@@ -62,7 +62,7 @@ void print_text(const char* what, std::span<const CoverageLine> lines, const std
     fmt::print("total: {} {} functions, {} supported{}\n", lines.size(), what, lines.size() - unsupported, counts);
 }
 
-int run(const Arguments& arguments) {
+int run_coverage(const Arguments& arguments) {
     Options options = parse_options(arguments, {"--json", "--runtime"}, {});
     bool runtime = options.has("--runtime");
     std::span<const CoverageLine> lines = kCoverage;
@@ -76,6 +76,6 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command coverage_command = {"coverage", "smt coverage [--runtime] [--json]",
-                                  "lists every driver function, or runtime function, and how it is treated", run};
+                                  "lists every driver function, or runtime function, and how it is treated", run_coverage};
 
 }  // namespace smt::tools

@@ -221,7 +221,7 @@ void check_toolkit(Report& report) {
                 "only building CUDA programs needs it; bootstrap.sh fetches one into build/cuda");
 }
 
-int run(const Arguments& arguments) {
+int run_doctor(const Arguments& arguments) {
     parse_options(arguments, {}, {});
     Report report;
     check_gpu(report);
@@ -242,6 +242,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command doctor_command = {"doctor", "smt doctor", "examines this machine and says what to do", run};
+const Command doctor_command = {"doctor", "smt doctor", "examines this machine and says what to do", run_doctor};
 
 }  // namespace smt::tools

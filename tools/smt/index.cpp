@@ -11,7 +11,7 @@
 namespace smt::tools {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_index(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("which folder?");
     std::string program = find_program("smt-index");
     if (program.empty())
@@ -41,6 +41,6 @@ const Command index_command = {
     "  --list     the files whose images are known\n"
     "  --forget   removes all of it\n"
     "  --show     prints what would be kept of one file",
-    "finds the sources of a build, so that its programs become managed", run};
+    "finds the sources of a build, so that its programs become managed", run_index};
 
 }  // namespace smt::tools

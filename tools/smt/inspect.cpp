@@ -62,7 +62,7 @@ void find_written_forms(image::Survey& survey) {
     }
 }
 
-int run(const Arguments& arguments) {
+int run_inspect(const Arguments& arguments) {
     Options options = parse_options(arguments, {"--json"}, {"--arch"}, Operands::kMixed);
     if (options.operands.size() != 1) throw Misuse("it takes one file");
     const std::string& path = options.operands[0];
@@ -101,6 +101,6 @@ const Command inspect_command = {
     "  FILE         a program, shared or static library, object, fatbin, cubin or PTX text\n"
     "  --arch sm_N  the device that is asked about (default: the newest that the file has code for).\n"
     "               CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT count as they do for the driver",
-    "lists the images and kernels of a file, and how smt can manage them", run};
+    "lists the images and kernels of a file, and how smt can manage them", run_inspect};
 
 }  // namespace smt::tools

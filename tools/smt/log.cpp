@@ -55,7 +55,7 @@ std::string log_beside(const std::string& journal) {
     return journal.substr(0, at) + ".log" + journal.substr(at + std::strlen(".journal"));
 }
 
-int run(const Arguments& arguments) {
+int run_log(const Arguments& arguments) {
     Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels", "--last-crash"}, {"--tenant", "--server", "--before"});
     const std::string* tenant = options.value("--tenant");
     if (options.has("--kernels") && options.has("--follow")) throw Misuse("--kernels counts what there is, it does not follow");
@@ -84,6 +84,6 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server KEY] [--before N | --last-crash]",
-                             "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how; --last-crash: of the server that crashed", run};
+                             "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how; --last-crash: of the server that crashed", run_log};
 
 }  // namespace smt::tools

@@ -48,7 +48,7 @@ int set(const std::string& name) {
     });
 }
 
-int run(const Arguments& arguments) {
+int run_policy(const Arguments& arguments) {
     const size_t count = arguments.size();
     if (count == 1 && arguments[0] == "list") return list();
     if (count == 1 && arguments[0] == "show") return show();
@@ -59,6 +59,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command policy_command = {"policy", "smt policy list | show | set NAME", "shows and changes how tenants share the GPU", run};
+const Command policy_command = {"policy", "smt policy list | show | set NAME", "shows and changes how tenants share the GPU", run_policy};
 
 }  // namespace smt::tools

@@ -168,7 +168,7 @@ int measure(const Arguments& arguments) {
     return 0;
 }
 
-int run(const Arguments& arguments) {
+int run_profile(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("a program, or show, pairs, export or forget?");
     const Arguments rest(arguments.begin() + 1, arguments.end());
     if (arguments[0] == "show") return show(rest);
@@ -187,6 +187,6 @@ const Command profile_command = {"profile",
                                  "       smt profile pairs [--json] [--measured] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile export [--csv] [-o FILE] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
                                  "       smt profile forget --all | [--kernel SYMBOL] [--image DIGEST] [--device NAME]",
-                                 "measures what a program's kernels need, alone or beside another's, for policies", run};
+                                 "measures what a program's kernels need, alone or beside another's, for policies", run_profile};
 
 }  // namespace smt::tools

@@ -13,7 +13,7 @@ namespace {
 
 using namespace runtime::schedule;
 
-int run(const Arguments& arguments) {
+int run_replay(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--differences", "--summary"}, {"--policy"}, Operands::kMixed);
     if (options.operands.size() != 1) throw Misuse("which recording? One file");
     std::vector<std::string> policies = policy_names();
@@ -33,6 +33,6 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command replay_command = {"replay", "smt replay FILE [--policy NAME] [--differences | --summary]",
-                                "asks other policies what a server's decided (SMT_JOURNAL=record=FILE)", run};
+                                "asks other policies what a server's decided (SMT_JOURNAL=record=FILE)", run_replay};
 
 }  // namespace smt::tools

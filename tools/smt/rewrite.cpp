@@ -11,7 +11,7 @@
 namespace smt::tools {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_rewrite(const Arguments& arguments) {
     std::string program = find_program("smt-rewrite");
     if (program.empty())
         throw Failure("smt-rewrite is not in " + own_directory() +
@@ -40,6 +40,6 @@ const Command rewrite_command = {
     "A line for each kernel goes to standard error: managed, or refused with the reason. To compile the "
     "text,\n"
     "add -I FOLDER, where FOLDER holds smt_worker.h: include/smt beside the folder of this program",
-    "turns the kernels of a CUDA file into persistent form", run};
+    "turns the kernels of a CUDA file into persistent form", run_rewrite};
 
 }  // namespace smt::tools

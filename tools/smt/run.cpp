@@ -108,7 +108,7 @@ void warn_of_other_settings() {
     }
 }
 
-int run(const Arguments& arguments) {
+int run_program(const Arguments& arguments) {
     Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
                                     Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
@@ -146,6 +146,6 @@ const Command run_command = {
     "  --sms N           on N of the GPU's multiprocessors\n"
     "  --memory LIMIT    most device memory that it gets, such as 800M or 4G\n"
     "  --stress SEED     stop, move, resize and slice its kernels at random: is the result the same?",
-    "runs a CUDA program so that it shares the GPU", run};
+    "runs a CUDA program so that it shares the GPU", run_program};
 
 }  // namespace smt::tools

@@ -132,7 +132,7 @@ int status(const Options&) {
     return 0;
 }
 
-int run(const Arguments& arguments) {
+int run_server(const Arguments& arguments) {
     if (arguments.empty()) throw Misuse("start, stop or status?");
     Arguments rest(arguments.begin() + 1, arguments.end());
     const std::string& what = arguments[0];
@@ -145,6 +145,6 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 const Command server_command = {"server", "smt server start [--device gpu|sim] [--gpu N] | stop | status",
-                                "starts, stops and shows the server", run};
+                                "starts, stops and shows the server", run_server};
 
 }  // namespace smt::tools

@@ -7,7 +7,7 @@
 namespace smt::tools {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_status(const Arguments& arguments) {
     parse_options(arguments, {}, {});
     std::fputs(StatusView().text().c_str(), stdout);
     return 0;
@@ -15,6 +15,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command status_command = {"status", "smt status", "shows who shares the GPU: memory, launches, share of the SMs", run};
+const Command status_command = {"status", "smt status", "shows who shares the GPU: memory, launches, share of the SMs", run_status};
 
 }  // namespace smt::tools

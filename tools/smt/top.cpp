@@ -72,7 +72,7 @@ private:
     int signals_ = -1;
 };
 
-int run(const Arguments& arguments) {
+int run_top(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--once"}, {"--interval"});
     const std::string* text = options.value("--interval");
     const double interval = text ? parse_interval(*text) : kInterval;
@@ -92,6 +92,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command top_command = {"top", "smt top [--interval SECONDS] [--once]", "smt status, again and again; q leaves", run};
+const Command top_command = {"top", "smt top [--interval SECONDS] [--once]", "smt status, again and again; q leaves", run_top};
 
 }  // namespace smt::tools

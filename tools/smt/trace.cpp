@@ -29,7 +29,7 @@ uint64_t parse_nanoseconds(const std::string& text) {
     return static_cast<uint64_t>(seconds * 1e9);
 }
 
-int run(const Arguments& arguments) {
+int run_trace(const Arguments& arguments) {
     const Options options = parse_options(arguments, {}, {"-o", "--last", "--server"});
     const std::string* last = options.value("--last");
     const uint64_t last_ns = last ? parse_nanoseconds(*last) : ~0ull;
@@ -50,6 +50,6 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command trace_command = {"trace", "smt trace [-o FILE] [--last SECONDS] [--server KEY]", "writes what the server did for a trace viewer (Perfetto, Chrome)", run};
+const Command trace_command = {"trace", "smt trace [-o FILE] [--last SECONDS] [--server KEY]", "writes what the server did for a trace viewer (Perfetto, Chrome)", run_trace};
 
 }  // namespace smt::tools

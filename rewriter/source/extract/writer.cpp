@@ -19,10 +19,6 @@ using namespace clang;
 
 namespace {
 
-std::string main_path(const Input& input) {
-    return std::filesystem::absolute(input.name).lexically_normal().string();
-}
-
 const CXXRecordDecl* record_in(const Decl* declaration) {
     if (const auto* pattern = dyn_cast<ClassTemplateDecl>(declaration)) return pattern->getTemplatedDecl();
     return dyn_cast<CXXRecordDecl>(declaration);

@@ -7,7 +7,7 @@ namespace smt::runtime::device {
 namespace {
 
 // Never destroyed: sessions' threads may outlive main().
-DriverApi& real = *new DriverApi;
+DriverApi& unguarded = *new DriverApi;
 bool (*cores_are_scarce)() = nullptr;
 
 // A wait that began while cores were to spare stays the driver's to its end. So does the end of one that was made of questions: what kernels have
@@ -26,10 +26,10 @@ CUresult await(Handle handle, CUresult (*query)(Handle), CUresult (*synchronize)
 }  // namespace
 
 void guard_waits(DriverApi& driver, bool (*scarce)()) {
-    real = driver;
+    unguarded = driver;
     cores_are_scarce = scarce;
-    driver.cuStreamSynchronize = [](CUstream stream) { return await(stream, real.cuStreamQuery, real.cuStreamSynchronize); };
-    driver.cuEventSynchronize = [](CUevent event) { return await(event, real.cuEventQuery, real.cuEventSynchronize); };
+    driver.cuStreamSynchronize = [](CUstream stream) { return await(stream, unguarded.cuStreamQuery, unguarded.cuStreamSynchronize); };
+    driver.cuEventSynchronize = [](CUevent event) { return await(event, unguarded.cuEventQuery, unguarded.cuEventSynchronize); };
 }
 
 }  // namespace smt::runtime::device

@@ -46,11 +46,6 @@ CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, 
     return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
 }
 
-int architecture_of(Call& call) {
-    const device::Properties& device = call.session.device().properties();
-    return 10 * device.compute_major + device.compute_minor;
-}
-
 // A device that assigns output to its session needs no printing turns.
 image::Printing find_printing(Call& call, std::string_view image) {
     if (call.session.device().properties().keeps_sessions_apart) return {};

@@ -21,19 +21,14 @@ using jit::Service;
 namespace {
 
 constexpr std::string_view kArchive = "!<arch>\n";
-constexpr auto kSlice = 100ms;   // after which the session may be over
-
-int architecture_of(Call& call) {
-    const device::Properties& device = call.session.device().properties();
-    return 10 * device.compute_major + device.compute_minor;
-}
+constexpr auto kClosingCheck = 100ms;   // interval of checks whether the session ends
 
 // Waits without a limit of its own: each compile has a time limit.
 jit::ResultPointer made(Call& call, jit::Order order) {
     Service& compiler = call.session.server().compiler();
     const std::string identity = compiler.make_machine_code(call.session.id(), std::move(order));
     while (!call.session.closing()) {
-        Service::Answer answer = compiler.wait_for(call.session.id(), identity, kSlice);
+        Service::Answer answer = compiler.wait_for(call.session.id(), identity, kClosingCheck);
         if (answer.state != Service::State::kPending) return answer.result;
     }
     return nullptr;
@@ -65,6 +60,11 @@ char variant_for(const image::Entry& entry, int architecture) {
 }
 
 }  // namespace
+
+int architecture_of(Call& call) {
+    const device::Properties& device = call.session.device().properties();
+    return 10 * device.compute_major + device.compute_minor;
+}
 
 bool worker_makes_machine_code(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();

@@ -16,6 +16,7 @@
 
 namespace smt::runtime::server::handlers {
 
+int architecture_of(Call& call);   // 90 for sm_90
 bool worker_makes_machine_code(Call& call);
 
 // An image of which the driver would compile PTX becomes the cubin of that; any other stays. The logs are in `jit`.
