@@ -8,6 +8,8 @@
 //         while (worker.next()) body(worker.block(), worker.grid(), a, n);
 //     }
 //
+// It is one file over 400 lines: NVRTC and nvcc compile it as one text, in front of each managed kernel.
+//
 // A ticket stands for `chunk` blocks in a row: one, unless blocks are so short that the cost of a ticket
 // matters.
 //

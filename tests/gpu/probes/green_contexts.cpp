@@ -1,7 +1,7 @@
 // What can a stream of a green context do, for a program that lives in the primary context? Kernels loaded
 // there, its memory, its events; on which SMs they run and what these are called; what a launch costs; how
 // long a small kernel waits behind a long one, confined or not. One JSON line an answer. No smt in it: run it
-// natively.
+// natively. It is one file: each question measures in the contexts and with the kernels that the one before made.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,7 @@
-"""Control flow, calls, barriers and instructions of a whole warp: small programs, followed by hand in Python."""
+"""Control flow, calls, barriers and instructions of a whole warp: small programs, followed by hand in Python.
+
+It is one file: a table of cases by section, of which no function calls another section's.
+"""
 import random
 
 from casefile import CaseFile, interesting, pairs, signed
