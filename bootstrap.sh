@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # From a fresh checkout on Debian 12 to a built, shown or tested smt.
 #
-#   ./bootstrap.sh build           what is missing is installed, then the default preset is built
+#   ./bootstrap.sh build           what is missing is installed, then the default preset is built, in a fresh folder without tests
 #   ./bootstrap.sh demo            build, then two programs side by side and what the server saw
-#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU, unit tests and fuzz targets under the address
-#                                  sanitizer; --all: every test, and all of them under address and thread sanitizers too
+#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU, most unit tests and the fuzz targets under the
+#                                  address sanitizer only; --all: every test without, and all of them with address and thread sanitizers
 #   ./bootstrap.sh fuzz [SECONDS]  the fuzz targets with libFuzzer, guided by coverage, for so long each (60)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -111,12 +111,19 @@ build_preset() {   # PRESET [TARGET [CMAKE_OPTION ...]]
     cmake --build --preset "$preset" --target "$target" || fail "building preset $preset failed"
 }
 
-build() {
+prepare() {
     mkdir -p build
     install_packages
     fetch_toolkit
     fetch_ptx_compiler "$(find_toolkit)"
-    build_preset default
+}
+
+# A fresh folder is built without tests, which are half of a build, and by unity builds; another as it was configured.
+build() {
+    prepare
+    if [[ -f build/CMakeCache.txt ]]; then build_preset default
+    else build_preset default all -DSMT_BUILD_TESTS=OFF -DSMT_UNITY=ON
+    fi
 }
 
 test_preset() {   # PRESET; adds it to `failed` where a test fails
@@ -124,19 +131,22 @@ test_preset() {   # PRESET; adds it to `failed` where a test fails
     ctest --preset "$1" || failed+=("$1")
 }
 
-# Without --all the fuzz targets run under the address sanitizer alone, each for a minute (SMT_FUZZ_SECONDS).
+# Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for a minute (SMT_FUZZ_SECONDS).
+# A unity build hides a missing #include; --all compiles file by file with sanitizers.
 run_tests() {
     local preset failed=()
-    build
+    prepare
     if [[ ${1:-} == --all ]]; then
+        build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON
         test_preset default
         for preset in asan tsan; do
             build_preset "$preset"
             test_preset "$preset"
         done
     else
+        build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=ON -DSMT_THOROUGH_TESTS=OFF -DSMT_UNITY=ON
         test_preset ci
-        build_preset asan sanitized
+        build_preset asan sanitized -DSMT_UNITY=ON
         test_preset ci-sanitized
     fi
     (( ${#failed[@]} == 0 )) || fail "tests failed with preset ${failed[*]}"
@@ -144,9 +154,7 @@ run_tests() {
 }
 
 run_fuzzers() {
-    mkdir -p build
-    install_packages
-    fetch_toolkit
+    prepare
     command -v clang++-22 >/dev/null || fail "clang++-22 is missing: libFuzzer comes with it"
     build_preset fuzz fuzzers "-DSMT_FUZZ_SECONDS=$1"
     ctest --preset fuzz || fail "a fuzz target failed; the input is in build/fuzz, and belongs into tests/fuzz/corpus once it is mended"

@@ -33,7 +33,7 @@ SCHEDULES = re.compile(r"under stress: (\d+) schedules(?:, (\d+) launches stoppe
 # What each program is given: elements and rounds.
 AMOUNTS = {"gpu": {"cub_scan": (8_000_000, 12), "cub_select": (8_000_000, 8), "cub_sort": (8_000_000, 10), "thrust_algorithms": (4_000_000, 6),
                    "cufft_transforms": (8_000_000, 10), "cudnn_layers": (0, 300)},
-           "sim": {"cub_scan": (100_000, 2), "cub_select": (60_000, 1), "cub_sort": (30_000, 1), "thrust_algorithms": (30_000, 1)}}
+           "sim": {"cub_scan": (50_000, 2), "cub_select": (30_000, 1), "cub_sort": (15_000, 1), "thrust_algorithms": (15_000, 1)}}
 # Programs of other folders that belong here: cuBLAS, which tests/gpu/programs has.
 OTHERS = {"gpu": {"cublas_sgemm": "static"}, "sim": {}}
 PYTHON = ("torch_basic.py", "cupy_basic.py", "triton_basic.py")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What `smt rewrite` writes compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT
+"""What `smt rewrite` writes compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT [thorough]
 
-cases     the cases beside this file, with nvcc for three generations of GPUs, and with NVRTC
-programs  the examples, and the kernels of the other tests, with nvcc for one
+cases     the cases beside this file, with nvcc for one of three generations of GPUs, in turns, and with NVRTC; thorough: for all three
+programs  the kernels of the other tests, all rewritten, and every fifth file compiled with nvcc for one generation; thorough: all files,
+          and the examples, which tests/dispatch builds in any case
 """
 import concurrent.futures
 import pathlib
@@ -32,7 +33,8 @@ def entries(ptx):
 
 
 class Compiler:
-    def __init__(self, program, toolkit, root):
+    def __init__(self, program, toolkit, root, thorough):
+        self.thorough = thorough
         self.program, self.toolkit, self.root = program, pathlib.Path(toolkit), pathlib.Path(root)
         self.nvrtc = nvrtc.Nvrtc(next((self.toolkit / "lib64").glob("libnvrtc.so*")))
         self.worker = self.root / "rewriter" / "device" / "smt_worker.h"
@@ -46,13 +48,15 @@ class Compiler:
                                    folder, "-I", self.root, "-w", *options], capture_output=True, text=True, timeout=300)
             return "" if done.returncode == 0 else (done.stdout + done.stderr)[:2000]
 
-    def case(self, case):
+    def case(self, case, number):
         result = cases.rewrite(self.program, case)
         if result.failed:
             return ""
         options = [option for option in case.options if option != "-default-device"]   # nvcc knows none
         kind = ["-c"] if case.dialect == "nvcc" else ["-fatbin", "-include", "cstdio,cassert"]
-        targets = [f"-gencode=arch=compute_{one},code=compute_{one}" for one in ARCHITECTURES if one >= case.oldest]
+        architectures = [one for one in ARCHITECTURES if one >= case.oldest]
+        chosen = architectures if self.thorough else [architectures[number % len(architectures)]]
+        targets = [f"-gencode=arch=compute_{one},code=compute_{one}" for one in chosen]
         problem = self.nvcc(result.text, case.path.parent, [*kind, "-std=c++17", *targets, *options])
         return problem or (self.with_nvrtc(case, result) if case.dialect == "nvrtc" else "")
 
@@ -69,7 +73,7 @@ class Compiler:
                 return f"{line}: not in the module: {' '.join(missing)}; there are {' '.join(sorted(there))}"
         return ""
 
-    def file(self, path):
+    def file(self, path, number):
         options = ["-std=c++20", "--extended-lambda"]
         result = cases.rewrite(self.program, cases.Case(path, "nvcc", [], options))
         if result.failed:
@@ -78,17 +82,19 @@ class Compiler:
             for line in result.report.splitlines():
                 if "refused" in line and "is defined in example.h" not in line:
                     return line
+        if not self.thorough and (path.parent.name == "examples" or number % 5):
+            return ""
         return self.nvcc(result.text, path.parent, ["-ptx", "-arch=sm_90", *options])
 
 
-def main(what, program, toolkit, root):
-    compiler = Compiler(program, toolkit, root)
+def main(what, program, toolkit, root, thorough=""):
+    compiler = Compiler(program, toolkit, root, bool(thorough))
     if what == "cases":
         jobs = {case.path: (compiler.case, case) for case in cases.all_cases()}
     else:
         jobs = {path: (compiler.file, path) for folder in PROGRAMS for path in sorted((compiler.root / folder).glob("*.cu"))}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        problems = list(pool.map(lambda job: job[0](job[1]), jobs.values()))
+        problems = list(pool.map(lambda job: job[1][0](job[1][1], job[0]), enumerate(jobs.values())))
     for path, problem in zip(jobs, problems):
         if problem:
             print(f"{path}: {problem}")
