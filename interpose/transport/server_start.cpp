@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "install_layout.gen.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
 #include "runtime/protocol/runtime_folder.h"
@@ -69,7 +70,10 @@ bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
         }
         char* slash = strrchr(real, '/');
         int folder = slash ? static_cast<int>(slash - real) : 0;
-        snprintf(path, sizeof path, "%.*s/../bin/smtd", folder, real);
+        for (const char* bin : {install_layout::kBinFromLibraries, "../bin"}) {   // installed, built
+            snprintf(path, sizeof path, "%.*s/%s/smtd", folder, real, bin);
+            if (access(path, X_OK) == 0) break;
+        }
     }
     if (access(path, X_OK) != 0) {
         return explain(failure, "cannot run %s: %s (%s names the server's program)", path,

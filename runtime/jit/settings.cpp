@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "install_layout.gen.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/settings/read.h"
 
@@ -21,6 +22,13 @@ std::string text(const char* name) {
 
 // A program's own threads want cores too; with two, one tenant's compile need not wait for another's.
 size_t default_workers() { return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 2, 8); }
+
+// In the build the worker lies beside its starters; installed, among the programs that only they start.
+std::string find_worker(const std::string& own_folder) {
+    const std::string beside = own_folder + "/smt-compile";
+    if (access(beside.c_str(), X_OK) == 0) return beside;
+    return own_folder + "/" + install_layout::kProgramsFromBin + "/smt-compile";
+}
 
 }  // namespace
 
@@ -41,7 +49,7 @@ Settings read_settings(const std::string& own_folder) {
     using settings::Id, settings::flag_of, settings::number_of;
     Settings settings;
     settings.compiler = smt::settings::text_of(Id::kCompiler);
-    if (settings.compiler.empty()) settings.compiler = own_folder + "/smt-compile";
+    if (settings.compiler.empty()) settings.compiler = find_worker(own_folder);
     if (access(settings.compiler.c_str(), X_OK) != 0) settings.compiler.clear();
     settings.time = std::chrono::seconds(number_of(Id::kCompileSeconds));
     settings.cpu = settings.time;

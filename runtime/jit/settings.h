@@ -21,7 +21,8 @@ struct Settings {
     uint64_t cache_bytes = 1ull << 30;
 };
 
-// A value that makes no sense counts as its default. `own_folder`: where the worker is looked for.
+// A value that makes no sense counts as its default. `own_folder`: this program's; the worker is looked for in it and
+// from it (cmake/InstallLayout.cmake).
 Settings read_settings(const std::string& own_folder);
 // The folder of the running program.
 std::string own_folder();

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "install_layout.gen.h"
 #include "runtime/journal/journal.h"
 #include "runtime/settings/read.h"
 #include "runtime/protocol/runtime_folder.h"
@@ -22,6 +23,7 @@ namespace smt::tools {
 namespace fs = std::filesystem;
 namespace {
 
+// Paths in the installed tree, and then those in the build's.
 std::string first_existing(std::initializer_list<std::string> paths) {
     for (const std::string& path : paths)
         if (::access(path.c_str(), R_OK) == 0) return fs::weakly_canonical(path).string();
@@ -38,12 +40,13 @@ std::string variable(const char* name) {
 std::string own_directory() { return fs::read_symlink("/proc/self/exe").parent_path().string(); }
 
 std::string find_interposer() {
-    std::string here = own_directory();
-    return first_existing({here + "/../lib/libsmt.so", here + "/libsmt.so"});
+    const std::string here = own_directory();
+    return first_existing({here + "/" + install_layout::kLibrariesFromBin + "/libsmt.so", here + "/../lib/libsmt.so"});
 }
 
 std::string find_runtime() {
-    return first_existing({own_directory() + "/../lib/cudart/" + kRuntimeFile});
+    const std::string here = own_directory(), file = std::string("/cudart/") + kRuntimeFile;
+    return first_existing({here + "/" + install_layout::kLibrariesFromBin + file, here + "/../lib" + file});
 }
 
 std::string find_server() {
@@ -51,7 +54,10 @@ std::string find_server() {
     return chosen.empty() ? find_program("smtd") : first_existing({chosen});
 }
 
-std::string find_program(const std::string& name) { return first_existing({own_directory() + "/" + name}); }
+std::string find_program(const std::string& name) {
+    const std::string here = own_directory();
+    return first_existing({here + "/" + name, here + "/" + install_layout::kProgramsFromBin + "/" + name});
+}
 
 std::string runtime_directory() {
     char path[PATH_MAX];

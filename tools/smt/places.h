@@ -1,4 +1,5 @@
-// Where things are: what was built beside this program, and what servers leave in the runtime folder.
+// Where things are: what was built or installed with this program (cmake/InstallLayout.cmake), and what servers leave in
+// the runtime folder.
 #pragma once
 
 #include <optional>
@@ -12,14 +13,14 @@ std::string variable(const char* name);
 
 // The folder this program lies in, without a trailing slash.
 std::string own_directory();
-// libsmt.so beside this program (../lib, or the same folder); empty: not there.
+// libsmt.so, in ../lib/smt of an installed tree or in ../lib of a build; empty: not there.
 std::string find_interposer();
-// Our libcudart.so.13 for the simulated device, in lib/cudart; empty: not there.
+// Our libcudart.so.13 for the simulated device, in the folder cudart beside libsmt.so; empty: not there.
 std::string find_runtime();
 inline constexpr const char* kRuntimeFile = "libcudart.so.13";
 // smtd: SMT_SERVER, or beside this program; empty: not there.
 std::string find_server();
-// bench_remoting and the like, beside this program; empty: not there.
+// smt-rewrite, bench_remoting and the like, beside this program or in ../libexec/smt; empty: not there.
 std::string find_program(const std::string& name);
 
 // The runtime folder's name, whether or not it exists: runtime/protocol/runtime_folder.h.
