@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/jit/toolkit.h"
 #include "runtime/protocol/environment.h"
 #include "tools/index/extraction.h"
 #include "tools/index/indexer.h"
@@ -28,7 +29,11 @@ int complain(int code, const std::string& what) {
 
 std::string toolkit() {
     const char* home = std::getenv(smt::environment::kCudaHome);
-    return home && *home ? home : SMT_TOOLKIT;
+    return home && *home ? home : smt::runtime::jit::find_toolkit();
+}
+
+std::string no_toolkit(const std::string& looked) {
+    return fmt::format("no CUDA toolkit in {}: set CUDA_HOME", looked.empty() ? "/usr/local/cuda" : looked);
 }
 
 void say(const std::string& line) {
@@ -111,6 +116,6 @@ int main(int argc, char** argv) {
     if (arguments[0] == "--forget") return forget();
     if (arguments[0].starts_with("-")) return complain(kMisuse, "unknown option '" + arguments[0] + "'");
     if (!fs::exists(toolkit() + "/include/cuda_runtime.h"))
-        return complain(kFailure, "no CUDA toolkit in " + toolkit() + ": set CUDA_HOME");
+        return complain(kFailure, no_toolkit(toolkit()));
     return index_build(arguments[0]);
 }

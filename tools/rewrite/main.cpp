@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "rewriter/source/rewrite.h"
+#include "runtime/jit/toolkit.h"
 
 namespace {
 
@@ -77,7 +78,11 @@ std::string read_file(const std::string& name, std::string& text) {
 
 std::string toolkit() {
     const char* home = std::getenv("CUDA_HOME");
-    return home && *home ? home : SMT_TOOLKIT;
+    return home && *home ? home : smt::runtime::jit::find_toolkit();
+}
+
+std::string no_toolkit(const std::string& looked) {
+    return fmt::format("no CUDA toolkit in {}: set CUDA_HOME", looked.empty() ? "/usr/local/cuda" : looked);
 }
 
 bool write_text(const std::string& text, const std::string& name) {
@@ -109,7 +114,7 @@ int main(int argc, char** argv) {
         return complain(kMisuse, *mistake);
     line.input.toolkit = toolkit();
     if (!std::filesystem::exists(line.input.toolkit + "/include/cuda_runtime.h"))
-        return complain(kFailure, "no CUDA toolkit in " + line.input.toolkit + ": set CUDA_HOME");
+        return complain(kFailure, no_toolkit(line.input.toolkit));
     if (std::string problem = read_file(line.input.name, line.input.text); !problem.empty())
         return complain(kFailure, problem);
 

@@ -1,5 +1,6 @@
 // smt doctor: looks at everything smt needs on this machine and says what to do about what is amiss.
 #include <cuda.h>
+#include <dlfcn.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/un.h>
@@ -11,6 +12,7 @@
 
 #include "runtime/jit/service.h"
 #include "runtime/jit/settings.h"
+#include "runtime/jit/toolkit.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/settings/config.h"
@@ -75,30 +77,35 @@ void check_gpu(Report& report) {
                    "look at CUDA_VISIBLE_DEVICES, now '" + variable(environment::kVisibleDevices) + "'");
 }
 
+constexpr const char* kInstall = "install smt anew, or run ./bootstrap.sh build";
+
 void check_files(Report& report) {
     std::string interposer = find_interposer(), server = find_server();
     if (interposer.empty())
-        report.bad("libsmt.so", "not in " + own_directory() + "/../lib",
-                   "run ./bootstrap.sh build, or install it beside smt");
+        report.bad("libsmt.so", "not in ../lib/smt or ../lib of " + own_directory(), kInstall);
     else if (interposer.find_first_of(": ") != std::string::npos)
         report.bad("libsmt.so", interposer,
                    "the loader cannot preload a name with a space or colon in it: move smt elsewhere");
     else
         report.good("libsmt.so", interposer);
     if (server.empty())
-        report.bad("smtd", "not in " + own_directory(),
-                   "run ./bootstrap.sh build, or let SMT_SERVER name it");
+        report.bad("smtd", "not in " + own_directory(), std::string(kInstall) + ", or let SMT_SERVER name it");
     else if (::access(server.c_str(), X_OK) != 0)
         report.bad("smtd", server + " cannot be executed", "chmod +x " + server);
     else
         report.good("smtd", server);
+    if (const std::string worker = runtime::jit::read_settings(own_directory()).compiler; worker.empty())
+        report.note("worker", "there is no smt-compile in " + own_directory() + " or its ../libexec/smt",
+                    std::string("no kernel is managed, and the driver compiles PTX: ") + kInstall);
+    else
+        report.good("worker", worker);
 }
 
 void check_simulated_device(Report& report) {
     const std::string runtime = find_runtime(), chosen(settings::text_of(settings::Id::kDevice));
     if (runtime.empty())
-        report.note("simulated", std::string(kRuntimeFile) + " is not in " + own_directory() + "/../lib/cudart",
-                    "programs built with nvcc -cudart shared need it with smt run --device sim: ./bootstrap.sh build");
+        report.note("simulated", std::string(kRuntimeFile) + " is not in a folder cudart beside libsmt.so",
+                    std::string("programs built with nvcc -cudart shared need it with smt run --device sim: ") + kInstall);
     else
         report.good("simulated", "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
     if (!chosen.empty())
@@ -136,6 +143,7 @@ void check_cache(Report& report) {
 }
 
 void check_ptx_compiler(Report& report) {
+    if (runtime::jit::read_settings(own_directory()).compiler.empty()) return;   // it was said
     const bool drivers = settings::is(settings::Id::kPtxCompiler, "driver");
     if (runtime::jit::Service::has_ptx_compiler() && !drivers)
         report.good("PTX", "compiled and linked by the compile worker");
@@ -145,10 +153,29 @@ void check_ptx_compiler(Report& report) {
                     drivers ? "unset it to have the compile worker do it" : "install it, or run ./bootstrap.sh build, which fetches it, and build again");
 }
 
+// NVIDIA's libraries that the worker opens: as it looks for them.
+void check_library(Report& report, const char* what, const std::string& file, settings::Id chosen, const std::string& lost) {
+    for (const std::string& path : runtime::jit::library_paths(file, chosen)) {
+        void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+        if (!library) continue;
+        report.good(what, path);
+        ::dlclose(library);
+        return;
+    }
+    report.note(what, file + " is neither in $CUDA_HOME nor /usr/local/cuda, and the loader does not know it",
+                lost + fmt::format("; install NVIDIA's CUDA 13 libraries, or let {} in SMT_COMPILE name the file", settings::setting(chosen).item));
+}
+
+void check_compilers(Report& report) {
+    check_library(report, "NVRTC", "libnvrtc.so.13", settings::Id::kNvrtc, "kernels are managed by the PTX in programs, not by their sources");
+    check_library(report, "nvJitLink", "libnvJitLink.so.13", settings::Id::kNvJitLink,
+                  "the driver links what programs link, and managed kernels are not held to registers");
+}
+
 void check_variables(Report& report) {
     const settings::Config config = settings::Config::read();
     for (const std::string& problem : config.problems()) report.bad("setting", problem, "correct or remove it; smt config shows all");
-    for (const std::string& line : config.unknown_variables()) report.note("setting", line, "docs/settings.md lists them");
+    for (const std::string& line : config.unknown_variables()) report.note("setting", line, "smt config --all lists all of them");
 }
 
 void check_servers(Report& report) {
@@ -231,6 +258,7 @@ int run_doctor(const Arguments& arguments) {
     check_runtime_directory(report);
     check_cache(report);
     check_ptx_compiler(report);
+    check_compilers(report);
     check_servers(report);
     check_preload(report);
     check_limits(report);

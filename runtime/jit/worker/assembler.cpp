@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "runtime/jit/worker/toolkit.h"
+#include "runtime/jit/toolkit.h"
 
 namespace smt::runtime::jit {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "runtime/jit/worker/toolkit.h"
+#include "runtime/jit/toolkit.h"
 
 namespace smt::runtime::jit {
 

@@ -22,7 +22,7 @@
 #include "runtime/jit/worker/ptx_compiler.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
 #include "runtime/jit/worker/registers.h"
-#include "runtime/jit/worker/toolkit.h"
+#include "runtime/jit/toolkit.h"
 
 namespace smt::runtime::jit {
 

@@ -1,4 +1,4 @@
-#include "runtime/jit/worker/toolkit.h"
+#include "runtime/jit/toolkit.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Where CUDA's toolkit is, for what the worker opens at run time: $CUDA_HOME, the toolkit that smt was built with,
+// Where CUDA's toolkit is, for what the worker opens at run time and what the rewriter includes: $CUDA_HOME, the toolkit that smt was built with,
 // /usr/local/cuda, and what the loader knows.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace smt::runtime::jit {
 
-// CUDA's root, for the rewriter; empty: not found.
+// The root of a toolkit that has CUDA's headers, for the rewriter; empty: not found.
 std::string find_toolkit();
 
 // Paths to try for "libnvrtc.so.13", best first. `chosen`: the setting that names one.
