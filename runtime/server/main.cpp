@@ -163,6 +163,10 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
 int main(int count, char** arguments) {
     using namespace smt::runtime::server;
     Options options;
+    if (count == 2 && (arguments[1] == std::string_view("--help") || arguments[1] == std::string_view("-h"))) {
+        fmt::print("{}", kUsage);
+        return 0;
+    }
     if (!parse(count, arguments, options)) {
         fmt::print(stderr, "{}", kUsage);
         return 2;
