@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Two programs side by side through smt, and what the server saw of them. Run by ./bootstrap.sh demo,
-# after the build: tools/demo.sh BUILD_FOLDER
+# after the build: tools/demo.sh BUILD_FOLDER. Installed: PREFIX/libexec/smt/demo.sh [PREFIX]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly build=${1:?which build folder?}
-readonly smt=$build/bin/smt
+readonly root=${1:-$(cd .. && pwd)}
+readonly smt=$root/bin/smt
 readonly shown_lines=40
 programs=()
 device=
@@ -19,6 +19,15 @@ trap '"$smt" server stop >/dev/null || true; rm -rf "$SMT_RUNTIME_DIR"' EXIT
 
 has_gpu() { "$smt" doctor 2>/dev/null | grep -Eq '^ok +GPU'; }
 
+# In the build, or in lib/smt below the prefix, whatever its lib is called.
+find_example() {
+    local file
+    for file in "$root/examples/$1" "$root"/lib*/smt/examples/"$1" "$root"/lib/*/smt/examples/"$1"; do
+        [[ ! -x $file ]] || { printf '%s\n' "$file"; return; }
+    done
+    fail "smt was installed without the examples, which are built by nvcc (cmake --build BUILD --target examples)"
+}
+
 choose_programs() {
     local kind size
     if has_gpu; then
@@ -31,10 +40,12 @@ choose_programs() {
         kind=shared size=trivial device=sim
         export SMT_SIM=tenants=2   # its clock starts when both programs are there
     fi
-    local names=(nbody matrix_multiply) name
+    local names=(nbody matrix_multiply) name file
     for name in "${names[@]}"; do
-        cmake --build "$build" --target "examples/$kind/$name" || fail "the demo's programs could not be built; is there an nvcc?"
-        programs+=("$build/examples/$kind/$name --size $size --iterations 3")
+        [[ ! -f $root/CMakeCache.txt ]] || cmake --build "$root" --target "examples/$kind/$name" ||
+            fail "the demo's programs could not be built; is there an nvcc?"
+        file=$(find_example "$kind/$name")
+        programs+=("$file --size $size --iterations 3")
     done
 }
 

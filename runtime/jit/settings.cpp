@@ -27,7 +27,8 @@ size_t default_workers() { return std::clamp<size_t>(std::thread::hardware_concu
 std::string find_worker(const std::string& own_folder) {
     const std::string beside = own_folder + "/smt-compile";
     if (access(beside.c_str(), X_OK) == 0) return beside;
-    return own_folder + "/" + install_layout::kProgramsFromBin + "/smt-compile";
+    std::error_code error;
+    return std::filesystem::canonical(own_folder + "/" + install_layout::kProgramsFromBin + "/smt-compile", error).string();
 }
 
 }  // namespace
