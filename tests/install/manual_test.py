@@ -6,11 +6,13 @@
 The sources are asked because the pages come from the usages: an option that a usage lacks would be missing in all of them.
 """
 
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 PATIENCE = 30
 WORD = r'"(--?[a-z][\w-]*)"'
@@ -102,10 +104,12 @@ def check_accepted(manual, bin_folder, names):
             assert not all(f"unknown option '{option}=1'" in each for each in said), f"smt {name} does not know {option}: {said}"
 
 
-def check_shells(manual):
-    """The completions load, and complete."""
+def check_shells(manual, home):
+    """The completions load, and complete. Shells make folders of their own, below `home` here."""
+    environment = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8"}
+
     def run(*words):
-        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run(words, check=True, capture_output=True, text=True, timeout=PATIENCE, env=environment)
 
     def in_bash(*words):
         line = " ".join(f"'{word}'" for word in words)
@@ -141,7 +145,8 @@ def main(manual, source, bin_folder):
     check_pages(manual, source, names)
     check_completions(manual, source, names)
     check_accepted(manual, bin_folder, names)
-    check_shells(manual)
+    with tempfile.TemporaryDirectory() as home:
+        check_shells(manual, home)
     check_roff(manual)
 
 
