@@ -31,7 +31,7 @@ CHECKS = {
     "reservation": (HANDLERS + "tenant_memory.cpp", ("TenantMemory::release_reservation",), "reservations_.find"),
     "mapping": (HANDLERS + "served_virtual_memory.cpp",
                 ("cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess", "cuMemRetainAllocationHandle"), "reserved("),
-    "batch": (HANDLERS + "served_graph.cpp", ("cuStreamBatchMemOp_v2",), "may_touch"),
+    "batch": (HANDLERS + "served_stream.cpp", ("cuStreamBatchMemOp_v2",), "may_touch"),
     "resource": (HANDLERS + "served_texture.cpp", ("check",), "may_touch"),
 }
 

@@ -235,6 +235,7 @@ bool Dispatcher::look() {
         if (member.trial) works ? member.trial->step(*member.stream, kernel) : member.trial->idle(*member.stream);
         if (!works || member.trial) continue;
         ++busy;
+        changed |= !member.decided;   // no thread announces that a wait for a value is over
         if (samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {
             changed = true;   // its order holds for the next launch, too, which may be larger
             if (kernel.state == schedule::Kernel::State::kRunning) member.behind = true;
@@ -270,7 +271,7 @@ bool Dispatcher::pending() {
         const Tenant& tenant = member.stream->tenant();
         if (!tenant.preemptible.load() && !tenant.preemptor.load() && member.stream->passes_through()) continue;
         schedule::Kernel kernel;
-        if (member.stream->describe(&kernel)) return true;
+        if (member.stream->describe(&kernel) || member.stream->held_back()) return true;
     }
     return false;
 }
@@ -284,9 +285,10 @@ void Dispatcher::decide() {
     for (const auto& tenant : tenants_) {
         if (tenant->preemptor.load()) snapshot_.urgent.push_back({tenant->priority, tenant->preemptor_since});
     }
-    for (const Member& member : members_) {
+    for (Member& member : members_) {
         schedule::Kernel kernel;
-        if (!member.trial && member.stream->describe(&kernel)) snapshot_.kernels.push_back(std::move(kernel));
+        member.decided = !member.trial && member.stream->describe(&kernel);
+        if (member.decided) snapshot_.kernels.push_back(std::move(kernel));
     }
     study_ = policy_->study(snapshot_);
     studying_ = study_ != nullptr;

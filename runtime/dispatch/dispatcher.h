@@ -120,6 +120,7 @@ private:
         bool behind = false;                  // a step of the orders is left to do
         uint64_t launch = 0;                  // the first unfinished one at the last look
         bool last_taken = false;              // its last block had been taken
+        bool decided = false;                 // the last decision saw its work
         bool refill = false;                  // workers have left: send more, not before refill_again
         schedule::TimePoint refill_again{};
         std::unique_ptr<Experiment> trial = nullptr;   // null: the policy decides

@@ -63,6 +63,7 @@ CUresult ManagedStream::open() {
     words_->reached.store(0);
     for (std::atomic<uint64_t>& each : words_->grown) each.store(0);
     words_->sampled.store(0);
+    words_->waits_over.store(0);
     if (tenant_->tried()) state_ = State::kStopped;
     dispatcher_.join(*this);
     return CUDA_SUCCESS;

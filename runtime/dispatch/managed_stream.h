@@ -20,6 +20,11 @@
 // stream is stopped or the tenant's window is full. It waits in the program's thread, so order and errors are
 // the driver's own. A stop with only unmanaged work in flight is over when that work has ended.
 //
+// Nothing of a stream that waits for a value can run. So while it does, it has no work for a policy: not what
+// is behind the wait, be it with the driver or kept here. What is in front of the wait counts until it is over.
+// The GPU writes a word when it is past the wait. One exception: a thread that waits for its turn to launch is
+// counted, and gets it, because it may be the thread that writes the value.
+//
 // program_side.cpp has what the program's threads call, pass_through.cpp pass-through mode, progress.cpp and
 // mappings.cpp what policies learn, and managed_stream.cpp the rest.
 //
@@ -30,6 +35,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,6 +82,8 @@ public:
     CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
     CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
     CUresult note_other();   // something else was enqueued that a policy should know about
+    // A wait for a value, which `enqueue` enqueues. Precondition: guard(). May block as `enqueue` does.
+    CUresult wait_for_value(const std::function<CUresult()>& enqueue);
     // The client is gone: running launches are stopped, waiting ones dropped. Called again until the stream
     // is idle.
     void abandon();
@@ -84,7 +92,8 @@ public:
     uint64_t id() const { return id_; }
     schedule::TimePoint now() const;           // by the dispatcher's clock
     const Tenant& tenant() const { return *tenant_; }
-    bool describe(schedule::Kernel* kernel);   // the first unfinished launch; false: nothing is left to do
+    // The first unfinished launch. False: nothing is left to do, or nothing can run.
+    bool describe(schedule::Kernel* kernel);
     void sample();           // asks for the progress from time to time; describe() reports it
     bool passes_through();
     bool keeps_back();       // poll() hands over launches that are kept here
@@ -147,6 +156,7 @@ private:
     bool over_launch_ahead();
     void await_launch_ahead(Lock& lock);
     const Work* first_unfinished() const;   // null: there is none
+    bool waits_for_value();   // and nothing is unfinished in front of the wait
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
     bool unfinished(uint64_t number) const {   // launches up to this one
         return (!in_flight_.empty() && in_flight_.front().number <= number) || (!waiting_.empty() && waiting_.front().number <= number);
@@ -279,6 +289,16 @@ private:
     uint32_t run_workers_ = 0;         // of the run under way
 
     uint64_t numbers_ = 0;             // of launches
+    // A wait for a value, and what is in front of it: launches up to a number, other work up to a marker.
+    struct ValueWait {
+        uint64_t number = 0;
+        uint64_t launches = 0;
+        uint64_t marker = 0;
+    };
+    std::deque<ValueWait> value_waits_;   // not known to be over, in the stream's order
+    uint64_t value_wait_numbers_ = 0;
+    uint64_t last_other_ = 0;          // the marker behind the last unmanaged or other work
+    std::mutex value_waits_mutex_;     // held while a wait is enqueued; taken before mutex_
     ControlBlock::State sample_;       // last look at the control block
     uint64_t asked_ = 0;               // looks
     // The last look was asked for since tickets were last counted from 0.

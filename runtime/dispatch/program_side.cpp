@@ -1,6 +1,7 @@
 // What the program's threads do with a stream: launches, and anything else that must not overtake them.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -127,7 +128,7 @@ CUresult ManagedStream::entered(const UnmanagedPass& pass) {
     const bool news = tenant_->preemptor.load(std::memory_order_relaxed) && reached() == marked_;
     CUresult status = mark();
     --entering_;
-    unmanaged_.push_back({marked_, pass.launch_.name, pass.number_, dispatcher_.now()});
+    unmanaged_.push_back({last_other_ = marked_, pass.launch_.name, pass.number_, dispatcher_.now()});
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
     return back != CUDA_SUCCESS ? back : status;
@@ -171,8 +172,24 @@ CUresult ManagedStream::note_other() {
     if (!tenant_->preemptor.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     const bool news = reached() == marked_;
     CUresult status = mark();
+    last_other_ = marked_;
     lock.unlock();
     if (news) dispatcher_.arrived(*this);
+    return status;
+}
+
+CUresult ManagedStream::wait_for_value(const std::function<CUresult()>& enqueue) {
+    const std::lock_guard in_order(value_waits_mutex_);
+    Lock lock = spin_lock(mutex_);
+    if (state_ == State::kPassThrough && unmarked_) mark();   // or the end of what is in front would not be seen
+    const uint64_t number = ++value_wait_numbers_;
+    value_waits_.push_back({number, numbers_, last_other_});
+    lock.unlock();
+    CUresult status = enqueue();
+    if (status == CUDA_SUCCESS) status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->waits_over), number, 0);
+    if (status == CUDA_SUCCESS) return status;
+    lock = spin_lock(mutex_);
+    std::erase_if(value_waits_, [&](const ValueWait& each) { return each.number == number; });
     return status;
 }
 

@@ -58,6 +58,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->managed = true;
     using Seen = schedule::Kernel::State;
     kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
+    if (waits_for_value() && wanting_ == 0) return false;
     if (const Work* const work = first_unfinished()) {
         describe(*work, kernel);
         return true;
@@ -67,6 +68,14 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     if (under_way() || wanting_) return true;
     kernel->state = Seen::kRunning;
     return reached() < marked_;
+}
+
+bool ManagedStream::waits_for_value() {
+    const uint64_t over = words_->waits_over.load(std::memory_order_acquire);
+    while (!value_waits_.empty() && value_waits_.front().number <= over) value_waits_.pop_front();
+    if (value_waits_.empty()) return false;
+    const Work* const work = first_unfinished();
+    return reached() >= value_waits_.front().marker && (!work || work->number > value_waits_.front().launches);
 }
 
 const Work* ManagedStream::first_unfinished() const { return !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr; }

@@ -1,5 +1,6 @@
 #include "runtime/server/lane.h"
 
+#include <algorithm>
 #include <exception>
 
 #include <fmt/format.h>
@@ -170,6 +171,11 @@ Lane::Step Lane::next_record(uint64_t tail) {
     let_go();
     finish(record, status, reply_bytes);
     return Step::kDone;
+}
+
+StreamPointer Lane::held(CUstream stream) const {
+    const auto found = std::find_if(held_streams_.begin(), held_streams_.end(), [&](const StreamPointer& each) { return each->handle == stream; });
+    return found == held_streams_.end() ? nullptr : *found;
 }
 
 void Lane::let_go() {

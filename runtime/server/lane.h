@@ -47,6 +47,7 @@ public:
     // Keeps an object alive until the current record is done.
     void hold(const StreamPointer& stream) { held_streams_.push_back(stream); }
     void hold(const EventPointer& event) { held_events_.push_back(event); }
+    StreamPointer held(CUstream stream) const;   // null: the current record holds none with this handle
     // The current record enqueues work on the stream: noted when the record is done.
     void uses(Stream& stream) { used_.push_back(&stream); }
     // Notes the uses now instead of at the end of the record: for handlers that let other threads proceed

@@ -181,12 +181,21 @@ CUresult Streams::wait_function(Stream& stream) {
     CUresult status = CUDA_SUCCESS;
     if (stream.function_runs()) {
         const device::NamedWaits named("a host function");
-        status = driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
-                                                stream.awaited_by_none.load(), CU_STREAM_WAIT_VALUE_GEQ);
+        status = wait_for_value(stream, [&] {
+            return driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index), stream.awaited_by_none.load(),
+                                                  CU_STREAM_WAIT_VALUE_GEQ);
+        });
     }
     // Stored after the wait is enqueued: another thread's work on this stream must not overtake the wait.
     if (status == CUDA_SUCCESS) stream.awaited_by_none.store(0);
     return status;
+}
+
+CUresult Streams::wait_for_value(Stream& stream, const std::function<CUresult()>& enqueue) {
+    dispatch::ManagedStream* managed = nullptr;
+    // Captured, or without room for the dispatcher's words: what is behind the wait counts as work.
+    if (capturing(stream.handle) || manage(stream, &managed) != CUDA_SUCCESS) return enqueue();
+    return managed->wait_for_value(enqueue);
 }
 
 CUresult Streams::order(Stream& stream) {

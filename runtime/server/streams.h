@@ -107,6 +107,9 @@ public:
     CUresult prepare_launch(Stream& stream);
     CUresult order(Stream& stream);
     CUresult wait_function(Stream& stream);
+    // A wait for a value, which `enqueue` enqueues on the prepared stream. What is behind it is no work for a
+    // policy until the wait is over.
+    CUresult wait_for_value(Stream& stream, const std::function<CUresult()>& enqueue);
     void note_use(Stream& stream);
 
     // Translation between the program's stream priorities and the driver's.

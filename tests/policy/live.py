@@ -45,6 +45,7 @@ class Gated:
             assert found == answer + "\n", f"{self.tenant}, {line}: {found}{self.process.stdout.read() if found else ''}"
 
     def launch(self):
+        self.opened = 0
         self.say("launch", "launched")
         return self
 
@@ -114,6 +115,17 @@ class Stage(Place):
 
     def until_stopped(self, tenant, times=1):
         self.until(f"{tenant} has stopped", lambda: len(self.entries(tenant, "stopped")) >= times)
+
+
+    def open_until_stopped(self, program, times):
+        """Blocks may be taken between the decision and the stop, and more than one with a ticket. Returns how many were let through."""
+        def stopped():
+            program.opened = min(program.opened + 4, program.blocks - 100)
+            program.open(program.opened)
+            return len(self.entries(program.tenant, "stopped")) >= times
+
+        self.until(f"{program.tenant} has stopped", stopped)
+        return program.opened
 
 
 def in_all(mappings):
@@ -210,15 +222,7 @@ def first_stop(smt, programs):
         place.until("it has launched again", lambda: place.launches("long") == 2)
         urgent.launch()
         place.until_decided("long", "stopped for urgent (priority 1 over 0)")
-        opened = 0
-
-        def stopped():   # blocks may be taken between the decision and the stop, and more than one with a ticket
-            nonlocal opened
-            opened = min(opened + 4, 900)
-            long.open(opened)
-            return place.entries("long", "stopped")
-
-        place.until("the long one has stopped", stopped)
+        place.open_until_stopped(long, 1)
         urgent.end()
         long.end()
 
@@ -277,6 +281,41 @@ def idle_urgent(smt, programs):
         place.until("its launches are over", lambda: len(place.entries("urgent", "launch")) == 21)
         Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch().end()
         urgent.end()
+
+
+def waiting_urgent(smt, programs, policy="priority"):
+    """A tenant that waits for a value, with a launch behind the wait, stops no other one: until the value is there, or another stream of it has work."""
+    with Stage(smt, programs, policy, 2) as place:
+        urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high")
+        long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2))
+        for each in (urgent, long):   # their code is loaded
+            each.launch().open().say("wait", "ended")
+        urgent.say("hold", "held")
+        urgent.launch().open().say("release", "released")
+        urgent.say("wait", "ended")   # no other tenant has work: nothing else makes the server look
+        urgent.say("hold", "held")
+        urgent.launch()
+        long.launch().open()
+        place.until("the long one has run", lambda: sum(entry["value"] for entry in place.entries("long", "mapping")) >= 2000)
+        long.say("wait", "ended")
+        said([text for text in place.decisions("long") if "urgent" in text], [])
+        long.launch().say("begun 4", "begun")
+        urgent.say("other", "switched")
+        urgent.launch()
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)")
+        opened = place.open_until_stopped(long, 1)
+        urgent.open()
+        long.say(f"begun {opened + 1}", "begun")
+        urgent.open(0).say("release", "released")
+        place.until_decided("long", "stopped for urgent (priority 1 over 0)", 2)
+        place.open_until_stopped(long, 2)
+        urgent.end()
+        long.end()
+
+
+def waiting_urgent_hpf(smt, programs):
+    """The same where the policy holds launches back before each."""
+    waiting_urgent(smt, programs, "hpf-whole")
 
 
 def two_threads(smt, programs):
@@ -338,7 +377,7 @@ def table_3(smt, programs):
 
 def main():
     smt, programs, scenario = sys.argv[1:]
-    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads, idle_urgent, two_threads, table_2, table_3)}[scenario](smt, programs)
+    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads, idle_urgent, waiting_urgent, waiting_urgent_hpf, two_threads, table_2, table_3)}[scenario](smt, programs)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@
 //   graph V          launches a graph that has one kernel, which sets the memory to V
 //   set V            a memset to V
 //   record E, wait E, query, sync
+//   hold, release    the stream waits for a value from here on; the program writes it
 //   read             the memory: answers with what is there
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <string>
@@ -22,7 +24,9 @@ constexpr int kInts = 1024;
 
 struct Program {
     CUfunction gate = nullptr, fill = nullptr;
-    CUdeviceptr memory = 0;
+    CUdeviceptr memory = 0, word_there = 0;
+    std::atomic<unsigned>* word = nullptr;   // how many holds are released
+    unsigned holds = 0;
     CUstream stream = nullptr;
     std::map<int, CUstream> streams;
     std::map<int, CUevent> events;
@@ -74,6 +78,8 @@ struct Program {
         if (what == "set") return cuMemsetD32Async(memory, static_cast<unsigned>(number), kInts, stream);
         if (what == "record") return cuEventRecord(event(number), stream);
         if (what == "wait") return cuStreamWaitEvent(stream, event(number), 0);
+        if (what == "hold") return cuStreamWaitValue32(stream, word_there, ++holds, CU_STREAM_WAIT_VALUE_GEQ);
+        if (what == "release") return word->store(holds), CUDA_SUCCESS;
         if (what == "query") return cuStreamQuery(stream);
         if (what == "sync") return cuStreamSynchronize(stream);
         return CUDA_ERROR_INVALID_VALUE;
@@ -91,6 +97,9 @@ int main() {
     CHECK(cuModuleGetFunction(&program.fill, module, "fill"));
     CHECK(cuMemAlloc(&program.memory, kInts * sizeof(int)));
     CHECK(cuMemsetD32(program.memory, 0, kInts));
+    CHECK(cuMemHostAlloc(reinterpret_cast<void**>(&program.word), sizeof *program.word, 0));
+    CHECK(cuMemHostGetDevicePointer(&program.word_there, program.word, 0));
+    program.word->store(0);
     CHECK(cuCtxSynchronize());
     program.use(0);
     std::printf("ready\n");

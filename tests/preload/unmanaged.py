@@ -133,6 +133,54 @@ def order_when_confined(place):
     low.end(), high.end()
 
 
+def held_back(place):
+    return sum("held back for high" in entry["text"] for entry in journal(place, "decision", "low"))
+
+
+def waits_for_a_value(place):
+    """A stream that waits for a value holds no other tenant back, nor does what is behind the wait; until the value is there."""
+    low, high = Program(place, "low", "low"), Program(place, "high", "high")
+    assert high.do("hold", "gate 1") == [0, 0]
+    assert low.do("fill 5", "read", "fill 6", "read") == [0, 5, 0, 6], "the urgent one waits"
+    assert low.do("gate 2") == [0]
+    place.wait_reached(2)
+    assert high.do("use 1", "gate 3") == [0, 0]
+    import time; time.sleep(1); print(run.smt(place.program, "log", "--json"))
+    wait_for(lambda: held_back(place) == 1, "another stream of it is at work")
+    low.say("fill 7", "read")
+    place.open(2)
+    stopped(place, "low")
+    assert place.calls("cuLaunchKernel fill") == 2
+    place.open(3)
+    assert low.answers(2) == [0, 7]
+    assert low.do("gate 4") == [0]
+    place.wait_reached(4)
+    assert high.do("release") == [0]
+    wait_for(lambda: held_back(place) == 2, "the wait is over")
+    low.say("fill 8", "read")
+    place.open(4)
+    wait_for(lambda: len(journal(place, "stopped", "low")) == 2, "what low had in flight is over")
+    assert place.calls("cuLaunchKernel fill") == 3
+    place.open(1)
+    assert low.answers(2) == [0, 8]
+    assert high.do("use 0", "sync") == [0, 0]
+    low.end(), high.end()
+
+
+def work_before_a_wait(place):
+    """What is in front of the wait counts as long as it runs."""
+    low, high = Program(place, "low", "low"), Program(place, "high", "high")
+    assert high.do("gate 1", "hold", "fill 1") == [0, 0, 0]
+    place.wait_reached(1)
+    low.say("fill 3", "read")
+    wait_for(lambda: journal(place, "decision", "low"), "the policy has decided")
+    assert place.calls("cuLaunchKernel fill") == 1
+    place.open(1)
+    assert low.answers(2) == [0, 3]
+    assert high.do("release", "sync", "read") == [0, 0, 1]
+    low.end(), high.end()
+
+
 def graphs_wait(place):
     low, high = hold(place)
     low.say("graph 4", "read")
@@ -298,7 +346,7 @@ def who_is_there(place):
     low.end()
 
 
-SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight, another_policy,
+SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, waits_for_a_value, work_before_a_wait, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight, another_policy,
              who_is_there]
 
 

@@ -1,9 +1,8 @@
-// Graph and stream calls with addresses in their parameters: attributes, memory operations, user objects.
+// Graph calls whose parameters need a check or a translation: attributes, user objects.
 #include <memory>
 #include <vector>
 
 #include "runtime/server/callbacks.h"
-#include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/session.h"
 #include "runtime/server/streams.h"
 #include "served.gen.h"
@@ -23,28 +22,6 @@ CUresult cuGraphKernelNodeSetAttribute(Call& call, CUgraphNode node, CUkernelNod
     }
     if (!call.driver.cuGraphKernelNodeSetAttribute) return CUDA_ERROR_NOT_SUPPORTED;
     return call.driver.cuGraphKernelNodeSetAttribute(node, attribute, value);
-}
-
-CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count,
-                               CUstreamBatchMemOpParams* operations, unsigned int flags) {
-    if (!call.driver.cuStreamBatchMemOp_v2) return CUDA_ERROR_NOT_SUPPORTED;
-    for (unsigned int i = 0; i < count; ++i) {
-        CUdeviceptr address = 0;
-        switch (operations[i].operation) {
-            case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-            case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-                address = operations[i].waitValue.address;
-                break;
-            case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-            case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-                address = operations[i].writeValue.address;
-                break;
-            default:
-                continue;
-        }
-        if (!call.session.memory().may_touch(address, sizeof(cuuint64_t))) return CUDA_ERROR_INVALID_VALUE;
-    }
-    return call.driver.cuStreamBatchMemOp_v2(stream, count, operations, flags);
 }
 
 // User objects. The destructor is the application's code, so the driver gets the server's own destructor,

@@ -1,9 +1,32 @@
-// Stream attributes: a program sees its own priority. The driver's also depends on the tenant's.
+// Stream attributes: a program sees its own priority. The driver's also depends on the tenant's. Memory
+// operations: a stream that waits for a value has no work for a policy (Streams::wait_for_value()).
+#include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 #include "runtime/server/streams.h"
 #include "served.gen.h"
 
 namespace smt::runtime::server::served {
+
+namespace {
+
+template <typename Enqueue>
+CUresult wait(Call& call, CUstream stream, const Enqueue& enqueue) {
+    const StreamPointer held = call.lane.held(stream);
+    return held ? call.session.streams().wait_for_value(*held, enqueue) : enqueue();
+}
+
+}  // namespace
+
+CUresult cuStreamWaitValue32_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+    if (!call.driver.cuStreamWaitValue32_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    return wait(call, stream, [&] { return call.driver.cuStreamWaitValue32_v2(stream, address, value, flags); });
+}
+
+CUresult cuStreamWaitValue64_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+    if (!call.driver.cuStreamWaitValue64_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    return wait(call, stream, [&] { return call.driver.cuStreamWaitValue64_v2(stream, address, value, flags); });
+}
 
 CUresult cuStreamGetAttribute(Call& call, CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue* value) {
     if (!call.driver.cuStreamGetAttribute) return CUDA_ERROR_NOT_SUPPORTED;
@@ -18,6 +41,30 @@ CUresult cuStreamSetAttribute(Call& call, CUstream stream, CUstreamAttrID attrib
     if (value && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
         return call.session.streams().set_priority(stream, value->priority);
     return call.driver.cuStreamSetAttribute(stream, attribute, value);
+}
+
+CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count, CUstreamBatchMemOpParams* operations, unsigned int flags) {
+    if (!call.driver.cuStreamBatchMemOp_v2) return CUDA_ERROR_NOT_SUPPORTED;
+    bool waits = false;
+    for (unsigned int i = 0; i < count; ++i) {
+        CUdeviceptr address = 0;
+        switch (operations[i].operation) {
+            case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+                waits = true;
+                address = operations[i].waitValue.address;
+                break;
+            case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+                address = operations[i].writeValue.address;
+                break;
+            default:
+                continue;
+        }
+        if (!call.session.memory().may_touch(address, sizeof(cuuint64_t))) return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto enqueue = [&] { return call.driver.cuStreamBatchMemOp_v2(stream, count, operations, flags); };
+    return waits ? wait(call, stream, enqueue) : enqueue();
 }
 
 }  // namespace smt::runtime::server::served

@@ -2,11 +2,14 @@
 //
 // Without arguments it loads nothing, and waits for the end of stdin; answers "started" once.
 //
-//     launch      of so many blocks, with all gates shut; answers "launched"
+//     launch      of so many blocks, with all gates shut if none is waited for; answers "launched"
 //     record      an event, behind what was launched; answers "recorded"
 //     open N      block i may end if i < N; answers "opened"
 //     begun N     until N blocks have begun; answers "begun"
-//     wait        until the launch has ended; answers "ended". Each block ran once
+//     hold        the stream waits for a value from here on; answers "held"
+//     release     writes that value; answers "released"
+//     other       launches go to another stream from now on; answers "switched"
+//     wait        until the launches have ended; answers "ended". Each block of each ran once
 //     load        the code a second time; answers "loaded"
 //     unload      that; answers "unloaded"
 //
@@ -83,14 +86,24 @@ int main(int count, char** arguments) {
     uint32_t* const counts = static_cast<uint32_t*>(words) + 2;
     CUdeviceptr counts_there = open_there + 8;
     CUevent event = nullptr;
+    CUstream stream = nullptr;
+    void* value = nullptr;
+    CUdeviceptr value_there = 0;
+    unsigned launches = 0;   // since the last wait
+    CHECK(cuMemHostAlloc(&value, 4, CU_MEMHOSTALLOC_DEVICEMAP));
+    CHECK(cuMemHostGetDevicePointer(&value_there, value, 0));
+    volatile uint32_t* const released = static_cast<uint32_t*>(value);
+    *released = 0;
     CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     for (std::string line; std::getline(std::cin, line);) {
         if (line == "launch") {
-            *open = 0;
-            *begun = 0;
-            for (unsigned i = 0; i < blocks; ++i) counts[i] = 0;
+            if (launches++ == 0) {
+                *open = 0;
+                *begun = 0;
+                for (unsigned i = 0; i < blocks; ++i) counts[i] = 0;
+            }
             void* parameters[] = {&open_there, &counts_there};
-            CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, nullptr, parameters, nullptr));
+            CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, nullptr));
             std::printf("launched\n");
         } else if (line == "record") {
             CHECK(cuEventRecord(event, nullptr));
@@ -98,6 +111,16 @@ int main(int count, char** arguments) {
         } else if (line.rfind("begun ", 0) == 0) {
             while (*begun < static_cast<uint32_t>(std::atoi(line.c_str() + 6))) std::this_thread::yield();
             std::printf("begun\n");
+        } else if (line == "hold") {
+            *released = 0;
+            CHECK(cuStreamWaitValue32(stream, value_there, 1, CU_STREAM_WAIT_VALUE_GEQ));
+            std::printf("held\n");
+        } else if (line == "release") {
+            *released = 1;
+            std::printf("released\n");
+        } else if (line == "other") {
+            CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+            std::printf("switched\n");
         } else if (line == "load") {
             CHECK(cuModuleLoadData(&again, kGate));
             std::printf("loaded\n");
@@ -106,7 +129,8 @@ int main(int count, char** arguments) {
             std::printf("unloaded\n");
         } else if (line == "wait") {
             CHECK(cuCtxSynchronize());
-            for (unsigned i = 0; i < blocks; ++i) REQUIRE(counts[i] == 1);
+            for (unsigned i = 0; i < blocks; ++i) REQUIRE(counts[i] == launches);
+            launches = 0;
             std::printf("ended\n");
         } else {
             REQUIRE(line.rfind("open ", 0) == 0);
