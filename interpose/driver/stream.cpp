@@ -106,6 +106,8 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t, un
         flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     if (!known || !find_range(address, range) || range.memory != Memory::kManaged)
         return CUDA_ERROR_INVALID_VALUE;
+    // The legacy stream stands for all streams, and is none to attach to alone.
+    if (flags == CU_MEM_ATTACH_SINGLE && stream == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
