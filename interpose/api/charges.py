@@ -1,9 +1,9 @@
 """Which calls give memory, and where it is counted against the tenant's limits.
 
 A line whose call gives memory names, as `memory=NAME`, where that is counted (CHARGED) or why it is not (UNCHARGED).
-Where both halves are generated, `memory=FUNCTION(ARGUMENTS)` is how many bytes of device memory the new object takes: the
-handler counts them for as long as the object lives. table.py refuses a line that says nothing; tests/unit/api_table_test.py
-looks for the charges in the sources.
+Where the handler is generated, also around a served function, `memory=FUNCTION(ARGUMENTS)` is how many bytes of device
+memory the new object takes: the handler counts them for as long as the object lives. table.py refuses a line that says
+nothing; tests/unit/api_table_test.py looks for the charges in the sources.
 """
 
 # What comes out of a call that gives memory.

@@ -131,7 +131,7 @@ class Entry:
         elif not self.memory:
             raise TableError(f"{self.symbol}: the memory that it gives is counted nowhere")
         elif self.charged:
-            if not self.travels or self.served or not any(p.handle_kind for p in self.parameters if self.gives(p)):
+            if not self.travels or not any(p.handle_kind for p in self.parameters if self.gives(p)):
                 raise TableError(f"{self.symbol}: only a generated handler that makes an object counts '{self.memory}'")
         elif self.memory not in charges.CHARGED and self.memory not in charges.UNCHARGED:
             raise TableError(f"{self.symbol}: charges.py knows no '{self.memory}'")

@@ -123,6 +123,13 @@ def fresh_memory(place):
     place.run("fresh", tenant="second")
 
 
+def fresh_arrays(place):
+    """Twice, as memory."""
+    place.run("fresh_arrays", tenant="first")
+    wait_until_empty(place.program)
+    place.run("fresh_arrays", tenant="second")
+
+
 def waiting_neighbour(place):
     """A call that waits for the whole context is not made while a stream waits for its client."""
     waiting = place.start("waits", tenant="neighbour")
@@ -487,7 +494,7 @@ def hundred_starts(place):
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, large_copies, fork, fresh_memory, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
+SCENARIOS = [threads, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]

@@ -11,7 +11,7 @@ namespace {
 
 struct Array {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
-    uint64_t row_bytes = 0;
+    uint64_t row_bytes = 0, rows = 0;
     std::vector<char> memory;
 };
 struct Mipmapped {
@@ -32,6 +32,19 @@ struct State {
 State& state() {
     static State* state = new State;
     return *state;
+}
+
+// What block-compressed formats have for 4 x 4 texels; 0: another format.
+unsigned block_bytes(CUarray_format format) {
+    switch (format) {
+        case CU_AD_FORMAT_BC1_UNORM:
+        case CU_AD_FORMAT_BC1_UNORM_SRGB:
+        case CU_AD_FORMAT_BC4_UNORM:
+        case CU_AD_FORMAT_BC4_SNORM:
+            return 8;
+        default:
+            return format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB ? 16 : 0;
+    }
 }
 
 unsigned element_bytes(CUarray_format format) {
@@ -87,11 +100,15 @@ void destroy(std::vector<CUarray> handles) {
 CUarray make_array(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
     auto array = std::make_unique<Array>();
     array->shape = shape;
-    array->row_bytes = at_least_one(shape.Width) * element_bytes(shape.Format) * shape.NumChannels;
-    const double bytes = 1.0 * array->row_bytes * at_least_one(shape.Height) * at_least_one(shape.Depth);
+    const unsigned block = block_bytes(shape.Format);
+    array->rows = at_least_one(block ? (shape.Height + 3) / 4 : shape.Height);
+    array->row_bytes = block ? (at_least_one(shape.Width) + 3) / 4 * block
+                             : at_least_one(shape.Width) * element_bytes(shape.Format) * shape.NumChannels;
+    const double bytes = 1.0 * array->row_bytes * array->rows * at_least_one(shape.Depth);
     if (shape.Width > backend().memory_bytes() || bytes > static_cast<double>(backend().memory_bytes()))
         return nullptr;
     array->memory.resize(static_cast<size_t>(bytes));
+    backend().soil(array->memory.data(), array->memory.size());
     const auto handle = reinterpret_cast<CUarray>(array.get());
     state().arrays[handle] = std::move(array);
     return handle;
@@ -106,8 +123,8 @@ char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t b
     if (found == state().arrays.end()) return nullptr;
     Array& array = *found->second;
     const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x &&
-                        y < at_least_one(array.shape.Height) && z < at_least_one(array.shape.Depth);
-    return inside ? array.memory.data() + (z * at_least_one(array.shape.Height) + y) * array.row_bytes + x
+                        y < array.rows && z < at_least_one(array.shape.Depth);
+    return inside ? array.memory.data() + (z * array.rows + y) * array.row_bytes + x
                   : nullptr;
 }
 
@@ -168,7 +185,8 @@ DRIVER_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CU
         CUDA_ARRAY3D_DESCRIPTOR smaller = *shape;
         smaller.Width = at_least_one(shape->Width >> level);
         smaller.Height = shape->Height ? at_least_one(shape->Height >> level) : 0;
-        smaller.Depth = shape->Depth ? at_least_one(shape->Depth >> level) : 0;
+        const bool layers = (shape->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+        if (shape->Depth && !layers) smaller.Depth = at_least_one(shape->Depth >> level);
         mipmapped->levels.push_back(make_array(smaller));
         if (mipmapped->levels.back()) continue;
         lock.unlock();

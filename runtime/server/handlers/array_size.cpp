@@ -19,51 +19,10 @@ constexpr uint64_t kCubeFaces = 6;
 
 uint64_t rounded(uint64_t value, uint64_t to) { return value > ~uint64_t{0} - to ? ~uint64_t{0} : (value + to - 1) / to * to; }
 
-// Bytes of one texel with all channels. Formats that are unknown here count as 32 bits per channel.
+// Of one texel with all channels. Formats that are unknown here count as 32 bits per channel.
 uint64_t texel_bits(CUarray_format format, unsigned channels) {
-    switch (static_cast<int>(format)) {
-        case CU_AD_FORMAT_UNSIGNED_INT8:
-        case CU_AD_FORMAT_SIGNED_INT8:
-            return 8ull * channels;
-        case CU_AD_FORMAT_UNSIGNED_INT16:
-        case CU_AD_FORMAT_SIGNED_INT16:
-        case CU_AD_FORMAT_HALF:
-            return 16ull * channels;
-        case CU_AD_FORMAT_UNORM_INT8X1:
-        case CU_AD_FORMAT_SNORM_INT8X1:
-            return 8;
-        case CU_AD_FORMAT_UNORM_INT8X2:
-        case CU_AD_FORMAT_SNORM_INT8X2:
-        case CU_AD_FORMAT_UNORM_INT16X1:
-        case CU_AD_FORMAT_SNORM_INT16X1:
-            return 16;
-        case CU_AD_FORMAT_UNORM_INT8X4:
-        case CU_AD_FORMAT_SNORM_INT8X4:
-        case CU_AD_FORMAT_UNORM_INT16X2:
-        case CU_AD_FORMAT_SNORM_INT16X2:
-            return 32;
-        case CU_AD_FORMAT_UNORM_INT16X4:
-        case CU_AD_FORMAT_SNORM_INT16X4:
-            return 64;
-        case CU_AD_FORMAT_BC1_UNORM:
-        case CU_AD_FORMAT_BC1_UNORM_SRGB:
-        case CU_AD_FORMAT_BC4_UNORM:
-        case CU_AD_FORMAT_BC4_SNORM:
-            return 4;
-        case CU_AD_FORMAT_BC2_UNORM:
-        case CU_AD_FORMAT_BC2_UNORM_SRGB:
-        case CU_AD_FORMAT_BC3_UNORM:
-        case CU_AD_FORMAT_BC3_UNORM_SRGB:
-        case CU_AD_FORMAT_BC5_UNORM:
-        case CU_AD_FORMAT_BC5_SNORM:
-        case CU_AD_FORMAT_BC6H_UF16:
-        case CU_AD_FORMAT_BC6H_SF16:
-        case CU_AD_FORMAT_BC7_UNORM:
-        case CU_AD_FORMAT_BC7_UNORM_SRGB:
-            return 8;
-        default:
-            return 32ull * std::max(channels, 1u);
-    }
+    const std::optional<Element> element = element_of(format, channels);
+    return element ? element->bytes * 8 / (element->side * element->side) : 32ull * std::max(channels, 1u);
 }
 
 // A one-dimensional array needs one row per block only.
@@ -81,6 +40,58 @@ uint64_t level_bytes(uint64_t width, uint64_t height, uint64_t depth, uint64_t b
 }
 
 }  // namespace
+
+std::optional<Element> element_of(CUarray_format format, unsigned channels) {
+    const uint64_t each = std::max(channels, 1u);
+    switch (static_cast<int>(format)) {
+        case CU_AD_FORMAT_UNSIGNED_INT8:
+        case CU_AD_FORMAT_SIGNED_INT8:
+            return Element{each, 1};
+        case CU_AD_FORMAT_UNSIGNED_INT16:
+        case CU_AD_FORMAT_SIGNED_INT16:
+        case CU_AD_FORMAT_HALF:
+            return Element{2 * each, 1};
+        case CU_AD_FORMAT_UNSIGNED_INT32:
+        case CU_AD_FORMAT_SIGNED_INT32:
+        case CU_AD_FORMAT_FLOAT:
+            return Element{4 * each, 1};
+        case CU_AD_FORMAT_UNORM_INT8X1:
+        case CU_AD_FORMAT_SNORM_INT8X1:
+            return Element{1, 1};
+        case CU_AD_FORMAT_UNORM_INT8X2:
+        case CU_AD_FORMAT_SNORM_INT8X2:
+        case CU_AD_FORMAT_UNORM_INT16X1:
+        case CU_AD_FORMAT_SNORM_INT16X1:
+            return Element{2, 1};
+        case CU_AD_FORMAT_UNORM_INT8X4:
+        case CU_AD_FORMAT_SNORM_INT8X4:
+        case CU_AD_FORMAT_UNORM_INT16X2:
+        case CU_AD_FORMAT_SNORM_INT16X2:
+        case CU_AD_FORMAT_UNORM_INT_101010_2:
+            return Element{4, 1};
+        case CU_AD_FORMAT_UNORM_INT16X4:
+        case CU_AD_FORMAT_SNORM_INT16X4:
+            return Element{8, 1};
+        case CU_AD_FORMAT_BC1_UNORM:
+        case CU_AD_FORMAT_BC1_UNORM_SRGB:
+        case CU_AD_FORMAT_BC4_UNORM:
+        case CU_AD_FORMAT_BC4_SNORM:
+            return Element{8, 4};
+        case CU_AD_FORMAT_BC2_UNORM:
+        case CU_AD_FORMAT_BC2_UNORM_SRGB:
+        case CU_AD_FORMAT_BC3_UNORM:
+        case CU_AD_FORMAT_BC3_UNORM_SRGB:
+        case CU_AD_FORMAT_BC5_UNORM:
+        case CU_AD_FORMAT_BC5_SNORM:
+        case CU_AD_FORMAT_BC6H_UF16:
+        case CU_AD_FORMAT_BC6H_SF16:
+        case CU_AD_FORMAT_BC7_UNORM:
+        case CU_AD_FORMAT_BC7_UNORM_SRGB:
+            return Element{16, 4};
+        default:
+            return std::nullopt;
+    }
+}
 
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels) {
     const bool layers = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;

@@ -7,8 +7,17 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace smt::runtime::server::handlers {
+
+// What a copy addresses an array by: elements of `bytes`, each of side x side texels (1, or 4 of block-compressed
+// formats). Width and height in elements are rounded up. nullopt: a format that is unknown here.
+struct Element {
+    uint64_t bytes;
+    uint64_t side;
+};
+std::optional<Element> element_of(CUarray_format format, unsigned channels);
 
 // Saturates at the largest 64-bit number.
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels = 1);
