@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kChildDescriptor = 3;
+constexpr int kChildDescriptor = 3, kSharedDescriptor = 4;
 constexpr auto kStartTimeout = 30s;   // to load NVRTC from a slow disk
 constexpr int kOrdersOfOneLife = 100;  // compilers leak
 constexpr auto kLook = 50ms;           // how often a wait looks whether it was interrupted
@@ -61,6 +61,7 @@ Result failed(const std::string& why) {
 bool Compiler::spawn(int descriptor, std::string& problem) {
     std::vector<std::string> arguments = {settings_.compiler, "--descriptor", std::to_string(kChildDescriptor), "--memory",
                                           std::to_string(settings_.memory_bytes), "--cpu", std::to_string(settings_.cpu / 1s)};
+    if (shared_ >= 0) arguments.insert(arguments.end(), {"--shared", std::to_string(kSharedDescriptor)});
     std::vector<std::string> variables = child_environment();
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -70,7 +71,8 @@ bool Compiler::spawn(int descriptor, std::string& problem) {
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, descriptor, kChildDescriptor);
-    posix_spawn_file_actions_addclosefrom_np(&files, kChildDescriptor + 1);
+    if (shared_ >= 0) posix_spawn_file_actions_adddup2(&files, shared_, kSharedDescriptor);
+    posix_spawn_file_actions_addclosefrom_np(&files, shared_ >= 0 ? kSharedDescriptor + 1 : kChildDescriptor + 1);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -120,26 +122,33 @@ std::string Compiler::nvrtc(std::string& problem) {
     return ready_.nvrtc;
 }
 
+std::optional<std::string> Compiler::exchange(Message message, std::string_view bytes, Message expected, std::string& problem, bool* started) {
+    // A worker that died while it had nothing to do is noticed at the first byte.
+    bool sent = false;
+    for (int attempt = 0; attempt < 2 && !sent; ++attempt) {
+        const bool runs = start(problem);
+        if (started) *started = runs;
+        if (!runs) return std::nullopt;
+        sent = write_message(socket_, message, bytes);
+        if (!sent) end();
+    }
+    if (!sent) return problem = "the compile worker does not listen", std::nullopt;
+    std::optional<std::string> answer = receive(expected, Clock::now() + settings_.time, problem);
+    if (answer) return answer;
+    if (problem.empty()) problem = "the compile worker answered nonsense";
+    end();
+    return std::nullopt;
+}
+
 Result Compiler::compile(const Order& order) {
     const std::string bytes = encode(order);
     std::string problem;
     if (bytes.size() > kMostBytes) return failed("the source is too large");
-    // A worker that died while it had nothing to do is noticed at the first byte.
-    bool sent = false;
-    for (int attempt = 0; attempt < 2 && !sent; ++attempt) {
-        if (!start(problem)) return failed(problem);
-        sent = write_message(socket_, Message::kOrder, bytes);
-        if (!sent) end();
-    }
-    if (!sent) return failed("the compile worker does not listen");
-    std::optional<std::string> answer = receive(Message::kResult, Clock::now() + settings_.time, problem);
-    std::optional<Result> result = answer ? decode_result(*answer) : std::nullopt;
-    if (result) {
-        if (!result->lasting || ++orders_ >= kOrdersOfOneLife) end();
-        return *result;
-    }
-    end();
-    return failed(problem.empty() ? "the compile worker answered nonsense" : problem);
+    const std::optional<std::string> answer = exchange(Message::kOrder, bytes, Message::kResult, problem);
+    if (!answer) return failed(problem);
+    std::optional<Result> result = decode_result(*answer);
+    if (!result || !result->lasting || ++orders_ >= kOrdersOfOneLife) end();
+    return result ? *result : failed("the compile worker answered nonsense");
 }
 
 bool Compiler::receive_bytes(void* to, size_t bytes, TimePoint deadline, std::string& problem) {

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/jit/messages.h"
 #include "runtime/jit/settings.h"
@@ -22,7 +23,8 @@ namespace smt::runtime::jit {
 
 class Compiler {
 public:
-    explicit Compiler(const Settings& settings) : settings_(settings) {}
+    // `shared`: a descriptor that the worker inherits; such a worker opens images and compiles nothing.
+    explicit Compiler(const Settings& settings, int shared = -1) : settings_(settings), shared_(shared) {}
     ~Compiler() { end(); }
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
@@ -30,6 +32,8 @@ public:
     // NVRTC's version, which starts the worker if need be. `problem` says why nothing can be compiled; empty: it can.
     std::string nvrtc(std::string& problem);
     Result compile(const Order& order);
+    // One message and its answer; nothing: `problem` says why, and the worker is gone. `started`: whether there was one.
+    std::optional<std::string> exchange(Message message, std::string_view bytes, Message expected, std::string& problem, bool* started = nullptr);
     const std::string& lacking() const { return ready_.lacking; }   // of what confines the worker; known when it has started
     void rest() { end(); }   // until the next order; an idle worker holds NVRTC's memory
     void interrupt() { interrupted_.store(true); }   // what runs fails soon, and all that follows
@@ -46,6 +50,7 @@ private:
     void end();               // kills it, if there is one
 
     const Settings settings_;
+    const int shared_;
     std::atomic<bool> interrupted_{false};
     pid_t child_ = 0;
     int socket_ = -1;

@@ -33,14 +33,13 @@ Decision take(const std::string& identity, const Deciding& how) {
 }
 
 // What to wait for; empty: its source is not known.
-std::string identify(Service& service, std::string_view image, const Target& target, const Deciding& how) {
-    if (is_fatbin(image)) return service.request(how.tenant, image, target);
+std::string identify(Service& service, std::string_view image, const Choices& choices, const Deciding& how) {
+    if (is_fatbin(image)) return service.request(how.tenant, image, choices);
     return Service::may_be_known(image) ? identity_of(image) : "";
 }
 
-Decision from_ptx(Service& service, std::string_view image, const Target& target, const Deciding& how) {
+Decision from_ptx(Service& service, PtxChoice choice, const Target& target, const Deciding& how) {
     if (!service.settings().ptx) return {nullptr, "PTX is not looked at (ptx=0 in SMT_COMPILE)", nullptr};
-    PtxChoice choice = choose_ptx(image, target.architecture, service.settings().ptx_bytes);
     if (!choice.reason.empty()) return none(how, std::move(choice.reason));
     return take(service.submit_ptx(how.tenant, std::move(choice), target), how);
 }
@@ -65,10 +64,10 @@ bool Decision::system_atomics(std::string_view kernel) const {
                                     [&](const CompiledKernel& each) { return each.symbol == kernel && each.system_atomics; });
 }
 
-Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how) {
-    Decision from_source = take(identify(service, image, target, how), how);
+Decision decide(Service& service, std::string_view image, Choices choices, const Target& target, const Deciding& how) {
+    Decision from_source = take(identify(service, image, choices, how), how);
     if (from_source.compiled) return from_source;
-    Decision found = from_ptx(service, image, target, how);
+    Decision found = from_ptx(service, std::move(choices.ptx), target, how);
     if (!found.compiled && !from_source.reason.empty()) found.reason = from_source.reason + "; " + found.reason;
     return found;
 }

@@ -35,7 +35,8 @@ struct Deciding {
     std::function<std::string()> late = [] { return std::string("its managed form was not there in time"); };
 };
 
-// `image`: a fatbin, a cubin or a text, not trusted. Compiles what is not in the cache; any thread.
-Decision decide(Service& service, std::string_view image, const Target& target, const Deciding& how);
+// `image`: a fatbin, a cubin or a text, of which only the first bytes are read here; `choices` are its own. Compiles what is
+// not in the cache; any thread.
+Decision decide(Service& service, std::string_view image, Choices choices, const Target& target, const Deciding& how);
 
 }  // namespace smt::runtime::jit

@@ -6,41 +6,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/jit/packer.h"
+
 namespace smt::runtime::jit {
 
 using protocol::Reader;
 
 namespace {
-
-// What protocol::Writer writes, into a string that grows.
-class Packer {
-public:
-    template <typename T>
-    void scalar(T value) {
-        static_assert(std::is_trivially_copyable_v<T>);
-        raw(&value, sizeof value);
-    }
-    void array(std::string_view bytes) {
-        scalar<uint64_t>(bytes.size());
-        raw(bytes.data(), bytes.size());
-    }
-    void string(const std::string& text) {
-        scalar<uint64_t>(text.size() + 1);
-        raw(text.c_str(), text.size() + 1);
-    }
-    void list(const std::vector<std::string>& texts) {
-        scalar<uint64_t>(texts.size());
-        for (const std::string& text : texts) string(text);
-    }
-    std::string take() { return std::move(bytes_); }
-
-private:
-    void raw(const void* from, size_t count) {
-        bytes_.append(static_cast<const char*>(from), count);
-        bytes_.append((8 - count % 8) % 8, '\0');
-    }
-    std::string bytes_;
-};
 
 void pack(Packer& to, const Source& source) {
     to.string(source.name);
@@ -49,12 +21,6 @@ void pack(Packer& to, const Source& source) {
     for (const auto& [name, text] : source.headers) to.string(name), to.string(text);
     to.list(source.options);
     to.list(source.name_expressions);
-}
-
-template <typename T>
-std::optional<T> if_whole(const Reader& reader, T value) {
-    if (!reader.good() || reader.left() != 0) return std::nullopt;
-    return value;
 }
 
 bool read_language(Reader& reader, Language& language) {
@@ -133,6 +99,8 @@ std::string encode(const Order& order) {
     to.string(order.ptx);
     to.string(order.directory);
     to.string(order.proves);
+    to.array(order.image);
+    to.list(order.variables);
     to.scalar<uint64_t>(order.inputs.size());
     for (const Input& input : order.inputs) {
         to.scalar(input.type);
@@ -192,6 +160,8 @@ std::optional<Order> decode_order(std::string_view bytes) {
     order.ptx = read_string(reader);
     order.directory = read_string(reader);
     order.proves = read_string(reader);
+    order.image = read_array(reader);
+    order.variables = read_list(reader);
     const uint64_t inputs = reader.scalar<uint64_t>();
     if (inputs > kMostItems) return std::nullopt;
     for (uint64_t i = 0; i < inputs && reader.good(); ++i) {
@@ -200,8 +170,7 @@ std::optional<Order> decode_order(std::string_view bytes) {
         input.packed = reader.scalar<uint32_t>();
         input.bytes = reader.scalar<uint64_t>();
         input.name = read_string(reader);
-        uint64_t bytes = 0;
-        if (const char* data = reader.array<char>(bytes)) input.data.assign(data, bytes);
+        input.data = read_array(reader);
         order.inputs.push_back(std::move(input));
     }
     order.source = read_source(reader);
@@ -211,9 +180,8 @@ std::optional<Order> decode_order(std::string_view bytes) {
 std::optional<Result> decode_result(std::string_view bytes) {
     Reader reader(bytes.data(), bytes.size());
     Result result;
-    uint64_t count = 0;
-    if (const char* image = reader.array<char>(count)) result.image.assign(image, count);
-    count = reader.scalar<uint64_t>();
+    result.image = read_array(reader);
+    const uint64_t count = reader.scalar<uint64_t>();
     if (count > kMostItems) return std::nullopt;
     for (uint64_t i = 0; i < count && reader.good(); ++i) {
         CompiledKernel kernel;

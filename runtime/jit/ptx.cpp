@@ -62,4 +62,16 @@ PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_byt
     return {std::move(std::get<std::string>(text)), registers_of(cubin), ""};
 }
 
+Choices choices_of(std::string_view bytes, const Target& target, uint64_t most_ptx_bytes) {
+    Choices choices;
+    auto read = image::read(bytes);
+    if (auto* entries = std::get_if<std::vector<image::Entry>>(&read)) {
+        const image::Entry* entry = image::choose(*entries, {target.architecture, !target.text_only, true});
+        if (entry) choices.code = fmt::format("{}_{}", entry->kind == image::Kind::kCubin ? "sm" : "compute", entry->architecture);
+        if (entry && entry->variant) choices.code += entry->variant;
+    }
+    choices.ptx = choose_ptx(bytes, target.architecture, most_ptx_bytes);
+    return choices;
+}
+
 }  // namespace smt::runtime::jit

@@ -6,9 +6,7 @@
 #include <map>
 #include <system_error>
 
-#include "runtime/image/choice.h"
 #include "runtime/jit/digest.h"
-#include "runtime/jit/exports.h"
 #include "runtime/jit/form.gen.h"
 #include "runtime/jit/messages.h"
 
@@ -52,18 +50,6 @@ Result failed(std::string reason) {
 
 uint64_t size_of(const Result& result) { return result.image.size() + result.log.size() + 1024; }
 
-// Which of a fatbin's entries a device would run, as NVRTC names it: "sm_90", "compute_90"; empty: none.
-std::string code_for(std::string_view image, const Target& target) {
-    auto read = image::read(image);
-    auto* entries = std::get_if<std::vector<image::Entry>>(&read);
-    if (!entries) return "";
-    const image::Entry* entry = image::choose(*entries, {target.architecture, !target.text_only, true});
-    if (!entry) return "";
-    std::string code = fmt::format("{}_{}", entry->kind == image::Kind::kCubin ? "sm" : "compute", entry->architecture);
-    if (entry->variant) code += entry->variant;
-    return code;
-}
-
 }  // namespace
 
 Service::Service(Settings settings, Say say)
@@ -91,32 +77,31 @@ void Service::submit(TenantId tenant, Source source, std::string directory, std:
     if (!may_be_known(image)) return;
     auto job = std::make_shared<Job>();
     job->image_identity = identity_of(image);
-    job->order = {std::move(source), form_of(image), "", Language::kCuda, own_registers(image)};
+    job->order = {std::move(source), form_of(image), ""};
     job->order.directory = std::move(directory);
     job->order.proves = job->image_identity;
     job->identity = digest({"captured", encode(job->order)});
-    job->image = std::move(image);
+    job->order.image = std::move(image);
     enqueue(tenant, std::move(job));
 }
 
-std::string Service::request(TenantId tenant, std::string_view image, const Target& target) {
-    if (!is_fatbin(image) || image.size() > kMostImageBytes || settings_.compiler.empty()) return "";
+std::string Service::request(TenantId tenant, std::string_view image, const Choices& choices) {
+    const std::string& code = choices.code;
+    if (code.empty() || !is_fatbin(image) || image.size() > kMostImageBytes || settings_.compiler.empty()) return "";
     std::optional<Indexed> indexed = index_.find(image);
-    const std::string code = indexed ? code_for(image, target) : "";
-    if (code.empty()) return "";
+    if (!indexed) return "";
     for (Indexed::Variant& variant : indexed->variants) {
         if (std::count(variant.codes.begin(), variant.codes.end(), code) == 0) continue;
         auto job = std::make_shared<Job>();
         job->origin = "indexed";
         job->order = {std::move(variant.source), code.starts_with("sm_") ? Form::kCubin : Form::kPtx, code};
-        if (job->order.form == Form::kCubin) job->order.registers = own_registers(image, target.architecture);
-        job->order.ptx = choose_ptx(image, target.architecture, settings_.ptx_bytes).text;
-        job->variables = std::move(indexed->variables);
+        job->order.ptx = choices.ptx.text;
+        job->order.variables = std::move(indexed->variables);
         // It has the source too, since another smt may make another one of the same program.
         job->identity = digest({"indexed", identity_of(image), encode(job->order)});
         const std::string identity = job->identity;
         if (from_index(identity)) return identity;
-        job->image = image;
+        job->order.image = image;
         enqueue(tenant, std::move(job));
         return identity;
     }
@@ -166,7 +151,7 @@ std::string Service::announced(TenantId tenant, const std::string& image) const 
 
 // What went wrong with the worker may go right the next time.
 void Service::enqueue(TenantId tenant, JobPointer job) {
-    job->bytes = job->order.source.text.size() + job->image.size() + job->order.ptx.size();
+    job->bytes = job->order.source.text.size() + job->order.image.size() + job->order.ptx.size();
     for (const auto& [name, text] : job->order.source.headers) job->bytes += text.size();
     for (const Input& input : job->order.inputs) job->bytes += input.data.size();
     std::lock_guard lock(mutex_);
@@ -305,12 +290,6 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
     }
     Result result = compiler.compile(job.order);
     result.language = job.order.language;
-    if (!result.image.empty() && compiles) {
-        // An image that lacks anything is never loaded in place of the program's own.
-        result.reason = missing_from(job.image, result.image);
-        if (result.reason.empty()) result.reason = missing_variables(job.variables, result.image);
-        if (!result.reason.empty()) result.image.clear();
-    }
     if (result.lasting && !result.refuted && job.order.language != Language::kLink) {   // which nvJitLink is not in the key
         cache_.store(key, encode(result));
         cache_.store(index_key(job.identity), key);
@@ -320,12 +299,11 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
 }
 
 std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
-    return digest({"result, 2", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
+    return digest({"result, 3", kProven, kFormVersion, nvrtc, job.identity, encode(job.order)});
 }
 
 void Service::finish(const JobPointer& job, Result result) {
     job->order = {};
-    job->image = {};
     job->result = std::make_shared<const Result>(std::move(result));
     if (job->result->shared && !job->result->image.empty() && !job->image_identity.empty()) jobs_[job->image_identity] = job;
     finished_.push_back(job);

@@ -48,12 +48,6 @@
 
 namespace smt::runtime::jit {
 
-// What an image is loaded into.
-struct Target {
-    int architecture = 0;     // 90 for compute capability 9.0
-    bool text_only = false;   // it takes PTX, no machine code
-};
-
 class Service {
 public:
     using Say = std::function<void(const std::string& line)>;   // one line for the journal; any thread
@@ -69,7 +63,7 @@ public:
     void submit(TenantId tenant, Source source, std::string directory, std::string image);
 
     // What to wait for; empty: it is no image of nvcc's, or its source is not in the index.
-    std::string request(TenantId tenant, std::string_view image, const Target& target);
+    std::string request(TenantId tenant, std::string_view image, const Choices& choices);
 
     // Of one text the work is done once. Returns what to wait for.
     std::string submit_ptx(TenantId tenant, PtxChoice choice, const Target& target);
@@ -99,8 +93,6 @@ private:
         std::string image_identity;            // captured: of the image
         const char* origin = "captured";       // or indexed; of PTX it says nothing
         Order order;                           // until it is done
-        std::string image;                     // the program's own, until it is done; of PTX: empty
-        std::vector<std::string> variables;    // that the managed image must have, whatever the image shows
         ResultPointer result;   // null: not done
     };
     using JobPointer = std::shared_ptr<Job>;

@@ -70,6 +70,8 @@ struct Order {
     std::string directory = {};   // that the source was compiled in; empty: it includes nothing relative
     std::vector<Input> inputs = {};
     std::string proves = {};      // identity_of() the image that the source must make as it stands; empty: any
+    std::string image = {};       // the program's own, that what is made must lack nothing of; of PTX and machine code: empty
+    std::vector<std::string> variables = {};   // that the managed image must have, whatever the image shows
 };
 
 struct CompiledKernel {

@@ -37,6 +37,7 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
       dispatcher_(device, journal, std::move(policy), settings),
       started_(journal::now_ns()),
       compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }),
+      opener_(compiler_.settings(), [this](const std::string& line) { note(line); }),
       profiles_(profiles::store_path(), profiles::read_facts(device), [this](const std::string& line) { note(line); }, between_writes()) {
     device_.attach(journal_);
     measuring_ = Measuring::wanted(device_, journal_.path(), [this](const std::string& line) { note(line); });

@@ -14,6 +14,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/dispatch/dispatcher.h"
+#include "runtime/jit/opener.h"
 #include "runtime/jit/service.h"
 #include "runtime/journal/journal.h"
 #include "runtime/profiles/profile_cache.h"
@@ -42,6 +43,7 @@ public:
     AddressPlan& addresses() { return addresses_; }
     dispatch::Dispatcher& dispatcher() { return dispatcher_; }
     jit::Service& compiler() { return compiler_; }
+    jit::Opener& opener() { return opener_; }
     profiles::ProfileCache& profiles() { return profiles_; }
     Measuring* measuring() { return measuring_.get(); }   // null: no measurement
     const Quotas& quotas() const { return quotas_; }
@@ -109,6 +111,7 @@ private:
 
     // Destroyed first because they call note(); measuring_ before profiles_, to which it reports.
     jit::Service compiler_;
+    jit::Opener opener_;
     profiles::ProfileCache profiles_;
     std::unique_ptr<Measuring> measuring_;
 };

@@ -33,7 +33,8 @@ Asked ask(const std::string& image, Settings settings, int architecture = 90, co
     Service service(std::move(settings), [](const std::string&) {});
     if (captured) service.submit(kTenant, *captured, "", image);
     Asked asked;
-    asked.decision = decide(service, image, {architecture, true},
+    const Target target{architecture, true};
+    asked.decision = decide(service, image, choices_of(image, target, service.settings().ptx_bytes), target,
                             {[&](const std::string& identity) { return service.wait_for(kTenant, identity, 60s); },
                              [&](const std::string& reason) { asked.said += reason + "\n"; },
                              kTenant});

@@ -44,7 +44,8 @@ int main(int count, char** arguments) {
     const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, std::chrono::minutes(10)); },
                             [](const std::string&) {}, jit::kNoTenant};
     const auto& images = std::get<image::Container>(found).images;
+    const jit::Target target{std::atoi(arguments[2] + 3), false};
     for (size_t i = 0; i < images.size(); ++i)
-        show(i, jit::decide(service, images[i].bytes, {std::atoi(arguments[2] + 3), false}, how), arguments[3]);
+        show(i, jit::decide(service, images[i].bytes, jit::choices_of(images[i].bytes, target, service.settings().ptx_bytes), target, how), arguments[3]);
     return 0;
 }

@@ -10,6 +10,11 @@
 //   //toy try WHAT [PATH]            the whole text is refused: what came of writing or reading PATH, of a socket, exec, fork,
 //                                    ptrace, a signal to the server, a thread; "WHAT: done", or why not
 //   //toy spin                       it computes for ever
+//
+// An image that begins with such a line does the same to the worker that opens it:
+//
+//   //toy crash, kill, hang, exit, garbage, lie
+//   //toy beyond, much               the answer leads out of the image; names more than was unpacked
 #include <fcntl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -40,6 +45,7 @@ void misbehave(const std::string& how) {
         std::signal(SIGSEGV, SIG_DFL);   // a sanitizer would report it and leave in its own way
         std::raise(SIGSEGV);
     }
+    if (how == "kill") std::raise(SIGKILL);
     if (how == "hang") pause();
     if (how == "exit") _exit(7);
     if (how == "memory") {
@@ -111,6 +117,18 @@ Output toy(const Input& input) {
     return output;
 }
 
+smt::runtime::jit::Opened toy_open(const smt::runtime::jit::OpenOrder& asked, std::string_view image) {
+    using namespace smt::runtime::jit;
+    constexpr std::string_view kMark = "//toy ";
+    if (!image.starts_with(kMark)) return open_image(asked, image);
+    const std::string how(image.substr(kMark.size(), image.find_first_of(" \n", kMark.size()) - kMark.size()));
+    misbehave(how);
+    Opened opened = open_image(asked, image);
+    if (how == "beyond") opened.bytes = image.size() + 1;
+    if (how == "much") opened.unpacked.assign(1, 'x'), opened.bytes = ~0ull;
+    return opened;
+}
+
 }  // namespace
 
-int main(int count, char** arguments) { return smt::runtime::jit::worker_main(count, arguments, toy); }
+int main(int count, char** arguments) { return smt::runtime::jit::worker_main(count, arguments, toy, toy_open); }

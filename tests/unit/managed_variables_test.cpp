@@ -9,7 +9,9 @@
 namespace smt::runtime::server::handlers {
 namespace {
 
-constexpr int kArchitecture = 90;
+using image::ManagedPlan;
+
+constexpr uint32_t kArchitecture = 90;
 
 template <typename T>
 void append(std::vector<char>& to, const T& value) {
@@ -66,6 +68,7 @@ Cubin cubin(uint32_t code_type = 0x38) {
     std::memcpy(header.e_ident, ELFMAG, SELFMAG);
     header.e_ident[EI_CLASS] = ELFCLASS64;
     header.e_machine = 190;
+    header.e_flags = kArchitecture;
     header.e_shentsize = sizeof(Elf64_Shdr);
     header.e_shnum = kSections;
     append(made.bytes, header);
@@ -85,26 +88,12 @@ Cubin cubin(uint32_t code_type = 0x38) {
     return made;
 }
 
-std::vector<char> container(const std::vector<char>& payload, uint16_t kind, uint32_t architecture) {
-    std::vector<char> bytes;
-    const uint64_t size = payload.size();
-    append(bytes, 0xba55ed50u);
-    append(bytes, uint16_t{1});
-    append(bytes, uint16_t{16});
-    append(bytes, uint64_t{64 + size});
-    append(bytes, kind);
-    append(bytes, uint16_t{0x101});
-    append(bytes, uint32_t{64});
-    append(bytes, size);
-    for (uint32_t word : {0u, 0u, 0u, architecture, 0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u}) append(bytes, word);
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
-    return bytes;
-}
+ManagedPlan plan_of(const std::vector<char>& cubin) { return image::managed_plan({cubin.data(), cubin.size()}); }
 
 TEST_CASE("a managed variable's address goes where the code looks for it", "[managed]") {
     Cubin image = cubin();
-    ManagedVariables managed;
-    REQUIRE(managed.find(image.bytes, kArchitecture));
+    ManagedVariables managed(plan_of(image.bytes));
+    REQUIRE(managed.bytes());
     std::vector<char> memory(managed.bytes());
     const uint64_t address = reinterpret_cast<uint64_t>(memory.data());
     uint64_t place = 0, bytes = 0;
@@ -129,26 +118,32 @@ TEST_CASE("a managed variable's address goes where the code looks for it", "[man
 }
 
 TEST_CASE("what cannot be redirected is left alone", "[managed]") {
-    ManagedVariables managed;
-    CHECK_FALSE(managed.find(cubin(0x20).bytes, kArchitecture));   // a relocation of another kind
-    CHECK_FALSE(managed.find({'t', 'e', 'x', 't'}, kArchitecture));
-    CHECK(managed.find(container(cubin().bytes, 2, 90), kArchitecture));
-    CHECK_FALSE(managed.find(container(cubin().bytes, 2, 80), kArchitecture));          // the driver takes PTX
-    CHECK_FALSE(managed.find(container({'(', '\xb5', '/', '\xfd'}, 2, 90), kArchitecture));   // compressed
-    CHECK_FALSE(managed.find(container({'p', 't', 'x'}, 1, 90), kArchitecture));
+    CHECK(plan_of(cubin(0x20).bytes).bytes == 0);   // a relocation of another kind
+    CHECK(plan_of({'t', 'e', 'x', 't'}).bytes == 0);
+}
+
+TEST_CASE("a plan keeps to its cubin and its block", "[managed]") {
+    const Cubin image = cubin();
+    const ManagedPlan plan = plan_of(image.bytes);
+    CHECK(plan.fits(image.bytes.size()));
+    CHECK_FALSE(plan.fits(image.at(kCode)));
+    ManagedPlan changed = plan;
+    changed.bytes = 2;
+    CHECK_FALSE(changed.fits(image.bytes.size()));
 }
 
 TEST_CASE("broken cubins are refused or survived", "[managed]") {
     std::mt19937 random(5);
-    const std::vector<char> whole = container(cubin().bytes, 2, 90);
+    const std::vector<char> whole = cubin().bytes;
     for (int round = 0; round < 20000; ++round) {
         std::vector<char> broken = whole;
         for (int i = 0; i < 4; ++i) broken[random() % broken.size()] = static_cast<char>(random());
         broken.resize(random() % 8 ? broken.size() : random() % broken.size());
-        ManagedVariables managed;
-        if (!managed.find(broken, kArchitecture) || managed.bytes() > 1u << 20) continue;
-        std::vector<char> memory(managed.bytes());
-        managed.place(broken, reinterpret_cast<uint64_t>(memory.data()));
+        ManagedPlan plan = plan_of(broken);
+        REQUIRE(plan.fits(broken.size()));
+        if (plan.bytes > 1u << 20) continue;
+        std::vector<char> memory(plan.bytes);
+        ManagedVariables(std::move(plan)).place(broken, reinterpret_cast<uint64_t>(memory.data()));
     }
 }
 

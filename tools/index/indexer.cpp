@@ -117,7 +117,9 @@ ResultPointer Indexer::try_out(const std::string& image, bool text_only) {
     int newest = 0;
     for (const image::Entry& entry : entries_of(image))
         if ((entry.kind == image::Kind::kPtx) == text_only) newest = std::max(newest, entry.architecture);
-    const std::string identity = newest ? service_.request(runtime::jit::kNoTenant, image, {newest, text_only}) : "";
+    if (newest == 0) return nullptr;
+    const runtime::jit::Choices choices = runtime::jit::choices_of(image, {newest, text_only}, service_.settings().ptx_bytes);
+    const std::string identity = service_.request(runtime::jit::kNoTenant, image, choices);
     return identity.empty() ? nullptr : service_.wait_for(runtime::jit::kNoTenant, identity, kWorkerTimeout).result;
 }
 

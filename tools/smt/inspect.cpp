@@ -44,7 +44,9 @@ image::Verdict verdict_of(const jit::Decision& decision, const std::string& kern
 image::Judge judge_for(jit::Service& service, int architecture) {
     return [&service, architecture](std::string_view bytes) -> image::ImageVerdict {
         const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, kLeaveTimeout); }, [](const std::string&) {}, jit::kNoTenant};
-        auto decision = std::make_shared<const jit::Decision>(jit::decide(service, bytes, {architecture, false}, how));
+        const jit::Target target{architecture, false};
+        jit::Choices choices = jit::choices_of(bytes, target, service.settings().ptx_bytes);
+        auto decision = std::make_shared<const jit::Decision>(jit::decide(service, bytes, std::move(choices), target, how));
         return [decision](const std::string& kernel) { return verdict_of(*decision, kernel); };
     };
 }

@@ -1,6 +1,7 @@
 #include "runtime/jit/worker/worker.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -14,10 +15,13 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/jit/exports.h"
 #include "runtime/jit/form.gen.h"
 #include "runtime/jit/index.h"
 #include "runtime/jit/messages.h"
 #include "runtime/jit/options.h"
+#include "runtime/jit/ptx.h"
+#include "runtime/jit/shared.h"
 #include "runtime/jit/worker/confinement.h"
 #include "runtime/jit/worker/ptx_compiler.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
@@ -29,7 +33,7 @@ namespace smt::runtime::jit {
 namespace {
 
 struct Arguments {
-    int descriptor = -1;
+    int descriptor = -1, shared = -1;
     uint64_t memory = 0;
     std::chrono::seconds cpu{0};   // of an order
 };
@@ -38,6 +42,7 @@ bool parse(int count, char** arguments, Arguments& result) {
     for (int i = 1; i + 1 < count; i += 2) {
         const std::string_view name = arguments[i];
         if (name == "--descriptor") result.descriptor = std::atoi(arguments[i + 1]);
+        else if (name == "--shared") result.shared = std::atoi(arguments[i + 1]);
         else if (name == "--memory") result.memory = std::strtoull(arguments[i + 1], nullptr, 10);
         else if (name == "--cpu") result.cpu = std::chrono::seconds(std::strtoul(arguments[i + 1], nullptr, 10));
         else return false;
@@ -158,13 +163,7 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
     }
 }
 
-}  // namespace
-
-Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
-    if (given.language == Language::kPtx) return work_on_ptx(given);
-    if (given.language == Language::kAssembly) return compile_ptx(given);
-    if (given.language == Language::kLink) return assembler().link(given);
-    const Order order = with_architecture(given);
+Result work_on_source(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
     std::string ptx = order.ptx;
     if (!order.proves.empty()) {
         if (std::optional<Result> refuted = refute(order, nvrtc, ptx)) return *refuted;
@@ -187,14 +186,66 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     return compiled;
 }
 
-int worker_main(int count, char** arguments, Rewrite rewrite) {
+constexpr int kKeptMemory = 32 << 20;   // the most that malloc takes for such a threshold
+
+Opened guarded_open(const ImageOrder& asked, MappedMemory& shared, Open open) {
+    Opened opened;
+    try {
+        opened = open(asked.asked, shared.image(asked.bytes));
+        if (!opened.unpacked.empty()) std::memcpy(shared.unpacked(opened.unpacked.size()), opened.unpacked.data(), opened.unpacked.size());
+    } catch (const std::exception& failure) {   // memory
+        opened = {};
+        opened.problem = fmt::format("the compile worker failed: {}", failure.what());
+    }
+    return opened;
+}
+
+int open_images(const Arguments& settings, const std::string& lacking, Open open) {
+    mallopt(M_MMAP_THRESHOLD, kKeptMemory);   // what one image took is there for the next one
+    mallopt(M_TRIM_THRESHOLD, 2 * kKeptMemory);
+    MappedMemory shared(settings.shared);
+    if (!write_message(settings.descriptor, Message::kReady, encode(Ready{"", "it opens images", lacking}))) return 1;
+    while (std::optional<std::string> bytes = read_message(settings.descriptor, Message::kOpen)) {
+        const std::optional<ImageOrder> asked = decode_image_order(*bytes);
+        if (!asked || asked->bytes > SharedMemory::kImageBytes) return 1;
+        allow_cpu(settings.cpu);
+        if (!write_message(settings.descriptor, Message::kOpened, encode(guarded_open(*asked, shared, open)))) return 1;
+    }
+    return 0;
+}
+
+// "sm_90": 90; 0: none is named.
+int number_in(const std::string& architecture) {
+    const size_t digits = architecture.find_first_of("0123456789");
+    return digits == std::string::npos ? 0 : std::atoi(architecture.c_str() + digits);
+}
+
+}  // namespace
+
+Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
+    if (given.language == Language::kPtx) return work_on_ptx(given);
+    if (given.language == Language::kAssembly) return compile_ptx(given);
+    if (given.language == Language::kLink) return assembler().link(given);
+    Order order = with_architecture(given);
+    if (order.form == Form::kCubin && !order.image.empty()) order.registers = own_registers(order.image, number_in(order.architecture));
+    Result result = work_on_source(order, nvrtc, rewrite);
+    if (result.image.empty() || order.image.empty()) return result;
+    // An image that lacks anything is never loaded in place of the program's own.
+    result.reason = missing_from(order.image, result.image);
+    if (result.reason.empty()) result.reason = missing_variables(order.variables, result.image);
+    if (!result.reason.empty()) result.image.clear();
+    return result;
+}
+
+int worker_main(int count, char** arguments, Rewrite rewrite, Open open) {
     Arguments settings;
     if (!parse(count, arguments, settings)) {
-        std::fprintf(stderr, "usage: smt-compile --descriptor N --memory BYTES --cpu SECONDS (smtd starts it)\n");
+        std::fprintf(stderr, "usage: smt-compile --descriptor N --memory BYTES --cpu SECONDS [--shared N] (smtd starts it)\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const std::string lacking = confine(settings.memory);
+    if (settings.shared >= 0) return open_images(settings, lacking, open);
     const Nvrtc nvrtc;
     const Ready ready{nvrtc.version(), rewrites(rewrite) ? nvrtc.problem() : "this build of smt has no source rewriter", lacking};
     if (!write_message(settings.descriptor, Message::kReady, encode(ready))) return 1;

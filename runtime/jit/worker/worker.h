@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "runtime/jit/opened.h"
 #include "runtime/jit/source.h"
 #include "runtime/jit/worker/nvrtc.h"
 #include "runtime/jit/worker/rewriter.h"
@@ -13,9 +14,12 @@ namespace smt::runtime::jit {
 // own forms (registers.h).
 Result work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite);
 
+using Open = Opened (*)(const OpenOrder&, std::string_view image);
+
 // main() of the worker, with the rewriter or, in tests, something in its place:
-//   smt-compile --descriptor N --memory BYTES --cpu SECONDS
+//   smt-compile --descriptor N --memory BYTES --cpu SECONDS [--shared N]
+// With memory that it shares with the server (shared.h) it opens images and compiles nothing.
 // Ends when the other end of the descriptor is closed, or its parent dies.
-int worker_main(int count, char** arguments, Rewrite rewrite);
+int worker_main(int count, char** arguments, Rewrite rewrite, Open open = open_image);
 
 }  // namespace smt::runtime::jit

@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "runtime/dispatch/quiesce.h"
-#include "runtime/image/container.h"
-#include "runtime/image/printing.h"
-#include "runtime/image/variables.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/jit_options.h"
 #include "runtime/server/handlers/machine_code.h"
 #include "runtime/server/handlers/managed_image.h"
+#include "runtime/server/handlers/opening.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/handlers/tenant_ranges.h"
 #include "runtime/server/lane.h"
@@ -28,15 +26,6 @@ using protocol::ImageOwner;
 
 namespace {
 
-// What the driver would read beyond the end of the buffer, or lose its way in, is refused before it does: it
-// trusts an image, and it is in this process.
-bool is_sound(Call& call, std::string_view bytes) {
-    if (bytes.empty()) return false;
-    auto problem = image::check(bytes);
-    if (problem) call.session.note("an image cannot be loaded: " + problem->text);
-    return !problem;
-}
-
 CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module, CUlibrary* library) {
     const DriverApi& driver = call.driver;
     if (owner == ImageOwner::kLibrary)   // of which nothing is loaded yet
@@ -46,40 +35,33 @@ CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, 
     return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
 }
 
-// A device that assigns output to its session needs no printing turns.
-image::Printing find_printing(Call& call, std::string_view image) {
-    if (call.session.device().properties().keeps_sessions_apart) return {};
-    image::Printing printing = image::printing_kernels(image, image::device_from_environment(architecture_of(call)));
-    if (printing.all) call.session.note("all kernels of an image are taken for kernels that print: " + printing.why);
-    return printing;
-}
-
-// As the driver chooses among an image's entries.
-image::Device loading_device(Call& call) {
-    image::Device device = image::device_from_environment(architecture_of(call));
-    if (call.session.device().properties().keeps_sessions_apart) device.takes_cubins = false;   // it executes PTX
-    return device;
-}
-
-// Memory in the arena for the image's managed variables, if it has any.
-CUresult place_variables(Call& call, std::vector<char>& image, ManagedVariables* managed) {
+// Memory in the arena for the code's managed variables, if it has any.
+CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* managed) {
     uint64_t memory = 0;
-    if (!managed->find(image, architecture_of(call))) return CUDA_SUCCESS;
+    if (managed->bytes() == 0) return CUDA_SUCCESS;
     if (CUresult status = call.session.arena().allocate_host(managed->bytes(), true, &memory)) return status;
-    managed->place(image, memory);
+    managed->place(code, memory);
     return CUDA_SUCCESS;
 }
 
+// The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code, which is opened in turn.
+CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
+    if (CUresult status = take_code(call, opened, image)) return status;
+    if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
+    if (CUresult status = to_machine_code(call, opened, image, jit)) return status;
+    if (CUresult status = open(call, {image.data(), image.size()}, &jit, &opened)) return status;
+    return take_code(call, opened, image);
+}
+
 // `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is the program's own.
-CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
-                    uint32_t* object) {
-    if (CUresult status = to_machine_code(call, image, jit)) return status;
-    image::Printing printing = find_printing(call, std::string_view(image.data(), image.size()));
-    Charge charge;
-    const std::string_view program(image.data(), image.size());
-    if (CUresult status = call.session.memory().charge(image::variable_bytes(program, loading_device(call)), &charge)) return status;
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened, const std::string& identity, JitOptions& jit,
+                    jit::Decision form, uint32_t* object) {
+    Charge unpacked, charge;
+    if (!unpacked.take(call.session.host_account(), opened.unpacked.size())) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (CUresult status = prepare(call, image, opened, jit)) return status;
+    if (CUresult status = call.session.memory().charge(opened.variable_bytes, &charge)) return status;
     image.push_back(0);  // the driver reads text up to its NUL
-    ManagedVariables managed;
+    ManagedVariables managed(std::move(opened.managed));
     uint64_t variables = 0;
     const bool placed = call.session.device().place_managed([&](uint64_t bytes) {
         if (variables) call.session.arena().free_host(std::exchange(variables, 0));  // of a load that failed
@@ -102,7 +84,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, std::move(printing), identity, std::move(managed), std::move(form), std::move(charge));
+        *object = call.session.code().add(owner, module, library, std::move(opened.printing), identity, std::move(managed), std::move(form), std::move(charge));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -111,18 +93,26 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, const
     return status;
 }
 
+CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
+                      uint32_t* object) {
+    jit::Opened opened;
+    if (CUresult status = open(call, {image.data(), image.size()}, &jit, &opened)) return status;
+    return load_bytes(call, owner, std::move(image), std::move(opened), identity, jit, std::move(form), object);
+}
+
 // In managed form where there is one. It has all that the image has, so it stands in its place.
 CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
     std::vector<char> image = std::move(call.lane.upload());
     call.lane.upload().clear();
     const Charge upload = std::move(call.lane.upload_charge());
     std::string_view bytes(image.data(), image.size());
-    if (!is_sound(call, bytes)) return CUDA_ERROR_INVALID_IMAGE;
+    jit::Opened opened;
+    if (CUresult status = open(call, bytes, &jit, &opened)) return status;
     const std::string identity = call.session.server().profiles().identify(bytes);
-    jit::Decision form = find_managed(call, bytes, request.captures);
+    jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
-        CUresult status = load_bytes(call, request.owner, std::move(managed), identity, jit, form, object);
+        CUresult status = load_managed(call, request.owner, std::move(managed), identity, jit, form, object);
         form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)), nullptr};
         call.session.note(status == CUDA_SUCCESS
                               ? fmt::format("an image is loaded in managed form{} ({} kernels)",
@@ -133,7 +123,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
         if (status == CUDA_SUCCESS) return status;
         jit.start_again();
     }
-    return load_bytes(call, request.owner, std::move(image), identity, jit, std::move(form), object);
+    return load_bytes(call, request.owner, std::move(image), std::move(opened), identity, jit, std::move(form), object);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // The linker: inputs come through the lane's upload buffer, the image leaves through its download
 // buffer. Every answer carries what stands in the logs by then.
-#include "runtime/image/container.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/machine_code.h"
+#include "runtime/server/handlers/opening.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 
@@ -24,10 +24,10 @@ void answer(Call& call, const JitOptions& options, uint64_t image_bytes) {
 }
 
 // All inputs of a state go to the worker's linker, or all to the driver's.
-bool is_for_worker(Call& call, CUlinkState state, std::string_view input) {
+bool is_for_worker(Call& call, CUlinkState state, std::string_view input, const jit::Opened& opened) {
     Links& links = call.session.code().links();
     if (links.has_inputs(state)) return !links.given_to_driver(state);
-    return worker_makes_machine_code(call) && !links.given_to_driver(state) && is_link_input(input);
+    return worker_makes_machine_code(call) && !links.given_to_driver(state) && is_link_input(input, opened);
 }
 
 CUresult add_to_driver(Call& call, CUlinkState state) {
@@ -73,14 +73,12 @@ CUresult handle_link_add(Call& call) {
     const Charge upload = std::move(call.lane.upload_charge());
     if (input.empty()) return CUDA_ERROR_INVALID_VALUE;
     size_t bytes = input.size();
-    if (auto problem = image::check({input.data(), bytes})) {
-        call.session.note("the linker's input cannot be read: " + problem->text);
-        return CUDA_ERROR_INVALID_IMAGE;
-    }
-    CUresult status = CUDA_SUCCESS;
-    if (is_for_worker(call, state, {input.data(), bytes})) {
+    jit::Opened opened;
+    CUresult status = open_link_input(call, {input.data(), bytes}, *logs, &opened);
+    if (status != CUDA_SUCCESS) return status;
+    if (is_for_worker(call, state, {input.data(), bytes}, opened)) {
         jit::Input ours{request.type, 0, bytes, name ? name : "", std::string(input.data(), bytes)};
-        status = to_link_input(call, ours, *logs, options);
+        status = to_link_input(call, opened, ours, *logs, options);
         if (status == CUDA_SUCCESS && !call.session.code().links().add(state, std::move(ours))) status = CUDA_ERROR_OUT_OF_MEMORY;
         return answer(call, *logs, 0), status;
     }

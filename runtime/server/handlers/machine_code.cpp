@@ -4,12 +4,10 @@
 
 #include <chrono>
 #include <utility>
-#include <variant>
 
-#include "runtime/image/choice.h"
-#include "runtime/image/container.h"
 #include "runtime/image/elf_file.h"
 #include "runtime/jit/service.h"
+#include "runtime/server/handlers/opening.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 
@@ -55,8 +53,8 @@ jit::Order order_for(Call& call, jit::Language language, const JitOptions& jit, 
 }
 
 // Its variant is the device's where it is the device's architecture, or a family's.
-char variant_for(const image::Entry& entry, int architecture) {
-    return entry.variant == 'a' && entry.architecture != architecture ? '\0' : entry.variant;
+char variant_for(const jit::Opened& opened, int architecture) {
+    return opened.variant == 'a' && opened.architecture != architecture ? '\0' : opened.variant;
 }
 
 }  // namespace
@@ -71,20 +69,10 @@ bool worker_makes_machine_code(Call& call) {
     return !call.session.device().properties().keeps_sessions_apart && Service::has_ptx_compiler() && settings.compiles_ptx && !settings.compiler.empty();
 }
 
-CUresult to_machine_code(Call& call, std::vector<char>& image, JitOptions& jit) {
-    if (!worker_makes_machine_code(call)) return CUDA_SUCCESS;
-    const std::string_view bytes(image.data(), image.size());
-    auto read = image::read(bytes);
-    auto* entries = std::get_if<std::vector<image::Entry>>(&read);
-    if (!entries) return CUDA_SUCCESS;
-    const image::Device device = image::device_from_environment(architecture_of(call));
-    const image::Entry* entry = image::choose(*entries, device);
-    // A text is compiled for better or worse; of a fatbin's, those that are not for the device are not looked at.
-    if (!entry && device.takes_ptx && !image::is_fatbin(bytes) && entries->front().kind == image::Kind::kPtx) entry = &entries->front();
-    if (!entry || entry->kind != image::Kind::kPtx) return CUDA_SUCCESS;
-    jit::Order order = order_for(call, jit::Language::kAssembly, jit, variant_for(*entry, device.architecture));
+CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit) {
+    jit::Order order = order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
     order.source.options = jit.compiler_options();
-    order.inputs.push_back({CU_JIT_INPUT_PTX, static_cast<uint32_t>(entry->compression), entry->bytes, "", std::string(entry->stored)});
+    order.inputs.push_back({CU_JIT_INPUT_PTX, 0, image.size(), "", std::string(image.data(), image.size())});
     const auto began = std::chrono::steady_clock::now();
     const jit::ResultPointer result = made(call, std::move(order));
     if (CUresult status = status_of(result, CUDA_ERROR_INVALID_PTX)) {
@@ -93,19 +81,17 @@ CUresult to_machine_code(Call& call, std::vector<char>& image, JitOptions& jit) 
     }
     jit.keep(result->log, "", milliseconds_since(began));
     image.assign(result->image.begin(), result->image.end());
-    return image::check(result->image) ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+    return CUDA_SUCCESS;
 }
 
-bool is_link_input(std::string_view bytes) {
-    return image::is_elf(bytes) || bytes.starts_with(kArchive) || std::holds_alternative<std::vector<image::Entry>>(image::read(bytes));
+bool is_link_input(std::string_view bytes, const jit::Opened& opened) {
+    return opened.code != jit::Code::kOther || image::is_elf(bytes) || bytes.starts_with(kArchive);
 }
 
-CUresult to_link_input(Call& call, jit::Input& input, JitOptions& jit, const JitOptions& more) {
+CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input, JitOptions& jit, const JitOptions& more) {
     if (input.type != CU_JIT_INPUT_PTX) return CUDA_SUCCESS;
-    auto read = image::read(input.data);
-    auto* entries = std::get_if<std::vector<image::Entry>>(&read);
-    if (!entries || entries->front().kind != image::Kind::kPtx) return CUDA_ERROR_INVALID_PTX;
-    jit::Order order = order_for(call, jit::Language::kAssembly, jit, variant_for(entries->front(), architecture_of(call)));
+    if (opened.code != jit::Code::kPtx) return CUDA_ERROR_INVALID_PTX;
+    jit::Order order = order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
     order.source.options = jit.compiler_options();
     for (std::string& option : more.compiler_options()) order.source.options.push_back(std::move(option));
     order.source.options.push_back("--compile-only");

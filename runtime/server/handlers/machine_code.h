@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/jit/opened.h"
 #include "runtime/jit/source.h"
 #include "runtime/server/call.h"
 #include "runtime/server/handlers/jit_options.h"
@@ -19,13 +20,13 @@ namespace smt::runtime::server::handlers {
 int architecture_of(Call& call);   // 90 for sm_90
 bool worker_makes_machine_code(Call& call);
 
-// An image of which the driver would compile PTX becomes the cubin of that; any other stays. The logs are in `jit`.
-CUresult to_machine_code(Call& call, std::vector<char>& image, JitOptions& jit);
+// PTX, which `opened` is of, becomes the cubin of it. The logs are in `jit`.
+CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit);
 
-// Whether such an input of the linker is for the worker.
-bool is_link_input(std::string_view bytes);
+// Whether such an input of the linker is for the worker. `opened`: by open_link_input().
+bool is_link_input(std::string_view bytes, const jit::Opened& opened);
 // PTX becomes a relocatable cubin, which shows what is wrong with it. `more`: the input's own options.
-CUresult to_link_input(Call& call, jit::Input& input, JitOptions& jit, const JitOptions& more);
+CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input, JitOptions& jit, const JitOptions& more);
 // `missing`: there is no linker, and the driver is to do it.
 CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit, std::vector<char>* image, bool* missing);
 

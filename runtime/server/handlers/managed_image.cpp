@@ -56,12 +56,12 @@ jit::Target target_of(Call& call) {
 
 }  // namespace
 
-jit::Decision find_managed(Call& call, std::string_view image, uint32_t captures) {
+jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choices, uint32_t captures) {
     Service& compiler = call.session.server().compiler();
     if (!jit::is_fatbin(image) && Service::may_be_known(image))
         call.session.await_captures(captures, std::min(compiler.settings().wait, kMessageTimeout));
     bool briefly = false;
-    return jit::decide(compiler, image, target_of(call),
+    return jit::decide(compiler, image, std::move(choices), target_of(call),
                        {[&](const std::string& identity) {
                             briefly = waits_briefly(call.session, compiler);
                             return wait(call, compiler, identity, briefly);

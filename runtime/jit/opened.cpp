@@ -1,0 +1,98 @@
+#include "runtime/jit/opened.h"
+
+#include <fmt/format.h>
+
+#include "runtime/image/bytes.h"
+#include "runtime/image/container.h"
+#include "runtime/image/elf_file.h"
+#include "runtime/image/variables.h"
+
+namespace smt::runtime::jit {
+
+namespace {
+
+constexpr uint32_t kWrapperMagic = 0x466243b1;
+constexpr std::string_view kPrint = "vprintf";
+
+bool is_wrapper(std::string_view image) {
+    uint32_t magic = 0;
+    return image::read_at(image, 0, &magic) && magic == kWrapperMagic;
+}
+
+// The driver would follow a wrapper's pointer, and read an ELF file of another machine as a cubin. The linker takes objects.
+Opened other(std::string_view image, const OpenOrder& asked, const image::Problem& problem) {
+    Opened opened;
+    if (is_wrapper(image) || (image::is_elf(image) && !asked.links)) opened.problem = problem.text;
+    opened.bytes = image.size();
+    if (asked.prints && image.find(kPrint) != image.npos) opened.printing = {true, problem.text, {}};
+    opened.choices.ptx.reason = "it cannot be read: " + problem.text;
+    return opened;
+}
+
+// Of a text or a cubin alone the compiler, or the driver, says what is wrong with its target.
+const image::Entry* chosen_of(const std::vector<image::Entry>& entries, const OpenOrder& asked, std::string_view image) {
+    const image::Entry& first = entries.front();
+    if (asked.links) return &first;
+    if (image::is_fatbin(image)) return image::choose(entries, asked.device);
+    return first.kind == image::Kind::kPtx && !asked.device.takes_ptx ? nullptr : &first;
+}
+
+// Why the code is not loaded; empty: it may be.
+std::string take_code(const image::Entry& entry, std::string_view image, Opened& opened) {
+    if (entry.compression == image::Compression::kNone) {
+        opened.at = static_cast<uint64_t>(entry.stored.data() - image.data());
+        opened.bytes = entry.stored.size();
+        if (opened.code == Code::kPtx) opened.bytes = entry.stored.find_last_not_of('\0') + 1;
+    } else {
+        auto unpacked = image::expand(entry);
+        if (auto* problem = std::get_if<image::Problem>(&unpacked)) return problem->text;
+        opened.unpacked = std::move(std::get<std::string>(unpacked));
+        opened.bytes = opened.unpacked.size();
+    }
+    if (opened.code != Code::kCubin) return "";
+    const std::string_view code = code_of(opened, image);
+    if (image::cubin_architecture(code) == 0) return "its machine code is no cubin";
+    auto problem = image::check(code);
+    return problem ? problem->text : "";
+}
+
+}  // namespace
+
+bool is_no_image(std::string_view bytes) {
+    if (image::is_fatbin(bytes) || image::is_elf(bytes) || is_wrapper(bytes)) return false;
+    const size_t first = bytes.find_first_not_of(" \t\r\n\v\f");
+    return first == bytes.npos || (bytes[first] != '.' && bytes[first] != '/');   // a directive, a comment
+}
+
+std::string_view code_of(const Opened& opened, std::string_view image) {
+    return opened.unpacked.empty() ? image.substr(opened.at, opened.bytes) : std::string_view(opened.unpacked);
+}
+
+Opened open_image(const OpenOrder& asked, std::string_view image) {
+    if (auto problem = image::check(image)) {
+        Opened opened;
+        opened.problem = problem->text;
+        return opened;
+    }
+    const auto read = image::read(image);
+    if (auto* problem = std::get_if<image::Problem>(&read)) return other(image, asked, *problem);
+    const auto& entries = std::get<std::vector<image::Entry>>(read);
+    Opened opened;
+    opened.bytes = image.size();
+    if (!asked.links) opened.choices = choices_of(image, asked.target, asked.most_ptx_bytes);
+    const image::Entry* chosen = chosen_of(entries, asked, image);
+    opened.code = !chosen ? Code::kNone : chosen->kind == image::Kind::kCubin ? Code::kCubin : Code::kPtx;
+    if (!chosen) return opened;
+    opened.architecture = chosen->architecture;
+    opened.variant = chosen->variant;
+    if (asked.links) return opened;
+    opened.problem = take_code(*chosen, image, opened);
+    if (!opened.problem.empty()) return opened;
+    const std::string_view code = code_of(opened, image);
+    if (asked.prints) opened.printing = image::printing_kernels(code, asked.device);
+    if (opened.code == Code::kCubin) opened.managed = image::managed_plan(code);
+    opened.variable_bytes = opened.code == Code::kCubin ? image::variable_bytes_of_cubin(code) : image::variable_bytes_of_ptx(code);
+    return opened;
+}
+
+}  // namespace smt::runtime::jit

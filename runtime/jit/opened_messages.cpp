@@ -1,0 +1,162 @@
+// The messages about an image that is opened (messages.h).
+#include "runtime/jit/messages.h"
+#include "runtime/jit/packer.h"
+
+namespace smt::runtime::jit {
+
+using image::ManagedPlan;
+using protocol::Reader;
+
+namespace {
+
+template <typename T>
+void pack_array(Packer& to, const std::vector<T>& values) {
+    static_assert(std::has_unique_object_representations_v<T>);
+    to.array({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
+}
+
+template <typename T>
+std::vector<T> read_values(Reader& reader) {
+    const std::string bytes = read_array(reader);
+    if (bytes.size() % sizeof(T) != 0) reader.reject();
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+    return values;
+}
+
+uint64_t read_count(Reader& reader) {
+    const uint64_t count = reader.scalar<uint64_t>();
+    if (count > kMostItems) reader.reject();
+    return reader.good() ? count : 0;
+}
+
+void pack(Packer& to, const ManagedPlan& plan) {
+    to.scalar(plan.bytes);
+    to.scalar<uint64_t>(plan.variables.size());
+    for (const auto& [name, variable] : plan.variables) to.string(name), to.scalar(variable.offset), to.scalar(variable.bytes);
+    pack_array(to, plan.initials);
+    pack_array(to, plan.fixups);
+    to.scalar<uint64_t>(plan.trimmed.size());
+    for (const ManagedPlan::Trimmed& section : plan.trimmed) {
+        to.scalar(section.size_at);
+        to.scalar(section.at);
+        to.scalar(section.entry_bytes);
+        to.array(std::string(section.dropped.begin(), section.dropped.end()));
+    }
+}
+
+ManagedPlan read_plan(Reader& reader) {
+    ManagedPlan plan;
+    plan.bytes = reader.scalar<uint64_t>();
+    const uint64_t variables = read_count(reader);
+    for (uint64_t i = 0; i < variables && reader.good(); ++i) {
+        const std::string name = read_string(reader);
+        const uint64_t offset = reader.scalar<uint64_t>();
+        plan.variables[name] = {offset, reader.scalar<uint64_t>()};
+    }
+    plan.initials = read_values<ManagedPlan::Initial>(reader);
+    plan.fixups = read_values<ManagedPlan::Fixup>(reader);
+    const uint64_t trimmed = read_count(reader);
+    for (uint64_t i = 0; i < trimmed && reader.good(); ++i) {
+        ManagedPlan::Trimmed section{};
+        section.size_at = reader.scalar<uint64_t>();
+        section.at = reader.scalar<uint64_t>();
+        section.entry_bytes = reader.scalar<uint64_t>();
+        const std::string dropped = read_array(reader);
+        section.dropped.assign(dropped.begin(), dropped.end());
+        plan.trimmed.push_back(std::move(section));
+    }
+    return plan;
+}
+
+// The code lies in the image or is what was unpacked, and the plan keeps to the code.
+bool is_within(const Opened& opened, uint64_t image_bytes, bool is_unpacked) {
+    const uint64_t all = is_unpacked ? image::kMostBytes : image_bytes;
+    if (opened.at > all || opened.bytes > all - opened.at || (is_unpacked && opened.at != 0)) return false;
+    return opened.managed.fits(opened.code == Code::kCubin ? opened.bytes : 0);
+}
+
+}  // namespace
+
+std::string encode(const ImageOrder& image) {
+    const OpenOrder& asked = image.asked;
+    Packer to;
+    to.scalar(image.bytes);
+    to.scalar(asked.device.architecture);
+    to.scalar<uint32_t>(asked.device.takes_cubins);
+    to.scalar<uint32_t>(asked.device.takes_ptx);
+    to.scalar(asked.target.architecture);
+    to.scalar<uint32_t>(asked.target.text_only);
+    to.scalar(asked.most_ptx_bytes);
+    to.scalar<uint32_t>(asked.prints);
+    to.scalar<uint32_t>(asked.links);
+    return to.take();
+}
+
+std::optional<ImageOrder> decode_image_order(std::string_view bytes) {
+    Reader reader(bytes.data(), bytes.size());
+    ImageOrder image;
+    image.bytes = reader.scalar<uint64_t>();
+    image.asked.device.architecture = reader.scalar<int>();
+    image.asked.device.takes_cubins = reader.scalar<uint32_t>() != 0;
+    image.asked.device.takes_ptx = reader.scalar<uint32_t>() != 0;
+    image.asked.target.architecture = reader.scalar<int>();
+    image.asked.target.text_only = reader.scalar<uint32_t>() != 0;
+    image.asked.most_ptx_bytes = reader.scalar<uint64_t>();
+    image.asked.prints = reader.scalar<uint32_t>() != 0;
+    image.asked.links = reader.scalar<uint32_t>() != 0;
+    return if_whole(reader, image);
+}
+
+std::string encode(const Opened& opened) {
+    Packer to;
+    to.string(opened.problem);
+    to.scalar(opened.code);
+    to.scalar(opened.at);
+    to.scalar(opened.bytes);
+    to.scalar<uint32_t>(!opened.unpacked.empty());
+    to.scalar(opened.architecture);
+    to.scalar<uint32_t>(static_cast<unsigned char>(opened.variant));
+    const bool many = opened.printing.kernels.size() > kMostItems;
+    to.scalar<uint32_t>(opened.printing.all || many);
+    to.string(many ? "too many of them do" : opened.printing.why);
+    to.list(many ? std::vector<std::string>() : std::vector<std::string>(opened.printing.kernels.begin(), opened.printing.kernels.end()));
+    to.scalar(opened.variable_bytes);
+    pack(to, opened.managed);
+    to.string(opened.choices.code);
+    to.array(opened.choices.ptx.text);
+    to.scalar<uint64_t>(opened.choices.ptx.registers.size());
+    for (const auto& [kernel, registers] : opened.choices.ptx.registers) to.string(kernel), to.scalar(registers);
+    to.string(opened.choices.ptx.reason);
+    return to.take();
+}
+
+std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes, bool* is_unpacked) {
+    Reader reader(bytes.data(), bytes.size());
+    Opened opened;
+    opened.problem = read_string(reader);
+    opened.code = reader.scalar<Code>();
+    opened.at = reader.scalar<uint64_t>();
+    opened.bytes = reader.scalar<uint64_t>();
+    *is_unpacked = reader.scalar<uint32_t>() != 0;
+    opened.architecture = reader.scalar<int>();
+    opened.variant = static_cast<char>(reader.scalar<uint32_t>());
+    opened.printing.all = reader.scalar<uint32_t>() != 0;
+    opened.printing.why = read_string(reader);
+    for (std::string& kernel : read_list(reader)) opened.printing.kernels.insert(std::move(kernel));
+    opened.variable_bytes = reader.scalar<uint64_t>();
+    opened.managed = read_plan(reader);
+    opened.choices.code = read_string(reader);
+    opened.choices.ptx.text = read_array(reader);
+    const uint64_t registers = read_count(reader);
+    for (uint64_t i = 0; i < registers && reader.good(); ++i) {
+        const std::string kernel = read_string(reader);
+        opened.choices.ptx.registers[kernel] = reader.scalar<uint32_t>();
+    }
+    opened.choices.ptx.reason = read_string(reader);
+    if (opened.code > Code::kPtx || (opened.variant && opened.variant != 'a' && opened.variant != 'f')) return std::nullopt;
+    if (!is_within(opened, image_bytes, *is_unpacked)) return std::nullopt;
+    return if_whole(reader, std::move(opened));
+}
+
+}  // namespace smt::runtime::jit

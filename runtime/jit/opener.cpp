@@ -1,0 +1,135 @@
+#include "runtime/jit/opener.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "runtime/jit/messages.h"
+#include "runtime/jit/shared.h"
+
+namespace smt::runtime::jit {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Half a gigabyte is unpacked in a second or two.
+constexpr std::chrono::milliseconds kMostTime = 20s;
+
+// A job holds none of the bytes: its load does.
+constexpr Queue::Limits kLimits;
+
+Settings of_opener(Settings settings) {
+    settings.time = std::min(settings.time, kMostTime);
+    settings.cpu = std::min(settings.cpu, kMostTime);
+    return settings;
+}
+
+Opener::Answer failed(Opener::Outcome outcome, std::string reason) { return {outcome, std::move(reason), {}}; }
+
+}  // namespace
+
+struct Opener::Worker {
+    explicit Worker(const Settings& settings) : settings(settings) {}
+
+    bool prepare(std::string& problem) {
+        if (!shared.create(problem)) return false;
+        if (!compiler) compiler = std::make_unique<Compiler>(settings, shared.descriptor());
+        return true;
+    }
+
+    const Settings& settings;
+    SharedMemory shared;
+    std::unique_ptr<Compiler> compiler;   // set with Opener::mutex_ held
+};
+
+Opener::Opener(Settings settings, Say say)
+    : settings_(of_opener(std::move(settings))), say_(std::move(say)), queue_(settings_.workers, kLimits) {}
+
+Opener::~Opener() {
+    {
+        std::lock_guard lock(mutex_);
+        leaving_ = true;
+        for (Worker* worker : workers_)
+            if (worker->compiler) worker->compiler->interrupt();
+    }
+    work_.notify_all();
+    threads_.clear();   // joins them
+}
+
+Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string_view image) {
+    auto job = std::make_shared<Job>();
+    job->asked = &asked;
+    job->image = image;
+    std::unique_lock lock(mutex_);
+    if (leaving_) return failed(Outcome::kNoWorker, "the server is leaving");
+    if (!queue_.add(tenant, job)) return failed(Outcome::kNoWorker, "too many of this tenant's images wait");
+    if (idle_ < queue_.size() && threads_.size() < settings_.workers) {
+        std::string why = threads_.emplace_back().serve({"opener", ""}, [this] { run(); });
+        if (!why.empty()) threads_.pop_back();   // others do its work, later
+        if (threads_.empty()) {
+            queue_.drop(job);
+            return failed(Outcome::kNoWorker, "there is no thread for the compile worker: " + why);
+        }
+    }
+    work_.notify_one();
+    done_.wait(lock, [&] { return job->done; });
+    return std::move(job->answer);
+}
+
+void Opener::run() {
+    Worker worker(settings_);
+    std::unique_lock lock(mutex_);
+    workers_.push_back(&worker);
+    while (true) {
+        std::shared_ptr<Job> job;
+        ++idle_;
+        work_.wait(lock, [&] { return (job = std::static_pointer_cast<Job>(queue_.next())) || leaving_; });
+        --idle_;
+        if (!job) break;
+        std::string problem;
+        const bool ready = !leaving_ && worker.prepare(problem);
+        lock.unlock();
+        Answer answer;
+        try {
+            answer = ready ? open_with(worker, *job) : failed(Outcome::kNoWorker, leaving_ ? "the server is leaving" : problem);
+        } catch (const std::exception& error) {   // memory
+            answer = failed(Outcome::kLost, error.what());
+        }
+        if (worker.compiler) warn(worker.compiler->lacking());
+        lock.lock();
+        job->answer = std::move(answer);
+        job->done = true;
+        queue_.done(*job);
+        done_.notify_all();
+        work_.notify_all();   // what this tenant may have run now
+    }
+    std::erase(workers_, &worker);
+}
+
+// The thread's: it may take long.
+Opener::Answer Opener::open_with(Worker& worker, const Job& job) {
+    std::string problem;
+    if (!worker.shared.write(job.image)) return failed(Outcome::kNoWorker, "there is no memory for the image");
+    bool started = false;
+    const std::string message = encode(ImageOrder{*job.asked, job.image.size()});
+    const std::optional<std::string> bytes = worker.compiler->exchange(Message::kOpen, message, Message::kOpened, problem, &started);
+    if (!bytes) return failed(started ? Outcome::kLost : Outcome::kNoWorker, problem);
+    bool is_unpacked = false;
+    std::optional<Opened> opened = decode_opened(*bytes, job.image.size(), &is_unpacked);
+    const bool good = opened && (!is_unpacked || worker.shared.read(opened->bytes, opened->unpacked));
+    worker.shared.trim();
+    if (good) return {Outcome::kOpened, "", std::move(*opened)};
+    worker.compiler->rest();   // it is not what it was
+    return failed(Outcome::kLost, "the compile worker answered nonsense");
+}
+
+// Once: what it lacks the kernel lacks.
+void Opener::warn(const std::string& lacking) {
+    std::lock_guard lock(mutex_);
+    if (lacking.empty() || std::exchange(warned_, true)) return;
+    say_(fmt::format("this machine's kernel does not confine the workers that open images by {}", lacking));
+}
+
+}  // namespace smt::runtime::jit

@@ -1,0 +1,181 @@
+// Images opened in a worker: what comes back, hostile images, and workers that go wrong over one (toy_worker.cpp).
+#include "runtime/jit/opener.h"
+
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "runtime/jit/messages.h"
+#include "tests/image/made.h"
+#include "tests/jit/sources.h"
+
+using namespace smt;
+using namespace smt::runtime::jit;
+using namespace smt::tests;
+using namespace std::chrono_literals;
+using Catch::Contains;
+using Outcome = Opener::Outcome;
+
+namespace {
+
+constexpr TenantId kOne = 1;
+constexpr uint16_t kPtxKind = 1, kCubinKind = 2;
+const std::string kText = ".version 8.0\n.target sm_90a\n.address_size 64\n.global .b8 v[40];\n.visible .entry k() { ret; }\n";
+
+OpenOrder asked() { return {{90}, {90}, 1 << 20}; }
+
+Opener::Answer open(Opener& opener, const std::string& image, TenantId tenant = kOne) { return opener.open(tenant, asked(), image); }
+
+std::string packed_cubin(uint64_t flags, uint32_t architecture = 90) {
+    const std::string cubin = image::small_cubin();
+    return image::fatbin({{kCubinKind, architecture, flags, flags == image::kZstd ? image::zstd(cubin) : image::lz4(cubin), cubin.size()}});
+}
+
+void check_opens(Opener& opener) {
+    const Opener::Answer answer = open(opener, packed_cubin(image::kZstd));
+    INFO(answer.reason << answer.opened.problem);
+    REQUIRE(answer.outcome == Outcome::kOpened);
+    CHECK(answer.opened.unpacked == image::small_cubin());
+}
+
+void ignore(const std::string&) {}
+
+}  // namespace
+
+TEST_CASE("a worker opens an archive, unpacks its cubin and says what is in it") {
+    Opener opener(toy_settings(), ignore);
+    for (const uint64_t flags : {image::kZstd, image::kLz4}) {
+        const Opener::Answer answer = open(opener, packed_cubin(flags));
+        INFO(answer.reason << answer.opened.problem);
+        REQUIRE(answer.outcome == Outcome::kOpened);
+        CHECK(answer.opened.code == Code::kCubin);
+        CHECK(code_of(answer.opened, "") == image::small_cubin());
+        CHECK(answer.opened.choices.code == "sm_90");
+        CHECK(answer.opened.choices.ptx.reason == "it holds machine code only");
+    }
+    CHECK(open(opener, packed_cubin(image::kZstd, 80)).opened.code == Code::kNone);
+    // Where nothing is packed, a part of the image is named.
+    const std::string plain = image::fatbin({{kCubinKind, 90, 0, image::small_cubin()}});
+    const Opened of_plain = open(opener, plain).opened;
+    CHECK(of_plain.unpacked.empty());
+    CHECK(code_of(of_plain, plain) == image::small_cubin());
+    const Opened text = open(opener, kText + std::string(3, '\0')).opened;
+    CHECK(text.code == Code::kPtx);
+    CHECK(text.variant == 'a');
+    CHECK(text.variable_bytes == 40);
+    CHECK(code_of(text, kText) == kText);
+    CHECK(text.choices.ptx.text == kText);
+}
+
+TEST_CASE("what is wrong with an image is its problem alone") {
+    Opener opener(toy_settings(), ignore);
+    const std::string cubin = image::small_cubin(), good = packed_cubin(image::kZstd);
+    std::string cut = cubin;
+    cut.resize(cut.size() / 2);
+    const auto bomb = [](uint64_t said) { return image::fatbin({{kCubinKind, 90, image::kZstd, image::zstd(std::string(64 << 20, ' ')), said}}); };
+    const std::pair<std::string, const char*> hostile[] = {
+        {good.substr(0, good.size() - 8), "a fatbin of"},
+        {image::fatbin({{kCubinKind, 90, image::kZstd, "no frame", 100}}), "is broken"},
+        {image::fatbin({{kCubinKind, 90, image::kLz4, image::lz4(cubin), 1ull << 40}}), "taken for a mistake"},
+        {bomb(100), "more than 100 bytes"},
+        {bomb(64 << 20), "no cubin"},
+        {image::fatbin({{kCubinKind, 90, image::kLz4, image::lz4(cut), cut.size()}}), "ELF file"},
+        {image::fatbin({{kCubinKind, 90, 0, "what"}}), "no cubin"},
+        {cut, "ELF file"},
+        {std::string("\xb1\x43\x62\x46\x01\0\0\0", 8) + std::string(16, 'x'), "wrapper"}};
+    for (const auto& [image, problem] : hostile) {
+        const Opener::Answer answer = open(opener, image);
+        CHECK(answer.outcome == Outcome::kOpened);
+        CHECK_THAT(answer.opened.problem, Contains(problem));
+        check_opens(opener);
+    }
+}
+
+TEST_CASE("a worker that goes wrong over an image costs that image") {
+    Settings settings = toy_settings();
+    settings.memory_bytes = 2ull << 30;
+    settings.time = 3s;
+    const std::pair<const char*, const char*> ways[] = {{"crash", "Segmentation"}, {"kill", "Killed"}, {"hang", "longer than 3 s"},
+                                                       {"exit", "exit code 7"}, {"garbage", "nonsense"}, {"lie", "nonsense"},
+                                                       {"beyond", "nonsense"}, {"much", "nonsense"}};
+    for (const auto& [way, reason] : ways) {
+        Opener opener(settings, ignore);
+        const Opener::Answer answer = open(opener, std::string("//toy ") + way);
+        INFO(way);
+        CHECK(answer.outcome == Outcome::kLost);
+        CHECK_THAT(answer.reason, Contains(reason));
+        check_opens(opener);
+    }
+}
+
+TEST_CASE("without a worker that starts there is no answer") {
+    for (const char* compiler : {"/nowhere/smt-compile", "/bin/false"}) {
+        Settings settings = toy_settings();
+        settings.compiler = compiler;
+        Opener opener(settings, ignore);
+        const Opener::Answer answer = open(opener, kText);
+        CHECK(answer.outcome == Outcome::kNoWorker);
+        CHECK_THAT(answer.reason, Contains("the compile worker"));
+    }
+}
+
+TEST_CASE("tenants open at the same time, and one that hangs leaves the others a worker") {
+    Settings settings = toy_settings();
+    settings.workers = 2;
+    settings.time = 3s;
+    Opener opener(settings, ignore);
+    std::vector<std::thread> hanging, others;
+    std::atomic<int> right{0};
+    for (int i = 0; i < 3; ++i) hanging.emplace_back([&] { open(opener, "//toy hang", kOne); });
+    for (TenantId tenant = 2; tenant < 6; ++tenant)
+        others.emplace_back([&, tenant] {
+            for (int i = 0; i < 20; ++i) right += open(opener, packed_cubin(image::kLz4), tenant).opened.unpacked == image::small_cubin();
+        });
+    for (std::thread& each : others) each.join();
+    CHECK(right == 80);
+    // What hangs costs its tenant the time that an order has.
+    for (std::thread& each : hanging) each.join();
+}
+
+TEST_CASE("what is said of an image survives its way, and what leads out of it does not") {
+    Opened given;
+    given.code = Code::kCubin;
+    given.at = 8, given.bytes = 100;
+    given.variant = 'a';
+    given.printing.kernels = {"k", "l"};
+    given.managed.variables["v"] = {0, 4};
+    given.managed.bytes = 256;
+    given.managed.initials.push_back({0, 4, 90});
+    given.managed.fixups.push_back({92, 0, image::ManagedPlan::Kind::kWhole});
+    given.managed.trimmed.push_back({0, 50, 24, {true, false}});
+    given.choices = {"sm_90", {"text", {{"k", 32}}, "because"}};
+    bool unpacked = true;
+    const std::string bytes = encode(given);
+    const std::optional<Opened> back = decode_opened(bytes, 108, &unpacked);
+    REQUIRE(back);
+    CHECK(encode(*back) == bytes);
+    CHECK_FALSE(unpacked);
+    for (size_t cut = 0; cut < bytes.size(); ++cut) CHECK(!decode_opened(std::string_view(bytes).substr(0, cut), 108, &unpacked));
+    CHECK(!decode_opened(bytes + "trailing", 108, &unpacked));
+    CHECK(!decode_opened(bytes, 107, &unpacked));
+    const auto refuses = [&](auto change) {
+        Opened changed = given;
+        change(changed);
+        return !decode_opened(encode(changed), 108, &unpacked);
+    };
+    CHECK(refuses([](Opened& opened) { opened.at = ~0ull; }));
+    CHECK(refuses([](Opened& opened) { opened.code = static_cast<Code>(4); }));
+    CHECK(refuses([](Opened& opened) { opened.code = Code::kPtx; }));   // the plan is a cubin's
+    CHECK(refuses([](Opened& opened) { opened.variant = 'x'; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.bytes = 2; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.variables["v"].offset = ~0ull; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.initials[0].at = 97; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.initials[0].offset = 253; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.fixups[0].at = 93; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.fixups[0].kind = static_cast<image::ManagedPlan::Kind>(3); }));
+    CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].at = 53; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].size_at = 93; }));
+    CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].entry_bytes = ~0ull; }));
+    const ImageOrder question{asked(), 77};
+    CHECK(encode(*decode_image_order(encode(question))) == encode(question));
+    CHECK(!decode_image_order(encode(question).substr(8)));
+}
