@@ -1,5 +1,5 @@
-// opened FILE...: loads each image and prints what came of it, the error's number and the first line of the error log; and
-// that one that is no file's still loads after each.
+// opened FILE...: loads each image and gives it to the linker, and prints what came of it: both errors' numbers and the first
+// line of the load's error log. After each an image that is no file's must load.
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -19,6 +19,14 @@ CUresult load(const char* image, char* log, size_t log_bytes) {
     return status;
 }
 
+CUresult add_to_link(const std::string& image) {
+    CUlinkState state = nullptr;
+    CHECK(cuLinkCreate(0, nullptr, nullptr, &state));
+    const CUresult status = cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, const_cast<char*>(image.data()), image.size(), "image", 0, nullptr, nullptr);
+    CHECK(cuLinkDestroy(state));
+    return status;
+}
+
 }  // namespace
 
 int main(int count, char** files) {
@@ -28,6 +36,7 @@ int main(int count, char** files) {
         const std::string image{std::istreambuf_iterator<char>(file), {}};
         char log[1024] = {};
         std::printf("%d ", load(image.c_str(), log, sizeof log));
+        std::printf("%d ", add_to_link(image));
         std::printf("%s\n", std::string(log, 0, std::string(log).find('\n')).c_str());
         REQUIRE(load(kGood, log, sizeof log) == CUDA_SUCCESS);
     }

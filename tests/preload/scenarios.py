@@ -266,21 +266,22 @@ def opened_images(place):
     toy = f"worker={place.bin / 'toy_compile'},ptx=0"
     good = packed_cubin()
     with_entry = lambda stored, size: damage.fatbin(damage.entry(stored, kind=2, flags=damage.FLAG_ZSTD, size=size))
-    cases = [(good, 0, ""),
-             (with_entry(damage.zstd_bomb(16), 100), INVALID_IMAGE, ""),
-             (with_entry(damage.zstd_bomb(16), 16 << 20), INVALID_IMAGE, ""),
-             (damage.put(good, 16 + 56, "Q", 1 << 40), INVALID_IMAGE, ""),
-             (damage.put(good, 16 + 8, "Q", damage.MOST - 63), INVALID_IMAGE, ""),
-             (damage.put(good, 16 + 28, "I", 80), NO_BINARY, ""),
-             (good, 0, ""),
-             (b"//toy kill\n", INVALID_IMAGE, "the compile worker crashed: Killed"),
-             (b"//toy crash\n", INVALID_IMAGE, "the compile worker crashed: Segmentation fault"),
-             (b"//toy beyond\n", INVALID_IMAGE, "the compile worker answered nonsense"),
-             (good, 0, "")]
+    # The load's error, the linker's, which has nothing unpacked, and the load's words.
+    cases = [(good, 0, 0, ""),
+             (with_entry(damage.zstd_bomb(16), 100), INVALID_IMAGE, 0, ""),
+             (with_entry(damage.zstd_bomb(16), 16 << 20), INVALID_IMAGE, 0, ""),
+             (damage.put(good, 16 + 56, "Q", 1 << 40), INVALID_IMAGE, 0, ""),
+             (damage.put(good, 16 + 8, "Q", damage.MOST - 63), INVALID_IMAGE, INVALID_IMAGE, ""),
+             (damage.put(good, 16 + 28, "I", 80), NO_BINARY, 0, ""),
+             (good, 0, 0, ""),
+             (b"//toy kill\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker crashed: Killed"),
+             (b"//toy crash\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker crashed: Segmentation fault"),
+             (b"//toy beyond\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker answered nonsense"),
+             (good, 0, 0, "")]
     bystander_with(place, SMT_COMPILE=toy)
     server = place.server_pid()
     output = place.run("opened", *images_in(place, [case[0] for case in cases]), SMT_COMPILE=toy)[0]
-    assert output.splitlines() == [f"{error} {words}" for _, error, words in cases], output
+    assert output.splitlines() == [f"{error} {link_error} {words}" for _, error, link_error, words in cases], output
     assert place.server_pid() == server
     log = "".join(path.read_text() for path in place.folder.glob("*.log"))
     assert "an image cannot be loaded: the compile worker crashed: Killed" in log, log
@@ -306,15 +307,18 @@ def hanging_image(place):
     wait_for(lambda: "no server" not in place.status(), "there is a server")
     server = place.server_pid()
     wait_for(lambda: paused_worker(server), "a worker hangs")
-    assert place.run("opened", good, tenant="other", SMT_COMPILE=toy)[0] == "0 \n"
+    loading = paused_worker(server)
+    assert place.run("opened", good, tenant="other", SMT_COMPILE=toy)[0] == "0 0 \n"
+    os.kill(loading, signal.SIGKILL)
+    wait_for(lambda: paused_worker(server) not in (None, loading), "another hangs over the linker's input")
     os.kill(paused_worker(server), signal.SIGKILL)
-    assert finish(hanging)[0] == f"{INVALID_IMAGE} the compile worker crashed: Killed\n0 \n"
+    assert finish(hanging)[0] == f"{INVALID_IMAGE} {INVALID_IMAGE} the compile worker crashed: Killed\n0 0 \n"
 
 
 def no_worker_to_open(place):
     """Images are refused, with a reason; what the driver refuses by its first bytes goes there as ever."""
     output = place.run("opened", *images_in(place, [packed_cubin(), b"what"]), SMT_COMPILE="worker=/bin/false,ptx=0")[0]
-    assert output.splitlines() == [f"{OPERATING_SYSTEM} the compile worker ended with exit code 1", f"{INVALID_IMAGE} "], output
+    assert output.splitlines() == [f"{OPERATING_SYSTEM} {OPERATING_SYSTEM} the compile worker ended with exit code 1", f"{INVALID_IMAGE} {INVALID_IMAGE} "], output
 
 
 def bystander(place):
