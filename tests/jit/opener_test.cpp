@@ -118,7 +118,7 @@ TEST_CASE("without a worker that starts there is no answer") {
     }
 }
 
-TEST_CASE("tenants open at the same time, and one that hangs leaves the others a worker") {
+TEST_CASE("many threads open images at the same time, beside some that hang") {
     Settings settings = toy_settings();
     settings.workers = 2;
     settings.time = 3s;
@@ -132,7 +132,6 @@ TEST_CASE("tenants open at the same time, and one that hangs leaves the others a
         });
     for (std::thread& each : others) each.join();
     CHECK(right == 80);
-    // What hangs costs its tenant the time that an order has.
     for (std::thread& each : hanging) each.join();
 }
 
