@@ -22,18 +22,11 @@ import time
 
 from run import PATIENCE, smt, wait_until_empty
 
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-CORPUS = TESTS / "fuzz" / "corpus" / "fatbin"
-sys.path.insert(0, str(TESTS / "image"))
-import damage  # noqa: E402
-
 MAGIC = 0x31544D53
 HELLO, WELCOME, MAPPED, CAPTURED, SETTINGS = 1, 2, 3, 9, 14
 OK, VERSION_MISMATCH, REFUSED = 0, 1, 2
 WELCOME_FORMAT = "<4I3Q2i256s"
 OUT_OF_MEMORY, UNAVAILABLE, NOT_READY, ILLEGAL_ADDRESS = 2, 46, 802, 700
-INVALID_IMAGE, NO_BINARY, OPERATING_SYSTEM = 200, 209, 304
-PAUSE = 34   # the system call
 
 
 class Place:
@@ -239,86 +232,6 @@ def machine_code(place):
     """PTX and the linker's inputs are the compile worker's: this driver takes cubins alone."""
     process = place.start("machine_code", SMT_COMPILE="ptx=0", SMT_CACHE_DIR=str(place.folder / "cache"))
     assert finish(process)[0].strip() == "right"
-
-
-def images_in(place, cases):
-    """Files with the cases' images, by number."""
-    paths = []
-    for number, content in enumerate(cases):
-        paths.append(place.folder / f"image{number}")
-        paths[-1].write_bytes(content)
-    return paths
-
-
-def lz4(data):
-    """As the format has it where nothing repeats."""
-    rest = len(data) - 15
-    return b"\xf0" + b"\xff" * (rest // 255) + bytes([rest % 255]) + data
-
-
-def packed_cubin():
-    cubin = (CORPUS / "cubin").read_bytes()
-    return damage.fatbin(damage.entry(lz4(cubin), kind=2, flags=damage.FLAG_LZ4, size=len(cubin)))
-
-
-def opened_images(place):
-    """This driver takes cubins alone: what loads was unpacked before. What a worker does with one image is that load's."""
-    toy = f"worker={place.bin / 'toy_compile'},ptx=0"
-    good = packed_cubin()
-    with_entry = lambda stored, size: damage.fatbin(damage.entry(stored, kind=2, flags=damage.FLAG_ZSTD, size=size))
-    # The load's error, the linker's, which has nothing unpacked, and the load's words.
-    cases = [(good, 0, 0, ""),
-             (with_entry(damage.zstd_bomb(16), 100), INVALID_IMAGE, 0, ""),
-             (with_entry(damage.zstd_bomb(16), 16 << 20), INVALID_IMAGE, 0, ""),
-             (damage.put(good, 16 + 56, "Q", 1 << 40), INVALID_IMAGE, 0, ""),
-             (damage.put(good, 16 + 8, "Q", damage.MOST - 63), INVALID_IMAGE, INVALID_IMAGE, ""),
-             (damage.put(good, 16 + 28, "I", 80), NO_BINARY, 0, ""),
-             (good, 0, 0, ""),
-             (b"//toy kill\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker crashed: Killed"),
-             (b"//toy crash\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker crashed: Segmentation fault"),
-             (b"//toy beyond\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker answered nonsense"),
-             (good, 0, 0, "")]
-    bystander_with(place, SMT_COMPILE=toy)
-    server = place.server_pid()
-    output = place.run("opened", *images_in(place, [case[0] for case in cases]), SMT_COMPILE=toy)[0]
-    assert output.splitlines() == [f"{error} {link_error} {words}" for _, error, link_error, words in cases], output
-    assert place.server_pid() == server
-    log = "".join(path.read_text() for path in place.folder.glob("*.log"))
-    assert "an image cannot be loaded: the compile worker crashed: Killed" in log, log
-
-
-def paused_worker(server):
-    """The server's child that toy_compile's `hang` has stopped for ever; none: None."""
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            if parent == server and (process / "syscall").read_text().startswith(f"{PAUSE} "):
-                return int(process.name)
-        except OSError:   # it is gone
-            pass
-    return None
-
-
-def hanging_image(place):
-    """Other tenants load meanwhile; and when its worker is killed in the midst, its load ends and the next one is right."""
-    toy = f"worker={place.bin / 'toy_compile'},ptx=0,workers=2"
-    hang, good = images_in(place, [b"//toy hang\n", packed_cubin()])
-    hanging = place.start("opened", hang, good, tenant="hanging", SMT_COMPILE=toy)
-    wait_for(lambda: "no server" not in place.status(), "there is a server")
-    server = place.server_pid()
-    wait_for(lambda: paused_worker(server), "a worker hangs")
-    loading = paused_worker(server)
-    assert place.run("opened", good, tenant="other", SMT_COMPILE=toy)[0] == "0 0 \n"
-    os.kill(loading, signal.SIGKILL)
-    wait_for(lambda: paused_worker(server) not in (None, loading), "another hangs over the linker's input")
-    os.kill(paused_worker(server), signal.SIGKILL)
-    assert finish(hanging)[0] == f"{INVALID_IMAGE} {INVALID_IMAGE} the compile worker crashed: Killed\n0 0 \n"
-
-
-def no_worker_to_open(place):
-    """Images are refused, with a reason; what the driver refuses by its first bytes goes there as ever."""
-    output = place.run("opened", *images_in(place, [packed_cubin(), b"what"]), SMT_COMPILE="worker=/bin/false,ptx=0")[0]
-    assert output.splitlines() == [f"{OPERATING_SYSTEM} {OPERATING_SYSTEM} the compile worker ended with exit code 1", f"{INVALID_IMAGE} {INVALID_IMAGE} "], output
 
 
 def bystander(place):
@@ -585,7 +498,7 @@ SCENARIOS = [threads, large_copies, fork, fresh_memory, fresh_arrays, waiting_ne
              wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
-COMPILES = [machine_code, opened_images, hanging_image, no_worker_to_open]
+COMPILES = [machine_code]
 WAITS = [waiter_killed, waiter_stopped, wait_that_is_over, printed_before, prints_on]
 
 
