@@ -11,12 +11,11 @@ namespace smt::runtime::jit {
 
 namespace {
 
-constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr std::string_view kPrint = "vprintf";
 
 bool is_wrapper(std::string_view image) {
     uint32_t magic = 0;
-    return image::read_at(image, 0, &magic) && magic == kWrapperMagic;
+    return image::read_at(image, 0, &magic) && magic == image::kWrapperMagic;
 }
 
 // The driver would follow a wrapper's pointer, and read an ELF file of another machine as a cubin. The linker takes objects.

@@ -59,11 +59,6 @@ char variant_for(const jit::Opened& opened, int architecture) {
 
 }  // namespace
 
-int architecture_of(Call& call) {
-    const device::Properties& device = call.session.device().properties();
-    return 10 * device.compute_major + device.compute_minor;
-}
-
 bool worker_makes_machine_code(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
     return !call.session.device().properties().keeps_sessions_apart && Service::has_ptx_compiler() && settings.compiles_ptx && !settings.compiler.empty();

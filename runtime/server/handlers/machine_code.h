@@ -17,7 +17,6 @@
 
 namespace smt::runtime::server::handlers {
 
-int architecture_of(Call& call);   // 90 for sm_90
 bool worker_makes_machine_code(Call& call);
 
 // PTX, which `opened` is of, becomes the cubin of it. The logs are in `jit`.
