@@ -11,7 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev liblz4-dev libzstd-dev libssl-dev
                   catch2 ccache binutils libeigen3-dev libsqlite3-dev nlohmann-json3-dev libtomlplusplus-dev)
-readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev)   # what the rewriter is built with, and libFuzzer
+readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev   # what the rewriter is built with, libFuzzer
+                       clang-format-22)                                           # the looks of the sources
 readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
                       nvidia-nvjitlink nvidia-cuda-cccl nvidia-cuda-cupti)
 readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not all toolkits have
