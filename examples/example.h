@@ -49,8 +49,8 @@ inline void check_call(cudaError_t status, const char* text, const char* file, i
 
 enum class Size { kTrivial, kSmall, kLarge };
 
-inline bool show_times = false;   // --times: Timer prints each iteration's time besides their mean
-inline bool is_part = false;      // --part is not 1: nobody knows the checksum
+inline bool show_times = false;  // --times: Timer prints each iteration's time besides their mean
+inline bool is_part = false;     // --part is not 1: nobody knows the checksum
 
 struct Options {
     Size size = Size::kSmall;
@@ -263,7 +263,8 @@ private:
         CHECK(cudaEventElapsedTime(&elapsed, begin_, end_));
         milliseconds_ += static_cast<double>(elapsed);
         each_.push_back(elapsed);
-        ends_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+        ends_.push_back(
+            std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
     }
 
     const char* name_;
@@ -271,8 +272,9 @@ private:
     bool lapped_ = false;  // nothing ran since the last lap
     double milliseconds_ = 0;
     int launches_ = 0;
-    std::vector<float> each_;   // of each iteration
-    std::vector<double> ends_;  // when the host knew of its end, by the machine's clock that only goes forward
+    std::vector<float> each_;  // of each iteration
+    std::vector<double>
+        ends_;  // when the host knew of its end, by the machine's clock that only goes forward
 };
 
 static __global__ void sum_mixed(const uint32_t* words, size_t count, unsigned long long* sum) {
@@ -331,7 +333,8 @@ public:
     // a step, and the bits beside it. The steps suit whole sizes; the sum of a part lies where it may.
     void fold_rounded(double value, double step) {
         const double steps = value / step, distance = std::fabs(steps - std::floor(steps) - 0.5);
-        expect(is_part || distance > 0.05, "a sum for the checksum lies where it could be rounded to either side");
+        expect(is_part || distance > 0.05,
+               "a sum for the checksum lies where it could be rounded to either side");
         fold(static_cast<uint64_t>(std::llround(steps)));
     }
     template <typename Element>

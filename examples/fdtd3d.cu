@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
     const auto options =
         example::parse_options(argc, argv, "fdtd3d", "one step of a 3-D finite difference scheme");
     const int nx = options.pick(72, 1032, 1032),
-              ny = 2 * kRadius + options.scaled(options.pick(28, 1024, 1024)), nz = options.pick(24, 136, 1160);
+              ny = 2 * kRadius + options.scaled(options.pick(28, 1024, 1024)),
+              nz = options.pick(24, 136, 1160);
     const unsigned size = static_cast<unsigned>(nx) * ny * nz;
     CHECK(cudaMemcpyToSymbol(coefficients, kCoefficients.data(), sizeof coefficients));
     example::DeviceArray<float> from(size), to(size);
@@ -92,7 +93,8 @@ int main(int argc, char** argv) {
                     example::blocks_for(ny - 2 * kRadius, kTileY));
     example::Timer timer("advance", advance);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i, timer.lap()) advance<<<grid, block>>>(from.data(), to.data(), nx, ny, nz);
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
+        advance<<<grid, block>>>(from.data(), to.data(), nx, ny, nz);
     timer.stop(options.iterations);
 
     example::Report report;

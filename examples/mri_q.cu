@@ -2,8 +2,9 @@
 //
 //     Q(x) = sum over samples k of power(k) * exp(2 pi i * k.x)
 //
-// One point a thread. The samples lie in constant memory, and a block takes some of them at a time into its shared memory: warps
-// that each read their own place of 32 KiB of constants take them from each other's cache, and then wait for nothing else.
+// One point a thread. The samples lie in constant memory, and a block takes some of them at a time into its
+// shared memory: warps that each read their own place of 32 KiB of constants take them from each other's
+// cache, and then wait for nothing else.
 #include "example.h"
 
 constexpr int kThreads = 256, kMostSamples = 2048;
@@ -32,7 +33,8 @@ __global__ void __launch_bounds__(kThreads) compute_q(const float3* points, floa
         for (int k = 0; k < count; ++k) {
             const float4 sample = some[k];
             float sine, cosine;
-            sincospif(2 * fmaf(sample.x, point.x, fmaf(sample.y, point.y, sample.z * point.z)), &sine, &cosine);
+            sincospif(2 * fmaf(sample.x, point.x, fmaf(sample.y, point.y, sample.z * point.z)), &sine,
+                      &cosine);
             sum.x = fmaf(sample.w, cosine, sum.x);
             sum.y = fmaf(sample.w, sine, sum.y);
         }

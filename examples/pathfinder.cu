@@ -72,7 +72,8 @@ int sum_on_cpu(int columns, int column) {
 
 int main(int argc, char** argv) {
     const auto options = example::parse_options(argc, argv, "pathfinder", "cheapest ways through a grid");
-    const int columns = options.scaled(options.pick(1500, 12'800'000, 128'000'000), 4);  // fill makes four at a time
+    const int columns =
+        options.scaled(options.pick(1500, 12'800'000, 128'000'000), 4);  // fill makes four at a time
     const size_t cells = static_cast<size_t>(columns) * (1 + kRows * kLaunches);
     example::DeviceArray<unsigned char> costs(cells);
     example::DeviceArray<int> start(columns), middle(columns), end(columns);

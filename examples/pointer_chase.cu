@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
 
     example::Timer timer("chase", chase);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i, timer.lap()) chase<<<blocks, kThreads>>>(next.data(), ends.data(), steps);
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
+        chase<<<blocks, kThreads>>>(next.data(), ends.data(), steps);
     timer.stop(options.iterations);
 
     uint32_t factor = 1, offset = 0;  // of all steps in one

@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
                     example::blocks_for(nz - 2, kDepth));
     example::Timer timer("update", update);
     timer.start();
-    for (int i = 0; i < options.iterations; ++i, timer.lap()) update<<<grid, block>>>(from.data(), to.data(), nx, ny, nz);
+    for (int i = 0; i < options.iterations; ++i, timer.lap())
+        update<<<grid, block>>>(from.data(), to.data(), nx, ny, nz);
     timer.stop(options.iterations);
 
     example::Report report;

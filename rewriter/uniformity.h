@@ -1,5 +1,5 @@
-// What the threads of a warp, or of a block, have in common in a value, and what arithmetic leaves of it. Integers
-// wrap at a multiple of 32, so what holds of a number holds of what its low bits are.
+// What the threads of a warp, or of a block, have in common in a value, and what arithmetic leaves of it.
+// Integers wrap at a multiple of 32, so what holds of a number holds of what its low bits are.
 //
 //   blockIdx.x                                   kSame
 //   blockDim.x                                   kSame32, where blocks are whole warps wide
@@ -16,12 +16,12 @@ enum class Uniformity : uint8_t {
     kUnknown,  // nothing was written to it yet
     kSame32,   // the same in all, and a multiple of 32
     kSame,
-    kLanes,    // a multiple of 32 that is the same in all, and the lane's number
+    kLanes,  // a multiple of 32 that is the same in all, and the lane's number
     kDiffers,
 };
 
 inline constexpr uint64_t kWarpThreads = 32;
-inline constexpr uint64_t kWarpBits = 5;   // a shift by so many drops the lane's number
+inline constexpr uint64_t kWarpBits = 5;  // a shift by so many drops the lane's number
 
 constexpr bool may_differ(Uniformity a) { return a == Uniformity::kLanes || a == Uniformity::kDiffers; }
 
@@ -49,7 +49,9 @@ constexpr Uniformity sum(Uniformity a, Uniformity b) {
     return plain(a, b);
 }
 
-constexpr Uniformity difference(Uniformity a, Uniformity b) { return may_differ(b) ? Uniformity::kDiffers : sum(a, b); }
+constexpr Uniformity difference(Uniformity a, Uniformity b) {
+    return may_differ(b) ? Uniformity::kDiffers : sum(a, b);
+}
 
 // Also of `and`.
 constexpr Uniformity product(Uniformity a, Uniformity b) {

@@ -27,8 +27,10 @@ constexpr uint64_t pool_value_bytes(CUmemPool_attribute attribute) {
     switch (attribute) {
         case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
         case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return sizeof(int);
-        default: return sizeof(cuuint64_t);
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            return sizeof(int);
+        default:
+            return sizeof(cuuint64_t);
     }
 }
 

@@ -17,7 +17,7 @@
 
 // Parameters for an entry point of which only the name is known. Eight words forward any call with integer
 // parameters (six in registers, the rest on the stack).
-#define SMT_ANY_PARAMETERS                                                                               \
+#define SMT_ANY_PARAMETERS \
     uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h
 #define SMT_ANY_ARGUMENTS a, b, c, d, e, f, g, h
 
@@ -35,7 +35,9 @@ CUresult forward_any(void (*function)(), Words... words) {
     return reinterpret_cast<CUresult (*)(Words...)>(function)(words...);
 }
 
-inline CUstream canonical(CUstream stream, CUstream default_stream) { return stream ? stream : default_stream; }
+inline CUstream canonical(CUstream stream, CUstream default_stream) {
+    return stream ? stream : default_stream;
+}
 
 // Upper bounds of the bytes that codec.h writes. Counts come from the application and are unchecked; a sum of
 // these bounds never wraps.

@@ -41,7 +41,8 @@ private:
         size += padded;
     }
     bool make_room(uint64_t count, uint64_t padded) {
-        if (count > protocol::kMostCapturedBytes || padded > protocol::kMostCapturedBytes - size) return good = false;
+        if (count > protocol::kMostCapturedBytes || padded > protocol::kMostCapturedBytes - size)
+            return good = false;
         if (size + padded <= capacity) return true;
         uint64_t wanted = size + padded > 2 * capacity ? size + padded : 2 * capacity;
         char* grown = static_cast<char*>(realloc(data, wanted));

@@ -27,16 +27,17 @@ PLAIN Dlsym smt_find_real_dlsym() {
 // Results for a name that begins with nvrtc: the function, or one of these two, which the code below tests.
 constexpr uintptr_t kAskTheRealOne = 0, kNotThere = 1;
 
-__attribute__((visibility("hidden"))) uintptr_t smt_answer_dlsym(void* handle, const char* name, void* caller) {
+__attribute__((visibility("hidden"))) uintptr_t smt_answer_dlsym(void* handle, const char* name,
+                                                                 void* caller) {
     using namespace smt::interpose::capture;
     // RTLD_NEXT is used by other libraries that intercept NVRTC; their calls pass through libsmt.so anyway.
     if (handle == RTLD_NEXT || !captured_function(name, 0)) return kAskTheRealOne;
     void* found = real_dlsym(handle, name);
-    if (!found) return kNotThere;   // dlerror() holds the reason
+    if (!found) return kNotThere;  // dlerror() holds the reason
     // In the whole program's scope libsmt.so's function comes first.
     if (found == captured_function(name, kExported)) found = symbol_behind_us(name, caller);
     if (!found) {
-        real_dlsym(RTLD_NEXT, name);   // fails and sets dlerror()
+        real_dlsym(RTLD_NEXT, name);  // fails and sets dlerror()
         return kNotThere;
     }
     const int index = capturing() ? library_at(found) : -1;
@@ -110,7 +111,7 @@ void* real_dlsym(void* handle, const char* name) {
     Dlsym function = __atomic_load_n(&smt_real_dlsym, __ATOMIC_ACQUIRE);
     if (!function) function = smt_find_real_dlsym();
     void* found = function ? function(handle, name) : nullptr;
-    __asm__ volatile("" : "+r"(found));   // no tail call: the return address must be in libsmt.so
+    __asm__ volatile("" : "+r"(found));  // no tail call: the return address must be in libsmt.so
     return found;
 }
 

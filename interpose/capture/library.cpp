@@ -48,10 +48,10 @@ bool fill(void* address, Library& found) {
     found.base = info.dli_fbase;
     for (const Name& name : kNames) {
         void* function = real_dlsym(handle, name.symbol);
-        if (!function) return dlclose(handle), false;   // older than its cubins: not intercepted
+        if (!function) return dlclose(handle), false;  // older than its cubins: not intercepted
         memcpy(reinterpret_cast<char*>(&found) + name.offset, &function, sizeof function);
     }
-    return true;   // keeps the handle: the functions are called from now on
+    return true;  // keeps the handle: the functions are called from now on
 }
 
 int known_at(void* base) {

@@ -17,7 +17,8 @@ inline constexpr nvrtcResult kInternalError = 11;  // NVRTC_ERROR_INTERNAL_ERROR
 
 // The NVRTC functions that capture/ intercepts, and those that interception needs.
 struct Library {
-    nvrtcResult (*create)(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*);
+    nvrtcResult (*create)(nvrtcProgram*, const char*, const char*, int, const char* const*,
+                          const char* const*);
     nvrtcResult (*destroy)(nvrtcProgram*);
     nvrtcResult (*add_name_expression)(nvrtcProgram, const char*);
     nvrtcResult (*compile)(nvrtcProgram, int, const char* const*);
@@ -25,7 +26,7 @@ struct Library {
     nvrtcResult (*get_cubin)(nvrtcProgram, char*);
     nvrtcResult (*get_ptx_size)(nvrtcProgram, size_t*);
     nvrtcResult (*get_cubin_size)(nvrtcProgram, size_t*);
-    void* base;   // the load address
+    void* base;  // the load address
 };
 
 inline constexpr int kLibraries = 4;

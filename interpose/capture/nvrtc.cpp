@@ -15,14 +15,15 @@ namespace smt::interpose::capture {
 
 namespace {
 
-nvrtcResult create(const Library& real, nvrtcProgram* program, const char* text, const char* name, Headers headers) {
+nvrtcResult create(const Library& real, nvrtcProgram* program, const char* text, const char* name,
+                   Headers headers) {
     nvrtcResult status = real.create(program, text, name, headers.count, headers.texts, headers.names);
     if (status == kSuccess && capturing()) note_created(*program, text, name, headers);
     return status;
 }
 
 nvrtcResult destroy(const Library& real, nvrtcProgram* program) {
-    if (program && capturing()) forget_program(*program);   // before another may get the same handle
+    if (program && capturing()) forget_program(*program);  // before another may get the same handle
     return real.destroy(program);
 }
 
@@ -77,8 +78,12 @@ struct InFrontOf {
     static nvrtcResult compile(nvrtcProgram program, int count, const char* const* options) {
         return capture::compile(library(kIndex), program, count, options);
     }
-    static nvrtcResult get_ptx(nvrtcProgram program, char* image) { return capture::get_ptx(library(kIndex), program, image); }
-    static nvrtcResult get_cubin(nvrtcProgram program, char* image) { return capture::get_cubin(library(kIndex), program, image); }
+    static nvrtcResult get_ptx(nvrtcProgram program, char* image) {
+        return capture::get_ptx(library(kIndex), program, image);
+    }
+    static nvrtcResult get_cubin(nvrtcProgram program, char* image) {
+        return capture::get_cubin(library(kIndex), program, image);
+    }
 };
 
 }  // namespace
@@ -86,8 +91,8 @@ struct InFrontOf {
 // What the program calls when it links libnvrtc.so: we stand before it in the order of the loader. Where no
 // library is behind us there was none for the program either.
 #define EXPORT extern "C" __attribute__((visibility("default"))) nvrtcResult
-#define REAL_OR_FAIL                                                       \
-    const Library* real = library_for(__builtin_return_address(0));        \
+#define REAL_OR_FAIL                                                \
+    const Library* real = library_for(__builtin_return_address(0)); \
     if (!real) return kInternalError
 
 EXPORT nvrtcCreateProgram(nvrtcProgram* program, const char* text, const char* name, int count,
@@ -131,20 +136,25 @@ bool capturing() {
 
 void* captured_function(const char* name, int index) {
     static_assert(kLibraries == 4);
-#define ROW(function, exported)                                                                            \
-    {                                                                                                      \
-        #exported, {                                                                                       \
-            reinterpret_cast<void*>(exported), reinterpret_cast<void*>(InFrontOf<0>::function),            \
-                reinterpret_cast<void*>(InFrontOf<1>::function), reinterpret_cast<void*>(InFrontOf<2>::function), \
-                reinterpret_cast<void*>(InFrontOf<3>::function)                                            \
-        }                                                                                                  \
+#define ROW(function, exported)                                                                 \
+    {                                                                                           \
+        #exported, {                                                                            \
+            reinterpret_cast<void*>(exported), reinterpret_cast<void*>(InFrontOf<0>::function), \
+                reinterpret_cast<void*>(InFrontOf<1>::function),                                \
+                reinterpret_cast<void*>(InFrontOf<2>::function),                                \
+                reinterpret_cast<void*>(InFrontOf<3>::function)                                 \
+        }                                                                                       \
     }
     static const struct {
         const char* name;
         void* functions[1 + kLibraries];
     } rows[] = {
-        ROW(create, nvrtcCreateProgram),   ROW(destroy, nvrtcDestroyProgram), ROW(add_name_expression, nvrtcAddNameExpression),
-        ROW(compile, nvrtcCompileProgram), ROW(get_ptx, nvrtcGetPTX),         ROW(get_cubin, nvrtcGetCUBIN),
+        ROW(create, nvrtcCreateProgram),
+        ROW(destroy, nvrtcDestroyProgram),
+        ROW(add_name_expression, nvrtcAddNameExpression),
+        ROW(compile, nvrtcCompileProgram),
+        ROW(get_ptx, nvrtcGetPTX),
+        ROW(get_cubin, nvrtcGetCUBIN),
     };
 #undef ROW
     for (const auto& row : rows) {

@@ -11,13 +11,13 @@ namespace {
 struct Program {
     nvrtcProgram handle;
     Program* next;
-    Bytes source;       // name, text, headers
-    Bytes names;        // without their count
-    Bytes options;      // with their count
+    Bytes source;   // name, text, headers
+    Bytes names;    // without their count
+    Bytes options;  // with their count
     char directory[PATH_MAX];
     uint64_t name_count;
     bool compiled;
-    bool taken[2];      // indexed by Taken
+    bool taken[2];  // indexed by Taken
 };
 
 constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,7 +60,7 @@ void note_created(nvrtcProgram handle, const char* text, const char* name, Heade
     if (!program) return;
     program->handle = handle;
     program->source.good = program->names.good = program->options.good = true;
-    program->source.string(name && *name ? name : "default_program");   // NVRTC's default
+    program->source.string(name && *name ? name : "default_program");  // NVRTC's default
     program->source.string(or_empty(text));
     program->source.scalar(2 * static_cast<uint64_t>(headers.count));
     for (int i = 0; i < headers.count; ++i) {
@@ -68,7 +68,7 @@ void note_created(nvrtcProgram handle, const char* text, const char* name, Heade
         program->source.string(or_empty(headers.texts ? headers.texts[i] : nullptr));
     }
     Locked locked;
-    forget_locked(handle);   // destroyed by an unseen call
+    forget_locked(handle);  // destroyed by an unseen call
     program->next = programs;
     programs = program;
 }

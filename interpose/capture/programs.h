@@ -24,6 +24,6 @@ enum class Taken { kPtx, kCubin };
 // `message`.
 bool describe_image(nvrtcProgram program, Taken taken, const void* image, uint64_t bytes, Bytes& message);
 
-void forget_programs_in_child();   // after fork: another thread may have held the lock
+void forget_programs_in_child();  // after fork: another thread may have held the lock
 
 }  // namespace smt::interpose::capture

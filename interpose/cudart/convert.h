@@ -10,9 +10,7 @@
 namespace smt::cudart {
 
 template <typename T>
-concept Complete = requires {
-    sizeof(T);
-};
+concept Complete = requires { sizeof(T); };
 
 template <typename From, typename To>
 constexpr bool same_shape() {

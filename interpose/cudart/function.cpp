@@ -9,7 +9,7 @@ namespace {
 template <typename T>
 struct Field {
     CUfunction_attribute attribute;
-    T cudaFuncAttributes::*field;
+    T cudaFuncAttributes::* field;
 };
 constexpr Field<size_t> kSizes[] = {
     {CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &cudaFuncAttributes::sharedSizeBytes},

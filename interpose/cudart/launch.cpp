@@ -5,8 +5,8 @@
 
 namespace smt::cudart {
 
-cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-                   CUstream stream) {
+cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments,
+                   size_t shared_bytes, CUstream stream) {
     if (shared_bytes > UINT32_MAX) return cudaErrorInvalidValue;
     CUresult status = driver().cuLaunchKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y,
                                               block.z, unsigned(shared_bytes), stream, arguments, nullptr);
@@ -34,8 +34,8 @@ cudaError_t cudaLaunchKernel(const RegisteredKernel& kernel, dim3 grid, dim3 blo
     return launch(kernel, grid, block, arguments, shared_bytes, stream);
 }
 
-cudaError_t cudaLaunchCooperativeKernel(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments,
-                                        size_t shared_bytes, cudaStream_t stream) {
+cudaError_t cudaLaunchCooperativeKernel(const RegisteredKernel& kernel, dim3 grid, dim3 block,
+                                        void** arguments, size_t shared_bytes, cudaStream_t stream) {
     if (shared_bytes > UINT32_MAX) return cudaErrorInvalidValue;
     CUresult status =
         driver().cuLaunchCooperativeKernel(kernel.function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
@@ -43,8 +43,8 @@ cudaError_t cudaLaunchCooperativeKernel(const RegisteredKernel& kernel, dim3 gri
     return from_driver(status);
 }
 
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const RegisteredKernel& kernel, void** arguments,
-                                CUstream default_stream) {
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const RegisteredKernel& kernel,
+                                void** arguments, CUstream default_stream) {
     if (!config) return cudaErrorInvalidValue;
     CUlaunchConfig made;
     if (cudaError_t failed = driver_config(*config, default_stream, made)) return failed;

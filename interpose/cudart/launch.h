@@ -6,8 +6,8 @@
 
 namespace smt::cudart {
 
-cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-                   CUstream stream);
+cudaError_t launch(const RegisteredKernel& kernel, dim3 grid, dim3 block, void** arguments,
+                   size_t shared_bytes, CUstream stream);
 
 // The driver's form of a launch configuration; the attributes stay the caller's.
 cudaError_t driver_config(const cudaLaunchConfig_t& config, CUstream default_stream, CUlaunchConfig& made);

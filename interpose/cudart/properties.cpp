@@ -15,7 +15,7 @@ struct Fact {
 };
 
 #define FACT(name, field) \
-    { CU_DEVICE_ATTRIBUTE_##name, offsetof(cudaDeviceProp, field), sizeof(((cudaDeviceProp*)nullptr)->field) }
+    {CU_DEVICE_ATTRIBUTE_##name, offsetof(cudaDeviceProp, field), sizeof(((cudaDeviceProp*)nullptr)->field)}
 constexpr Fact kFacts[] = {
     FACT(MAX_SHARED_MEMORY_PER_BLOCK, sharedMemPerBlock),
     FACT(MAX_REGISTERS_PER_BLOCK, regsPerBlock),

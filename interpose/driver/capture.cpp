@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "driver.gen.h"
-#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/remapped_pages.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "driver.gen.h"
-#include "interpose/driver/capture.h"
 #include "interpose/driver/call_despite_error.h"
+#include "interpose/driver/capture.h"
 #include "interpose/driver/lock.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"

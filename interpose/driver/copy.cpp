@@ -6,9 +6,9 @@
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/carried.h"
-#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
+#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/staging.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
@@ -208,9 +208,11 @@ struct Captured {
 CUresult look_at_capture(CUstream stream, Captured& captured) {
     CUstreamCaptureStatus state = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t id = 0;
-    CUresult status = driver::cuStreamGetCaptureInfo_v3(stream, &state, &id, &captured.graph, &captured.nodes, nullptr,
-                                                        &captured.count);
-    return status == CUDA_SUCCESS && state != CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : status;
+    CUresult status = driver::cuStreamGetCaptureInfo_v3(stream, &state, &id, &captured.graph, &captured.nodes,
+                                                        nullptr, &captured.count);
+    return status == CUDA_SUCCESS && state != CU_STREAM_CAPTURE_STATUS_ACTIVE
+               ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+               : status;
 }
 
 CUresult capture_carried(const GraphCopy& copy, CUstream stream) {
@@ -221,10 +223,12 @@ CUresult capture_carried(const GraphCopy& copy, CUstream stream) {
     if (status != CUDA_SUCCESS) return status;
     status = look_at_capture(stream, captured);
     if (status == CUDA_SUCCESS)
-        status = driver::cuGraphAddChildGraphNode(&node, captured.graph, captured.nodes, captured.count, child);
+        status =
+            driver::cuGraphAddChildGraphNode(&node, captured.graph, captured.nodes, captured.count, child);
     driver::cuGraphDestroy(child);
     if (status != CUDA_SUCCESS) return status;
-    return driver::cuStreamUpdateCaptureDependencies_v2(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    return driver::cuStreamUpdateCaptureDependencies_v2(stream, &node, nullptr, 1,
+                                                        CU_STREAM_SET_CAPTURE_DEPENDENCIES);
 }
 
 CUresult resolve_located(Transfer& t, Located& to, Located& from, GraphCopy& copy) {
@@ -247,7 +251,8 @@ CUresult capture_pageable(Transfer& t, CUstream stream, uint32_t reference, Mann
     }
     if (status == CUDA_SUCCESS) status = order_after(stream);
     if (status != CUDA_SUCCESS) return status;
-    return copy.carried() ? capture_carried(copy, stream) : copy_directly(t, stream, reference, manner, false);
+    return copy.carried() ? capture_carried(copy, stream)
+                          : copy_directly(t, stream, reference, manner, false);
 }
 
 }  // namespace

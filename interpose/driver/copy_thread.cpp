@@ -30,7 +30,7 @@ struct Half {
     void run() const { copy(to, from, count); }
 };
 
-constinit std::atomic<bool> in_use{false};   // set by a caller; guards `half` and the thread's start
+constinit std::atomic<bool> in_use{false};  // set by a caller; guards `half` and the thread's start
 constinit std::atomic<uint32_t> step{kNothing};
 constinit std::atomic<bool> asleep{false};
 constinit Half half{};
@@ -81,8 +81,10 @@ void await_done() {
     const uint64_t since = now_nanoseconds();
     Naps naps;
     while (step.load(std::memory_order_acquire) != kDone) {
-        if (now_nanoseconds() - since < kLookNanoseconds) pause_cpu();
-        else naps.nap();
+        if (now_nanoseconds() - since < kLookNanoseconds)
+            pause_cpu();
+        else
+            naps.nap();
     }
 }
 

@@ -30,8 +30,11 @@ CUresult cuDeviceGetAttribute(CUresult status, int* value, CUdevice_attribute at
         case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: *value = 0; break;
-        default: break;
+        case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
+            *value = 0;
+            break;
+        default:
+            break;
     }
     return status;
 }

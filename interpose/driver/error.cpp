@@ -107,8 +107,9 @@ constexpr ErrorText kErrors[] = {
     SMT_ERROR(CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED,
               "the hardware resources required to support device connections have been exhausted"),
     SMT_ERROR(CUDA_ERROR_MPS_CLIENT_TERMINATED, "the MPS client has been terminated by the server"),
-    SMT_ERROR(CUDA_ERROR_CDP_NOT_SUPPORTED,
-              "is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it"),
+    SMT_ERROR(
+        CUDA_ERROR_CDP_NOT_SUPPORTED,
+        "is using CUDA Dynamic Parallelism, but the current configuration, like MPS, does not support it"),
     SMT_ERROR(CUDA_ERROR_CDP_VERSION_MISMATCH,
               "unsupported interaction between different versions of CUDA Dynamic Parallelism"),
     SMT_ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"),
@@ -127,7 +128,8 @@ constexpr ErrorText kErrors[] = {
               "attempt to terminate a thread-local capture sequence from another thread"),
     SMT_ERROR(CUDA_ERROR_TIMEOUT, "wait operation timed out"),
     SMT_ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
-              "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"),
+              "the graph update was not performed because it included changes which violated constraints "
+              "specific to instantiated graph update"),
     SMT_ERROR(CUDA_ERROR_EXTERNAL_DEVICE, "an async error has occured in external entity outside of CUDA"),
     SMT_ERROR(CUDA_ERROR_INVALID_CLUSTER_SIZE,
               "a kernel launch error has occurred due to cluster misconfiguration"),

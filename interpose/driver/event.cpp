@@ -45,7 +45,8 @@ bool complete(Event& event, uint64_t value) {
 
 // The number of the next record; marks the event contested if an older record may still complete after it.
 uint64_t begin_record(Event& event, CUstream stream, bool watched) {
-    uint64_t before = event.unwritten.load(std::memory_order_relaxed) ? 0 : event.recorded.load(std::memory_order_relaxed);
+    uint64_t before =
+        event.unwritten.load(std::memory_order_relaxed) ? 0 : event.recorded.load(std::memory_order_relaxed);
     event.unwritten.store(!watched, std::memory_order_relaxed);
     bool other = stream == CU_STREAM_PER_THREAD || event.stream.load(std::memory_order_relaxed) != stream;
     if (before != 0 && other && !complete(event, before)) event.contested.store(1, std::memory_order_relaxed);
@@ -118,7 +119,8 @@ CUresult cuEventQuery(CUevent event) {
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     if (object->captured.load(std::memory_order_relaxed)) return CUDA_ERROR_CAPTURED_EVENT;
     object->watched.store(1, std::memory_order_relaxed);
-    if (object->contested.load(std::memory_order_relaxed) || object->unwritten.load(std::memory_order_relaxed))
+    if (object->contested.load(std::memory_order_relaxed) ||
+        object->unwritten.load(std::memory_order_relaxed))
         return ask_server(*object, protocol::kEventQueryOnly);
     uint64_t value = object->recorded.load(std::memory_order_relaxed);
     if (value == 0 || complete(*object, value)) return sticky_error();

@@ -31,10 +31,12 @@ CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphN
     driver::GraphCopy copy;
     CUresult described = driver::resolve_for_graph(driver::shaped(*params), copy);
     if (described == CUDA_SUCCESS && copy.carried())
-        described = place.operation == NodeOperation::kAdd ? add_carried(place, copy, out) : CUDA_ERROR_NOT_SUPPORTED;
+        described =
+            place.operation == NodeOperation::kAdd ? add_carried(place, copy, out) : CUDA_ERROR_NOT_SUPPORTED;
     if (described == CUDA_ERROR_NOT_SUPPORTED) return refuse(symbol);
     if (described != CUDA_SUCCESS || copy.carried()) return described;
-    const GraphCopyNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph, place.node, copy.copy};
+    const GraphCopyNode node{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph,
+                             place.node, copy.copy};
     RemoteCall call(Op::kGraphMemcpyNode, sizeof(node) + place.bytes());
     if (!call.open()) return call.status();
     call.in(node);

@@ -157,13 +157,15 @@ namespace adjust {
 
 CUresult cuGraphDestroy(CUresult status, CUgraph graph) {
     const auto gone = reinterpret_cast<uint64_t>(graph);
-    if (status == CUDA_SUCCESS) drop_parameters([&](const NodeParameters& kept) { return kept.graph == gone; });
+    if (status == CUDA_SUCCESS)
+        drop_parameters([&](const NodeParameters& kept) { return kept.graph == gone; });
     return status;
 }
 
 CUresult cuGraphDestroyNode(CUresult status, CUgraphNode node) {
     const auto gone = reinterpret_cast<uint64_t>(node);
-    if (status == CUDA_SUCCESS) drop_parameters([&](const NodeParameters& kept) { return kept.node == gone; });
+    if (status == CUDA_SUCCESS)
+        drop_parameters([&](const NodeParameters& kept) { return kept.node == gone; });
     return status;
 }
 

@@ -79,8 +79,8 @@ CUresult add_edges(CUgraph graph, CUgraphNode node, const CUgraphNode* dependenc
 
 // The node takes ownership of the graph, so it cannot be added first and removed if its edges are refused.
 // The edges therefore travel in the same record.
-CUresult move_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
-                    size_t count, CUgraph child) {
+CUresult move_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                    const CUgraphEdgeData* edges, size_t count, CUgraph child) {
     using namespace protocol;
     const NodePlace place = NodePlace::add(graph, dependencies, count);
     if (CUresult status = place.check(out)) return status;

@@ -12,9 +12,9 @@
 #include "interpose/driver/carried.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/host_pages.h"
-#include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/memory.h"
 #include "interpose/driver/ranges.h"
+#include "interpose/driver/remapped_pages.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 

@@ -103,9 +103,7 @@ CUresult unload_image(Image* image) {
 namespace {
 
 // Of a module's variables only the managed ones are in the arena.
-bool in_arena(uint64_t address) {
-    return address - reinterpret_cast<uint64_t>(arena_base()) < kArenaBytes;
-}
+bool in_arena(uint64_t address) { return address - reinterpret_cast<uint64_t>(arena_base()) < kArenaBytes; }
 
 }  // namespace
 

@@ -39,7 +39,8 @@ T read_at(const void* data, uint64_t offset = 0) {
 
 // Moves `end` past the part of the image; false: the image would be too long.
 bool reaches(uint64_t& end, uint64_t offset, uint64_t count, uint64_t each = 1) {
-    if (offset > protocol::kMostImageBytes || count > (protocol::kMostImageBytes - offset) / each) return false;
+    if (offset > protocol::kMostImageBytes || count > (protocol::kMostImageBytes - offset) / each)
+        return false;
     if (offset + count * each > end) end = offset + count * each;
     return true;
 }
@@ -78,7 +79,7 @@ bool has_whole_word(const char* text) { return text[0] && text[1] && text[2] && 
 ImageBytes image_bytes(const void* image) {
     if (!image) return {nullptr, 0};
     if (has_whole_word(static_cast<const char*>(image)) && read_at<uint32_t>(image) == kWrapperMagic) {
-        image = read_at<FatbinWrapper>(image).data;   // a wrapper in a wrapper is no image
+        image = read_at<FatbinWrapper>(image).data;  // a wrapper in a wrapper is no image
         if (!image) return {nullptr, 0};
     }
     const char* text = static_cast<const char*>(image);

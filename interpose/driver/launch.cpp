@@ -66,8 +66,7 @@ CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, c
                 const unsigned int cluster[3] = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
                 for (int axis = 0; axis < 3; ++axis)
                     if (cluster[axis] == 0 || launch.grid[axis] % cluster[axis]) answered = true;
-                if (cluster[0] * cluster[1] * cluster[2] > 8)
-                    answered = true;  // every device supports 8
+                if (cluster[0] * cluster[1] * cluster[2] > 8) answered = true;  // every device supports 8
                 break;
             }
             default:
@@ -82,7 +81,8 @@ CUresult check_attributes(const CUlaunchAttribute* attributes, uint32_t count, c
 bool takes_managed(const Function& function, const Parameters& parameters) {
     for (uint32_t i = 0; i < function.parameter_count; ++i) {
         const ParameterInfo& info = function.parameters[i];
-        const char* value = parameters.buffer ? static_cast<const char*>(parameters.buffer) + info.offset : static_cast<const char*>(parameters.each[i]);
+        const char* value = parameters.buffer ? static_cast<const char*>(parameters.buffer) + info.offset
+                                              : static_cast<const char*>(parameters.each[i]);
         for (uint32_t at = 0; at + sizeof(uint64_t) <= info.bytes; at += sizeof(uint64_t)) {
             uint64_t address;
             driver::Range range;

@@ -3,9 +3,9 @@
 #include "interpose/driver/memory.h"
 
 #include "driver.gen.h"
+#include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
-#include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"

@@ -21,10 +21,10 @@ using LastUse = std::atomic<uint64_t>;
 
 struct Stream {
     std::atomic<uint32_t> live;
-    uint32_t id;            // protocol stream reference, from kFirstStream on
-    uint32_t flags;         // CU_STREAM_DEFAULT (blocking) or CU_STREAM_NON_BLOCKING
+    uint32_t id;     // protocol stream reference, from kFirstStream on
+    uint32_t flags;  // CU_STREAM_DEFAULT (blocking) or CU_STREAM_NON_BLOCKING
     int32_t priority;
-    uint64_t unique_id;     // cuStreamGetId
+    uint64_t unique_id;  // cuStreamGetId
     CUcontext context;
     LastUse last_use;
     std::atomic<uint64_t> callbacks;
@@ -32,16 +32,16 @@ struct Stream {
 
 struct Event {
     std::atomic<uint32_t> live;
-    uint32_t index;                     // of the event and of its completion word
-    uint32_t flags;                     // CU_EVENT_*
-    std::atomic<uint32_t> captured;     // its last record was captured into a graph
-    std::atomic<uint32_t> watched;      // it is queried: its records write the word
-    std::atomic<uint32_t> unwritten;    // its last record writes no word: query the server
-    std::atomic<uint32_t> contested;    // an older record may still write the word: query the server
-    std::atomic<uint64_t> recorded;     // the word's value once the last record is complete; 0: no record
-    std::atomic<uint64_t> next_value;   // of the word; outlives the event, like last_use
-    std::atomic<uint64_t> written;      // last value that a record stores in the word; outlives the event
-    std::atomic<CUstream> stream;       // of the last record
+    uint32_t index;                    // of the event and of its completion word
+    uint32_t flags;                    // CU_EVENT_*
+    std::atomic<uint32_t> captured;    // its last record was captured into a graph
+    std::atomic<uint32_t> watched;     // it is queried: its records write the word
+    std::atomic<uint32_t> unwritten;   // its last record writes no word: query the server
+    std::atomic<uint32_t> contested;   // an older record may still write the word: query the server
+    std::atomic<uint64_t> recorded;    // the word's value once the last record is complete; 0: no record
+    std::atomic<uint64_t> next_value;  // of the word; outlives the event, like last_use
+    std::atomic<uint64_t> written;     // last value that a record stores in the word; outlives the event
+    std::atomic<CUstream> stream;      // of the last record
     LastUse last_use;
 };
 
@@ -49,24 +49,24 @@ struct Event {
 // cuLibraryGetModule.
 struct Image {
     std::atomic<uint32_t> live;
-    uint32_t id;                        // the session's object id
+    uint32_t id;  // the session's object id
     protocol::ImageOwner owner;
-    std::atomic<struct Function*> functions;   // list of the functions fetched so far
+    std::atomic<struct Function*> functions;  // list of the functions fetched so far
 };
 
 // A kernel. One object is both its CUkernel and its CUfunction.
 struct Function {
     std::atomic<uint32_t> live;
-    uint32_t id;                        // the session's function id
+    uint32_t id;  // the session's function id
     uint32_t name_hash;
     Image* image;
-    Function* next;                     // in image->functions
+    Function* next;  // in image->functions
     uint32_t parameter_count;
     uint32_t parameter_bytes;
     bool system_atomics;
-    const protocol::ParameterInfo* parameters;   // malloc()ed, freed with the image
-    const char* name;                            // malloc()ed, freed with the image
-    std::atomic<int32_t> attributes[protocol::kFunctionAttributes];   // CUfunction_attribute
+    const protocol::ParameterInfo* parameters;                       // malloc()ed, freed with the image
+    const char* name;                                                // malloc()ed, freed with the image
+    std::atomic<int32_t> attributes[protocol::kFunctionAttributes];  // CUfunction_attribute
 };
 
 // The object behind a handle, or nullptr. Accepts any pointer value.
@@ -84,9 +84,9 @@ Image* new_image();
 Function* new_function();
 void release(Stream* stream);
 void release(Event* event);
-void release(Image* image);      // with its functions
+void release(Image* image);  // with its functions
 // Calls visit for every live stream (context synchronise, reset).
 void for_each_stream(void (*visit)(Stream&, void*), void* state);
-void release_all_objects();      // primary context reset
+void release_all_objects();  // primary context reset
 
 }  // namespace smt::interpose

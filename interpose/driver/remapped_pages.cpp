@@ -172,8 +172,13 @@ Moved lend_now(uint64_t from, uint64_t to, const Pieces& pieces, uint64_t block)
     Pieces now;
     if (!room_in_table() || !look_at(from, to, now) || now.hash() != pieces.hash()) return Moved::kNothing;
     keep_registered(from, to);
-    RemappedSpan remapped{.from = from, .to = to, .arena = block, .look = 0, .owned = !pieces.one_view(),
-              .has_views = !pieces.all_own(), .shown = false};
+    RemappedSpan remapped{.from = from,
+                          .to = to,
+                          .arena = block,
+                          .look = 0,
+                          .owned = !pieces.one_view(),
+                          .has_views = !pieces.all_own(),
+                          .shown = false};
     if (remapped.owned) {
         Moved moved = move_own_pages(from, pieces, block);
         if (moved != Moved::kAll) return moved;
@@ -272,8 +277,13 @@ void keep_remapped(uint64_t from, uint64_t to, uint64_t arena) {
         if (table[i].owned && table[i].arena == arena) return;
     Pieces pieces;
     if (!room_in_table() || !look_at(from, to, pieces)) return;
-    remember({.from = from, .to = to, .arena = arena, .look = pieces.hash(), .owned = true,
-              .has_views = false, .shown = false});
+    remember({.from = from,
+              .to = to,
+              .arena = arena,
+              .look = pieces.hash(),
+              .owned = true,
+              .has_views = false,
+              .shown = false});
 }
 
 void reclaim_remapped() {

@@ -1,6 +1,6 @@
 #include "driver.gen.h"
-#include "interpose/driver/context.h"
 #include "interpose/driver/call_despite_error.h"
+#include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
@@ -68,7 +68,8 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
     Stream* object = find_stream(stream);
     if (!object) return CUDA_ERROR_INVALID_HANDLE;
     CUresult earlier = order_after(stream);
-    CUresult status = call_despite_error(protocol::Op::kStreamDestroy, protocol::StreamRef{object->id, 0}, earlier);
+    CUresult status =
+        call_despite_error(protocol::Op::kStreamDestroy, protocol::StreamRef{object->id, 0}, earlier);
     if (status == CUDA_SUCCESS) release(object);
     return earlier == CUDA_SUCCESS ? status : earlier;
 }

@@ -21,7 +21,8 @@ constinit std::atomic<bool> told[kEntryPoints]{};
 
 void tell_user(uint32_t index) {
     if (told[index].exchange(true, std::memory_order_relaxed)) return;
-    if (settings::flag_of(settings::Id::kReportUnsupported)) fprintf(stderr, "smt: %s is not supported\n", kCoverage[index].symbol);
+    if (settings::flag_of(settings::Id::kReportUnsupported))
+        fprintf(stderr, "smt: %s is not supported\n", kCoverage[index].symbol);
 }
 
 CUresult tell_server(uint32_t index) {

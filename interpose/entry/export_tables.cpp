@@ -120,7 +120,9 @@ int check_context(void*, unsigned* result, const void**) {
 }
 int introduce(void*, void*, void*) { return 0; }
 
-bool is(const CUuuid* id, const unsigned char (&prefix)[4]) { return memcmp(id->bytes, prefix, sizeof prefix) == 0; }
+bool is(const CUuuid* id, const unsigned char (&prefix)[4]) {
+    return memcmp(id->bytes, prefix, sizeof prefix) == 0;
+}
 
 // cuBLAS, cuDNN and PyTorch query the current context here, and below its number and that of the stream they
 // use next.
@@ -248,7 +250,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     CUresult status = real->cuGetExportTable(table, id);
     if (status != CUDA_SUCCESS || native()) return status;
     if (is(id, kLocalStorage)) *table = serve_storage();
-    if (is(id, kContextChecks)) *table = serve(checks, *table, {{2, address(check_context)}, {3, address(introduce)}});
+    if (is(id, kContextChecks))
+        *table = serve(checks, *table, {{2, address(check_context)}, {3, address(introduce)}});
     if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});
     if (is(id, kDeviceFeatures)) *table = serve(device_features, *table, {{1, address(has_feature)}});
     if (is(id, kModuleFacts)) *table = serve(module_facts, *table, {{7, address(visit_functions)}});
@@ -261,9 +264,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     }
     if (is(id, kRuntimeHooks)) {
         *table = serve(runtime_hooks, *table,
-                       {{1, address(tell_none)},
-                        {3, address(stream_number)},
-                        {4, address(context_number)}});
+                       {{1, address(tell_none)}, {3, address(stream_number)}, {4, address(context_number)}});
     }
     return CUDA_SUCCESS;
 }

@@ -17,9 +17,9 @@
 #include "interpose/transport/lost_server.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
+#include "runtime/protocol/handshake.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/settings/read.h"
-#include "runtime/protocol/handshake.h"
 
 namespace smt::interpose {
 
@@ -36,24 +36,25 @@ constinit pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit bool fork_guarded = false;
 constinit std::atomic<protocol::SessionHeader*> session_header{nullptr};
 constinit std::atomic<int> session_socket{-1};
-constinit std::atomic<uint64_t> session_inode{0};   // of the socket, which no other file has
+constinit std::atomic<uint64_t> session_inode{0};  // of the socket, which no other file has
 constinit std::atomic<int32_t> no_session_error{CUDA_SUCCESS};
 constinit std::atomic<CUdevice> device_of_session{0};
 constinit std::atomic<uint64_t> last_look{0};
 constinit std::atomic<bool> said_it{false};
 
-bool native_is_wanted() {
-    return settings::is(settings::Id::kFallback, "native");
-}
+bool native_is_wanted() { return settings::is(settings::Id::kFallback, "native"); }
 
 bool can_go_native() { return native_is_wanted() && real_driver(); }
 
-// Once in a process. The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s and lost_server.h's.
+// Once in a process. The other lines that libsmt.so writes to stderr without being asked are tell_fault()'s
+// and lost_server.h's.
 void say(const char* why) {
     if (said_it.exchange(true)) return;
-    const char* format = can_go_native()      ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
-                         : native_is_wanted() ? "smt: no server (%s), and no driver here to run without one, as %s=native asks\n"
-                                              : "smt: no server (%s); see `smt server status`, or set %s=native to run on the GPU directly\n";
+    const char* format =
+        can_go_native() ? "smt: no server (%s); running on the GPU directly, as %s=native asks\n"
+        : native_is_wanted()
+            ? "smt: no server (%s), and no driver here to run without one, as %s=native asks\n"
+            : "smt: no server (%s); see `smt server status`, or set %s=native to run on the GPU directly\n";
     char line[800];
     int bytes = snprintf(line, sizeof line, format, why, settings::variable_of(settings::Id::kFallback));
     if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
@@ -110,7 +111,7 @@ CUresult connect_locked(CUdevice device) {
     SessionFailure failure{};
     if (open_session(name.key, name.visible_or_null, opened, failure)) {
         device_of_session.store(device, std::memory_order_relaxed);
-        struct stat file {};
+        struct stat file{};
         if (fstat(opened.socket, &file) == 0) session_inode.store(file.st_ino, std::memory_order_relaxed);
         session_socket.store(opened.socket, std::memory_order_relaxed);
         remember_server(name.key, opened.server_pid);
@@ -138,7 +139,7 @@ CUresult initialise_locked() {
         CUresult status = initialise_real_driver();
         if (status != CUDA_SUCCESS) return status;
         process_state.store(State::kLocal, std::memory_order_release);
-        if (can_go_native()) connect_locked(0);   // now or never: no handle, no table of ours was given out
+        if (can_go_native()) connect_locked(0);  // now or never: no handle, no table of ours was given out
         return CUDA_SUCCESS;
     }
     process_state.store(State::kLocal, std::memory_order_release);
@@ -154,8 +155,10 @@ void lose_server(const char* farewell) {
     int32_t none = CUDA_SUCCESS;
     protocol::SessionHeader* const header = session();
     // After a fault the server leaves: its programs know why.
-    if (header && !header->fatal.compare_exchange_strong(none, kServerLost)) tell_fault();
-    else say_lost(farewell);
+    if (header && !header->fatal.compare_exchange_strong(none, kServerLost))
+        tell_fault();
+    else
+        say_lost(farewell);
     process_state.store(State::kLost, std::memory_order_release);
 }
 
@@ -165,8 +168,9 @@ protocol::SessionHeader* session() { return session_header.load(std::memory_orde
 char* arena_base() { return reinterpret_cast<char*>(session()); }
 int control_socket() {
     const int file = session_socket.load(std::memory_order_relaxed);
-    struct stat found {};
-    const bool ours = file >= 0 && fstat(file, &found) == 0 && S_ISSOCK(found.st_mode) && found.st_ino == session_inode.load(std::memory_order_relaxed);
+    struct stat found{};
+    const bool ours = file >= 0 && fstat(file, &found) == 0 && S_ISSOCK(found.st_mode) &&
+                      found.st_ino == session_inode.load(std::memory_order_relaxed);
     return ours ? file : -1;
 }
 CUdevice session_device() { return device_of_session.load(std::memory_order_relaxed); }
@@ -207,9 +211,13 @@ CUresult sticky_error() {
 void tell_fault() {
     static constinit std::atomic<bool> told{false};
     const protocol::SessionHeader* const header = session();
-    if (!header || header->fatal.load(std::memory_order_acquire) == CUDA_SUCCESS || header->fault[0] == 0 || told.exchange(true)) return;
+    if (!header || header->fatal.load(std::memory_order_acquire) == CUDA_SUCCESS || header->fault[0] == 0 ||
+        told.exchange(true))
+        return;
     char line[protocol::kFaultBytes + 200];
-    int bytes = snprintf(line, sizeof line, "smt: this program's GPU context is lost: %.*s. Every call returns this error from now on; start the program again\n",
+    int bytes = snprintf(line, sizeof line,
+                         "smt: this program's GPU context is lost: %.*s. Every call returns this error from "
+                         "now on; start the program again\n",
                          static_cast<int>(sizeof header->fault), header->fault);
     if (bytes >= static_cast<int>(sizeof line)) bytes = sizeof line - 1;
     if (write(STDERR_FILENO, line, static_cast<size_t>(bytes)) < 0) return;
@@ -218,11 +226,14 @@ void tell_fault() {
 bool server_lives() {
     if (state() != State::kRemote) return false;
     const int file = control_socket();
-    if (file < 0) return lose_server("this program has closed the descriptor of its connection to the server"), false;
+    if (file < 0)
+        return lose_server("this program has closed the descriptor of its connection to the server"), false;
     protocol::Farewell packet;
     ssize_t got = recv(file, &packet, sizeof packet, MSG_PEEK | MSG_DONTWAIT);
-    const bool farewell = got == static_cast<ssize_t>(sizeof packet) && packet.kind == protocol::ControlKind::kFarewell;
-    if ((got > 0 && !farewell) || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))) return true;
+    const bool farewell =
+        got == static_cast<ssize_t>(sizeof packet) && packet.kind == protocol::ControlKind::kFarewell;
+    if ((got > 0 && !farewell) || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)))
+        return true;
     packet.message[sizeof packet.message - 1] = 0;
     lose_server(farewell ? packet.message : nullptr);
     return false;

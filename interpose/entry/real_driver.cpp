@@ -55,7 +55,7 @@ void* open_in(const char* folder, size_t folder_bytes) {
 }
 
 void* find_driver() {
-    if (wants_simulated_device()) return nullptr;   // it would report another device
+    if (wants_simulated_device()) return nullptr;  // it would report another device
     const char* chosen = settings::c_text_of(settings::Id::kRealDriver);
     if (chosen) return strcmp(chosen, "none") == 0 ? nullptr : open_at(chosen);
     const char* rest = getenv("LD_LIBRARY_PATH");
@@ -85,9 +85,7 @@ void load() {
 
 }  // namespace
 
-bool wants_simulated_device() {
-    return settings::is(settings::Id::kDevice, "sim");
-}
+bool wants_simulated_device() { return settings::is(settings::Id::kDevice, "sim"); }
 
 const DriverApi* real_driver() {
     if (looked.load(std::memory_order_acquire)) [[likely]]

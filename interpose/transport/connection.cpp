@@ -194,7 +194,8 @@ CUresult request_lane(int32_t thread, uint32_t& index, uint64_t& offset) {
     uint64_t deadline = now_nanoseconds() + uint64_t{kStartSeconds} * 1'000'000'000;
     int socket_fd = control_socket();
     // What comes in its place is a farewell, which is left for server_lives().
-    if (!send_packet(socket_fd, &request, sizeof request) || !next_is(socket_fd, ControlKind::kLaneOpened, deadline) ||
+    if (!send_packet(socket_fd, &request, sizeof request) ||
+        !next_is(socket_fd, ControlKind::kLaneOpened, deadline) ||
         !receive_packet(socket_fd, &answer, sizeof answer, deadline, nullptr)) {
         return server_lives() ? CUDA_ERROR_UNKNOWN : sticky_error();
     }

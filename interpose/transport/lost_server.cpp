@@ -15,9 +15,9 @@ namespace smt::interpose {
 
 namespace {
 
-constexpr int kGenerations = 4;       // of logs that a later server moved away (runtime/server/generations.h)
-constexpr size_t kTailBytes = 4096;   // at a log's end, searched for its last line
-constexpr size_t kShownBytes = 400;   // of that line
+constexpr int kGenerations = 4;      // of logs that a later server moved away (runtime/server/generations.h)
+constexpr size_t kTailBytes = 4096;  // at a log's end, searched for its last line
+constexpr size_t kShownBytes = 400;  // of that line
 
 constinit char log_path[2 * kPathBytes] = {};
 constinit int server_pid = 0;
@@ -28,10 +28,12 @@ bool last_line(const char* path, char (&line)[kShownBytes]) {
     char tail[kTailBytes + 1];
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (file < 0) return false;
-    struct stat found {};
+    struct stat found{};
     ssize_t got = -1;
     if (fstat(file, &found) == 0) {
-        const off_t from = found.st_size > static_cast<off_t>(kTailBytes) ? found.st_size - static_cast<off_t>(kTailBytes) : 0;
+        const off_t from = found.st_size > static_cast<off_t>(kTailBytes)
+                               ? found.st_size - static_cast<off_t>(kTailBytes)
+                               : 0;
         got = pread(file, tail, kTailBytes, from);
     }
     close(file);
@@ -65,11 +67,21 @@ void say_lost(const char* farewell) {
         found = last_line(log, line);
     }
     if (!found) snprintf(log, sizeof log, "%s", log_path);
-    const char* const rest = "This program's CUDA calls return an error from now on: start it again. The server's log";
+    const char* const rest =
+        "This program's CUDA calls return an error from now on: start it again. The server's log";
     int bytes;
-    if (farewell) bytes = snprintf(text, sizeof text, "smt: lost the server (process %d): %.*s. %s: %s\n", server_pid, static_cast<int>(kShownBytes), farewell, rest, log);
-    else if (found) bytes = snprintf(text, sizeof text, "smt: lost the server (process %d), which crashed or was killed. Its last line: \"%s\". %s: %s\n", server_pid, line, rest, log);
-    else bytes = snprintf(text, sizeof text, "smt: lost the server (process %d), which crashed or was killed. %s: %s\n", server_pid, rest, log);
+    if (farewell)
+        bytes = snprintf(text, sizeof text, "smt: lost the server (process %d): %.*s. %s: %s\n", server_pid,
+                         static_cast<int>(kShownBytes), farewell, rest, log);
+    else if (found)
+        bytes = snprintf(
+            text, sizeof text,
+            "smt: lost the server (process %d), which crashed or was killed. Its last line: \"%s\". %s: %s\n",
+            server_pid, line, rest, log);
+    else
+        bytes = snprintf(text, sizeof text,
+                         "smt: lost the server (process %d), which crashed or was killed. %s: %s\n",
+                         server_pid, rest, log);
     if (bytes >= static_cast<int>(sizeof text)) bytes = sizeof text - 1;
     if (write(STDERR_FILENO, text, static_cast<size_t>(bytes)) < 0) return;
 }

@@ -95,7 +95,8 @@ CUresult RemoteCall::wait() {
     uint64_t size = header.reply_bytes;
     reply_ = protocol::Reader(lane_->reply, size <= protocol::kReplyBytes ? size : 0);
     status_ = static_cast<CUresult>(header.reply_status);
-    if (status_ != CUDA_SUCCESS) [[unlikely]] tell_fault();
+    if (status_ != CUDA_SUCCESS) [[unlikely]]
+        tell_fault();
     return status_;
 }
 

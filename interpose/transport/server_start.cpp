@@ -28,14 +28,17 @@ constexpr useconds_t kRetryMicroseconds = 2'000;
 constexpr int kNoServer = -1;
 
 bool runtime_directory(char (&path)[kPathBytes], SessionFailure& failure) {
-    if (const char* problem = protocol::name_runtime_folder(path, sizeof path)) return explain(failure, "%s", problem), false;
+    if (const char* problem = protocol::name_runtime_folder(path, sizeof path))
+        return explain(failure, "%s", problem), false;
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return explain(failure, "cannot create %s: %s", path, strerrordesc_np(errno)), false;
     }
     struct stat found;
     if (lstat(path, &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != geteuid() ||
         (found.st_mode & 077) != 0) {
-        return explain(failure, "%s is not a folder of this user's with mode 0700; %s names another one", path, settings::variable_of(settings::Id::kRuntimeDir)), false;
+        return explain(failure, "%s is not a folder of this user's with mode 0700; %s names another one",
+                       path, settings::variable_of(settings::Id::kRuntimeDir)),
+               false;
     }
     return true;
 }
@@ -70,7 +73,7 @@ bool server_program(char (&path)[kPathBytes], SessionFailure& failure) {
         }
         char* slash = strrchr(real, '/');
         int folder = slash ? static_cast<int>(slash - real) : 0;
-        for (const char* bin : {install_layout::kBinFromLibraries, "../bin"}) {   // installed, built
+        for (const char* bin : {install_layout::kBinFromLibraries, "../bin"}) {  // installed, built
             snprintf(path, sizeof path, "%.*s/%s/smtd", folder, real, bin);
             if (access(path, X_OK) == 0) break;
         }
@@ -89,9 +92,12 @@ bool spawn_server(const char* directory, const char* key, const char* visible, S
     snprintf(log, sizeof log, "%s/%s.log", directory, key);
     int error = 0;
     switch (protocol::start_server_process(program, key, visible, log, &error)) {
-        case protocol::ServerStart::kOnItsWay: return true;
-        case protocol::ServerStart::kCannotRun: return explain(failure, "cannot start %s: %s", program, strerrordesc_np(error)), false;
-        case protocol::ServerStart::kRefused: break;
+        case protocol::ServerStart::kOnItsWay:
+            return true;
+        case protocol::ServerStart::kCannotRun:
+            return explain(failure, "cannot start %s: %s", program, strerrordesc_np(error)), false;
+        case protocol::ServerStart::kRefused:
+            break;
     }
     return explain(failure, "%s did not start, see %s", program, log), false;
 }
@@ -129,11 +135,11 @@ int start_server(const char* directory, const char* key, const char* visible, co
         if (const uint64_t now = now_nanoseconds(); now > deadline) {
             const bool starts = server_holds_lock(directory, key);
             if (!starts || now > last_deadline) {
-                explain(failure, "the server did not answer within %u s, see %s/%s.log", starts ? kSlowStartSeconds : kStartSeconds,
-                        directory, key);
+                explain(failure, "the server did not answer within %u s, see %s/%s.log",
+                        starts ? kSlowStartSeconds : kStartSeconds, directory, key);
                 break;
             }
-            deadline = now + 1'000'000'000;   // until the next look
+            deadline = now + 1'000'000'000;  // until the next look
         }
         usleep(kRetryMicroseconds);
     }

@@ -48,7 +48,7 @@ void Naps::nap() {
         prctl(PR_SET_TIMERSLACK, 1ul);
     }
     const timespec moment{0, 1000};
-    syscall(SYS_nanosleep, &moment, nullptr);   // no cancellation point, unlike the C library's nanosleep
+    syscall(SYS_nanosleep, &moment, nullptr);  // no cancellation point, unlike the C library's nanosleep
 }
 
 Naps::~Naps() {

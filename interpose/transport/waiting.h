@@ -32,7 +32,7 @@ public:
     void nap();
 
 private:
-    long slack_ = 0;   // the thread's timer slack, ns, before the first nap; 0: no nap yet
+    long slack_ = 0;  // the thread's timer slack, ns, before the first nap; 0: no nap yet
 };
 
 // Polls until `done` or until `end` (now_nanoseconds()). Returns whether it is done.
@@ -40,8 +40,10 @@ template <typename Done>
 bool look_on(Done done, uint64_t end) {
     Naps naps;
     while (now_nanoseconds() < end) {
-        if (cores_scarce()) naps.nap();
-        else pause_cpu();
+        if (cores_scarce())
+            naps.nap();
+        else
+            pause_cpu();
         if (done()) return true;
     }
     return done();

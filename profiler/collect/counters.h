@@ -1,5 +1,5 @@
-// What a launch did, by the GPU's counters. The kernel is run several times over, with its memory put back in between:
-// so it must not wait for anybody but itself.
+// What a launch did, by the GPU's counters. The kernel is run several times over, with its memory put back in
+// between: so it must not wait for anybody but itself.
 #pragma once
 
 #include <cuda.h>
@@ -26,7 +26,8 @@ public:
     virtual bool final() const = 0;
 };
 
-// CUPTI's range profiler on the context. Null: not here, and why in `problem`, in words for whoever could change it.
+// CUPTI's range profiler on the context. Null: not here, and why in `problem`, in words for whoever could
+// change it.
 std::unique_ptr<LaunchCounters> open_cupti_counters(CUcontext context, CUdevice device, std::string* problem);
 
 }  // namespace smt::profiler::collect

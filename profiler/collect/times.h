@@ -9,7 +9,7 @@
 namespace smt::profiler::collect {
 
 struct KernelTime {
-    uint64_t launch = 0;  // its number
+    uint64_t launch = 0;                  // its number
     uint64_t began_ns = 0, ended_ns = 0;  // of one clock; which one is the source's business
 };
 
@@ -22,8 +22,8 @@ public:
     // Around the driver's call that launches, on the thread that makes it. Numbers are above 0.
     virtual void before(uint64_t launch) = 0;
     virtual void after() = 0;
-    // Launches that are known to be over and were not told yet, in any order. Waits for no work of the GPU. One
-    // thread at a time.
+    // Launches that are known to be over and were not told yet, in any order. Waits for no work of the GPU.
+    // One thread at a time.
     virtual void collect(const Visit& visit) = 0;
 };
 

@@ -17,7 +17,14 @@ struct Virtual {
         return static_cast<double>(blocks) * kernel.warps_per_block / schedulers;
     }
     Units in_units(const KernelModel& kernel, int blocks, int count) const {
-        return {count, warps_of(kernel, blocks) / count, kernel.memory_ratio, kernel.uncoalesced_ratio, kernel.interval, kernel.latency, kernel.requests, kernel.pipes};
+        return {count,
+                warps_of(kernel, blocks) / count,
+                kernel.memory_ratio,
+                kernel.uncoalesced_ratio,
+                kernel.interval,
+                kernel.latency,
+                kernel.requests,
+                kernel.pipes};
     }
     // A block is a unit, but a unit is a warp at least.
     Units in_blocks(const KernelModel& kernel, int blocks) const {
@@ -34,7 +41,9 @@ struct Virtual {
 };
 
 std::optional<double> rate_alone(const KernelModel& kernel, int blocks) {
-    if (kernel.rates.size() != static_cast<size_t>(kernel.most_blocks) || blocks < 1 || blocks > kernel.most_blocks) return std::nullopt;
+    if (kernel.rates.size() != static_cast<size_t>(kernel.most_blocks) || blocks < 1 ||
+        blocks > kernel.most_blocks)
+        return std::nullopt;
     return kernel.rates[static_cast<size_t>(blocks) - 1];
 }
 
@@ -49,8 +58,8 @@ double alone(const Multiprocessor& multiprocessor, const KernelModel& kernel, in
     return part.schedulers * issued(part.memory, part.in_blocks(kernel, blocks))[0];
 }
 
-CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& first, const KernelModel& second,
-                       Blocks blocks, int most_states) {
+CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& first,
+                       const KernelModel& second, Blocks blocks, int most_states) {
     const Virtual part(multiprocessor,
                        blocks[0] * first.warps_per_block + blocks[1] * second.warps_per_block);
     const std::array<const KernelModel*, 2> kernels{&first, &second};
@@ -67,7 +76,9 @@ CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& 
         const Units all = part.in_units_of(*kernels[i], kernels[i]->most_blocks, units[i].warps);
         result.alone[i] = part.schedulers * issued(part.memory, all)[0];
         result.together[i] *= part.schedulers;
-        if (const auto rate = rate_alone(*kernels[i], blocks[i])) result.together[i] *= *rate * result.alone[i] / (part.schedulers * issued(part.memory, units[i])[0]);
+        if (const auto rate = rate_alone(*kernels[i], blocks[i]))
+            result.together[i] *=
+                *rate * result.alone[i] / (part.schedulers * issued(part.memory, units[i])[0]);
         result.cycles[i] = kernels[i]->instructions_per_block * blocks[i] / result.together[i];
     }
     result.profit = profit(result.alone, result.together);
@@ -79,8 +90,9 @@ CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& 
 namespace {
 
 template <class Better>
-std::optional<CoSchedule> best_of(const Multiprocessor& multiprocessor, const KernelModel& first, const KernelModel& second,
-                                  std::span<const Blocks> candidates, const Better& better) {
+std::optional<CoSchedule> best_of(const Multiprocessor& multiprocessor, const KernelModel& first,
+                                  const KernelModel& second, std::span<const Blocks> candidates,
+                                  const Better& better) {
     std::optional<CoSchedule> best;
     for (const Blocks& blocks : candidates) {
         if (blocks[0] <= 0 || blocks[1] <= 0) continue;

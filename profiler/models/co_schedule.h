@@ -65,7 +65,7 @@ struct KernelModel {
     double latency = 0;
     double requests = -1;
     PipeCycles pipes{};
-    std::vector<double> rates = {};     // with 1 to most_blocks, alone, relative to all; empty: by the chain
+    std::vector<double> rates = {};  // with 1 to most_blocks, alone, relative to all; empty: by the chain
 };
 
 using Blocks = std::array<int, 2>;  // of each of two kernels, on a multiprocessor
@@ -87,8 +87,8 @@ double alone(const Multiprocessor& multiprocessor, const KernelModel& kernel, in
 double profit(const std::array<double, 2>& alone, const std::array<double, 2>& together);
 
 // `blocks`: at least one of each kernel.
-CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& first, const KernelModel& second,
-                       Blocks blocks, int most_states = kQuickStates);
+CoSchedule co_schedule(const Multiprocessor& multiprocessor, const KernelModel& first,
+                       const KernelModel& second, Blocks blocks, int most_states = kQuickStates);
 
 // The candidate with the least imbalance. A candidate must fit on a multiprocessor and should be full, so
 // that no further block of either kernel fits. Nothing: no candidate has blocks of both.

@@ -19,10 +19,11 @@ std::vector<Configuration> prune(std::vector<Configuration> configurations) {
 }
 
 std::vector<double> relative_throughput(const std::vector<Configuration>& configurations, int most) {
-    const auto all = std::find_if(configurations.begin(), configurations.end(), [&](const Configuration& each) { return each.ctas_per_sm == most; });
+    const auto all = std::find_if(configurations.begin(), configurations.end(),
+                                  [&](const Configuration& each) { return each.ctas_per_sm == most; });
     if (all == configurations.end() || most < 1) return {};
     std::vector<double> found;
-    double at = 0, before = 0;   // of the last one that was measured: CTAs, and throughput
+    double at = 0, before = 0;  // of the last one that was measured: CTAs, and throughput
     for (auto each = configurations.begin(); each <= all; ++each) {
         if (each->ctas_per_sm <= at || each->ctas_per_sm > most) return {};
         const double rate = all->nanoseconds / each->nanoseconds;

@@ -60,8 +60,10 @@ public:
         return unloaded + std::max(0.0, waiting + own - 1) / memory.requests_per_cycle;
     }
 
-    // Probability of each state a round after `state`, if a ready unit issues with one probability and an access ends with the others.
-    void next(int state, double issues, double coalesced_ends, double uncoalesced_ends, Vector& probability) const {
+    // Probability of each state a round after `state`, if a ready unit issues with one probability and an
+    // access ends with the others.
+    void next(int state, double issues, double coalesced_ends, double uncoalesced_ends,
+              Vector& probability) const {
         const State& from = states_[state];
         int unit = most_idle_ - from.idle;
         if (issues == 1) {
@@ -116,12 +118,14 @@ double pipe_round(double fast, double slow, double long_interval) {
     return fast / (1 - slow / long_interval);
 }
 
-Round round_of(const std::array<double, 2>& ready, const std::array<double, 2>& interval, const std::array<const PipeCycles*, 2>& pipes) {
+Round round_of(const std::array<double, 2>& ready, const std::array<double, 2>& interval,
+               const std::array<const PipeCycles*, 2>& pipes) {
     const int slow = interval[1] > interval[0], fast = 1 - slow;
     const double short_one = interval[fast], long_one = interval[slow];
     double cycles = std::max(short_one, pipe_round(ready[fast], ready[slow], long_one));
     for (int i = 0; i < kPipes; ++i)
-        cycles = std::max(cycles, pipe_round(ready[fast] * (*pipes[fast])[i], ready[slow] * (*pipes[slow])[i], long_one));
+        cycles = std::max(
+            cycles, pipe_round(ready[fast] * (*pipes[fast])[i], ready[slow] * (*pipes[slow])[i], long_one));
     Round round{cycles, {1, 1}};
     round.issues[slow] = std::min(1.0, cycles / long_one);
     return round;
@@ -156,7 +160,9 @@ std::array<double, 2> issued(const Memory& memory, const Units& first_units, con
     for (int i = 0, state = 0; i < first.size(); ++i) {
         for (int j = 0; j < second.size(); ++j, ++state) {
             const std::array<double, 2> ready{first.ready(i), second.ready(j)};
-            const Round round = ready[0] + ready[1] > 0 ? round_of(ready, intervals, {&first.pipes(), &second.pipes()}) : Round{1, {1, 1}};
+            const Round round = ready[0] + ready[1] > 0
+                                    ? round_of(ready, intervals, {&first.pipes(), &second.pipes()})
+                                    : Round{1, {1, 1}};
             cycles[state] = round.cycles;
             first_issues[state] = ready[0] * round.issues[0];
             second_issues[state] = ready[1] * round.issues[1];

@@ -22,7 +22,7 @@ namespace smt::profiler::models {
 // comes soon. A longer block is a ticket by itself.
 inline constexpr uint64_t kTicketNs = 16'000;
 inline constexpr uint64_t kMostTicketBlocks = 16;
-uint32_t ticket_blocks(uint64_t block_ns);   // for blocks of this duration; at least 1
+uint32_t ticket_blocks(uint64_t block_ns);  // for blocks of this duration; at least 1
 
 // For a long launch that cannot be stopped: tickets of twice the time.
 uint32_t long_ticket_blocks(uint64_t block_ns);
@@ -35,7 +35,7 @@ uint32_t preemptible_ticket_blocks(uint64_t block_ns);
 inline constexpr double kNoticeNs = 12'000;
 
 struct Stopped {
-    double block_ns = 0;   // that a block adds to the launch
+    double block_ns = 0;  // that a block adds to the launch
     int multiprocessors = 0;
     int ctas_per_sm = 0;
 };

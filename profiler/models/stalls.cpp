@@ -12,12 +12,13 @@ void tell(const Waits& waits, KernelModel& kernel) {
 }
 
 Waits waits(const Stalls& stalls, const Memory& memory) {
-    constexpr double kLeastLatency = 1;   // where memory was busy all the time, nothing else is left of it
+    constexpr double kLeastLatency = 1;  // where memory was busy all the time, nothing else is left of it
     if (stalls.issue <= 0) return {};
     Waits found;
     found.interval = std::max(1.0, stalls.warps / stalls.issue - stalls.not_selected - stalls.memory);
     for (int i = 0; i < kPipes; ++i) found.pipes[i] = stalls.busy[i] / stalls.issue;
-    if (stalls.memory_ratio <= 0) return found;   // stores alone: nobody waits, but memory serves no more of them for that
+    if (stalls.memory_ratio <= 0)
+        return found;  // stores alone: nobody waits, but memory serves no more of them for that
     found.requests = stalls.requests;
     const double stall = stalls.memory / stalls.memory_ratio;
     const double load = stalls.issue * stalls.memory_ratio * stalls.requests / memory.requests_per_cycle;

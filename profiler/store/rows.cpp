@@ -58,13 +58,18 @@ constexpr char kSetCoefficient[] =
 
 void read_beside(Database& database, int64_t id, Profile& profile) {
     Statement row = database.prepare(
-        "SELECT kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm, windows, blocks, "
+        "SELECT kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm, "
+        "windows, blocks, "
         "nanoseconds FROM beside WHERE profile = ?");
     row.bind(id);
     while (row.step()) {
-        const Key other{row.text(0), row.text(1), {row.integer(2), row.integer(3), row.integer(4)}, row.integer(5),
+        const Key other{row.text(0),
+                        row.text(1),
+                        {row.integer(2), row.integer(3), row.integer(4)},
+                        row.integer(5),
                         profile.key.device};
-        profile.beside[{other, row.integer(6), row.integer(7)}] = {row.integer(8), row.integer(9), row.integer(10)};
+        profile.beside[{other, row.integer(6), row.integer(7)}] = {row.integer(8), row.integer(9),
+                                                                   row.integer(10)};
     }
 }
 
@@ -99,7 +104,7 @@ Profile read_row(Database& database, const Statement& row) {
 }
 
 int64_t merge_main_row(Database& database, const Profile& news) {
-    const auto known = [&](int64_t Resources::*part) -> std::optional<int64_t> {
+    const auto known = [&](int64_t Resources::* part) -> std::optional<int64_t> {
         if (!news.resources) return std::nullopt;
         return *news.resources.*part;
     };
@@ -142,8 +147,9 @@ void merge_row(Database& database, const Profile& news) {
     Statement beside = database.prepare(kMergeBeside);
     for (const auto& [company, sums] : news.beside) {
         const Key& other = company.other;
-        beside.bind(id, other.kernel, other.image, other.block[0], other.block[1], other.block[2], other.grid_class,
-                    company.ctas_per_sm, company.other_ctas_per_sm, sums.windows, sums.blocks, sums.nanoseconds);
+        beside.bind(id, other.kernel, other.image, other.block[0], other.block[1], other.block[2],
+                    other.grid_class, company.ctas_per_sm, company.other_ctas_per_sm, sums.windows,
+                    sums.blocks, sums.nanoseconds);
         beside.run();
     }
     Statement coefficient = database.prepare(kSetCoefficient);

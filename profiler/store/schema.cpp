@@ -88,7 +88,8 @@ CREATE TABLE beside (
 ) STRICT, WITHOUT ROWID;
 )";
 
-// Until then each of the two was counted over a stretch of time of its own, the one that got less done over the time in which it did.
+// Until then each of the two was counted over a stretch of time of its own, the one that got less done over
+// the time in which it did.
 constexpr char kThird[] = "DELETE FROM beside;";
 
 constexpr const char* kSteps[] = {kFirst, kSecond, kThird};

@@ -73,8 +73,8 @@ struct Store::Impl {
     Say say;
     std::mutex mutex;
     std::unique_ptr<Database> database;
-    int64_t openings = 0;   // SQLite counts versions for each
-    std::string refusal;  // not empty: the file is not for us
+    int64_t openings = 0;  // SQLite counts versions for each
+    std::string refusal;   // not empty: the file is not for us
 };
 
 Store::Store(std::string path, Say say) : impl_(std::make_unique<Impl>()) {
@@ -92,8 +92,9 @@ Result<std::optional<Profile>> Store::find(const Key& key) {
 }
 
 Result<int64_t> Store::version() {
-    return impl_->attempt(Transaction::Kind::kRead,
-                          [&](Database& database) { return impl_->openings << 32 | database.integer("PRAGMA data_version"); });
+    return impl_->attempt(Transaction::Kind::kRead, [&](Database& database) {
+        return impl_->openings << 32 | database.integer("PRAGMA data_version");
+    });
 }
 
 std::optional<Problem> Store::record(const Profile& news) {

@@ -53,14 +53,15 @@ public:
 
     [[nodiscard]] Result<std::optional<Profile>> find(const Key& key);
     // Merges it with what is there: what was measured is added, the resources and each coefficient replace
-    // those before. A Problem also for texts with a NUL, for coefficients that are not finite, and for a kernel
-    // beside it that is of another device; nothing is recorded then.
+    // those before. A Problem also for texts with a NUL, for coefficients that are not finite, and for a
+    // kernel beside it that is of another device; nothing is recorded then.
     [[nodiscard]] std::optional<Problem> record(const Profile& news);
     // Ordered by key.
     [[nodiscard]] Result<std::vector<Profile>> list(const Which& which = {});
     // Another number than before when somebody else has written to the file since.
     [[nodiscard]] Result<int64_t> version();
-    // How many were there. What others did beside them stays with the others; who goes by that wants both sides.
+    // How many were there. What others did beside them stays with the others; who goes by that wants both
+    // sides.
     [[nodiscard]] Result<int64_t> forget(const Which& which);
 
     // JSON: an array of objects, one for each profile. CSV (RFC 4180): the overview, so one line for each

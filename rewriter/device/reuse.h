@@ -11,7 +11,7 @@ enum class Reuse : unsigned {
     kAlways,
     // If a block's width is a multiple of a warp's: its threads leave early, but a whole warp at a time.
     kByWarps,
-    kNever,     // some threads of a block leave early (kSingle of smt_worker.h)
+    kNever,  // some threads of a block leave early (kSingle of smt_worker.h)
 };
 inline constexpr std::array kReuses{Reuse::kAlways, Reuse::kByWarps, Reuse::kNever};
 

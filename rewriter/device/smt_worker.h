@@ -60,7 +60,7 @@
 namespace smt {
 
 inline constexpr unsigned kMaxSms = 256;
-inline constexpr unsigned kNoQuota = 0xff;   // in a quota table: as many as fit
+inline constexpr unsigned kNoQuota = 0xff;  // in a quota table: as many as fit
 
 // The high half of Control::word is 0, or the number of the last change. A stop has a bit of its own: a
 // worker that sees an earlier change late must not take it for the stop, or it would refuse a ticket drawn
@@ -68,33 +68,33 @@ inline constexpr unsigned kNoQuota = 0xff;   // in a quota table: as many as fit
 inline constexpr unsigned kStopBit = 1u << 31;
 
 enum LaunchFlags : unsigned {
-    kHeld = 1,     // quota mode
-    kSingle = 2,   // a worker takes one ticket
-    kMapped = 4,   // each worker writes a Mapping
-    kPlaced = 8,   // with kSingle, without kHeld: one worker per block, which runs the block of its own index
-    kLooks = 16,   // with kHeld: a worker checks its quota before it takes a ticket
+    kHeld = 1,    // quota mode
+    kSingle = 2,  // a worker takes one ticket
+    kMapped = 4,  // each worker writes a Mapping
+    kPlaced = 8,  // with kSingle, without kHeld: one worker per block, which runs the block of its own index
+    kLooks = 16,  // with kHeld: a worker checks its quota before it takes a ticket
 };
 
 // What one worker did, written as it leaves.
 struct Mapping {
-    unsigned launch;             // Launch::id
+    unsigned launch;  // Launch::id
     unsigned sm;
     unsigned blocks;
-    unsigned first;              // the first ticket it ran, relative to Launch::start
+    unsigned first;  // the first ticket it ran, relative to Launch::start
     // Nanoseconds that its last ticket took, modulo 2^32 (about 4 s). 0: not known (WarpWorker).
     unsigned last;
-    unsigned long long began;    // ns by the GPU's global timer; with kHeld, when it had its place
-    unsigned long long ended;    // just before it gave its place up
+    unsigned long long began;  // ns by the GPU's global timer; with kHeld, when it had its place
+    unsigned long long ended;  // just before it gave its place up
 };
 
 // In device memory, zeroed before its first use. The host writes `word` by stream memory operations, and a
 // new quota table before it.
 struct Control {
-    unsigned long long word;     // low half: tickets taken; high half: 0, or the number of a change
-    unsigned refused;            // tickets taken after a stop
-    unsigned verdict;            // of the last placed launch that began, or was to begin
-    unsigned mapped;             // entries written in total
-    unsigned map_mask;           // entries in the ring, minus one
+    unsigned long long word;  // low half: tickets taken; high half: 0, or the number of a change
+    unsigned refused;         // tickets taken after a stop
+    unsigned verdict;         // of the last placed launch that began, or was to begin
+    unsigned mapped;          // entries written in total
+    unsigned map_mask;        // entries in the ring, minus one
     Mapping* map;
     unsigned resident[kMaxSms];  // workers on each SM (quota mode)
     unsigned char quota[kMaxSms];
@@ -103,14 +103,14 @@ struct Control {
 // A managed kernel's last parameter.
 struct Launch {
     Control* control;
-    unsigned origin[3];          // index of the first block of ticket `start`
+    unsigned origin[3];  // index of the first block of ticket `start`
     unsigned start;
-    unsigned total;              // blocks, from `origin` on, row after row; at most 2^30
-    unsigned grid[3];            // the program's grid
-    unsigned flags;              // LaunchFlags
-    unsigned id;                 // less than 2^30; for the mapping and a placed launch's verdict
-    unsigned chunk;              // blocks per ticket, 1 or more
-    unsigned tickets;            // tickets for `total` blocks
+    unsigned total;    // blocks, from `origin` on, row after row; at most 2^30
+    unsigned grid[3];  // the program's grid
+    unsigned flags;    // LaunchFlags
+    unsigned id;       // less than 2^30; for the mapping and a placed launch's verdict
+    unsigned chunk;    // blocks per ticket, 1 or more
+    unsigned tickets;  // tickets for `total` blocks
 };
 
 static_assert(sizeof(Mapping) == 40 && sizeof(Launch) == 56 && sizeof(Control) == 32 + 5 * kMaxSms,
@@ -122,7 +122,7 @@ namespace device {
 
 // State of the leader. Maintained only with kHeld or kMapped.
 struct Account {
-    bool joined, last;           // counted in resident; must leave after the block that it holds
+    bool joined, last;  // counted in resident; must leave after the block that it holds
     unsigned sm, rank, seen, blocks, first;
     unsigned long long began;
 };
@@ -131,10 +131,10 @@ struct Account {
 // one.
 struct Shared {
     uint3 block[2];
-    unsigned count[2];           // blocks from there on; 0: no more
+    unsigned count[2];  // blocks from there on; 0: no more
     Account account;
-    unsigned departed;           // threads, with kSingle; `launch` is theirs, if it is accounted for
-    unsigned drawn;              // with kMapped: time of the last ticket, in ns
+    unsigned departed;  // threads, with kSingle; `launch` is theirs, if it is accounted for
+    unsigned drawn;     // with kMapped: time of the last ticket, in ns
     Launch launch;
 };
 
@@ -156,7 +156,9 @@ __device__ __forceinline__ unsigned long long now() {
 }
 
 __device__ __forceinline__ bool leader() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-__device__ __forceinline__ unsigned high(unsigned long long word) { return static_cast<unsigned>(word >> 32); }
+__device__ __forceinline__ unsigned high(unsigned long long word) {
+    return static_cast<unsigned>(word >> 32);
+}
 
 template <typename T>
 __device__ __forceinline__ T fresh(const T& value) {
@@ -174,7 +176,7 @@ __device__ __forceinline__ bool join(Account& mine, const Launch& launch) {
     mine.began = now();
     if (!(launch.flags & kHeld)) return true;
     Control& control = *launch.control;
-    mine.seen = high(fresh(control.word));   // before the quota: a later change is seen at the next ticket
+    mine.seen = high(fresh(control.word));  // before the quota: a later change is seen at the next ticket
     __threadfence();
     mine.rank = atomicAdd(&control.resident[mine.sm], 1u);
     if (!(mine.seen & kStopBit) && mine.rank < fresh(control.quota[mine.sm])) {
@@ -191,7 +193,7 @@ __device__ __forceinline__ bool obey(Account& mine, Control& control, unsigned n
         atomicAdd(&control.refused, 1u);
         return false;
     }
-    __threadfence();   // the table was written before the number
+    __threadfence();  // the table was written before the number
     mine.seen = number;
     mine.last = mine.rank >= fresh(control.quota[mine.sm]);
     return true;
@@ -252,7 +254,8 @@ __device__ __forceinline__ uint3 index_of(const Launch& launch, unsigned block) 
 
 // The index of the block that many steps after `block`.
 __device__ __forceinline__ uint3 after(const Launch& launch, uint3 block, unsigned steps) {
-    const unsigned x = block.x + steps, rows = x / launch.grid[0], y = block.y + rows, planes = y / launch.grid[1];
+    const unsigned x = block.x + steps, rows = x / launch.grid[0], y = block.y + rows,
+                   planes = y / launch.grid[1];
     return {x - rows * launch.grid[0], y - planes * launch.grid[1], block.z + planes};
 }
 
@@ -293,7 +296,8 @@ __device__ __forceinline__ unsigned take(Account& mine, const Launch& launch, ui
 __device__ __forceinline__ void count_departed() {
     __threadfence_block();
     Shared& mine = shared();
-    if (atomicAdd(&mine.departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z) leave(mine.account, mine.launch);
+    if (atomicAdd(&mine.departed, 1u) + 1 == blockDim.x * blockDim.y * blockDim.z)
+        leave(mine.account, mine.launch);
 }
 
 static_assert(sizeof(Shared) == 128, "the rewriter leaves this much room");
@@ -339,7 +343,9 @@ namespace device {
 class Loop {
 public:
     __device__ __forceinline__ explicit Loop(const Launch& launch) : launch_(launch) {}
-    __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
+    __device__ __forceinline__ dim3 grid() const {
+        return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]);
+    }
 
 protected:
     // Called by the leader.
@@ -349,7 +355,7 @@ protected:
     }
 
     const Launch& launch_;
-    unsigned turn_ = 0;   // 0, then 1, 2, 1, 2 ...; its lowest bit is the slot
+    unsigned turn_ = 0;  // 0, then 1, 2, 1, 2 ...; its lowest bit is the slot
 };
 
 // All threads have left a block before the next one begins. The block's index is kept in shared memory:
@@ -361,7 +367,7 @@ public:
     __device__ __forceinline__ bool next() {
         const unsigned slot = turn_ & 1;
         if (leader()) advance(slot);
-        __syncthreads();   // all have left the last block and see this one
+        __syncthreads();  // all have left the last block and see this one
         turn_ = 2 - (slot ^ 1);
         if (shared().count[slot] != 0) return true;
         if (leader()) leave(shared().account, launch_);
@@ -375,8 +381,10 @@ private:
     __device__ __forceinline__ void advance(unsigned slot) {
         Shared& mine = shared();
         unsigned count = turn_ ? mine.count[slot ^ 1] - 1 : 0;
-        if (count) mine.block[slot] = after(launch_, mine.block[slot ^ 1], 1);
-        else count = take_next(mine.account, mine.block[slot]);
+        if (count)
+            mine.block[slot] = after(launch_, mine.block[slot ^ 1], 1);
+        else
+            count = take_next(mine.account, mine.block[slot]);
         mine.count[slot] = count;
     }
 };
@@ -410,7 +418,7 @@ public:
     }
 
 private:
-    unsigned left_ = 0;   // blocks left of this ticket
+    unsigned left_ = 0;  // blocks left of this ticket
 };
 
 // For blocks of one warp, which needs no shared memory to agree. Where shared memory limits how many blocks
@@ -421,7 +429,7 @@ public:
 
     __device__ __forceinline__ bool next() {
         const unsigned threads = ~0u >> (32 - blockDim.x * blockDim.y * blockDim.z);
-        __syncwarp(threads);   // all have left the last block
+        __syncwarp(threads);  // all have left the last block
         if (left_ != 0) {
             --left_;
             block_ = after(launch_, block_, 1);
@@ -437,13 +445,14 @@ public:
         turn_ = 1;
         left_ = __shfl_sync(threads, count, 0) - 1;
         if (left_ != ~0u) {
-            block_ = {__shfl_sync(threads, block_.x, 0), __shfl_sync(threads, block_.y, 0), __shfl_sync(threads, block_.z, 0)};
+            block_ = {__shfl_sync(threads, block_.x, 0), __shfl_sync(threads, block_.y, 0),
+                      __shfl_sync(threads, block_.z, 0)};
             return true;
         }
         if (leader()) {
             Account mine;
             copy(account_, mine);
-            leave<false>(mine, launch_);   // uses no shared memory
+            leave<false>(mine, launch_);  // uses no shared memory
         }
         return false;
     }
@@ -453,7 +462,8 @@ public:
 private:
     template <typename From, typename To>
     __device__ static __forceinline__ void copy(const From& from, To& to) {
-        to.joined = from.joined, to.last = from.last, to.sm = from.sm, to.rank = from.rank, to.seen = from.seen;
+        to.joined = from.joined, to.last = from.last, to.sm = from.sm, to.rank = from.rank,
+        to.seen = from.seen;
         to.blocks = from.blocks, to.first = from.first, to.began = from.began;
     }
 
@@ -509,7 +519,9 @@ public:
     }
 
     __device__ __forceinline__ uint3 block() const { return device::shared().block[0]; }
-    __device__ __forceinline__ dim3 grid() const { return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]); }
+    __device__ __forceinline__ dim3 grid() const {
+        return dim3(launch_.grid[0], launch_.grid[1], launch_.grid[2]);
+    }
 
 private:
     const Launch& launch_;

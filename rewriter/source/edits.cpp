@@ -14,7 +14,7 @@ void Edits::replace(unsigned begin, unsigned end, std::string text) {
 std::optional<std::string> Edits::apply(const std::string& text) const {
     std::vector<Edit> sorted = edits_;
     std::stable_sort(sorted.begin(), sorted.end(), [](const Edit& a, const Edit& b) {
-        return a.begin != b.begin ? a.begin < b.begin : (a.end == a.begin) > (b.end == b.begin);
+        return a.begin != b.begin ? a.begin<b.begin : (a.end == a.begin)>(b.end == b.begin);
     });
     std::string result;
     unsigned at = 0;

@@ -74,8 +74,9 @@ std::string refuse_shared_size(const Managed& managed) {
 
 // What assembly does is not looked into.
 bool shares_memory(const Managed& managed) {
-    return std::any_of(managed.functions.begin(), managed.functions.end(),
-                       [](const Function* function) { return function->shares || !function->assembly.empty(); });
+    return std::any_of(managed.functions.begin(), managed.functions.end(), [](const Function* function) {
+        return function->shares || !function->assembly.empty();
+    });
 }
 
 class Judge {

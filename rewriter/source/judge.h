@@ -19,7 +19,7 @@ struct Managed {
     bool apart = false;                      // its threads may share memory: one block after the other
     bool overloaded = false;                 // another kernel has its name
     Reuse reuse = Reuse::kAlways;            // of a worker, for further blocks
-    bool copies = false;  // may leave copies running at its end
+    bool copies = false;                     // may leave copies running at its end
 };
 
 using Reasons = std::map<const Function*, std::string>;  // by the kernel's function

@@ -66,7 +66,8 @@ std::optional<Option> next_option(const std::vector<std::string>& options, size_
             return Option{spelling.kind, options[at++]};
         }
         if (rest[0] == '=') return Option{spelling.kind, rest.substr(1)};
-        if (spelling.joined) return Option{spelling.kind, rest.substr(std::min(rest.find_first_not_of(' '), rest.size()))};
+        if (spelling.joined)
+            return Option{spelling.kind, rest.substr(std::min(rest.find_first_not_of(' '), rest.size()))};
     }
     return std::nullopt;
 }

@@ -194,8 +194,7 @@ std::string main_path(const Input& input) {
     return std::string(kPlace) + "/text/program.cu";
 }
 
-Problem parse(const Input& input, const std::string& text,
-              const std::function<void(clang::ASTContext&)>& use,
+Problem parse(const Input& input, const std::string& text, const std::function<void(clang::ASTContext&)>& use,
               const std::function<void(clang::Preprocessor&)>& begin) {
     const Settings settings = read_options(input.options);
     auto system = files(input, with_wanted(input, text), settings);

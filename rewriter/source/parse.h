@@ -9,7 +9,7 @@
 namespace clang {
 class ASTContext;
 class Preprocessor;
-}
+}  // namespace clang
 
 namespace smt::rewriter::source {
 
@@ -26,8 +26,7 @@ struct Problem {
 //
 // The wanted instantiations (Input::name_expressions) are asked for at the end, past the text's last
 // character. `begin`, if there is one, gets the preprocessor before the first token.
-Problem parse(const Input& input, const std::string& text,
-              const std::function<void(clang::ASTContext&)>& use,
+Problem parse(const Input& input, const std::string& text, const std::function<void(clang::ASTContext&)>& use,
               const std::function<void(clang::Preprocessor&)>& begin = {});
 
 }  // namespace smt::rewriter::source

@@ -1,8 +1,9 @@
 // Turns the kernels of one translation unit of CUDA C++ into persistent form (rewriter/device/smt_worker.h).
 //
 // In: the text, what it may include, and the options that it is compiled with. Out: the text with every
-// kernel twice (its own form under its own name, and the managed form, with what reuse.h says before the name),
-// and a line for each kernel: managed, or refused with a reason. A kernel that is refused stays exactly as it was.
+// kernel twice (its own form under its own name, and the managed form, with what reuse.h says before the
+// name), and a line for each kernel: managed, or refused with a reason. A kernel that is refused stays
+// exactly as it was.
 //
 // A pure function of its arguments and of the files that the text includes; one thread at a time for each
 // call, any number of calls. Throws nothing. Runs in the compile worker and in `smt rewrite`, never in the
@@ -36,16 +37,16 @@ struct Input {
 std::string main_path(const Input& input);
 
 struct RewrittenKernel {
-    std::string name;     // as written: "blur<float>"
-    std::string symbol;   // mangled, as the program asks for it
-    std::string managed;  // mangled name of the managed form; empty: refused
-    std::string reason;   // why it was refused
+    std::string name;              // as written: "blur<float>"
+    std::string symbol;            // mangled, as the program asks for it
+    std::string managed;           // mangled name of the managed form; empty: refused
+    std::string reason;            // why it was refused
     Reuse reuse = Reuse::kAlways;  // of a worker, for further blocks
-    int line = 0;         // 0: it is in a header
+    int line = 0;                  // 0: it is in a header
 };
 
 struct Output {
-    std::string text;             // includes "smt_worker.h"; equal to the input if no kernel is managed
+    std::string text;  // includes "smt_worker.h"; equal to the input if no kernel is managed
     std::vector<RewrittenKernel> kernels;  // in the order of the file; a template once for each instantiation
     std::vector<std::string> name_expressions;  // what NVRTC must be asked for besides the input's
     std::string error;  // what keeps the whole text from being rewritten: "FILE:LINE: ..."

@@ -30,7 +30,8 @@ std::string body_declaration(const Managed& managed, const Entry& entry, bool is
 
 std::string managed_declaration(const Managed& managed, const Entry& entry) {
     const std::string parameters = entry.parameters(Parameters::kManaged);
-    return fmt::format(" {}({}{}::smt::Launch smt_launch){};", entry.head(managed_name(entry.name(), managed.reuse)), parameters,
+    return fmt::format(" {}({}{}::smt::Launch smt_launch){};",
+                       entry.head(managed_name(entry.name(), managed.reuse)), parameters,
                        parameters.empty() ? "" : ", ", entry.tail());
 }
 

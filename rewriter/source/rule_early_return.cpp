@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "rewriter/source/asm_text.h"
-#include "rewriter/source/uniformity.h"
 #include "rewriter/source/rules.h"
+#include "rewriter/source/uniformity.h"
 
 namespace smt::rewriter::source {
 
@@ -33,7 +33,8 @@ namespace {
 enum class Width { kThread, kWarp, kBlock };
 
 bool has_any(const std::string& name, std::initializer_list<const char*> parts) {
-    return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return name.find(part) != std::string::npos; });
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
 // The toolkit's functions in which other threads take part, by what their names have in common.
@@ -41,8 +42,10 @@ Width width_by_name(const FunctionDecl* function) {
     if (!function->getDeclName().isIdentifier()) return Width::kThread;
     const std::string name = function->getName().str();
     if (!name.starts_with("__") && !function->getBuiltinID()) return Width::kThread;
-    if (has_any(name, {"shfl", "vote", "ballot", "match", "elect", "redux", "syncwarp", "bar_warp"})) return Width::kWarp;
-    if (name == "__all" || name == "__any" || name == "__all_sync" || name == "__any_sync") return Width::kWarp;
+    if (has_any(name, {"shfl", "vote", "ballot", "match", "elect", "redux", "syncwarp", "bar_warp"}))
+        return Width::kWarp;
+    if (name == "__all" || name == "__any" || name == "__all_sync" || name == "__any_sync")
+        return Width::kWarp;
     if (has_any(name, {"barrier", "mma"})) return Width::kBlock;
     for (size_t at = name.find("sync"); at != std::string::npos; at = name.find("sync", at + 1))
         if (at == 0 || name[at - 1] != 'a') return Width::kBlock;  // not "async"
@@ -67,7 +70,8 @@ struct Operations {
 };
 
 // Those of that width or a wider one.
-Operations wide_operations(const Program& program, const Function& kernel, const Text& text, Width width_from) {
+Operations wide_operations(const Program& program, const Function& kernel, const Text& text,
+                           Width width_from) {
     Operations found;
     for (const Use& use : kernel.uses) {
         if (width(program, use.target) < width_from) continue;
@@ -135,9 +139,9 @@ private:
 
 bool is_of_whole_warps(const ReturnStmt* statement, const FunctionDecl* kernel) {
     const Way way(kernel->getBody(), statement->getBeginLoc());
-    return way.simple() && std::none_of(way.conditions().begin(), way.conditions().end(), [&](const Expr* condition) {
-               return may_differ(uniformity_of(condition, kernel));
-           });
+    return way.simple() &&
+           std::none_of(way.conditions().begin(), way.conditions().end(),
+                        [&](const Expr* condition) { return may_differ(uniformity_of(condition, kernel)); });
 }
 
 }  // namespace
@@ -149,7 +153,8 @@ Reuse reuse_after_returns(const Program& program, const Function& kernel, const 
     Reuse reuse = Reuse::kAlways;
     for (const ReturnStmt* statement : kernel.returns) {
         if (!does_harm(statement, kernel, all, text)) continue;
-        if (all.anywhere || does_harm(statement, kernel, of_blocks, text) || !is_of_whole_warps(statement, kernel.definition))
+        if (all.anywhere || does_harm(statement, kernel, of_blocks, text) ||
+            !is_of_whole_warps(statement, kernel.definition))
             return Reuse::kNever;
         reuse = Reuse::kByWarps;
     }

@@ -71,17 +71,20 @@ std::string refuse_size(const FunctionDecl* instance) {
 
 // The kernel's own names that would hide, or stand beside, those of its persistent form.
 std::string refuse_names(const FunctionDecl* definition, const CompoundStmt* body) {
-    static const std::set<llvm::StringRef> kBodys = {"blockIdx", "gridDim", "smt_launch"}, kEntrys = {"smt_worker", "smt_original"};
+    static const std::set<llvm::StringRef> kBodys = {"blockIdx", "gridDim", "smt_launch"},
+                                           kEntrys = {"smt_worker", "smt_original"};
     for (const ParmVarDecl* parameter : definition->parameters())
         if (kBodys.count(parameter->getName()) || kEntrys.count(parameter->getName()))
-            return fmt::format("has a parameter named {}, a name that its persistent form needs", std::string_view(parameter->getName()));
+            return fmt::format("has a parameter named {}, a name that its persistent form needs",
+                               std::string_view(parameter->getName()));
     for (const Stmt* statement : body->body()) {
         const auto* declarations = dyn_cast<DeclStmt>(statement);
         if (!declarations) continue;
         for (const Decl* each : declarations->decls()) {
             const auto* named = dyn_cast<NamedDecl>(each);
             if (named && named->getDeclName().isIdentifier() && kBodys.count(named->getName()))
-                return fmt::format("has a variable named {}, a name that its persistent form needs", std::string_view(named->getName()));
+                return fmt::format("has a variable named {}, a name that its persistent form needs",
+                                   std::string_view(named->getName()));
         }
     }
     return "";
@@ -132,8 +135,7 @@ std::string managed_kernel(const Managed& managed, const Entry& entry) {
                "    ::smt::{} smt_worker(smt_launch);\n"
                "    while (smt_worker.next()) {}\n"
                "}}\n",
-               parameters, parameters.empty() ? "" : ", ", entry.tail(),
-               worker_of(managed),
+               parameters, parameters.empty() ? "" : ", ", entry.tail(), worker_of(managed),
                managed.copies ? "{ " + call + " ::smt::await_copies(); }" : call);
 }
 

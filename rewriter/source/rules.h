@@ -28,8 +28,9 @@ bool reads_shared_index(const Function& function);
 bool shares_index(const Managed& managed);
 void edit_reads(const Managed& managed, const Text& text, Edits& edits);
 
-// Whether a thread may return from this kernel while others go on to a barrier, or to an operation of the whole
-// warp: kAlways: none does; kByWarps: none does while others of its warp go on, where blocks are whole warps wide.
+// Whether a thread may return from this kernel while others go on to a barrier, or to an operation of the
+// whole warp: kAlways: none does; kByWarps: none does while others of its warp go on, where blocks are whole
+// warps wide.
 Reuse reuse_after_returns(const Program& program, const Function& kernel, const Text& text);
 std::string refuse_early_returns(const Function& kernel, const Text& text);
 void edit_early_returns(const Function& kernel, const Text& text, Edits& edits);

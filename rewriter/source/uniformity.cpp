@@ -39,7 +39,8 @@ private:
         if (named && builtin(named) == "warpSize") return kWarpThreads;
         Expr::EvalResult result;
         if (expression->isValueDependent() || expression->isTypeDependent() ||
-            !expression->getType()->isIntegralOrEnumerationType() || !expression->EvaluateAsInt(result, context_))
+            !expression->getType()->isIntegralOrEnumerationType() ||
+            !expression->EvaluateAsInt(result, context_))
             return std::nullopt;
         return result.Val.getInt().getExtValue();
     }
@@ -75,7 +76,9 @@ private:
             case BO_Shl:
                 return !may_differ(a) && by && *by >= kWarpBits ? kSame32 : plain(a, b);
             case BO_Div:  // a negative number is divided towards zero: 32 in a row may have two quotients
-                return a == kLanes && by && *by != 0 && *by % kWarpThreads == 0 && is_positive(left) ? kSame : plain(a, b);
+                return a == kLanes && by && *by != 0 && *by % kWarpThreads == 0 && is_positive(left)
+                           ? kSame
+                           : plain(a, b);
             case BO_Comma:
                 return kDiffers;
             default:
@@ -98,7 +101,8 @@ private:
     // CUDA's threadIdx and its like, not a program's variable of that name.
     StringRef builtin(const ValueDecl* declaration) const {
         const auto* variable = dyn_cast<VarDecl>(declaration);
-        const bool toolkit = variable && variable->getDeclName().isIdentifier() && variable->hasGlobalStorage() &&
+        const bool toolkit = variable && variable->getDeclName().isIdentifier() &&
+                             variable->hasGlobalStorage() &&
                              context_.getSourceManager().isInSystemHeader(variable->getLocation());
         return toolkit ? variable->getName() : StringRef();
     }
@@ -110,7 +114,8 @@ private:
 
     Uniformity of_member(const MemberExpr* member) {
         const ValueDecl* variable = variable_of(member->getBase());
-        if (!variable || member->isArrow() || !member->getMemberDecl()->getDeclName().isIdentifier()) return kDiffers;
+        if (!variable || member->isArrow() || !member->getMemberDecl()->getDeclName().isIdentifier())
+            return kDiffers;
         const StringRef name = builtin(variable), part = member->getMemberDecl()->getName();
         if (name == "threadIdx") return part == "x" ? kLanes : kSame;
         if (name == "blockDim") return part == "x" ? kSame32 : kSame;
@@ -121,8 +126,10 @@ private:
     Uniformity of_name(const ValueDecl* declaration) {
         if (isa<EnumConstantDecl, NonTypeTemplateParmDecl>(declaration)) return kSame;
         const auto* variable = dyn_cast<VarDecl>(declaration);
-        if (!variable || variable->getType()->isReferenceType() || variable->getType().isVolatileQualified()) return kDiffers;
-        if (variable->getDeclContext() != kernel_ || !variable->hasLocalStorage() || changes(variable)) return kDiffers;
+        if (!variable || variable->getType()->isReferenceType() || variable->getType().isVolatileQualified())
+            return kDiffers;
+        if (variable->getDeclContext() != kernel_ || !variable->hasLocalStorage() || changes(variable))
+            return kDiffers;
         if (isa<ParmVarDecl>(variable)) return kSame;
         if (!variable->getInit() || ++depth_ > kDeepest) return kDiffers;
         const Uniformity value = of(variable->getInit());
@@ -157,6 +164,8 @@ private:
 
 }  // namespace
 
-Uniformity uniformity_of(const Expr* expression, const FunctionDecl* kernel) { return Evaluation(kernel).of(expression); }
+Uniformity uniformity_of(const Expr* expression, const FunctionDecl* kernel) {
+    return Evaluation(kernel).of(expression);
+}
 
 }  // namespace smt::rewriter::source

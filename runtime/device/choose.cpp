@@ -10,11 +10,14 @@
 
 namespace smt::runtime::device {
 
-std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice, std::string& error) {
+std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice,
+                                    std::string& error) {
     using settings::Id;
     if (settings::is(Id::kDevice, "sim")) return simulated::open(key, error);
-    const bool named = settings::c_text_of(Id::kDriver) || settings::is(Id::kDevice, "gpu");   // it must be there
-    if (const std::string_view wanted = settings::text_of(Id::kDevice); !wanted.empty() && !settings::accepts(settings::setting(Id::kDevice), wanted)) {
+    const bool named =
+        settings::c_text_of(Id::kDriver) || settings::is(Id::kDevice, "gpu");  // it must be there
+    if (const std::string_view wanted = settings::text_of(Id::kDevice);
+        !wanted.empty() && !settings::accepts(settings::setting(Id::kDevice), wanted)) {
         error = fmt::format("{}={} is neither gpu nor sim", settings::variable_of(Id::kDevice), wanted);
         return nullptr;
     }

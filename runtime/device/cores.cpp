@@ -20,9 +20,10 @@ using Nanoseconds = std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kBetweenReadings = 10ms;
-constexpr Nanoseconds kLasts = 100ms;   // who computes on all cores seldom does for less, and blocks now and then
-constexpr long kShortNap = 1'000, kLongNap = 50'000;   // ns
-constexpr uint64_t kShortTurn = 100'000;               // ns: the least that Linux grants
+constexpr Nanoseconds kLasts =
+    100ms;  // who computes on all cores seldom does for less, and blocks now and then
+constexpr long kShortNap = 1'000, kLongNap = 50'000;  // ns
+constexpr uint64_t kShortTurn = 100'000;              // ns: the least that Linux grants
 
 // sched_getattr(2)'s, which the C library of Debian 12 does not have.
 struct SchedulerAttributes {
@@ -31,14 +32,16 @@ struct SchedulerAttributes {
     uint64_t flags = 0;
     int32_t nice = 0;
     uint32_t priority = 0;
-    uint64_t turn_ns = 0;   // of SCHED_OTHER; the budget of a deadline thread
+    uint64_t turn_ns = 0;  // of SCHED_OTHER; the budget of a deadline thread
     uint64_t deadline_ns = 0;
     uint64_t period_ns = 0;
 };
 
 SchedulerAttributes attributes() {
     SchedulerAttributes found;
-    return syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0 ? found : SchedulerAttributes{.policy = SCHED_IDLE};
+    return syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0
+               ? found
+               : SchedulerAttributes{.policy = SCHED_IDLE};
 }
 
 int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch() / 1ns; }
@@ -77,7 +80,9 @@ bool cores_scarce() {
     static std::atomic<bool> scarce{false};
     const int64_t now = now_ns();
     int64_t due = again.load(std::memory_order_relaxed);
-    if (now < due || !again.compare_exchange_strong(due, now + kBetweenReadings.count(), std::memory_order_relaxed)) return scarce.load(std::memory_order_relaxed);
+    if (now < due ||
+        !again.compare_exchange_strong(due, now + kBetweenReadings.count(), std::memory_order_relaxed))
+        return scarce.load(std::memory_order_relaxed);
     const bool found = read_load();
     if (found) again.store(now + kLasts.count(), std::memory_order_relaxed);
     scarce.store(found, std::memory_order_relaxed);
@@ -85,7 +90,7 @@ bool cores_scarce() {
 }
 
 void nap() {
-    static thread_local const int exact = prctl(PR_SET_TIMERSLACK, 1UL);   // or it would be 50 us longer
+    static thread_local const int exact = prctl(PR_SET_TIMERSLACK, 1UL);  // or it would be 50 us longer
     static_cast<void>(exact);
     const timespec moment{0, cores_to_spare() && !cores_scarce() ? kShortNap : kLongNap};
     nanosleep(&moment, nullptr);

@@ -26,7 +26,7 @@ namespace smt::runtime::device {
 struct Properties {
     std::string name;
     uint64_t total_memory = 0;
-    uint64_t granularity = 0;   // of cuMemCreate and cuMemMap
+    uint64_t granularity = 0;  // of cuMemCreate and cuMemMap
     int multiprocessors = 0;
     int compute_major = 0;
     int compute_minor = 0;
@@ -45,11 +45,11 @@ public:
     virtual ~Guest() = default;
     virtual uint32_t id() const = 0;
     virtual const std::string& tenant() const = 0;
-    virtual void print(std::string_view text) = 0;                    // output of its kernels
-    virtual void lost(CUresult fault, const std::string& what) = 0;   // one of its kernels has faulted
-    virtual void tell(const std::string& line) = 0;                   // a line about it for the log
-    virtual void must_end(const std::string& why) = 0;                // ends it; any thread, does not block
-    virtual bool leaves() const = 0;                                  // its program is gone
+    virtual void print(std::string_view text) = 0;                   // output of its kernels
+    virtual void lost(CUresult fault, const std::string& what) = 0;  // one of its kernels has faulted
+    virtual void tell(const std::string& line) = 0;                  // a line about it for the log
+    virtual void must_end(const std::string& why) = 0;               // ends it; any thread, does not block
+    virtual bool leaves() const = 0;                                 // its program is gone
 };
 inline constexpr uint32_t kNoLane = ~0u;
 
@@ -63,7 +63,7 @@ public:
     CUdevice device() const { return device_; }
     CUcontext context() const { return context_; }
     const Properties& properties() const { return properties_; }
-    const std::string& key() const { return key_; }   // base name of the files in the runtime directory
+    const std::string& key() const { return key_; }  // base name of the files in the runtime directory
 
     // Prepares the calling thread: makes the context current, and sets the capture mode so that another
     // thread's capture does not make its calls fail. `guest`, `lane`: the session and lane that it serves.
@@ -77,7 +77,9 @@ public:
     // fault(): after a call has returned the error of the fault that lost the context: the faulting kernel,
     // or why it is not known.
     virtual bool dumps_faults() const { return false; }
-    virtual std::variant<image::FaultSite, image::Problem> fault() const { return image::Problem{"this device does not tell"}; }
+    virtual std::variant<image::FaultSite, image::Problem> fault() const {
+        return image::Problem{"this device does not tell"};
+    }
     // Whether a fault is being dumped. Its error follows within seconds; until then waits still return
     // success.
     virtual bool fault_begun() const { return false; }
@@ -87,8 +89,10 @@ public:
     // advances to it even if the device is idle.
     using Clock = std::chrono::steady_clock;
     virtual Clock::time_point now() const { return Clock::now(); }
-    virtual void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool /*due*/) { disturbed_.wait_until(lock, until); }
-    virtual void disturb() { disturbed_.notify_all(); }   // caller holds the lock
+    virtual void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool /*due*/) {
+        disturbed_.wait_until(lock, until);
+    }
+    virtual void disturb() { disturbed_.notify_all(); }  // caller holds the lock
 
     // The guest's program is gone: ends its streams' waits for values. Called repeatedly until they are idle.
     virtual void release_waits(const Guest&) {}
@@ -99,7 +103,7 @@ public:
     // Called before a session exists; may block until other programs have come. Returns its number; 0: any.
     virtual uint32_t admit(const std::string&) { return 0; }
     virtual void arrived(Guest&) {}
-    virtual void leaving(Guest&) {}   // its program is gone: it makes no further call
+    virtual void leaving(Guest&) {}  // its program is gone: it makes no further call
     // A stream that a thread without a guest made carries work of that session.
     virtual void made_for(uint32_t /*session*/, CUstream) {}
     // Memory that the guest's kernels may access from now on, or no longer. `forgotten`: the addresses belong
@@ -114,8 +118,10 @@ public:
     // support this, and the images are changed instead.
     using ManagedMemory = std::function<uint64_t(uint64_t bytes)>;
     virtual bool place_managed(const ManagedMemory&) { return false; }
-    virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) { journal.write(entry); }
-    virtual void attach(journal::Writer&) {}   // before the first session
+    virtual void write(journal::Writer& journal, const journal::Entry& entry, const Guest*) {
+        journal.write(entry);
+    }
+    virtual void attach(journal::Writer&) {}  // before the first session
     // The calling thread begins or ends a wait that only other threads' work can end.
     virtual void waits_for_others(bool) {}
     // That session's threads in waits_for_others() are about to be woken.
@@ -133,16 +139,18 @@ protected:
 private:
     std::condition_variable disturbed_;
     mutable std::once_flag errands_made_;
-    mutable CUstream errands_ = nullptr;   // as long as the context
+    mutable CUstream errands_ = nullptr;  // as long as the context
 };
 
 // The driver at $SMT_DRIVER, else the system's. Null with `error` set: there is no driver, or its GPU cannot
 // be used, in which case `found` is true. `core_dump`: the file for the GPU's state at a fault; empty: no
 // dump.
-std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found, std::string& error);
+std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found,
+                                  std::string& error);
 // The device that SMT_DEVICE selects; if it is unset a GPU, or the simulated device if there is no GPU
 // (`notice` says so). A GPU that exists but cannot be used, for example for lack of memory, is an error: on
 // the simulated device programs would run a thousand times slower without an apparent reason.
-std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice, std::string& error);
+std::unique_ptr<Device> open_device(const std::string& key, const std::string& core_dump, std::string& notice,
+                                    std::string& error);
 
 }  // namespace smt::runtime::device

@@ -40,7 +40,8 @@ uint64_t enter(uint32_t session, Clock::time_point since, std::string by) {
 
 }  // namespace
 
-HeldUp::HeldUp(uint32_t session, std::string by) : number_(enter(session, Clock::now(), std::move(by))), since_(Clock::now()) {}
+HeldUp::HeldUp(uint32_t session, std::string by)
+    : number_(enter(session, Clock::now(), std::move(by))), since_(Clock::now()) {}
 
 HeldUp::~HeldUp() {
     std::lock_guard lock(state().mutex);
@@ -49,14 +50,15 @@ HeldUp::~HeldUp() {
 
 void HeldUp::change(std::string by) {
     std::lock_guard lock(state().mutex);
-    if (auto found = state().waits.find(number_); found != state().waits.end()) found->second.by = std::move(by);
+    if (auto found = state().waits.find(number_); found != state().waits.end())
+        found->second.by = std::move(by);
 }
 
 std::chrono::nanoseconds HeldUp::lasted() const { return Clock::now() - since_; }
 
 std::optional<Wait> longest_wait(uint32_t session) {
     std::lock_guard lock(state().mutex);
-    for (const auto& [number, entry] : state().waits) {   // the eldest first
+    for (const auto& [number, entry] : state().waits) {  // the eldest first
         if (entry.session == session) return Wait{Clock::now() - entry.since, entry.by};
     }
     return std::nullopt;

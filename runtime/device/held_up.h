@@ -17,11 +17,11 @@ class Guest;
 // Marks the calling thread as waiting while the object exists.
 class HeldUp {
 public:
-    HeldUp(uint32_t session, std::string by);   // by: "cuStreamWaitValue32 of bob". Session 0: not shown
+    HeldUp(uint32_t session, std::string by);  // by: "cuStreamWaitValue32 of bob". Session 0: not shown
     ~HeldUp();
     HeldUp(const HeldUp&) = delete;
     HeldUp& operator=(const HeldUp&) = delete;
-    void change(std::string by);   // the wait continues for another reason
+    void change(std::string by);  // the wait continues for another reason
     std::chrono::nanoseconds lasted() const;
 
 private:
@@ -40,15 +40,15 @@ std::optional<Wait> longest_wait(uint32_t session);
 // the call's.
 class NamedWaits {
 public:
-    explicit NamedWaits(const char* name);   // a literal
+    explicit NamedWaits(const char* name);  // a literal
     ~NamedWaits();
     NamedWaits(const NamedWaits&) = delete;
     NamedWaits& operator=(const NamedWaits&) = delete;
 };
-const char* name_of_waits();   // null: none
+const char* name_of_waits();  // null: none
 
 // The session that the calling thread makes calls for; null: none.
 Guest* guest_of_thread();
-void set_guest_of_thread(Guest* guest);   // for Device::enter_thread()
+void set_guest_of_thread(Guest* guest);  // for Device::enter_thread()
 
 }  // namespace smt::runtime::device

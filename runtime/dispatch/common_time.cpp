@@ -8,7 +8,9 @@ using schedule::Duration;
 using schedule::TimePoint;
 
 void CommonTime::look(TimePoint now, const std::array<Seen, 2>& seen) {
-    const auto goes_on = [&](size_t i) { return seen[i].launch == sides_[i].launch && seen[i].blocks >= sides_[i].last; };
+    const auto goes_on = [&](size_t i) {
+        return seen[i].launch == sides_[i].launch && seen[i].blocks >= sides_[i].last;
+    };
     const bool both = seen[0].at_work && seen[1].at_work;
     if (!both || !goes_on(0) || !goes_on(1)) interrupt();
     if (!both) return;
@@ -44,17 +46,24 @@ void CommonTime::Side::follow(TimePoint now, uint64_t blocks, bool counts) {
 
 std::optional<double> CommonTime::Side::by_rounds(TimePoint from, TimePoint until) const {
     if (rounds == 0) return std::nullopt;
-    const double each = std::chrono::duration<double>(whole.at - first->at).count() / static_cast<double>(whole.blocks - first->blocks);
-    if (std::chrono::duration<double>(until - from).count() < each * static_cast<double>(round)) return std::nullopt;
-    const auto at = [&](TimePoint when, const Mark& mark) {   // at most what was ever done between two marks
-        return static_cast<double>(mark.blocks) + std::chrono::duration<double>(std::clamp(when - mark.at, -longest, longest)).count() / each;
+    const double each = std::chrono::duration<double>(whole.at - first->at).count() /
+                        static_cast<double>(whole.blocks - first->blocks);
+    if (std::chrono::duration<double>(until - from).count() < each * static_cast<double>(round))
+        return std::nullopt;
+    const auto at = [&](TimePoint when, const Mark& mark) {  // at most what was ever done between two marks
+        return static_cast<double>(mark.blocks) +
+               std::chrono::duration<double>(std::clamp(when - mark.at, -longest, longest)).count() / each;
     };
     return at(until, whole) - at(from, *first);
 }
 
 void CommonTime::interrupt() {
     if (begun_) {
-        for (size_t i = 0; i < 2; ++i) add(before_[i], sides_[i], sides_[i].by_rounds(*begun_, last_).value_or(static_cast<double>(sides_[i].last - sides_[i].begun)));
+        for (size_t i = 0; i < 2; ++i)
+            add(before_[i], sides_[i],
+                sides_[i]
+                    .by_rounds(*begun_, last_)
+                    .value_or(static_cast<double>(sides_[i].last - sides_[i].begun)));
         time_before_ += last_ - *begun_;
     }
     sides_ = {};
@@ -68,7 +77,9 @@ void CommonTime::add(Done& to, const Side& side, double blocks) {
 }
 
 bool CommonTime::told() const {
-    return begun_ && std::all_of(sides_.begin(), sides_.end(), [&](const Side& side) { return side.by_rounds(*begun_, last_).has_value(); });
+    return begun_ && std::all_of(sides_.begin(), sides_.end(), [&](const Side& side) {
+               return side.by_rounds(*begun_, last_).has_value();
+           });
 }
 
 std::array<CommonTime::Done, 2> CommonTime::done() const {

@@ -39,20 +39,20 @@ public:
     static constexpr schedule::Duration kSettles = std::chrono::microseconds(200);
 
     struct Seen {
-        bool at_work = false;    // all its CTAs have a place, and blocks are left to take
+        bool at_work = false;  // all its CTAs have a place, and blocks are left to take
         uint64_t launch = 0;
-        uint64_t blocks = 0;     // taken, of this launch
-        uint64_t round = 1;      // blocks that run at once
+        uint64_t blocks = 0;  // taken, of this launch
+        uint64_t round = 1;   // blocks that run at once
     };
     void look(schedule::TimePoint now, const std::array<Seen, 2>& seen);
-    void interrupt();            // another stream is at work, or both kernels are stopped
+    void interrupt();  // another stream is at work, or both kernels are stopped
     void clear() { *this = {}; }
 
     struct Done {
-        double blocks = 0, rounds = 0;   // fractions of a round included
+        double blocks = 0, rounds = 0;  // fractions of a round included
     };
     std::array<Done, 2> done() const;
-    schedule::Duration time() const;     // in which both did that
+    schedule::Duration time() const;  // in which both did that
 
 private:
     struct Mark {
@@ -61,24 +61,24 @@ private:
     };
     struct Side {
         uint64_t launch = 0, round = 1;
-        uint64_t begun = 0;      // blocks at the beginning of the stretch
-        uint64_t last = 0;       // blocks at the last look
+        uint64_t begun = 0;  // blocks at the beginning of the stretch
+        uint64_t last = 0;   // blocks at the last look
         // Beginning of a round: the last one before the stretch, or the first in it.
         std::optional<Mark> first;
-        Mark whole;                          // the last mark a whole number of rounds after `first`
-        uint64_t rounds = 0;                 // that number
-        schedule::Duration longest{};        // longest time between two such marks
+        Mark whole;                    // the last mark a whole number of rounds after `first`
+        uint64_t rounds = 0;           // that number
+        schedule::Duration longest{};  // longest time between two such marks
         void follow(schedule::TimePoint now, uint64_t blocks, bool counts);
         // Blocks done, by linear interpolation. Empty: no whole round was seen, or the stretch is shorter
         // than a round.
         std::optional<double> by_rounds(schedule::TimePoint from, schedule::TimePoint until) const;
     };
-    bool told() const;   // by_rounds() has a value for both kernels in the current stretch
+    bool told() const;  // by_rounds() has a value for both kernels in the current stretch
     static void add(Done& to, const Side& side, double blocks);
-    std::optional<schedule::TimePoint> together_, begun_;   // when both were at work, and when counting began
-    schedule::TimePoint last_{};                            // last look of the stretch
+    std::optional<schedule::TimePoint> together_, begun_;  // when both were at work, and when counting began
+    schedule::TimePoint last_{};                           // last look of the stretch
     std::array<Side, 2> sides_;
-    std::array<Done, 2> before_;                            // of earlier stretches
+    std::array<Done, 2> before_;  // of earlier stretches
     schedule::Duration time_before_{};
 };
 

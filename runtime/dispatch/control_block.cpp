@@ -43,8 +43,10 @@ CUresult ControlMemory::take(Piece* piece) {
     Piece fresh;
     if (CUresult status = driver_.cuMemAlloc_v2(&fresh.control, sizeof(smt::Control))) return status;
     CUresult status = driver_.cuMemAlloc_v2(&fresh.map, uint64_t{map_entries_} * sizeof(smt::Mapping));
-    if (status != CUDA_SUCCESS) driver_.cuMemFree_v2(fresh.control);
-    else *piece = fresh;
+    if (status != CUDA_SUCCESS)
+        driver_.cuMemFree_v2(fresh.control);
+    else
+        *piece = fresh;
     return status;
 }
 
@@ -78,7 +80,8 @@ CUresult ControlBlock::set_quotas(CUstream stream, const QuotaTable& quotas) {
     std::array<uint8_t, smt::kMaxSms> table{};
     std::copy_n(quotas.begin(), std::min(quotas.size(), table.size()), table.begin());
     // From pageable memory: the driver has taken its copy when the call returns.
-    return driver_.cuMemcpyHtoDAsync_v2(at(offsetof(smt::Control, quota)), table.data(), table.size(), stream);
+    return driver_.cuMemcpyHtoDAsync_v2(at(offsetof(smt::Control, quota)), table.data(), table.size(),
+                                        stream);
 }
 
 CUresult ControlBlock::stop(CUstream control) {
@@ -93,13 +96,15 @@ CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas)
 }
 
 CUresult ControlBlock::report(CUstream stream, State* pinned) {
-    static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 && sizeof(State) == 12);
+    static_assert(offsetof(smt::Control, word) == 0 && offsetof(smt::Control, refused) == 8 &&
+                  sizeof(State) == 12);
     return driver_.cuMemcpyDtoHAsync_v2(pinned, piece_.control, sizeof(State), stream);
 }
 
 CUresult ControlBlock::read_residents(CUstream control, uint64_t* workers) {
     std::array<uint32_t, smt::kMaxSms> on_each{};
-    CUresult status = driver_.cuMemcpyDtoHAsync_v2(on_each.data(), at(offsetof(smt::Control, resident)), sizeof on_each, control);
+    CUresult status = driver_.cuMemcpyDtoHAsync_v2(on_each.data(), at(offsetof(smt::Control, resident)),
+                                                   sizeof on_each, control);
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(control);
     *workers = std::accumulate(on_each.begin(), on_each.end(), uint64_t{0});
     return status;
@@ -118,7 +123,9 @@ CUresult ControlBlock::read_mappings(CUstream control, std::vector<smt::Mapping>
     std::vector<smt::Mapping> found(kept);
     const auto read = [&](uint32_t to, uint32_t from, uint32_t count) {
         if (count == 0 || status != CUDA_SUCCESS) return;
-        status = driver_.cuMemcpyDtoHAsync_v2(found.data() + to, piece_.map + uint64_t{from} * sizeof found[0], count * sizeof found[0], control);
+        status =
+            driver_.cuMemcpyDtoHAsync_v2(found.data() + to, piece_.map + uint64_t{from} * sizeof found[0],
+                                         count * sizeof found[0], control);
     };
     read(0, first, before_end);
     read(before_end, 0, kept - before_end);

@@ -16,7 +16,7 @@
 
 namespace smt::runtime::dispatch {
 
-using QuotaTable = std::vector<uint8_t>;   // by SM; kNoQuota: as many as fit
+using QuotaTable = std::vector<uint8_t>;  // by SM; kNoQuota: as many as fit
 
 // Device memory for control blocks. Any thread. Memory that is given back is kept for the next stream:
 // cuMemFree blocks until the context is idle and keeps all other calls out meanwhile, including the call that
@@ -28,14 +28,15 @@ public:
         CUdeviceptr map = 0;
     };
     // `map_entries`: size of each piece's mapping ring, a power of two.
-    ControlMemory(const DriverApi& driver, uint32_t map_entries) : driver_(driver), map_entries_(map_entries) {}
-    ~ControlMemory();   // precondition: no stream is left
+    ControlMemory(const DriverApi& driver, uint32_t map_entries)
+        : driver_(driver), map_entries_(map_entries) {}
+    ~ControlMemory();  // precondition: no stream is left
     ControlMemory(const ControlMemory&) = delete;
     ControlMemory& operator=(const ControlMemory&) = delete;
 
     const DriverApi& driver() const { return driver_; }
     uint32_t map_entries() const { return map_entries_; }
-    CUresult take(Piece* piece);   // contents are those of the last user
+    CUresult take(Piece* piece);  // contents are those of the last user
     void give(const Piece& piece);
 
 private:
@@ -48,7 +49,7 @@ private:
 class ControlBlock {
 public:
     explicit ControlBlock(ControlMemory& memory) : memory_(memory), driver_(memory.driver()) {}
-    ~ControlBlock();   // precondition: no worker is running
+    ~ControlBlock();  // precondition: no worker is running
     ControlBlock(const ControlBlock&) = delete;
     ControlBlock& operator=(const ControlBlock&) = delete;
 
@@ -58,15 +59,15 @@ public:
 
     // Resets everything but the mapping ring, in the order of `stream`.
     CUresult reset(CUstream stream);
-    CUresult set_quotas(CUstream stream, const QuotaTable& quotas);   // precondition: no worker is running
+    CUresult set_quotas(CUstream stream, const QuotaTable& quotas);  // precondition: no worker is running
 
     CUresult stop(CUstream control);
-    CUresult change_quotas(CUstream control, const QuotaTable& quotas);   // workers may be running
+    CUresult change_quotas(CUstream control, const QuotaTable& quotas);  // workers may be running
 
     // Ticket state, as the workers left it.
     struct State {
-        uint32_t taken = 0;     // tickets
-        uint32_t change = 0;    // high half of Control::word
+        uint32_t taken = 0;   // tickets
+        uint32_t change = 0;  // high half of Control::word
         uint32_t refused = 0;
         uint32_t run() const { return taken - refused; }
     };
@@ -87,9 +88,9 @@ private:
     ControlMemory& memory_;
     const DriverApi& driver_;
     ControlMemory::Piece piece_;
-    uint32_t mapped_ = 0;    // entries read so far
-    uint32_t change_ = 0;    // number of the last change
-    uint32_t said_ = 0;      // last value written to the word's high half
+    uint32_t mapped_ = 0;  // entries read so far
+    uint32_t change_ = 0;  // number of the last change
+    uint32_t said_ = 0;    // last value written to the word's high half
 };
 
 }  // namespace smt::runtime::dispatch

@@ -1,11 +1,11 @@
 #include "runtime/dispatch/dispatcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace smt::runtime::dispatch {
 
@@ -15,16 +15,21 @@ using namespace std::chrono_literals;
 
 // Size of each stream's mapping ring: if mappings are used to learn, and if none may be lost.
 constexpr uint32_t kMapEntries = 1u << 12, kMostMapEntries = 1u << 15;
-constexpr auto kBetweenRefills = 1ms;   // most further workers find no place and cost a few microseconds
-constexpr auto kRest = 100ms;           // between looks if no news is due
-constexpr auto kShortRest = 5ms;        // while there is something to learn about a kernel
-constexpr schedule::Duration kLook = 500ns;   // between looks, on a device that keeps its own clock
-constexpr int kTopUps = 20;             // within the time of the launch-ahead limit
+constexpr auto kBetweenRefills = 1ms;        // most further workers find no place and cost a few microseconds
+constexpr auto kRest = 100ms;                // between looks if no news is due
+constexpr auto kShortRest = 5ms;             // while there is something to learn about a kernel
+constexpr schedule::Duration kLook = 500ns;  // between looks, on a device that keeps its own clock
+constexpr int kTopUps = 20;                  // within the time of the launch-ahead limit
 
 }  // namespace
 
-Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal, std::unique_ptr<schedule::Policy> policy, const Settings& settings)
-    : device_(device), journal_(journal), settings_(settings), control_memory_(device.driver(), settings.maps ? kMostMapEntries : kMapEntries), words_(device.driver()),
+Dispatcher::Dispatcher(device::Device& device, journal::Writer& journal,
+                       std::unique_ptr<schedule::Policy> policy, const Settings& settings)
+    : device_(device),
+      journal_(journal),
+      settings_(settings),
+      control_memory_(device.driver(), settings.maps ? kMostMapEntries : kMapEntries),
+      words_(device.driver()),
       sm_sets_(device) {
     driver().cuCtxGetStreamPriorityRange(&least_, &greatest_);
     driver().cuStreamCreateWithPriority(&control_, CU_STREAM_NON_BLOCKING, greatest_);
@@ -51,7 +56,7 @@ void Dispatcher::adopt(std::unique_ptr<schedule::Policy> policy) {
     policy_ = std::move(policy);
     ++policies_;
     study_ = nullptr;
-    studying_ = false;   // the study under way is of no use to the new policy
+    studying_ = false;  // the study under way is of no use to the new policy
     stops_.store(policy_->stops());
     short_stops_.store(policy_->short_stops());
     policy_name_.store(policy_->name().data());
@@ -102,8 +107,8 @@ void Dispatcher::read_device() {
     const uint32_t threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
     snapshot_.device.multiprocessors = device_.properties().multiprocessors;
     snapshot_.device.sm = {threads, attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
-                           attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), threads / kWarp,
-                           attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)};
+                           attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+                           threads / kWarp, attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)};
     const profiles::DeviceFacts facts = profiles::read_facts(device_);
     if (facts.model.memory.requests_per_cycle > 0) snapshot_.device.model = facts.model;
 }
@@ -125,12 +130,15 @@ void Dispatcher::join(ManagedStream& stream) {
 std::unique_ptr<Experiment> Dispatcher::trial(const ManagedStream& stream) {
     const Tenant& tenant = stream.tenant();
     const int multiprocessors = snapshot_.device.multiprocessors;
-    if (tenant.stress) return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
+    if (tenant.stress)
+        return std::make_unique<Stress>(tenant.stress + stream.id(), multiprocessors, places(tenant));
     if (tenant.sweeps) return std::make_unique<Sweep>(multiprocessors, places(tenant));
     if (tenant.halves) return std::make_unique<HalfCtas>(multiprocessors, places(tenant));
     if (!tenant.paired) return nullptr;
-    const schedule::Duration least = device_.properties().keeps_clock ? schedule::Duration::zero() : Pairing::kLeast;
-    if (!pairing_) pairing_ = std::make_shared<Pairing>(snapshot_.device, least, [] { return schedule::Clock::now(); });
+    const schedule::Duration least =
+        device_.properties().keeps_clock ? schedule::Duration::zero() : Pairing::kLeast;
+    if (!pairing_)
+        pairing_ = std::make_shared<Pairing>(snapshot_.device, least, [] { return schedule::Clock::now(); });
     return std::make_unique<SideBySide>(pairing_, stream.id(), multiprocessors, places(tenant));
 }
 
@@ -148,7 +156,7 @@ void Dispatcher::leave(ManagedStream& stream) {
         if (each.stream == &stream) sum_up(each);
     }
     std::erase_if(members_, [&](const Member& each) { return each.stream == &stream; });
-    device_.disturb();   // a thread in begin_quiesce() may wait for a stop on this stream
+    device_.disturb();  // a thread in begin_quiesce() may wait for a stop on this stream
 }
 
 void Dispatcher::arrived(ManagedStream& stream) {
@@ -174,7 +182,7 @@ void Dispatcher::look_again() {
 void Dispatcher::run() {
     device_.enter_thread();
     std::unique_lock lock(mutex_);
-    studying_ = study_ != nullptr;   // a study that threw is over
+    studying_ = study_ != nullptr;  // a study that threw is over
     while (!ending_) {
         if (look() || now() >= ask_again_) decide();
         poll_quiesce();
@@ -196,19 +204,22 @@ void Dispatcher::rest(std::unique_lock<std::mutex>& lock) {
         return;
     }
     const schedule::TimePoint next = now() + (news ? kLook : poll_interval());
-    device_.rest(lock, std::min(next, ask_again_), news || tops_up_.load() || ask_again_ != schedule::TimePoint::max());
+    device_.rest(lock, std::min(next, ask_again_),
+                 news || tops_up_.load() || ask_again_ != schedule::TimePoint::max());
 }
 
 // A thread that keeps launches back after this look finds tops_up_ false, and wakes the dispatcher's thread.
 schedule::Duration Dispatcher::poll_interval() {
     tops_up_.store(false);
-    const bool any = std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->keeps_back(); });
+    const bool any = std::any_of(members_.begin(), members_.end(),
+                                 [](const Member& each) { return each.stream->keeps_back(); });
     tops_up_.store(any);
     return any ? settings_.ahead / kTopUps : schedule::Duration(learning() ? kShortRest : kRest);
 }
 
 bool Dispatcher::learning() const {
-    return std::any_of(members_.begin(), members_.end(), [](const Member& each) { return each.stream->learning(); });
+    return std::any_of(members_.begin(), members_.end(),
+                       [](const Member& each) { return each.stream->learning(); });
 }
 
 // Not at every look: reading waits for the GPU.
@@ -224,20 +235,21 @@ bool Dispatcher::samples() const { return policy_->stops() == schedule::Policy::
 bool Dispatcher::look() {
     const schedule::TimePoint begin = schedule::Clock::now();
     bool changed = false;
-    bool left = false;   // workers have left
-    size_t busy = 0;     // unmanaged work ends without any notice but its marker
+    bool left = false;  // workers have left
+    size_t busy = 0;    // unmanaged work ends without any notice but its marker
     for (Member& member : members_) {
         if (member.behind) follow(member);
         left |= member.stream->poll();
         if (member.trial ? member.trial->samples() : samples()) member.stream->sample();
         schedule::Kernel kernel;
         const bool works = member.stream->describe(&kernel);
-        if (member.trial) works ? member.trial->step(*member.stream, kernel) : member.trial->idle(*member.stream);
+        if (member.trial)
+            works ? member.trial->step(*member.stream, kernel) : member.trial->idle(*member.stream);
         if (!works || member.trial) continue;
         ++busy;
-        changed |= !member.decided;   // no thread announces that a wait for a value is over
+        changed |= !member.decided;  // no thread announces that a wait for a value is over
         if (samples() && std::exchange(member.launch, kernel.launch) != kernel.launch) {
-            changed = true;   // its order holds for the next launch, too, which may be larger
+            changed = true;  // its order holds for the next launch, too, which may be larger
             if (kernel.state == schedule::Kernel::State::kRunning) member.behind = true;
         }
         if (std::exchange(member.last_taken, kernel.last_taken) != kernel.last_taken) changed = true;
@@ -258,7 +270,8 @@ void Dispatcher::refill(schedule::TimePoint now) {
         if (!member.refill || (member.orders.held() && now < member.refill_again)) continue;
         member.refill = false;
         if (member.trial || !member.orders.held()) continue;
-        if (member.stream->passes_through() || !member.stream->describe(&kernel) || kernel.last_taken) continue;
+        if (member.stream->passes_through() || !member.stream->describe(&kernel) || kernel.last_taken)
+            continue;
         member.refill_again = now + kBetweenRefills;
         const schedule::TimePoint begin = schedule::Clock::now();
         member.stream->fill_up();
@@ -269,7 +282,8 @@ void Dispatcher::refill(schedule::TimePoint now) {
 bool Dispatcher::pending() {
     for (const Member& member : members_) {
         const Tenant& tenant = member.stream->tenant();
-        if (!tenant.preemptible.load() && !tenant.preemptor.load() && member.stream->passes_through()) continue;
+        if (!tenant.preemptible.load() && !tenant.preemptor.load() && member.stream->passes_through())
+            continue;
         schedule::Kernel kernel;
         if (member.stream->describe(&kernel) || member.stream->held_back()) return true;
     }
@@ -277,7 +291,7 @@ bool Dispatcher::pending() {
 }
 
 void Dispatcher::decide() {
-    if (studying_) return;   // the decision is made when the study has been learnt
+    if (studying_) return;  // the decision is made when the study has been learnt
     // By the host's clock: the cost of the decision.
     const schedule::TimePoint begin = schedule::Clock::now();
     snapshot_.kernels.clear();
@@ -311,7 +325,7 @@ bool Dispatcher::study(std::unique_lock<std::mutex>& lock) {
     lock.unlock();
     study->run();
     lock.lock();
-    if (policy != policies_) return true;   // another policy was set meanwhile, and has decided
+    if (policy != policies_) return true;  // another policy was set meanwhile, and has decided
     policy_->learn(std::move(study));
     studying_ = false;
     decide();
@@ -319,7 +333,8 @@ bool Dispatcher::study(std::unique_lock<std::mutex>& lock) {
 }
 
 Dispatcher::Member* Dispatcher::member_of(uint64_t stream) {
-    const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& each) { return each.stream->id() == stream; });
+    const auto found = std::find_if(members_.begin(), members_.end(),
+                                    [&](const Member& each) { return each.stream->id() == stream; });
     return found == members_.end() ? nullptr : &*found;
 }
 
@@ -327,7 +342,8 @@ void Dispatcher::carry_out(const schedule::Assignment& assignment) {
     Member* const member = member_of(assignment.kernel);
     if (!member) return;
     if (member->orders.give(assignment)) say(member->stream->tenant(), assignment.reason);
-    member->stream->waits_because(assignment.action == schedule::Assignment::Action::kWait ? assignment.reason : "");
+    member->stream->waits_because(assignment.action == schedule::Assignment::Action::kWait ? assignment.reason
+                                                                                           : "");
     follow(*member);
 }
 
@@ -342,22 +358,31 @@ void Dispatcher::follow(Member& member) {
 bool Dispatcher::follow(Member& member, const schedule::Kernel& kernel) {
     using Step = Orders::Step;
     ManagedStream& stream = *member.stream;
-    const Step step = quiesces(member) ? Orders::to_rest(kernel, stream.passes_through()) : member.orders.next(kernel, stream.passes_through());
+    const Step step = quiesces(member) ? Orders::to_rest(kernel, stream.passes_through())
+                                       : member.orders.next(kernel, stream.passes_through());
     CUresult status = CUDA_SUCCESS;
     switch (step) {
-        case Step::kNone: return true;
-        case Step::kStop: return stream.stop();
+        case Step::kNone:
+            return true;
+        case Step::kStop:
+            return stream.stop();
         // Failures are returned by the program's next call.
-        case Step::kPassThrough: stream.pass_through(); return true;
+        case Step::kPassThrough:
+            stream.pass_through();
+            return true;
         case Step::kHalt:
             if (!stream.ready()) return false;
-            status = stream.halt(); break;
-        case Step::kRun: status = stream.run(member.orders.quotas(), member.orders.slice()); break;
+            status = stream.halt();
+            break;
+        case Step::kRun:
+            status = stream.run(member.orders.quotas(), member.orders.slice());
+            break;
         case Step::kChange:
             if (!stream.ready()) return false;
             status = stream.change(member.orders.quotas());
             // Twice as many: some find no place on the SM where they arrive.
-            if (status == CUDA_SUCCESS && member.orders.growth()) status = stream.grow(2 * member.orders.growth());
+            if (status == CUDA_SUCCESS && member.orders.growth())
+                status = stream.grow(2 * member.orders.growth());
             break;
     }
     if (status != CUDA_SUCCESS && step == Step::kRun) stream.pass_through();

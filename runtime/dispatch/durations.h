@@ -23,15 +23,16 @@ public:
     double quantile_us(double part) const {
         auto left = static_cast<uint64_t>(part * static_cast<double>(count_));
         for (size_t i = 0; i < counts_.size() && count_ > 0; ++i) {
-            if (left < counts_[i]) return std::min(most_ns_, std::exp2(static_cast<double>(i + 1) / kSteps)) / 1e3;
+            if (left < counts_[i])
+                return std::min(most_ns_, std::exp2(static_cast<double>(i + 1) / kSteps)) / 1e3;
             left -= counts_[i];
         }
         return most_us();
     }
 
 private:
-    static constexpr double kSteps = 4;         // buckets for each factor of two
-    std::array<uint64_t, 4 * 34> counts_{};     // up to 17 s
+    static constexpr double kSteps = 4;      // buckets for each factor of two
+    std::array<uint64_t, 4 * 34> counts_{};  // up to 17 s
     uint64_t count_ = 0;
     double most_ns_ = 0;
 };

@@ -10,15 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/experiment.h"
+#include "runtime/dispatch/managed_stream.h"
 
 namespace smt::runtime::dispatch {
 
 class HalfCtas final : public Experiment {
 public:
     // `places`: the SMs that the stream may use.
-    HalfCtas(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
+    HalfCtas(int multiprocessors, std::vector<uint32_t> places)
+        : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     static int half(int ctas) { return std::max(1, ctas / 2); }
 

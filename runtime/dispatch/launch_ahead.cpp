@@ -11,9 +11,9 @@ using namespace std::chrono_literals;
 using Duration = schedule::Duration;
 
 constexpr double kPicoseconds = 1000;
-constexpr double kShare = 1.0 / 8;    // weight of one launch in the known cost
-constexpr double kMostLate = 8;       // times the expected cost: more than that has another cause
-constexpr double kLongest = 3.6e12;   // ns
+constexpr double kShare = 1.0 / 8;   // weight of one launch in the known cost
+constexpr double kMostLate = 8;      // times the expected cost: more than that has another cause
+constexpr double kLongest = 3.6e12;  // ns
 
 double blocks_of(const Work& work) { return static_cast<double>(std::max<uint64_t>(1, work.left())); }
 
@@ -30,7 +30,8 @@ void learn(const Work& work, double expected_ns, double late) {
 Duration LaunchAhead::cost(const Work& work) const {
     const uint64_t each = work.function->block_cost_ps.load(std::memory_order_relaxed);
     if (each == 0) return time_ / kUnknown;
-    return Duration(static_cast<Duration::rep>(std::clamp(static_cast<double>(each) * blocks_of(work) / kPicoseconds, 1.0, kLongest)));
+    return Duration(static_cast<Duration::rep>(
+        std::clamp(static_cast<double>(each) * blocks_of(work) / kPicoseconds, 1.0, kLongest)));
 }
 
 void LaunchAhead::issued(Work& work) {
@@ -46,7 +47,8 @@ void LaunchAhead::ended(Works::iterator first, Works::iterator last, schedule::T
     for (auto work = first; work != last; ++work) expected += work->cost;
     all_ -= expected;
     const Duration took = now - std::exchange(since_, now);
-    const double late = static_cast<double>(took.count()) / static_cast<double>(std::max<Duration::rep>(1, expected.count()));
+    const double late =
+        static_cast<double>(took.count()) / static_cast<double>(std::max<Duration::rep>(1, expected.count()));
     for (auto work = first; work != last; ++work) learn(*work, static_cast<double>(work->cost.count()), late);
 }
 

@@ -30,21 +30,23 @@ public:
     using Duration = schedule::Duration;
     using Works = std::deque<Work>;
     static constexpr Duration kStall = std::chrono::milliseconds(50);
-    static constexpr int kUnknown = 8;      // launches of unknown cost that fill the limit
-    static constexpr int kMarkers = 8;      // markers within the limit: its end is seen in steps
-    static constexpr size_t kAtLeast = 2;   // launches of any length: the GPU has the next one when one ends
+    static constexpr int kUnknown = 8;     // launches of unknown cost that fill the limit
+    static constexpr int kMarkers = 8;     // markers within the limit: its end is seen in steps
+    static constexpr size_t kAtLeast = 2;  // launches of any length: the GPU has the next one when one ends
 
-    explicit LaunchAhead(Duration time) : time_(time) {}   // zero: no limit
+    explicit LaunchAhead(Duration time) : time_(time) {}  // zero: no limit
 
-    void begin(schedule::TimePoint now) { since_ = now; }   // the GPU had no work of this stream
+    void begin(schedule::TimePoint now) { since_ = now; }  // the GPU had no work of this stream
     void issued(Work& work);
     bool wants_marker() const { return time_ != Duration::zero() && unmarked_ * kMarkers >= time_; }
     void marked() { unmarked_ = {}; }
     // The oldest launches, [first, last), were seen to be complete. They were in flight back to back.
     void ended(Works::iterator first, Works::iterator last, schedule::TimePoint now);
-    void forget() { all_ = unmarked_ = {}; }   // nothing is in flight
+    void forget() { all_ = unmarked_ = {}; }  // nothing is in flight
 
-    bool full(const Works& in_flight) const { return time_ != Duration::zero() && all_ >= time_ && in_flight.size() >= kAtLeast; }
+    bool full(const Works& in_flight) const {
+        return time_ != Duration::zero() && all_ >= time_ && in_flight.size() >= kAtLeast;
+    }
     // True: release one more, although the limit is reached.
     bool lets_go(const Works& in_flight, schedule::TimePoint now);
 
@@ -52,9 +54,9 @@ private:
     Duration cost(const Work& work) const;
 
     const Duration time_;
-    Duration all_{}, unmarked_{};    // cost of what is in flight, and of what follows the last marker
-    schedule::TimePoint since_{};    // estimated begin of the oldest launch in flight
-    schedule::TimePoint let_go_{};   // time of the last release
+    Duration all_{}, unmarked_{};   // cost of what is in flight, and of what follows the last marker
+    schedule::TimePoint since_{};   // estimated begin of the oldest launch in flight
+    schedule::TimePoint let_go_{};  // time of the last release
 };
 
 }  // namespace smt::runtime::dispatch

@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 constexpr uint64_t kTicketsEach = 16;
 constexpr uint64_t kLongTicketsEach = 64;
 constexpr uint32_t kWaves = 4;
-constexpr uint64_t kWorthALook = 50'000;   // ns of a ticket, a hundred times what a look costs
+constexpr uint64_t kWorthALook = 50'000;  // ns of a ticket, a hundred times what a look costs
 // After so many quota-mode runs in which no worker found a place, quotas are ignored.
 constexpr uint32_t kMostFruitless = 2;
-constexpr uint32_t kLaunchIds = 1u << 30;   // smt::Launch::id
+constexpr uint32_t kLaunchIds = 1u << 30;  // smt::Launch::id
 
 uint64_t next_id() {
     static std::atomic<uint64_t> last{0};
@@ -41,7 +41,12 @@ profiler::Placement placement_of(const QuotaTable& quotas, uint32_t fits) {
 }  // namespace
 
 ManagedStream::ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream)
-    : dispatcher_(dispatcher), tenant_(std::move(tenant)), stream_(stream), id_(next_id()), control_(dispatcher.control_memory()), launch_ahead_(dispatcher.ahead()),
+    : dispatcher_(dispatcher),
+      tenant_(std::move(tenant)),
+      stream_(stream),
+      id_(next_id()),
+      control_(dispatcher.control_memory()),
+      launch_ahead_(dispatcher.ahead()),
       side_stream_(dispatcher.driver(), dispatcher.sm_sets()) {}
 
 ManagedStream::~ManagedStream() {
@@ -81,7 +86,8 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
         &fits, work.function->function, static_cast<int>(work.threads()), work.shared_bytes);
     // The managed form needs too much shared memory, or the program requests too much. The kernel's own form
     // will show which.
-    if (status == CUDA_ERROR_INVALID_VALUE || (status == CUDA_SUCCESS && fits <= 0)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (status == CUDA_ERROR_INVALID_VALUE || (status == CUDA_SUCCESS && fits <= 0))
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (status != CUDA_SUCCESS) return status;
     *ctas = static_cast<uint32_t>(fits);
     work.function->set_fitting(work.threads(), work.shared_bytes, *ctas);
@@ -93,7 +99,8 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     uint32_t fits = 0;
     if (CUresult status = fitting(work, &fits)) return status;
     const SaturatingCtas::Try ctas = ctas_for(work, fits);
-    const uint64_t places = uint64_t{fits} * multiprocessors(), capacity = uint64_t{ctas.ctas} * multiprocessors();
+    const uint64_t places = uint64_t{fits} * multiprocessors(),
+                   capacity = uint64_t{ctas.ctas} * multiprocessors();
     work.covered = static_cast<uint32_t>(std::min({work.left(), kMostBlocks, blocks ? blocks : kMostBlocks}));
     const bool never = work.function->reuse == Reuse::kNever;
     work.chunk = never ? 1 : ticket_blocks(work, work.covered / capacity);
@@ -113,11 +120,19 @@ CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch
     if (learns && !std::exchange(learning_, true)) partial_reads_ = 0;
     // All have begun at once, where the hardware puts them.
     const bool placed = work.chunk == 1 && work.tickets <= places;
-    launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) | (dispatcher_.maps() || learns ? smt::kMapped : 0u);
+    launch->flags = (single ? smt::kSingle : 0u) | (placed ? smt::kPlaced : 0u) |
+                    (dispatcher_.maps() || learns ? smt::kMapped : 0u);
     work.launch = launches_++;
     launch->id = work.launch % kLaunchIds;
-    launched_[launch->id % launched_.size()] = {launch->id, work.entry.name, work.function, work.chunk, work.shape(), {multiprocessors(), ctas.ctas},
-                                                 ctas.asks && !single ? fits : 0, work.covered, dispatcher_.alone()};
+    launched_[launch->id % launched_.size()] = {launch->id,
+                                                work.entry.name,
+                                                work.function,
+                                                work.chunk,
+                                                work.shape(),
+                                                {multiprocessors(), ctas.ctas},
+                                                ctas.asks && !single ? fits : 0,
+                                                work.covered,
+                                                dispatcher_.alone()};
     launch->chunk = work.chunk;
     launch->tickets = work.tickets;
     return CUDA_SUCCESS;
@@ -129,7 +144,8 @@ uint32_t ManagedStream::ticket_blocks(const Work& work, uint64_t each) const {
     const uint64_t block_ns = each < 2 * kTicketsEach ? 0 : expected_block_ns(work);
     if (block_ns == 0) return 1;
     const bool preemptible = tenant_->preemptible.load(std::memory_order_relaxed);
-    const uint32_t blocks = preemptible ? profiler::models::preemptible_ticket_blocks(block_ns) : profiler::models::ticket_blocks(block_ns);
+    const uint32_t blocks = preemptible ? profiler::models::preemptible_ticket_blocks(block_ns)
+                                        : profiler::models::ticket_blocks(block_ns);
     const uint32_t twice = profiler::models::long_ticket_blocks(block_ns);
     if (!preemptible && each >= uint64_t{twice} * kLongTicketsEach) return twice;
     return static_cast<uint32_t>(std::clamp<uint64_t>(each / kTicketsEach, 1, blocks));
@@ -137,32 +153,38 @@ uint32_t ManagedStream::ticket_blocks(const Work& work, uint64_t each) const {
 
 // Times alone are of the whole device, even if the tenant has a part of it.
 uint64_t ManagedStream::expected_block_ns(const Work& work) const {
-    return work.function->expected_block_ns(work.shape(), uint64_t{work.fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors));
+    return work.function->expected_block_ns(
+        work.shape(),
+        uint64_t{work.fits} * static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors));
 }
 
 // Quota-mode runs have CTAs of their own. Until it is known how many blocks a ticket should stand for,
 // throughput is no measure.
 SaturatingCtas::Try ManagedStream::ctas_for(const Work& work, uint32_t fits) {
-    const bool passes_through = state_ == State::kPassThrough && work.function->reuse != Reuse::kNever && work.function->block_ns.load() != 0;
+    const bool passes_through = state_ == State::kPassThrough && work.function->reuse != Reuse::kNever &&
+                                work.function->block_ns.load() != 0;
     const bool quick = tenant_->preemptible.load(std::memory_order_relaxed) && dispatcher_.short_stops();
     if (!passes_through || !quick || tenant_->measured()) return {fits, false};
     return work.function->enough.next(fits);
 }
 
 uint32_t ManagedStream::multiprocessors() const {
-    return tenant_->places ? tenant_->places->count() : static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
+    return tenant_->places ? tenant_->places->count()
+                           : static_cast<uint32_t>(dispatcher_.device().properties().multiprocessors);
 }
 
-CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers) {
+CUresult ManagedStream::launch_workers(Work& work, CUstream stream, const smt::Launch& launch,
+                                       uint32_t workers) {
     work.parameters.resize(work.function->launch_offset + sizeof launch);
     std::memcpy(work.parameters.data() + work.function->launch_offset, &launch, sizeof launch);
     size_t bytes = work.parameters.size();
-    void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                     CU_LAUNCH_PARAM_END};
+    void* whole[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, work.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &bytes, CU_LAUNCH_PARAM_END};
     dispatcher_.device().announce(work.entry);
     used_ = true;
-    return dispatcher_.driver().cuLaunchKernel(work.function->function, workers, 1, 1, work.block[0], work.block[1],
-                                               work.block[2], work.shared_bytes, stream, nullptr, whole);
+    return dispatcher_.driver().cuLaunchKernel(work.function->function, workers, 1, 1, work.block[0],
+                                               work.block[1], work.block[2], work.shared_bytes, stream,
+                                               nullptr, whole);
 }
 
 // ---- The dispatcher
@@ -194,12 +216,13 @@ bool ManagedStream::stop() {
     if (state_ != State::kPassThrough) return true;
     if (entering_) return false;
     if (!under_way()) return come_to_rest() == CUDA_SUCCESS;
-    if (in_flight_.empty()) {   // unmanaged work only, with a marker behind the last
+    if (in_flight_.empty()) {  // unmanaged work only, with a marker behind the last
         begin_stop(unmanaged_.back().name, dispatcher_.now_ns());
         stop_unmanaged_ = true;
         return true;
     }
-    const auto unguarded = std::find_if(in_flight_.rbegin(), in_flight_.rend(), [&](const Work& each) { return each.number <= unguarded_; });
+    const auto unguarded = std::find_if(in_flight_.rbegin(), in_flight_.rend(),
+                                        [&](const Work& each) { return each.number <= unguarded_; });
     if (unguarded != in_flight_.rend()) {
         if (!unguarded->marker && mark() != CUDA_SUCCESS) return false;
         unpreemptible_ = unguarded->marker;
@@ -284,7 +307,8 @@ CUresult ManagedStream::settle() {
 // few stops.
 void ManagedStream::note_stop(uint64_t over_ns) {
     dispatcher_.report_stop(*tenant_, stop_name_, stop_said_, over_ns, std::exchange(longest_, {}));
-    ManagedFunction* const function = launches_ && !stop_unmanaged_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
+    ManagedFunction* const function =
+        launches_ && !stop_unmanaged_ ? launched_[(launches_ - 1) % launched_.size()].function : nullptr;
     if (!function) return;
     const uint64_t took = over_ns - stop_said_, before = function->stop_ns.load(std::memory_order_relaxed);
     function->stop_ns.store(before ? (3 * before + took) / 4 : took, std::memory_order_relaxed);
@@ -348,7 +372,7 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     state_ = State::kRunning;
     halted_ = false;
     since_ = dispatcher_.now();
-    if (looks_on()) wake();   // the waiting thread polls from now on
+    if (looks_on()) wake();  // the waiting thread polls from now on
     if (dispatcher_.maps()) placement_.begin(launch.id, anywhere ? everywhere : quotas);
     return CUDA_SUCCESS;
 }
@@ -370,7 +394,7 @@ CUresult ManagedStream::halt_run() {
     stop_said_ = dispatcher_.now_ns();
     stop_name_ = last_launched();
     stop_unmanaged_ = false;
-    halted_ = true;   // tickets are refused from now on: no further run or workers
+    halted_ = true;  // tickets are refused from now on: no further run or workers
     return control_.stop(dispatcher_.control());
 }
 
@@ -394,11 +418,12 @@ CUresult ManagedStream::send(uint32_t workers) {
     CUresult status = CUDA_SUCCESS;
     size_t i = 0;
     while (i < growths_.size() && !has_grown(i)) ++i;
-    if (i == growths_.size()) i = ++crowded_ % growths_.size();   // behind the workers already there
+    if (i == growths_.size()) i = ++crowded_ % growths_.size();  // behind the workers already there
     Growth& growth = growths_[i];
     if (!growth.stream) {
         const int priority = dispatcher_.stream_priority(*tenant_, 0);
-        if ((status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream))) return status;
+        if ((status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream)))
+            return status;
         dispatcher_.device().made_for(tenant_->session, growth.stream);
     }
     Work& work = waiting_.front();

@@ -21,9 +21,9 @@
 // the driver's own. A stop with only unmanaged work in flight is over when that work has ended.
 //
 // Nothing of a stream that waits for a value can run. So while it does, it has no work for a policy: not what
-// is behind the wait, be it with the driver or kept here. What is in front of the wait counts until it is over.
-// The GPU writes a word when it is past the wait. One exception: a thread that waits for its turn to launch is
-// counted, and gets it, because it may be the thread that writes the value.
+// is behind the wait, be it with the driver or kept here. What is in front of the wait counts until it is
+// over. The GPU writes a word when it is past the wait. One exception: a thread that waits for its turn to
+// launch is counted, and gets it, because it may be the thread that writes the value.
 //
 // program_side.cpp has what the program's threads call, pass_through.cpp pass-through mode, progress.cpp and
 // mappings.cpp what policies learn, and managed_stream.cpp the rest.
@@ -43,12 +43,12 @@
 #include <string>
 
 #include "runtime/device/held_up.h"
-#include "runtime/dispatch/launch_ahead.h"
 #include "runtime/dispatch/control_block.h"
-#include "runtime/dispatch/unmanaged.h"
+#include "runtime/dispatch/launch_ahead.h"
 #include "runtime/dispatch/placement.h"
-#include "runtime/dispatch/stream_words.h"
 #include "runtime/dispatch/side_stream.h"
+#include "runtime/dispatch/stream_words.h"
+#include "runtime/dispatch/unmanaged.h"
 #include "runtime/dispatch/work.h"
 #include "runtime/schedule/policy.h"
 
@@ -60,7 +60,7 @@ struct Tenant;
 class ManagedStream {
 public:
     ManagedStream(Dispatcher& dispatcher, std::shared_ptr<Tenant> tenant, CUstream stream);
-    ~ManagedStream();   // precondition: settled, or its client is gone and its stream is idle
+    ~ManagedStream();  // precondition: settled, or its client is gone and its stream is idle
     ManagedStream(const ManagedStream&) = delete;
     ManagedStream& operator=(const ManagedStream&) = delete;
 
@@ -69,19 +69,19 @@ public:
     // For the program's threads. NOT_SUPPORTED: the managed form does not fit where the kernel itself might.
     // Nothing was done then.
     CUresult launch(Work&& work);
-    CUresult guard();        // before anything else is enqueued on the stream, or waited for
+    CUresult guard();  // before anything else is enqueued on the stream, or waited for
     // Before an unmanaged launch.
     CUresult enter(const UnmanagedLaunch& launch, UnmanagedPass* pass);
     // issued(): how many launches the driver has. over(): the first `issued` of them are over, for a caller
     // that has waited for the driver's stream.
     uint32_t issued();
     void over(uint32_t issued);
-    void forget_code();      // precondition: no launch is unfinished. Launched kernels may be unloaded
-    bool held_back();        // launches are unfinished that the driver does not know of
+    void forget_code();  // precondition: no launch is unfinished. Launched kernels may be unloaded
+    bool held_back();    // launches are unfinished that the driver does not know of
     // For a single launch that stands in the stream's order and runs elsewhere (side_stream.h).
     CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
     CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
-    CUresult note_other();   // something else was enqueued that a policy should know about
+    CUresult note_other();  // something else was enqueued that a policy should know about
     // A wait for a value, which `enqueue` enqueues. Precondition: guard(). May block as `enqueue` does.
     CUresult wait_for_value(const std::function<CUresult()>& enqueue);
     // The client is gone: running launches are stopped, waiting ones dropped. Called again until the stream
@@ -90,42 +90,42 @@ public:
 
     // For the dispatcher.
     uint64_t id() const { return id_; }
-    schedule::TimePoint now() const;           // by the dispatcher's clock
+    schedule::TimePoint now() const;  // by the dispatcher's clock
     const Tenant& tenant() const { return *tenant_; }
     // The first unfinished launch. False: nothing is left to do, or nothing can run.
     bool describe(schedule::Kernel* kernel);
-    void sample();           // asks for the progress from time to time; describe() reports it
+    void sample();  // asks for the progress from time to time; describe() reports it
     bool passes_through();
-    bool keeps_back();       // poll() hands over launches that are kept here
-    bool ready();            // halt() and change() take effect on the run under way
-    void confine(const schedule::Confinement& confinement);   // unmanaged launches from now on
-    void waits_because(const std::string& reason);   // for `smt status`; empty: it does not wait
-    void mark_what_is_there();   // enqueues a marker, so that its end will be seen
-    bool stop();             // false: what is in flight cannot be stopped yet; ask again
-    CUresult pass_through();         // from stopped: all launches resume
+    bool keeps_back();  // poll() hands over launches that are kept here
+    bool ready();       // halt() and change() take effect on the run under way
+    void confine(const schedule::Confinement& confinement);  // unmanaged launches from now on
+    void waits_because(const std::string& reason);           // for `smt status`; empty: it does not wait
+    void mark_what_is_there();  // enqueues a marker, so that its end will be seen
+    bool stop();                // false: what is in flight cannot be stopped yet; ask again
+    CUresult pass_through();    // from stopped: all launches resume
     // From stopped: the first launch runs with these quotas, at most `blocks` of its blocks (0: all).
     CUresult run(const QuotaTable& quotas, uint64_t blocks);
     // While it runs. No effect once the run is halted.
     CUresult change(const QuotaTable& quotas);
-    CUresult grow(uint32_t workers);             // this many more
-    CUresult fill_up();                          // as many more as find a place
-    CUresult halt();                             // the run ends soon
-    uint64_t residents();                        // workers of the quota-mode run that have a place
-    bool learning();         // read_mappings() is worth a call
-    void read_mappings();    // of launches in pass-through mode: learns from them, and journals them
+    CUresult grow(uint32_t workers);  // this many more
+    CUresult fill_up();               // as many more as find a place
+    CUresult halt();                  // the run ends soon
+    uint64_t residents();             // workers of the quota-mode run that have a place
+    bool learning();                  // read_mappings() is worth a call
+    void read_mappings();             // of launches in pass-through mode: learns from them, and journals them
     // The first unfinished launch. False: there is none.
     struct Front {
         std::shared_ptr<profiles::KnownKernel> known;
         profiles::Shape shape;
-        uint64_t left = 0;         // blocks
-        uint64_t block_ns = 0;     // 0: not known
+        uint64_t left = 0;      // blocks
+        uint64_t block_ns = 0;  // 0: not known
         // Most blocks of a slice such that all its workers have room in the mapping ring.
         uint64_t most_timed = 0;
-        int ctas_per_sm = 0;       // that fit
+        int ctas_per_sm = 0;  // that fit
     };
     bool front(Front* front);
-    bool poll();             // looks what the GPU has done; true: the state has changed
-    Placement::Sums placement();   // of its quota-mode runs, where workers write mappings
+    bool poll();                  // looks what the GPU has done; true: the state has changed
+    Placement::Sums placement();  // of its quota-mode runs, where workers write mappings
 
 private:
     friend class UnmanagedPass;
@@ -143,25 +143,30 @@ private:
     SaturatingCtas::Try ctas_for(const Work& work, uint32_t fits);
     CUresult launch_workers(Work& work, CUstream stream, const smt::Launch& launch, uint32_t workers);
     CUresult fitting(const Work& work, uint32_t* ctas);
-    uint32_t multiprocessors() const;   // that the stream may use
+    uint32_t multiprocessors() const;  // that the stream may use
     CUresult mark();
     uint64_t reached() const { return words_->reached.load(std::memory_order_acquire); }
-    CUdeviceptr address_of(const void* word) const { return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_)); }
+    CUdeviceptr address_of(const void* word) const {
+        return word_address_ + (static_cast<const char*>(word) - reinterpret_cast<const char*>(words_));
+    }
     void prune();
-    void forget_until(std::deque<Work>::iterator last);   // launches in flight before it are over
-    void mark_tail();        // if no launch follows, and the tenant is preemptible or a preemptor
+    void forget_until(std::deque<Work>::iterator last);  // launches in flight before it are over
+    void mark_tail();  // if no launch follows, and the tenant is preemptible or a preemptor
     bool tickets_used_up() const;
-    void top_up();           // hands launches to the driver up to the launch-ahead limit
-    void go_on();            // prune() and top_up()
+    void top_up();  // hands launches to the driver up to the launch-ahead limit
+    void go_on();   // prune() and top_up()
     bool over_launch_ahead();
     void await_launch_ahead(Lock& lock);
-    const Work* first_unfinished() const;   // null: there is none
-    bool waits_for_value();   // and nothing is unfinished in front of the wait
+    const Work* first_unfinished() const;  // null: there is none
+    bool waits_for_value();                // and nothing is unfinished in front of the wait
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
-    bool unfinished(uint64_t number) const {   // launches up to this one
-        return (!in_flight_.empty() && in_flight_.front().number <= number) || (!waiting_.empty() && waiting_.front().number <= number);
+    bool unfinished(uint64_t number) const {  // launches up to this one
+        return (!in_flight_.empty() && in_flight_.front().number <= number) ||
+               (!waiting_.empty() && waiting_.front().number <= number);
     }
-    bool has_grown(size_t i) const { return words_->grown[i].load(std::memory_order_acquire) >= growths_[i].marker; }
+    bool has_grown(size_t i) const {
+        return words_->grown[i].load(std::memory_order_acquire) >= growths_[i].marker;
+    }
     bool has_grown() const {
         for (size_t i = 0; i < growths_.size(); ++i) {
             if (!has_grown(i)) return false;
@@ -171,13 +176,13 @@ private:
     bool under_way() const { return !in_flight_.empty() || !unmanaged_.empty() || entering_ != 0; }
     CUresult clear_way(Lock& lock);
     CUresult wait_in_flight(Lock& lock, uint64_t number);
-    CUresult send(uint32_t workers);   // further workers, to the quota-mode launch
+    CUresult send(uint32_t workers);  // further workers, to the quota-mode launch
     CUresult await_change(Lock& lock);
-    void tell_changed();   // wakes the threads that wait for it, and announces that to the device
-    void wake();           // wakes them only
+    void tell_changed();  // wakes the threads that wait for it, and announces that to the device
+    void wake();          // wakes them only
     bool looks_on() const;
     void say_held_up(std::optional<device::HeldUp>* held_up) const;
-    UnmanagedWindow::Number take_number(uint64_t key);   // 0: none was free in time
+    UnmanagedWindow::Number take_number(uint64_t key);  // 0: none was free in time
     int confined(const UnmanagedLaunch& launch);
     void go_away(int multiprocessors, UnmanagedPass* pass);
     CUresult await_turn(Lock& lock, uint64_t key, UnmanagedWindow::Number* number);
@@ -196,9 +201,9 @@ private:
     void estimate(const Work& work, schedule::Kernel* kernel) const;
     uint32_t usual_ctas(const Work& work) const;
     void forget_sample();
-    void take_mappings(uint64_t stop_ns);   // mutex_ held. Not 0: duration of the stop that has ended
+    void take_mappings(uint64_t stop_ns);  // mutex_ held. Not 0: duration of the stop that has ended
     struct Launched;
-    Launched* launched_as(uint32_t launch);   // by its id, or the count that the id is made of
+    Launched* launched_as(uint32_t launch);  // by its id, or the count that the id is made of
     void learn(Launched& launched, const std::vector<smt::Mapping>& workers);
     void learn_saturating(const Launched& launched, const std::vector<smt::Mapping>& workers);
 
@@ -207,20 +212,20 @@ private:
     const CUstream stream_;
     const uint64_t id_;
 
-    std::mutex mutex_;                 // guards the rest
+    std::mutex mutex_;  // guards the rest
     std::condition_variable changed_;
-    std::atomic<uint64_t> changes_{0}; // for threads that poll instead of sleeping
+    std::atomic<uint64_t> changes_{0};  // for threads that poll instead of sleeping
     State state_ = State::kPassThrough;
     schedule::TimePoint since_{};
     ControlBlock control_;
-    std::deque<Work> in_flight_;       // issued, oldest first
-    LaunchAhead launch_ahead_;                      // their cost
-    std::deque<Work> waiting_;         // not issued, oldest first; the first may be half done
+    std::deque<Work> in_flight_;  // issued, oldest first
+    LaunchAhead launch_ahead_;    // their cost
+    std::deque<Work> waiting_;    // not issued, oldest first; the first may be half done
     uint32_t next_ticket_ = 0;
-    bool used_ = false;                // the control block was used since its reset
-    uint32_t launches_ = 0;            // smt::Launch::id of the next one
+    bool used_ = false;      // the control block was used since its reset
+    uint32_t launches_ = 0;  // smt::Launch::id of the next one
     struct Launched {
-        uint32_t id = ~0u;             // smt::Launch::id
+        uint32_t id = ~0u;  // smt::Launch::id
         uint32_t name = 0;
         ManagedFunction* function = nullptr;
         uint32_t chunk = 1;
@@ -228,79 +233,79 @@ private:
         profiler::Placement placement;
         // CTAs that fit on an SM. Not 0: SaturatingCtas tries those in `placement`.
         uint32_t fits = 0;
-        uint64_t blocks = 0;           // that it runs
-        uint64_t alone = 0;            // Dispatcher::alone() when it began
+        uint64_t blocks = 0;  // that it runs
+        uint64_t alone = 0;   // Dispatcher::alone() when it began
         bool stopped = false;
         // The launch ran in part before: no duration is learnt from it.
         bool rest = false;
         // From the mappings read so far:
-        uint64_t seen = 0;             // blocks
+        uint64_t seen = 0;  // blocks
         uint64_t began = ~0ull, ended = 0;
     };
-    std::array<Launched, 1024> launched_;   // the last ones, for their mappings
+    std::array<Launched, 1024> launched_;  // the last ones, for their mappings
     // By id: workers of launches that SaturatingCtas tries, while some mappings are missing.
     std::map<uint32_t, std::vector<smt::Mapping>> told_;
     struct Unmanaged {
-        uint64_t marker = 0;           // value of StreamWords::reached at which it is over
+        uint64_t marker = 0;  // value of StreamWords::reached at which it is over
         uint32_t name = 0;
         UnmanagedWindow::Number number = 0;
         schedule::TimePoint issued{};
     };
-    std::deque<Unmanaged> unmanaged_;        // in flight, oldest first
-    uint32_t entering_ = 0;            // threads with a pass; meanwhile the stream is not stopped
-    uint32_t wanting_ = 0;             // threads that wait for a pass
-    schedule::TimePoint unmanaged_over_{};   // end of the last one
-    int confined_to_ = 0;              // SMs; 0: all
+    std::deque<Unmanaged> unmanaged_;       // in flight, oldest first
+    uint32_t entering_ = 0;                 // threads with a pass; meanwhile the stream is not stopped
+    uint32_t wanting_ = 0;                  // threads that wait for a pass
+    schedule::TimePoint unmanaged_over_{};  // end of the last one
+    int confined_to_ = 0;                   // SMs; 0: all
     schedule::Duration confines_longer_{};
-    SideStream side_stream_;                        // for the program's threads
-    bool learning_ = false;            // launches are in flight that show how long a block takes
-    uint32_t partial_reads_ = 0;       // in which mappings of some workers were missing
+    SideStream side_stream_;      // for the program's threads
+    bool learning_ = false;       // launches are in flight that show how long a block takes
+    uint32_t partial_reads_ = 0;  // in which mappings of some workers were missing
     bool gone_ = false;
 
     StreamWords* words_ = nullptr;
     CUdeviceptr word_address_ = 0;
-    uint64_t marked_ = 0;              // the last marker
-    uint32_t unmarked_ = 0;            // launches behind it
-    schedule::TimePoint last_issued_{};   // when the last one was issued
+    uint64_t marked_ = 0;                // the last marker
+    uint32_t unmarked_ = 0;              // launches behind it
+    schedule::TimePoint last_issued_{};  // when the last one was issued
     // Work::number of the last launch that is followed by an operation that cannot look at the control block.
     uint64_t unguarded_ = 0;
-    uint64_t stop_said_ = 0;           // ns: when the stop under way was decided
-    uint32_t stop_name_ = 0;           // kernel that it stops
-    bool stop_unmanaged_ = false;         // only unmanaged work was in flight
-    LongestTicket longest_;            // that the last stop waited for, from mappings
+    uint64_t stop_said_ = 0;       // ns: when the stop under way was decided
+    uint32_t stop_name_ = 0;       // kernel that it stops
+    bool stop_unmanaged_ = false;  // only unmanaged work was in flight
+    LongestTicket longest_;        // that the last stop waited for, from mappings
     Placement placement_;
-    uint64_t unpreemptible_ = 0;         // until this marker is reached
-    uint64_t ready_ = 0;               // the control block is as last set up from this marker on
+    uint64_t unpreemptible_ = 0;  // until this marker is reached
+    uint64_t ready_ = 0;          // the control block is as last set up from this marker on
     // Quota-mode runs in a row in which no worker found a place.
     uint32_t fruitless_ = 0;
-    uint64_t fruitless_of_ = 0;        // launch of these runs
+    uint64_t fruitless_of_ = 0;  // launch of these runs
 
     struct Growth {
-        CUstream stream = nullptr;     // made on demand
-        uint64_t marker = 0;           // the last one
+        CUstream stream = nullptr;  // made on demand
+        uint64_t marker = 0;        // the last one
     };
-    std::array<Growth, StreamWords::kGrowths> growths_;   // streams for further workers
-    size_t crowded_ = 0;               // times that none was idle
-    CUevent begun_ = nullptr;          // recorded when the run's control block is ready
-    bool halted_ = false;              // a stop was issued to the run under way
-    std::string waits_because_;        // the policy's reason for the wait
+    std::array<Growth, StreamWords::kGrowths> growths_;  // streams for further workers
+    size_t crowded_ = 0;                                 // times that none was idle
+    CUevent begun_ = nullptr;                            // recorded when the run's control block is ready
+    bool halted_ = false;                                // a stop was issued to the run under way
+    std::string waits_because_;                          // the policy's reason for the wait
     // Error of a launch that had to wait; the program's next call returns it.
     CUresult failed_ = CUDA_SUCCESS;
-    uint32_t run_workers_ = 0;         // of the run under way
+    uint32_t run_workers_ = 0;  // of the run under way
 
-    uint64_t numbers_ = 0;             // of launches
+    uint64_t numbers_ = 0;  // of launches
     // A wait for a value, and what is in front of it: launches up to a number, other work up to a marker.
     struct ValueWait {
         uint64_t number = 0;
         uint64_t launches = 0;
         uint64_t marker = 0;
     };
-    std::deque<ValueWait> value_waits_;   // not known to be over, in the stream's order
+    std::deque<ValueWait> value_waits_;  // not known to be over, in the stream's order
     uint64_t value_wait_numbers_ = 0;
-    uint64_t last_other_ = 0;          // the marker behind the last unmanaged or other work
-    std::mutex value_waits_mutex_;     // held while a wait is enqueued; taken before mutex_
-    ControlBlock::State sample_;       // last look at the control block
-    uint64_t asked_ = 0;               // looks
+    uint64_t last_other_ = 0;       // the marker behind the last unmanaged or other work
+    std::mutex value_waits_mutex_;  // held while a wait is enqueued; taken before mutex_
+    ControlBlock::State sample_;    // last look at the control block
+    uint64_t asked_ = 0;            // looks
     // The last look was asked for since tickets were last counted from 0.
     bool fresh_ = false;
     schedule::TimePoint sample_again_{};

@@ -68,7 +68,8 @@ void ManagedStream::note_longest(const std::vector<smt::Mapping>& workers, uint6
         const Launched* const known = launched_as(each.launch);
         const uint32_t chunk = known ? known->chunk : 1;
         // A worker without the time of its last ticket: the average of its tickets.
-        const uint64_t ticket = each.last ? each.last : (each.ended - each.began) * chunk / std::max(each.blocks, chunk);
+        const uint64_t ticket =
+            each.last ? each.last : (each.ended - each.began) * chunk / std::max(each.blocks, chunk);
         if (each.ended + took_ns < last || ticket <= longest_.end_ns - longest_.start_ns) continue;
         longest_ = {each.ended - ticket, each.ended, chunk};
     }
@@ -79,13 +80,16 @@ void ManagedStream::learn_saturating(const Launched& launched, const std::vector
     std::vector<smt::Mapping>& told = told_[launched.id];
     told.insert(told.end(), workers.begin(), workers.end());
     if (launched.seen < launched.blocks) {
-        if (told_.size() > kMostTold) told_.erase(told_.begin());   // some of its mappings will never come
+        if (told_.size() > kMostTold) told_.erase(told_.begin());  // some of its mappings will never come
         return;
     }
     ManagedFunction& function = *launched.function;
     const auto ctas = static_cast<uint32_t>(launched.placement.ctas_per_sm);
-    if (function.enough.learn(launched.fits, ctas, multiprocessors(), {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors()), launched.stopped}))
-        dispatcher_.report_saturating(*tenant_, function.known ? function.known->symbol() : "a kernel", function.enough.next(launched.fits).ctas, launched.fits);
+    if (function.enough.learn(
+            launched.fits, ctas, multiprocessors(),
+            {told.size(), launched.seen, time_of_multiprocessors(told, multiprocessors()), launched.stopped}))
+        dispatcher_.report_saturating(*tenant_, function.known ? function.known->symbol() : "a kernel",
+                                      function.enough.next(launched.fits).ctas, launched.fits);
     told_.erase(launched.id);
 }
 
@@ -109,7 +113,9 @@ void ManagedStream::learn(Launched& launched, const std::vector<smt::Mapping>& w
     if ((!tenant_->sweeps && (launched.fits == 0 || launched.fits == ctas)) || function.block_ns.load() == 0)
         function.block_ns.store(block_time);
     const bool alone = launched.alone && launched.alone == dispatcher_.alone();
-    if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress || tenant_->halves || tenant_->timed) return;
+    if (launched.seen != launched.blocks || !alone || launched.rest || !function.known || tenant_->stress ||
+        tenant_->halves || tenant_->timed)
+        return;
     function.known->ran(launched.shape, launched.placement, launched.blocks, launched.ended - launched.began);
 }
 

@@ -17,7 +17,8 @@ constexpr auto kLong = std::chrono::milliseconds(4);
 }  // namespace
 
 bool Orders::give(const schedule::Assignment& assignment) {
-    const bool other = action_ != assignment.action || quota_ != assignment.quota || slice_ != assignment.slice;
+    const bool other =
+        action_ != assignment.action || quota_ != assignment.quota || slice_ != assignment.slice;
     given_ = true;
     action_ = assignment.action;
     quota_ = assignment.quota;
@@ -27,12 +28,17 @@ bool Orders::give(const schedule::Assignment& assignment) {
 
 // The table has a number for each SM. "As many as fit" is written as a number, too.
 void Orders::tabulate(const Kernel& kernel) {
-    const auto number = [](int ctas) { return static_cast<uint8_t>(std::clamp(ctas, 1, int{smt::kNoQuota} - 1)); };
-    const uint8_t most = number(kernel.ctas_per_sm), usual = kernel.usual_ctas ? std::min(most, number(kernel.usual_ctas)) : most;
+    const auto number = [](int ctas) {
+        return static_cast<uint8_t>(std::clamp(ctas, 1, int{smt::kNoQuota} - 1));
+    };
+    const uint8_t most = number(kernel.ctas_per_sm),
+                  usual = kernel.usual_ctas ? std::min(most, number(kernel.usual_ctas)) : most;
     table_.assign(static_cast<size_t>(multiprocessors_), quota_.empty() ? usual : uint8_t{0});
     for (size_t i = 0; i < table_.size() && !quota_.empty(); ++i) {
-        if (quota_.size() == 1) table_[i] = std::min(quota_[0], most);
-        else if (i < quota_.size()) table_[i] = std::min(quota_[i], most);
+        if (quota_.size() == 1)
+            table_[i] = std::min(quota_[0], most);
+        else if (i < quota_.size())
+            table_[i] = std::min(quota_[i], most);
     }
 }
 
@@ -45,23 +51,28 @@ bool Orders::restricted(const Kernel& kernel) {
     const auto place = [&](uint32_t sm) { return sm < table_.size() ? table_[sm] : uint8_t{0}; };
     if (std::none_of(places_.begin(), places_.end(), place)) return false;
     if (slice_ != 0) return true;
-    const int takes = kernel.usual_ctas ? std::min(kernel.usual_ctas, kernel.ctas_per_sm) : kernel.ctas_per_sm;
+    const int takes =
+        kernel.usual_ctas ? std::min(kernel.usual_ctas, kernel.ctas_per_sm) : kernel.ctas_per_sm;
     return std::any_of(places_.begin(), places_.end(), [&](uint32_t sm) { return place(sm) < takes; });
 }
 
 bool Orders::stays_held(const Kernel& kernel) const {
-    if (!last_restricted_ || !kernel.managed || slice_ != 0 || !quota_.empty() || kernel.usual_ctas == 0) return false;
+    if (!last_restricted_ || !kernel.managed || slice_ != 0 || !quota_.empty() || kernel.usual_ctas == 0)
+        return false;
     return kernel.launch - *last_restricted_ <= 1 && kernel.remaining && *kernel.remaining >= kLong;
 }
 
 // All blocks left have begun or have a place at once. There is nothing to take back, and a stop would only
 // delay the kernel.
 bool Orders::all_placed(const Kernel& kernel) const {
-    return slice_ == 0 && kernel.blocks != 0 && kernel.blocks - std::min(kernel.blocks, kernel.blocks_done) <= places(table_);
+    return slice_ == 0 && kernel.blocks != 0 &&
+           kernel.blocks - std::min(kernel.blocks, kernel.blocks_done) <= places(table_);
 }
 
 uint64_t Orders::places(const QuotaTable& table) const {
-    return std::accumulate(places_.begin(), places_.end(), uint64_t{0}, [&](uint64_t sum, uint32_t sm) { return sum + (sm < table.size() ? table[sm] : 0u); });
+    return std::accumulate(places_.begin(), places_.end(), uint64_t{0}, [&](uint64_t sum, uint32_t sm) {
+        return sum + (sm < table.size() ? table[sm] : 0u);
+    });
 }
 
 // Blocks go to the workers that ask first. With more places than blocks these may be on a few SMs, while
@@ -70,10 +81,11 @@ QuotaTable Orders::levelled(const Kernel& kernel) const {
     if (kernel.blocks == 0) return table_;
     uint64_t wanted = kernel.blocks - std::min(kernel.blocks, kernel.blocks_done);
     if (slice_ != 0) wanted = std::min(wanted, slice_);
-    if (kernel.state == Kernel::State::kRunning) wanted += places(in_force_);   // those blocks count as done
+    if (kernel.state == Kernel::State::kRunning) wanted += places(in_force_);  // those blocks count as done
     QuotaTable table = table_;
     for (uint8_t most = 1; most < *std::max_element(table_.begin(), table_.end()); ++most) {
-        std::transform(table_.begin(), table_.end(), table.begin(), [&](uint8_t each) { return std::min(each, most); });
+        std::transform(table_.begin(), table_.end(), table.begin(),
+                       [&](uint8_t each) { return std::min(each, most); });
         if (places(table) >= wanted) return table;
     }
     return table_;
@@ -95,7 +107,8 @@ Orders::Step Orders::next(const Kernel& kernel, bool passes_through) {
     if (runs && table_ == followed_) return Step::kNone;
     quotas_ = levelled(kernel);
     growth_ = 0;
-    for (size_t i = 0; runs && i < quotas_.size() && i < in_force_.size(); ++i) growth_ += quotas_[i] > in_force_[i] ? quotas_[i] - in_force_[i] : 0u;
+    for (size_t i = 0; runs && i < quotas_.size() && i < in_force_.size(); ++i)
+        growth_ += quotas_[i] > in_force_[i] ? quotas_[i] - in_force_[i] : 0u;
     return runs ? Step::kChange : Step::kRun;
 }
 

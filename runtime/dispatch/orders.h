@@ -34,17 +34,18 @@ public:
     enum class Step { kNone, kStop, kHalt, kPassThrough, kRun, kChange };
 
     // `places`: the SMs that the stream may use, of the device's `multiprocessors`.
-    Orders(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
+    Orders(int multiprocessors, std::vector<uint32_t> places)
+        : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     // True: the order differs from the last one. Initially everything runs.
     bool give(const schedule::Assignment& assignment);
     Step next(const schedule::Kernel& kernel, bool passes_through);
-    static Step to_rest(const schedule::Kernel& kernel, bool passes_through);   // whatever the order is
-    void done(Step step);   // it was carried out
+    static Step to_rest(const schedule::Kernel& kernel, bool passes_through);  // whatever the order is
+    void done(Step step);                                                      // it was carried out
 
     // For kRun and kChange.
     const QuotaTable& quotas() const { return quotas_; }
-    bool held() const { return !in_force_.empty(); }   // it has run with quotas
+    bool held() const { return !in_force_.empty(); }  // it has run with quotas
     uint64_t slice() const { return slice_; }
     // Further workers that the quotas have room for, approximately.
     uint32_t growth() const { return growth_; }
@@ -54,7 +55,7 @@ private:
     bool stays_held(const schedule::Kernel& kernel) const;
     bool all_placed(const schedule::Kernel& kernel) const;
     void tabulate(const schedule::Kernel& kernel);
-    uint64_t places(const QuotaTable& table) const;   // on the SMs that the stream may use
+    uint64_t places(const QuotaTable& table) const;  // on the SMs that the stream may use
     QuotaTable levelled(const schedule::Kernel& kernel) const;
 
     int multiprocessors_;
@@ -63,12 +64,12 @@ private:
     schedule::Assignment::Action action_ = schedule::Assignment::Action::kRun;
     schedule::Quota quota_;
     uint64_t slice_ = 0;
-    QuotaTable table_;         // the order, by SM
-    QuotaTable followed_;      // the order when it was last carried out
-    QuotaTable quotas_;        // of the next step
-    QuotaTable in_force_;      // with which the stream runs
+    QuotaTable table_;     // the order, by SM
+    QuotaTable followed_;  // the order when it was last carried out
+    QuotaTable quotas_;    // of the next step
+    QuotaTable in_force_;  // with which the stream runs
     uint32_t growth_ = 0;
-    std::optional<uint64_t> last_restricted_;   // last launch with a restricting table
+    std::optional<uint64_t> last_restricted_;  // last launch with a restricting table
 };
 
 }  // namespace smt::runtime::dispatch

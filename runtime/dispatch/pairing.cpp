@@ -16,14 +16,17 @@ using State = schedule::Kernel::State;
 
 Pairing::Want Pairing::see(uint64_t stream, const Seat& seat, TimePoint now) {
     Seat& before = seats_[stream];
-    news_ |= before.works != seat.works || before.kernel.launch != seat.kernel.launch || before.known != seat.known;
+    news_ |= before.works != seat.works || before.kernel.launch != seat.kernel.launch ||
+             before.known != seat.known;
     before = seat;
     if (!met_) look_for_company(seat);
     if (current_) go_on(now);
     if (!current_ && std::exchange(news_, false)) choose();
     seen_ = now;
     using What = Want::What;
-    if (!counts(stream)) return {!met_ && measurable(seat) && seat.kernel.state == State::kWaiting ? What::kRest : What::kPassThrough};
+    if (!counts(stream))
+        return {!met_ && measurable(seat) && seat.kernel.state == State::kWaiting ? What::kRest
+                                                                                  : What::kPassThrough};
     const bool second = current_->streams[1] == stream;
     if (!current_->runs || (second == current_->younger && !current_->elder_runs)) return {What::kRest};
     return {What::kHold, (*current_->pair->ctas)[second]};
@@ -42,8 +45,9 @@ void Pairing::look_for_company(const Seat& seat) {
     if (!seat.works) return;
     const TimePoint now = host_clock_();
     if (!waits_) waits_ = now;
-    met_ = now - *waits_ >= kCompany ||
-           std::any_of(seats_.begin(), seats_.end(), [&](const auto& each) { return each.second.works && each.second.kernel.session != seat.kernel.session; });
+    met_ = now - *waits_ >= kCompany || std::any_of(seats_.begin(), seats_.end(), [&](const auto& each) {
+               return each.second.works && each.second.kernel.session != seat.kernel.session;
+           });
 }
 
 // ---- What is measured next
@@ -57,7 +61,9 @@ void Pairing::choose() {
 }
 
 bool Pairing::choose(uint64_t first, uint64_t second) {
-    if (!measurable(seats_[first]) || !measurable(seats_[second]) || seats_[first].kernel.session == seats_[second].kernel.session) return false;
+    if (!measurable(seats_[first]) || !measurable(seats_[second]) ||
+        seats_[first].kernel.session == seats_[second].kernel.session)
+        return false;
     const auto key = [&](uint64_t stream) { return seats_[stream].known->key(seats_[stream].shape); };
     if (key(second) < key(first)) std::swap(first, second);
     const Seat &one = seats_[first], &two = seats_[second];
@@ -77,7 +83,8 @@ bool Pairing::next_window(Pair& pair) const {
     pair.ctas.reset();
     for (int64_t wanted = 1; wanted <= kWindows && !pair.hopeless; ++wanted) {
         for (const Blocks& ctas : pair.combinations) {
-            if (windows(pair, ctas) >= wanted || pair.failed[ctas] >= kTries || few_blocks(pair, ctas)) continue;
+            if (windows(pair, ctas) >= wanted || pair.failed[ctas] >= kTries || few_blocks(pair, ctas))
+                continue;
             pair.ctas = ctas;
             pair.time.clear();
             pair.tried = {};
@@ -94,16 +101,23 @@ profiler::Beside Pairing::company(const Pair& pair, size_t side, const Blocks& c
 
 int64_t Pairing::windows(const Pair& pair, const Blocks& ctas) const {
     // A kernel beside itself with equally many CTAs is one row, to which each window is added twice.
-    const int rows = ctas[0] == ctas[1] && company(pair, 0, ctas).other == company(pair, 1, ctas).other ? 2 : 1;
-    const auto of = [&](size_t side) { return pair.sides[side].known->windows(pair.sides[side].shape, company(pair, side, ctas)) / rows; };
-    const auto ours = pair.measured.find(ctas);   // what is being written now is in no profile yet
+    const int rows =
+        ctas[0] == ctas[1] && company(pair, 0, ctas).other == company(pair, 1, ctas).other ? 2 : 1;
+    const auto of = [&](size_t side) {
+        return pair.sides[side].known->windows(pair.sides[side].shape, company(pair, side, ctas)) / rows;
+    };
+    const auto ours = pair.measured.find(ctas);  // what is being written now is in no profile yet
     return std::max(std::min(of(0), of(1)), ours == pair.measured.end() ? 0 : ours->second);
 }
 
-uint64_t Pairing::round(const Blocks& ctas, size_t side) const { return static_cast<uint64_t>(ctas[side]) * static_cast<uint64_t>(std::max(1, device_.multiprocessors)); }
+uint64_t Pairing::round(const Blocks& ctas, size_t side) const {
+    return static_cast<uint64_t>(ctas[side]) * static_cast<uint64_t>(std::max(1, device_.multiprocessors));
+}
 
 bool Pairing::few_blocks(const Pair& pair, const Blocks& ctas) const {
-    const auto few = [&](size_t side) { return pair.sides[side].shape.blocks < kLeastRoundsOfLaunch * round(ctas, side); };
+    const auto few = [&](size_t side) {
+        return pair.sides[side].shape.blocks < kLeastRoundsOfLaunch * round(ctas, side);
+    };
     return few(0) || few(1);
 }
 
@@ -154,7 +168,8 @@ void Pairing::count(TimePoint now) {
     const auto seen = [&](size_t i) {
         const Seat& seat = seats_[current_->streams[i]];
         const schedule::Kernel& kernel = seat.kernel;
-        const bool at_work = !current_->gone[i] && !seat.passes_through && seat.complete && kernel.state == State::kRunning && !kernel.last_taken;
+        const bool at_work = !current_->gone[i] && !seat.passes_through && seat.complete &&
+                             kernel.state == State::kRunning && !kernel.last_taken;
         return CommonTime::Seen{at_work, kernel.launch, kernel.blocks_done, round(*pair.ctas, i)};
     };
     pair.time.look(now, {seen(0), seen(1)});
@@ -162,7 +177,8 @@ void Pairing::count(TimePoint now) {
 }
 
 bool Pairing::others_work() const {
-    return std::any_of(seats_.begin(), seats_.end(), [&](const auto& each) { return each.second.works && !counts(each.first); });
+    return std::any_of(seats_.begin(), seats_.end(),
+                       [&](const auto& each) { return each.second.works && !counts(each.first); });
 }
 
 // Ends the window if it has enough, or has taken too long.
@@ -170,8 +186,11 @@ void Pairing::judge() {
     Pair& pair = *current_->pair;
     const std::array<CommonTime::Done, 2> done = pair.time.done();
     const Duration time = pair.time.time();
-    const bool enough = time >= least_ && std::all_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds >= kRounds; });
-    const bool fruitless = std::any_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds < 1; });
+    const bool enough =
+        time >= least_ && std::all_of(done.begin(), done.end(),
+                                      [](const CommonTime::Done& each) { return each.rounds >= kRounds; });
+    const bool fruitless =
+        std::any_of(done.begin(), done.end(), [](const CommonTime::Done& each) { return each.rounds < 1; });
     if (enough) {
         for (size_t i = 0; i < 2; ++i) {
             const auto blocks = static_cast<uint64_t>(std::llround(done[i].blocks));
@@ -190,9 +209,11 @@ void Pairing::judge() {
 
 const char* Pairing::why_fruitless() const {
     if (others_work()) return "beside which others are at work";
-    if (current_->pair->time.time() >= least_) return "of which one gets less than a round of its blocks done beside the other";
+    if (current_->pair->time.time() >= least_)
+        return "of which one gets less than a round of its blocks done beside the other";
     const auto complete = [&](size_t i) { return seats_.at(current_->streams[i]).complete; };
-    return complete(0) && complete(1) ? "whose launches are too short" : "of which not all CTAs found a place, or which could not be stopped";
+    return complete(0) && complete(1) ? "whose launches are too short"
+                                      : "of which not all CTAs found a place, or which could not be stopped";
 }
 
 void Pairing::end_window() {
@@ -204,21 +225,34 @@ void Pairing::end_window() {
 // ---- For the journal
 
 std::string Pairing::missing(const Pair& pair) const {
-    const auto left = std::count_if(pair.combinations.begin(), pair.combinations.end(), [&](const Blocks& ctas) { return windows(pair, ctas) < kWindows; });
-    const bool fails = std::any_of(pair.failed.begin(), pair.failed.end(), [](const auto& each) { return each.second >= kTries; });
-    const bool few = std::any_of(pair.combinations.begin(), pair.combinations.end(), [&](const Blocks& ctas) { return few_blocks(pair, ctas); });
+    const auto left = std::count_if(pair.combinations.begin(), pair.combinations.end(),
+                                    [&](const Blocks& ctas) { return windows(pair, ctas) < kWindows; });
+    const bool fails = std::any_of(pair.failed.begin(), pair.failed.end(),
+                                   [](const auto& each) { return each.second >= kTries; });
+    const bool few = std::any_of(pair.combinations.begin(), pair.combinations.end(),
+                                 [&](const Blocks& ctas) { return few_blocks(pair, ctas); });
     if (left == 0) return "";
-    return fmt::format("{} of {} combinations of {} and {}{}", left, pair.combinations.size(), pair.sides[0].known->symbol(), pair.sides[1].known->symbol(),
-                       pair.hopeless ? fmt::format(", {}", pair.hopeless) : few ? ", of whose launches some have too few blocks" : fails ? ", of which too little got done" : "");
+    return fmt::format("{} of {} combinations of {} and {}{}", left, pair.combinations.size(),
+                       pair.sides[0].known->symbol(), pair.sides[1].known->symbol(),
+                       pair.hopeless ? fmt::format(", {}", pair.hopeless)
+                       : few         ? ", of whose launches some have too few blocks"
+                       : fails       ? ", of which too little got done"
+                                     : "");
 }
 
 std::string Pairing::summary() const {
-    std::string all = fmt::format("{}{} windows measured of {} pairs of kernels; ", profiles::kSideBySide, windows_, pairs_.size());
-    if (pairs_.empty()) return all + "no two programs had kernels at work at the same time that can be given quotas";
+    std::string all = fmt::format("{}{} windows measured of {} pairs of kernels; ", profiles::kSideBySide,
+                                  windows_, pairs_.size());
+    if (pairs_.empty())
+        return all + "no two programs had kernels at work at the same time that can be given quotas";
     std::string lacks;
     for (const auto& [keys, pair] : pairs_) {
-        if (const std::string some = missing(pair); !some.empty()) lacks += (lacks.empty() ? "missing: " : "; ") + some;
-        if (pair.combinations.empty()) lacks += fmt::format("{}{} and {} do not fit on a multiprocessor together", lacks.empty() ? "" : "; ", pair.sides[0].known->symbol(), pair.sides[1].known->symbol());
+        if (const std::string some = missing(pair); !some.empty())
+            lacks += (lacks.empty() ? "missing: " : "; ") + some;
+        if (pair.combinations.empty())
+            lacks +=
+                fmt::format("{}{} and {} do not fit on a multiprocessor together", lacks.empty() ? "" : "; ",
+                            pair.sides[0].known->symbol(), pair.sides[1].known->symbol());
     }
     return all + (lacks.empty() ? profiles::kNothingMissing : lacks);
 }

@@ -39,17 +39,17 @@ namespace smt::runtime::dispatch {
 
 // A stream at a look.
 struct Seat {
-    bool works = false;       // a launch is unfinished
-    bool passes_through = false;       // quotas do not apply
-    bool complete = false;    // all CTAs that it was given have a place
+    bool works = false;           // a launch is unfinished
+    bool passes_through = false;  // quotas do not apply
+    bool complete = false;        // all CTAs that it was given have a place
     schedule::Kernel kernel;
-    std::shared_ptr<profiles::KnownKernel> known;   // null: it cannot be measured
+    std::shared_ptr<profiles::KnownKernel> known;  // null: it cannot be measured
     profiles::Shape shape;
 };
 
 class Pairing {
 public:
-    static constexpr int64_t kWindows = 2;   // per combination: each kernel is the elder once
+    static constexpr int64_t kWindows = 2;  // per combination: each kernel is the elder once
     // Of each kernel's blocks in a window, so that the work of half a round matters little.
     static constexpr double kRounds = 8;
     // Of a window: three hundred looks at its tickets.
@@ -67,19 +67,22 @@ public:
 
     using HostClock = std::function<schedule::TimePoint()>;
     // `least`: of a window; 0 for a device with an exact clock.
-    Pairing(const schedule::Device& device, schedule::Duration least, HostClock host_clock) : device_(device), least_(least), host_clock_(std::move(host_clock)) {}
+    Pairing(const schedule::Device& device, schedule::Duration least, HostClock host_clock)
+        : device_(device), least_(least), host_clock_(std::move(host_clock)) {}
 
     struct Want {
         enum class What {
-            kPassThrough,   // as without a policy
-            kRest,   // stops between two blocks and waits
-            kHold,   // keeps to `ctas` CTAs on each SM
+            kPassThrough,  // as without a policy
+            kRest,         // stops between two blocks and waits
+            kHold,         // keeps to `ctas` CTAs on each SM
         } what = What::kPassThrough;
         int ctas = 0;
     };
     Want see(uint64_t stream, const Seat& seat, schedule::TimePoint now);
     void leave(uint64_t stream);
-    bool counts(uint64_t stream) const { return current_ && (current_->streams[0] == stream || current_->streams[1] == stream); }
+    bool counts(uint64_t stream) const {
+        return current_ && (current_->streams[0] == stream || current_->streams[1] == stream);
+    }
     // For the journal: what was measured, and what is missing and why. Begins with profiles::kSideBySide.
     std::string summary() const;
 
@@ -91,22 +94,24 @@ private:
     struct Pair {
         std::array<Side, 2> sides;
         std::vector<schedule::models::Blocks> combinations;
-        std::optional<schedule::models::Blocks> ctas;   // of the window under way
-        CommonTime time;                                // what was counted in it
-        schedule::Duration tried{};                     // how long that has taken
-        std::map<schedule::models::Blocks, int64_t> measured, failed;   // windows of this server
-        const char* hopeless = nullptr;                 // why nothing more is tried
+        std::optional<schedule::models::Blocks> ctas;                  // of the window under way
+        CommonTime time;                                               // what was counted in it
+        schedule::Duration tried{};                                    // how long that has taken
+        std::map<schedule::models::Blocks, int64_t> measured, failed;  // windows of this server
+        const char* hopeless = nullptr;                                // why nothing more is tried
     };
     struct Current {
         std::array<uint64_t, 2> streams;
         Pair* pair;
-        bool younger = false;                           // which of the two is started last
-        bool runs = false;                              // both were at rest, and have begun since
+        bool younger = false;  // which of the two is started last
+        bool runs = false;     // both were at rest, and have begun since
         bool elder_runs = false;
         std::array<std::optional<schedule::TimePoint>, 2> gone = {};
     };
 
-    static bool measurable(const Seat& seat) { return seat.works && seat.kernel.managed && seat.known && !seat.kernel.own_sms; }
+    static bool measurable(const Seat& seat) {
+        return seat.works && seat.kernel.managed && seat.known && !seat.kernel.own_sms;
+    }
     static bool is(const Seat& seat, const Side& side);
     void choose();
     bool choose(uint64_t first, uint64_t second);
@@ -128,7 +133,7 @@ private:
     const schedule::Device device_;
     const schedule::Duration least_;
     const HostClock host_clock_;
-    std::map<uint64_t, Seat> seats_;                    // by stream
+    std::map<uint64_t, Seat> seats_;  // by stream
     std::map<std::array<profiler::Key, 2>, Pair> pairs_;
     std::optional<Current> current_;
     // Something has changed since nothing was found to measure.
@@ -138,7 +143,7 @@ private:
     bool met_ = false;
     // Since when the first program waits, by the host's clock.
     std::optional<schedule::TimePoint> waits_;
-    uint64_t windows_ = 0;                              // measured
+    uint64_t windows_ = 0;  // measured
 };
 
 }  // namespace smt::runtime::dispatch

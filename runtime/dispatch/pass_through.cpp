@@ -15,7 +15,7 @@ constexpr uint32_t kLaunchesBetweenMarkers = 32;
 // Limit of a stream's ticket count. A launch has at most kMostBlocks tickets, and the word's high half is
 // used otherwise. Beyond the limit the count begins again.
 constexpr uint32_t kMostTickets = (1u << 31) - kMostBlocks - (1u << 20);
-constexpr auto kTail = std::chrono::microseconds(100);   // without a launch: no further one follows
+constexpr auto kTail = std::chrono::microseconds(100);  // without a launch: no further one follows
 
 }  // namespace
 
@@ -60,7 +60,7 @@ bool ManagedStream::keeps_back() {
 }
 
 CUresult ManagedStream::issue(Work&& work) {
-    if (tickets_used_up()) {   // and no launch is in flight
+    if (tickets_used_up()) {  // and no launch is in flight
         if (CUresult status = control_.reset(stream_)) return status;
         if (CUresult status = get_ready()) return status;
         next_ticket_ = 0;
@@ -84,15 +84,18 @@ CUresult ManagedStream::issue(Work&& work) {
     ++unmarked_;
     last_issued_ = dispatcher_.now();
     const bool known = tenant_->preemptor.load(std::memory_order_relaxed) || tickets_used_up();
-    return known || unmarked_ >= kLaunchesBetweenMarkers || launch_ahead_.wants_marker() ? mark() : CUDA_SUCCESS;
+    return known || unmarked_ >= kLaunchesBetweenMarkers || launch_ahead_.wants_marker() ? mark()
+                                                                                         : CUDA_SUCCESS;
 }
 
 // When the GPU reaches the marker, everything before it is over.
 CUresult ManagedStream::mark() {
-    const CUresult status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), marked_ + 1, 0);
+    const CUresult status =
+        dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->reached), marked_ + 1, 0);
     if (status != CUDA_SUCCESS) return status;
     ++marked_;
-    for (auto work = in_flight_.rbegin(); work != in_flight_.rend() && work->marker == 0; ++work) work->marker = marked_;
+    for (auto work = in_flight_.rbegin(); work != in_flight_.rend() && work->marker == 0; ++work)
+        work->marker = marked_;
     unmarked_ = 0;
     launch_ahead_.marked();
     return CUDA_SUCCESS;
@@ -122,7 +125,9 @@ void ManagedStream::forget_until(std::deque<Work>::iterator last) {
 // Without a marker the last launches would never be known to be over, and a wait for that would not end.
 void ManagedStream::mark_tail() {
     if (state_ != State::kPassThrough || !unmarked_ || dispatcher_.now() - last_issued_ < kTail) return;
-    if (tenant_->preemptible.load(std::memory_order_relaxed) || tenant_->preemptor.load(std::memory_order_relaxed)) mark();
+    if (tenant_->preemptible.load(std::memory_order_relaxed) ||
+        tenant_->preemptor.load(std::memory_order_relaxed))
+        mark();
 }
 
 uint32_t ManagedStream::issued() {
@@ -134,7 +139,9 @@ void ManagedStream::over(uint32_t issued) {
     const Lock lock = spin_lock(mutex_);
     if (state_ != State::kPassThrough) return;
     // Counts wrap at 2^32.
-    forget_until(std::find_if(in_flight_.begin(), in_flight_.end(), [&](const Work& each) { return static_cast<int32_t>(each.launch - issued) >= 0; }));
+    forget_until(std::find_if(in_flight_.begin(), in_flight_.end(), [&](const Work& each) {
+        return static_cast<int32_t>(each.launch - issued) >= 0;
+    }));
     if (!in_flight_.empty()) return;
     unmarked_ = 0;
     launch_ahead_.marked();

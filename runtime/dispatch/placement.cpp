@@ -30,8 +30,10 @@ void Placement::end() {
     for (const smt::Mapping& each : workers_) {
         sums_.workers += 1;
         sums_.blocks += each.blocks;
-        if (each.sm < by_multiprocessor.size()) by_multiprocessor[each.sm].push_back(each);
-        else sums_.astray += each.blocks;
+        if (each.sm < by_multiprocessor.size())
+            by_multiprocessor[each.sm].push_back(each);
+        else
+            sums_.astray += each.blocks;
     }
     for (size_t sm = 0; sm < by_multiprocessor.size(); ++sm) judge(quotas_[sm], by_multiprocessor[sm]);
 }
@@ -39,7 +41,8 @@ void Placement::end() {
 // A worker has its place from `began` to `ended`. A worker that comes as another goes takes over its place.
 void Placement::judge(uint8_t quota, std::vector<smt::Mapping>& workers) {
     if (quota == smt::kNoQuota) return;
-    std::sort(workers.begin(), workers.end(), [](const smt::Mapping& a, const smt::Mapping& b) { return a.began < b.began; });
+    std::sort(workers.begin(), workers.end(),
+              [](const smt::Mapping& a, const smt::Mapping& b) { return a.began < b.began; });
     std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> ends;
     for (const smt::Mapping& each : workers) {
         while (!ends.empty() && ends.top() <= each.began) ends.pop();

@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/dispatch/clock_handoff.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
-#include "runtime/dispatch/clock_handoff.h"
 
 namespace smt::runtime::dispatch {
 
@@ -19,12 +19,12 @@ using namespace std::chrono_literals;
 
 // Never reported, because the client is gone. Not an error that would end the context.
 constexpr CUresult kClientGone = CUDA_ERROR_DEINITIALIZED;
-constexpr auto kLookAtDriver = 100ms;   // an error that ends the context shows when the driver is asked
-constexpr size_t kMostUnfinished = 512; // launches of a preemptible stream
+constexpr auto kLookAtDriver = 100ms;    // an error that ends the context shows when the driver is asked
+constexpr size_t kMostUnfinished = 512;  // launches of a preemptible stream
 // After this time the 40 us that it takes to wake a sleeping thread matter little.
 constexpr auto kLooksFor = 5ms;
-constexpr auto kLookAtQueue = 50us;     // while the queue is full
-constexpr auto kLookAtWindow = 1ms;     // at the stream's state, while the window is full
+constexpr auto kLookAtQueue = 50us;  // while the queue is full
+constexpr auto kLookAtWindow = 1ms;  // at the stream's state, while the window is full
 
 }  // namespace
 
@@ -34,7 +34,7 @@ CUresult ManagedStream::launch(Work&& work) {
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
-    if (CUresult status = fitting(work, &fits)) return status;   // now, while the program can get the error
+    if (CUresult status = fitting(work, &fits)) return status;  // now, while the program can get the error
     work.fits = fits;
     work.number = ++numbers_;
     go_on();
@@ -142,8 +142,8 @@ int ManagedStream::confined(const UnmanagedLaunch& launch) {
     if (known == schedule::Duration::zero()) return confined_to_;
     if (known <= confines_longer_) return 0;
     int fits = 0;
-    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, launch.function, static_cast<int>(launch.threads),
-                                                                     launch.shared_bytes);
+    dispatcher_.driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        &fits, launch.function, static_cast<int>(launch.threads), launch.shared_bytes);
     const uint64_t together = uint64_t{multiprocessors()} * static_cast<uint64_t>(std::max(fits, 1));
     const auto waves = static_cast<int64_t>((launch.blocks + together - 1) / together);
     return known / std::max<int64_t>(waves, 1) > confines_longer_ ? confined_to_ : 0;
@@ -181,12 +181,15 @@ CUresult ManagedStream::note_other() {
 CUresult ManagedStream::wait_for_value(const std::function<CUresult()>& enqueue) {
     const std::lock_guard in_order(value_waits_mutex_);
     Lock lock = spin_lock(mutex_);
-    if (state_ == State::kPassThrough && unmarked_) mark();   // or the end of what is in front would not be seen
+    if (state_ == State::kPassThrough && unmarked_)
+        mark();  // or the end of what is in front would not be seen
     const uint64_t number = ++value_wait_numbers_;
     value_waits_.push_back({number, numbers_, last_other_});
     lock.unlock();
     CUresult status = enqueue();
-    if (status == CUDA_SUCCESS) status = dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->waits_over), number, 0);
+    if (status == CUDA_SUCCESS)
+        status =
+            dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->waits_over), number, 0);
     if (status == CUDA_SUCCESS) return status;
     lock = spin_lock(mutex_);
     std::erase_if(value_waits_, [&](const ValueWait& each) { return each.number == number; });
@@ -211,7 +214,7 @@ void ManagedStream::abandon() {
     if (state_ == State::kRunning && !halted_ && reached() >= ready_) stops = halt_run() == CUDA_SUCCESS;
     tell_changed();
     lock.unlock();
-    if (stops) dispatcher_.look_again();   // to see the end of the stop
+    if (stops) dispatcher_.look_again();  // to see the end of the stop
 }
 
 // Waits until no managed launch is unfinished; or, if they are not preemptible, until the driver has them all
@@ -242,7 +245,8 @@ CUresult ManagedStream::clear_way(Lock& lock) {
 
 // The driver has the stream's launches, and they may be stopped meanwhile.
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
-    while (state_ == State::kPassThrough && !in_flight_.empty() && in_flight_.front().number <= number && !gone_) {
+    while (state_ == State::kPassThrough && !in_flight_.empty() && in_flight_.front().number <= number &&
+           !gone_) {
         if (CUresult status = unmarked_ ? mark() : CUDA_SUCCESS) return status;
         lock.unlock();
         CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
@@ -255,7 +259,8 @@ CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
 
 // For `smt status`, if the policy has given a reason.
 void ManagedStream::say_held_up(std::optional<device::HeldUp>* held_up) const {
-    if (!*held_up && !waits_because_.empty() && state_ != State::kRunning) held_up->emplace(tenant_->session, "its turn: " + waits_because_);
+    if (!*held_up && !waits_because_.empty() && state_ != State::kRunning)
+        held_up->emplace(tenant_->session, "its turn: " + waits_because_);
 }
 
 void ManagedStream::waits_because(const std::string& reason) {
@@ -281,7 +286,8 @@ CUresult ManagedStream::await_change(Lock& lock) {
     if (state_ == State::kRunning && looks_on()) {
         const uint64_t seen = changes_.load(std::memory_order_relaxed);
         lock.unlock();
-        const bool changed = look_on([&] { return changes_.load(std::memory_order_acquire) != seen; }, kLooksFor);
+        const bool changed =
+            look_on([&] { return changes_.load(std::memory_order_acquire) != seen; }, kLooksFor);
         lock = spin_lock(mutex_);
         if (changed || changes_.load(std::memory_order_relaxed) != seen) return CUDA_SUCCESS;
     }
@@ -293,7 +299,10 @@ CUresult ManagedStream::await_change(Lock& lock) {
 }
 
 // Not on a device that keeps its own clock: the clock does not wait for a thread that only polls.
-bool ManagedStream::looks_on() const { return device::cores_to_spare() && !device::cores_scarce() && !dispatcher_.device().properties().keeps_clock; }
+bool ManagedStream::looks_on() const {
+    return device::cores_to_spare() && !device::cores_scarce() &&
+           !dispatcher_.device().properties().keeps_clock;
+}
 
 UnmanagedWindow::Number ManagedStream::take_number(uint64_t key) {
     const ClockHandoff others(dispatcher_.device());

@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 // microseconds.
 constexpr auto kBetweenSamples = 100us;
 
-constexpr uint32_t kRegisterUnit = 256;      // unit in which a warp's registers are allocated
-constexpr uint32_t kSystemShared = 1024;     // bytes that the system reserves in each CTA
+constexpr uint32_t kRegisterUnit = 256;   // unit in which a warp's registers are allocated
+constexpr uint32_t kSystemShared = 1024;  // bytes that the system reserves in each CTA
 constexpr uint32_t kWarp = 32;
 
 schedule::Resources resources_of(const Work& work) {
@@ -24,7 +24,8 @@ schedule::Resources resources_of(const Work& work) {
     if (function.registers == 0) return {};
     const uint32_t warps = (work.threads() + kWarp - 1) / kWarp;
     const uint32_t each = (function.registers * kWarp + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
-    return {work.threads(), warps * each, function.static_shared + work.shared_bytes + kSystemShared, warps, 1};
+    return {work.threads(), warps * each, function.static_shared + work.shared_bytes + kSystemShared, warps,
+            1};
 }
 
 }  // namespace
@@ -32,7 +33,9 @@ schedule::Resources resources_of(const Work& work) {
 void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
     kernel->predicted = work.function->time_alone(work.shape(), uint64_t{work.fits} * multiprocessors());
     if (!kernel->predicted) return;
-    const double left = kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks) : 0;
+    const double left =
+        kernel->blocks ? 1 - static_cast<double>(kernel->blocks_done) / static_cast<double>(kernel->blocks)
+                       : 0;
     kernel->remaining = std::chrono::duration_cast<schedule::Duration>(*kernel->predicted * left);
 }
 
@@ -40,7 +43,8 @@ void ManagedStream::estimate(const Work& work, schedule::Kernel* kernel) const {
 // lifted.
 uint32_t ManagedStream::usual_ctas(const Work& work) const {
     if (work.tickets && state_ != State::kRunning) return work.ctas;
-    const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever || work.left() <= uint64_t{work.fits} * multiprocessors();
+    const bool all = !dispatcher_.short_stops() || work.function->reuse == Reuse::kNever ||
+                     work.left() <= uint64_t{work.fits} * multiprocessors();
     return all ? work.fits : work.function->enough.found(work.fits);
 }
 
@@ -57,7 +61,9 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->own_sms = tenant_->places != nullptr;
     kernel->managed = true;
     using Seen = schedule::Kernel::State;
-    kernel->state = state_ == State::kStopping ? Seen::kStopping : state_ == State::kStopped ? Seen::kWaiting : Seen::kRunning;
+    kernel->state = state_ == State::kStopping  ? Seen::kStopping
+                    : state_ == State::kStopped ? Seen::kWaiting
+                                                : Seen::kRunning;
     if (waits_for_value() && wanting_ == 0) return false;
     if (const Work* const work = first_unfinished()) {
         describe(*work, kernel);
@@ -75,18 +81,23 @@ bool ManagedStream::waits_for_value() {
     while (!value_waits_.empty() && value_waits_.front().number <= over) value_waits_.pop_front();
     if (value_waits_.empty()) return false;
     const Work* const work = first_unfinished();
-    return reached() >= value_waits_.front().marker && (!work || work->number > value_waits_.front().launches);
+    return reached() >= value_waits_.front().marker &&
+           (!work || work->number > value_waits_.front().launches);
 }
 
-const Work* ManagedStream::first_unfinished() const { return !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr; }
+const Work* ManagedStream::first_unfinished() const {
+    return !in_flight_.empty() ? &in_flight_.front() : !waiting_.empty() ? &waiting_.front() : nullptr;
+}
 
 bool ManagedStream::front(Front* front) {
     std::lock_guard lock(mutex_);
     const Work* const work = first_unfinished();
     if (!work) return false;
-    *front = {work->function->known, work->shape(), work->left(), work->function->block_ns.load(), kMostBlocks, static_cast<int>(work->fits)};
+    *front = {work->function->known,           work->shape(), work->left(),
+              work->function->block_ns.load(), kMostBlocks,   static_cast<int>(work->fits)};
     // With one block per worker there are as many mappings as blocks.
-    if (work->function->reuse == Reuse::kNever) front->most_timed = dispatcher_.control_memory().map_entries();
+    if (work->function->reuse == Reuse::kNever)
+        front->most_timed = dispatcher_.control_memory().map_entries();
     return true;
 }
 
@@ -98,11 +109,13 @@ void ManagedStream::describe(const Work& work, schedule::Kernel* kernel) const {
     kernel->usual_ctas = static_cast<int>(usual_ctas(work));
     kernel->cta = resources_of(work);
     if (kernel->state == schedule::Kernel::State::kRunning && work.tickets) {
-        const uint32_t taken = sample_.taken > work.ticket ? std::min(sample_.taken - work.ticket, work.tickets) : 0;
+        const uint32_t taken =
+            sample_.taken > work.ticket ? std::min(sample_.taken - work.ticket, work.tickets) : 0;
         kernel->blocks_done += std::min<uint64_t>(uint64_t{taken} * work.chunk, work.covered);
         kernel->last_taken = taken == work.tickets && work.done + work.covered == work.total;
     }
-    if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed)) kernel->preemption = std::chrono::nanoseconds(stop);
+    if (const uint64_t stop = work.function->stop_ns.load(std::memory_order_relaxed))
+        kernel->preemption = std::chrono::nanoseconds(stop);
     if (work.function->known) kernel->profile = work.function->known->find(work.shape());
     estimate(work, kernel);
 }
@@ -118,7 +131,9 @@ void ManagedStream::sample() {
     // Not on the control stream, where it would delay a stop.
     const CUstream errands = dispatcher_.device().errands();
     if (control_.report(errands, &words_->sample) != CUDA_SUCCESS) return;
-    if (dispatcher_.driver().cuStreamWriteValue64_v2(errands, address_of(&words_->sampled), asked_ + 1, 0) != CUDA_SUCCESS) return;
+    if (dispatcher_.driver().cuStreamWriteValue64_v2(errands, address_of(&words_->sampled), asked_ + 1, 0) !=
+        CUDA_SUCCESS)
+        return;
     ++asked_;
     fresh_ = true;
 }

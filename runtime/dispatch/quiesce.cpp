@@ -1,9 +1,9 @@
 #include "runtime/dispatch/quiesce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/dispatch/clock_handoff.h"
 
@@ -23,7 +23,9 @@ constexpr auto kLingers = std::chrono::microseconds(200);
 // while it sleeps.
 void Dispatcher::await_quiesce(std::unique_lock<std::mutex>& lock, const Tenant& tenant) {
     if (device_.properties().keeps_clock) return;
-    const auto enough_left = [this] { return now() >= quiesce_.not_before || now() + kWindow / 2 <= quiesce_.until; };
+    const auto enough_left = [this] {
+        return now() >= quiesce_.not_before || now() + kWindow / 2 <= quiesce_.until;
+    };
     while (any_would_quiesce() && !enough_left() && tenant.awaited < kMostPerTenant) {
         const schedule::Duration rest = quiesce_.not_before - now();
         tenant.awaited += rest;
@@ -35,13 +37,15 @@ void Dispatcher::await_quiesce(std::unique_lock<std::mutex>& lock, const Tenant&
 }
 
 bool Dispatcher::frees_in_quiesce(const Tenant& tenant) const {
-    return samples() || std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->priority > tenant.priority; });
+    return samples() || std::any_of(tenants_.begin(), tenants_.end(),
+                                    [&](const auto& each) { return each->priority > tenant.priority; });
 }
 
 bool Dispatcher::any_would_quiesce() const {
     schedule::Kernel kernel;
     return std::any_of(members_.begin(), members_.end(), [&](const Member& each) {
-        return !each.trial && each.stream->tenant().preemptible.load(std::memory_order_relaxed) && each.stream->describe(&kernel);
+        return !each.trial && each.stream->tenant().preemptible.load(std::memory_order_relaxed) &&
+               each.stream->describe(&kernel);
     });
 }
 
@@ -61,17 +65,23 @@ uint64_t Dispatcher::begin_quiesce(const Tenant& tenant, bool frees) {
         schedule::Kernel kernel;
         if (!quiesces(member)) continue;
         if (member.stream->describe(&kernel) && kernel.state == schedule::Kernel::State::kRunning)
-            say(member.stream->tenant(), fmt::format("stands still: the driver loads or frees something for {}", tenant.name));
+            say(member.stream->tenant(),
+                fmt::format("stands still: the driver loads or frees something for {}", tenant.name));
         follow(member);
     }
     poll_quiesce();
     device_.disturb();
-    const auto told = [&] { return std::none_of(quiesce_.calls.begin(), quiesce_.calls.end(), [&](const QuiesceState::Call& each) { return each.number == number && each.waits; }); };
+    const auto told = [&] {
+        return std::none_of(
+            quiesce_.calls.begin(), quiesce_.calls.end(),
+            [&](const QuiesceState::Call& each) { return each.number == number && each.waits; });
+    };
     if (told()) return number;
     const ClockHandoff others(device_);
     if (device_.properties().keeps_clock) told_.wait(lock, told);
     // The dispatcher's thread may be in the driver, or run a study.
-    else told_.wait_for(lock, 2 * kWindow, told);
+    else
+        told_.wait_for(lock, 2 * kWindow, told);
     return number;
 }
 
@@ -85,7 +95,8 @@ void Dispatcher::end_quiesce(uint64_t number) {
     if (number == 0) return;
     const Wanted wanted(wanted_);
     const auto lock = spin_lock(mutex_);
-    const auto mine = std::find_if(quiesce_.calls.begin(), quiesce_.calls.end(), [&](const QuiesceState::Call& each) { return each.number == number; });
+    const auto mine = std::find_if(quiesce_.calls.begin(), quiesce_.calls.end(),
+                                   [&](const QuiesceState::Call& each) { return each.number == number; });
     quiesce_.last = mine->session;
     quiesce_.calls.erase(mine);
     if (!quiesce_.calls.empty()) return;
@@ -123,11 +134,13 @@ bool Dispatcher::any_quiesces() const {
 }
 
 bool Dispatcher::quiesces(const Member& member) const {
-    return !member.trial && member.stream->tenant().preemptible.load(std::memory_order_relaxed) && any_quiesces();
+    return !member.trial && member.stream->tenant().preemptible.load(std::memory_order_relaxed) &&
+           any_quiesces();
 }
 
 bool Dispatcher::all_told() const {
-    return std::none_of(members_.begin(), members_.end(), [&](const Member& each) { return each.behind && quiesces(each); });
+    return std::none_of(members_.begin(), members_.end(),
+                        [&](const Member& each) { return each.behind && quiesces(each); });
 }
 
 // The policy names all streams that wait and should not. While a study runs, the earlier orders hold.

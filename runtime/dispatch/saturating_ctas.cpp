@@ -33,7 +33,7 @@ uint32_t SaturatingCtas::found(uint32_t fits) {
 
 bool SaturatingCtas::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessors, const Done& done) {
     std::lock_guard lock(mutex_);
-    if (fits != fits_ || known() || ctas != tried()) return false;   // of before something was decided
+    if (fits != fits_ || known() || ctas != tried()) return false;  // of before something was decided
     const bool few = done.stopped && done.blocks < kBlocksStopped * done.workers;
     short_ = few ? short_ + 1 : 0;
     if (few && short_ <= kMostShort) return false;
@@ -48,8 +48,10 @@ bool SaturatingCtas::learn(uint32_t fits, uint32_t ctas, uint32_t multiprocessor
         best_ = rate;
         return known();
     }
-    if (rate >= (kAsMuch - std::min(last / 2, kMostForLast)) * best_) enough_ = ctas;
-    else too_few_ = ctas;
+    if (rate >= (kAsMuch - std::min(last / 2, kMostForLast)) * best_)
+        enough_ = ctas;
+    else
+        too_few_ = ctas;
     best_ = std::max(best_, rate);
     return known();
 }

@@ -31,11 +31,11 @@ public:
     static constexpr double kMostForLast = 0.015;
 
     struct Try {
-        uint32_t ctas = 0;   // per SM, at most those that fit
-        bool asks = false;   // the count is not known yet: report the launch to learn()
+        uint32_t ctas = 0;  // per SM, at most those that fit
+        bool asks = false;  // the count is not known yet: report the launch to learn()
     };
     Try next(uint32_t fits);
-    uint32_t found(uint32_t fits);   // 0: not known
+    uint32_t found(uint32_t fits);  // 0: not known
 
     // What all workers of a launch did. `time_ns`: summed over SMs, each from its first worker's begin to its
     // last worker's end.
@@ -63,7 +63,7 @@ private:
     double best_ = 0;
     // Of the current trial; `last_`: blocks that were a worker's last before a stop.
     uint64_t blocks_ = 0, time_ns_ = 0, last_ = 0;
-    int short_ = 0;                          // launches in a row that were ignored
+    int short_ = 0;  // launches in a row that were ignored
 };
 
 // Time in which SMs had any of a launch's workers, summed over SMs. If the launch may use an SM that had

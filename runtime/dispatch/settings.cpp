@@ -16,7 +16,8 @@ Settings read_settings(bool keeps_a_clock) {
     using settings::Id;
     Settings settings;
     settings.maps = smt::settings::flag_of(Id::kMapping);
-    settings.ahead = std::chrono::milliseconds(smt::settings::number_of(Id::kAhead, keeps_a_clock ? 0 : kAheadDefault));
+    settings.ahead =
+        std::chrono::milliseconds(smt::settings::number_of(Id::kAhead, keeps_a_clock ? 0 : kAheadDefault));
     return settings;
 }
 

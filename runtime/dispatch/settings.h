@@ -6,8 +6,8 @@
 namespace smt::runtime::dispatch {
 
 struct Settings {
-    bool maps = false;             // each worker records its mapping, for the journal
-    schedule::Duration ahead{};    // launch-ahead limit of a stream, in GPU time; zero: none (launch_ahead.h)
+    bool maps = false;           // each worker records its mapping, for the journal
+    schedule::Duration ahead{};  // launch-ahead limit of a stream, in GPU time; zero: none (launch_ahead.h)
 };
 
 // A device that keeps its own clock would make the launch-ahead limit visible in its times, so there the

@@ -20,8 +20,10 @@ void SideBySide::step(ManagedStream& stream, const schedule::Kernel& kernel) {
     if (kernel.managed && stream.front(&front)) seat.known = front.known, seat.shape = front.shape;
     seat.complete = kernel.state == Seen::kRunning && !seat.passes_through && all_there(stream, kernel);
     const Pairing::Want want = pairing_->see(stream_, seat, stream.now());
-    if (kernel.state == Seen::kWaiting) begin(stream, kernel, want);
-    else if (kernel.state == Seen::kRunning) disturb(stream, seat, want);
+    if (kernel.state == Seen::kWaiting)
+        begin(stream, kernel, want);
+    else if (kernel.state == Seen::kRunning)
+        disturb(stream, seat, want);
 }
 
 void SideBySide::idle(ManagedStream& stream) { pairing_->see(stream_, {}, stream.now()); }

@@ -7,17 +7,21 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/dispatch/experiment.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/pairing.h"
-#include "runtime/dispatch/experiment.h"
 
 namespace smt::runtime::dispatch {
 
 class SideBySide final : public Experiment {
 public:
     // `places`: the SMs that the stream may use.
-    SideBySide(std::shared_ptr<Pairing> pairing, uint64_t stream, int multiprocessors, std::vector<uint32_t> places)
-        : pairing_(std::move(pairing)), stream_(stream), multiprocessors_(multiprocessors), places_(std::move(places)) {}
+    SideBySide(std::shared_ptr<Pairing> pairing, uint64_t stream, int multiprocessors,
+               std::vector<uint32_t> places)
+        : pairing_(std::move(pairing)),
+          stream_(stream),
+          multiprocessors_(multiprocessors),
+          places_(std::move(places)) {}
     ~SideBySide() override { pairing_->leave(stream_); }
 
     void step(ManagedStream& stream, const schedule::Kernel& kernel) override;
@@ -37,9 +41,9 @@ private:
     const std::vector<uint32_t> places_;
     bool all_there(ManagedStream& stream, const schedule::Kernel& kernel);
 
-    int ctas_ = 0;              // CTAs per SM that it runs with
-    bool complete_ = false;     // all of them were seen to have a place
-    schedule::TimePoint look_again_{};   // no look at residents before then
+    int ctas_ = 0;                      // CTAs per SM that it runs with
+    bool complete_ = false;             // all of them were seen to have a place
+    schedule::TimePoint look_again_{};  // no look at residents before then
 };
 
 }  // namespace smt::runtime::dispatch

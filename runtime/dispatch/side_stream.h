@@ -18,18 +18,18 @@ namespace smt::runtime::dispatch {
 class SideStream {
 public:
     SideStream(const DriverApi& driver, const SmSets& sets) : driver_(driver), sets_(sets) {}
-    ~SideStream();   // precondition: nothing runs there
+    ~SideStream();  // precondition: nothing runs there
     SideStream(const SideStream&) = delete;
     SideStream& operator=(const SideStream&) = delete;
 
     // `away`: the stream to launch on. `set` null: all SMs.
     CUresult leave(CUstream home, const SmSet* set, CUstream* away);
-    CUresult come_back(CUstream home, CUstream away);   // after the launch
+    CUresult come_back(CUstream home, CUstream away);  // after the launch
 
 private:
     const DriverApi& driver_;
     const SmSets& sets_;
-    std::mutex mutex_;   // guards the rest
+    std::mutex mutex_;  // guards the rest
     std::map<const SmSet*, CUstream> streams_;
     CUevent there_ = nullptr;
     CUevent back_ = nullptr;

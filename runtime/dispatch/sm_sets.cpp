@@ -1,11 +1,11 @@
 #include "runtime/dispatch/sm_sets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "runtime/device/cores.h"
 
@@ -45,11 +45,11 @@ again:
 }
 )";
 using Seen = std::array<uint64_t, 4>;
-constexpr unsigned kBlocksEach = 32;      // per SM, of one warp
+constexpr unsigned kBlocksEach = 32;  // per SM, of one warp
 constexpr unsigned kMostMultiprocessors = 64 * std::tuple_size_v<Seen>;
-constexpr int kMostUrgent = -100;         // clamped by the driver: the next free places go to the probe
-constexpr uint64_t kFirstSpin = 2'000;    // ns; four times as long each time that not all SMs were seen
-constexpr std::chrono::milliseconds kGreenContextTimeout = 200ms;   // on a busy device
+constexpr int kMostUrgent = -100;       // clamped by the driver: the next free places go to the probe
+constexpr uint64_t kFirstSpin = 2'000;  // ns; four times as long each time that not all SMs were seen
+constexpr std::chrono::milliseconds kGreenContextTimeout = 200ms;  // on a busy device
 constexpr std::chrono::milliseconds kSimulatedTimeout = 5s;
 
 }  // namespace
@@ -67,8 +67,10 @@ std::string ranges(const std::vector<uint32_t>& numbers) {
 }
 
 std::string SmSet::text() const {
-    if (multiprocessors_.empty()) return fmt::format("{} multiprocessors (the device was too busy to say which)", count_);
-    if (multiprocessors_.size() < count_) return fmt::format("{} multiprocessors (seen: {})", count_, ranges(multiprocessors_));
+    if (multiprocessors_.empty())
+        return fmt::format("{} multiprocessors (the device was too busy to say which)", count_);
+    if (multiprocessors_.size() < count_)
+        return fmt::format("{} multiprocessors (seen: {})", count_, ranges(multiprocessors_));
     return fmt::format("{} multiprocessors ({})", count_, ranges(multiprocessors_));
 }
 
@@ -111,7 +113,8 @@ SmSets::Row SmSets::least_used(size_t groups) const {
     std::pair<int, int> fewest{};
     Row best{0, groups};
     for (size_t first = 0; first + groups <= groups_.size(); ++first) {
-        const auto begin = users_.begin() + static_cast<std::ptrdiff_t>(first), end = begin + static_cast<std::ptrdiff_t>(groups);
+        const auto begin = users_.begin() + static_cast<std::ptrdiff_t>(first),
+                   end = begin + static_cast<std::ptrdiff_t>(groups);
         const std::pair<int, int> users{*std::max_element(begin, end), std::accumulate(begin, end, 0)};
         if (first > 0 && users >= fewest) continue;
         fewest = users;
@@ -125,15 +128,20 @@ bool SmSets::open(std::string* why) {
         opened_ = true;
         CUdevResource all{}, rest{};
         unsigned count = 0;
-        if (!driver_.cuDeviceGetDevResource || !driver_.cuDevSmResourceSplitByCount || !driver_.cuDevResourceGenerateDesc ||
-            !driver_.cuGreenCtxCreate || !driver_.cuGreenCtxStreamCreate) {
+        if (!driver_.cuDeviceGetDevResource || !driver_.cuDevSmResourceSplitByCount ||
+            !driver_.cuDevResourceGenerateDesc || !driver_.cuGreenCtxCreate ||
+            !driver_.cuGreenCtxStreamCreate) {
             problem_ = "the driver has no green contexts";
-        } else if (CUresult status = driver_.cuDeviceGetDevResource(device_.device(), &all, CU_DEV_RESOURCE_TYPE_SM)) {
-            problem_ = fmt::format("the driver does not say what it can divide: error {}", static_cast<int>(status));
-        } else if (status = driver_.cuDevSmResourceSplitByCount(nullptr, &count, &all, nullptr, 0, all.sm.minSmPartitionSize);
+        } else if (CUresult status =
+                       driver_.cuDeviceGetDevResource(device_.device(), &all, CU_DEV_RESOURCE_TYPE_SM)) {
+            problem_ =
+                fmt::format("the driver does not say what it can divide: error {}", static_cast<int>(status));
+        } else if (status = driver_.cuDevSmResourceSplitByCount(nullptr, &count, &all, nullptr, 0,
+                                                                all.sm.minSmPartitionSize);
                    status == CUDA_SUCCESS && count > 0) {
             groups_.resize(count);
-            status = driver_.cuDevSmResourceSplitByCount(groups_.data(), &count, &all, &rest, 0, all.sm.minSmPartitionSize);
+            status = driver_.cuDevSmResourceSplitByCount(groups_.data(), &count, &all, &rest, 0,
+                                                         all.sm.minSmPartitionSize);
             groups_.resize(status == CUDA_SUCCESS ? count : 0);
             if (!groups_.empty()) group_size_ = groups_[0].sm.smCount;
         }
@@ -149,8 +157,8 @@ std::shared_ptr<SmSet> SmSets::find(Row row, std::string* why) {
     if (set) return set;
     auto made = std::make_shared<SmSet>();
     if (CUresult status = make(row, made.get())) {
-        *why = fmt::format("the driver makes no green context of {} multiprocessors: error {}", row.second * group_size_,
-                           static_cast<int>(status));
+        *why = fmt::format("the driver makes no green context of {} multiprocessors: error {}",
+                           row.second * group_size_, static_cast<int>(status));
         return nullptr;
     }
     calibrate(*made);
@@ -159,8 +167,11 @@ std::shared_ptr<SmSet> SmSets::find(Row row, std::string* why) {
 
 CUresult SmSets::make(Row row, SmSet* set) {
     CUdevResourceDesc description = nullptr;
-    CUresult status = driver_.cuDevResourceGenerateDesc(&description, &groups_[row.first], static_cast<unsigned>(row.second));
-    if (status == CUDA_SUCCESS) status = driver_.cuGreenCtxCreate(&set->context_, description, device_.device(), CU_GREEN_CTX_DEFAULT_STREAM);
+    CUresult status = driver_.cuDevResourceGenerateDesc(&description, &groups_[row.first],
+                                                        static_cast<unsigned>(row.second));
+    if (status == CUDA_SUCCESS)
+        status = driver_.cuGreenCtxCreate(&set->context_, description, device_.device(),
+                                          CU_GREEN_CTX_DEFAULT_STREAM);
     set->count_ = static_cast<unsigned>(row.second) * group_size_;
     return status;
 }
@@ -185,7 +196,8 @@ void SmSets::calibrate(SmSet& set) {
     device_.waits_for_others(true);
     for (uint64_t spin = kFirstSpin; set.multiprocessors_.size() < set.count_; spin *= 4) {
         void* parameters[] = {&seen_, &spin};
-        CUresult status = driver_.cuLaunchKernel(where_, kBlocksEach * set.count_, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr);
+        CUresult status = driver_.cuLaunchKernel(where_, kBlocksEach * set.count_, 1, 1, 32, 1, 1, 0, stream,
+                                                 parameters, nullptr);
         if (status == CUDA_SUCCESS) status = await(stream, end);
         if (status == CUDA_ERROR_NOT_READY) where_ = nullptr, seen_ = 0;
         if (status != CUDA_SUCCESS) break;

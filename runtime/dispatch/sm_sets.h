@@ -30,7 +30,7 @@ public:
     // not promise that a part of the device keeps them. Fewer than count() if the device was too busy to
     // tell.
     const std::vector<uint32_t>& multiprocessors() const { return multiprocessors_; }
-    std::string text() const;   // "32 multiprocessors (0-7, 16-23, 32-39, 48-55)"
+    std::string text() const;  // "32 multiprocessors (0-7, 16-23, 32-39, 48-55)"
 
 private:
     friend class SmSets;
@@ -58,8 +58,8 @@ public:
     CUresult make_stream(const SmSet* set, int priority, CUstream* stream) const;
 
 private:
-    using Row = std::pair<size_t, size_t>;   // first group, groups
-    bool open(std::string* why);             // mutex_ held, as in all below
+    using Row = std::pair<size_t, size_t>;  // first group, groups
+    bool open(std::string* why);            // mutex_ held, as in all below
     std::shared_ptr<SmSet> find(Row row, std::string* why);
     CUresult make(Row row, SmSet* set);
     bool open_probe();
@@ -72,13 +72,13 @@ private:
     const DriverApi& driver_;
     std::mutex mutex_;
     bool opened_ = false;
-    std::string problem_;                    // why there are no sets
+    std::string problem_;  // why there are no sets
     std::vector<CUdevResource> groups_;
     unsigned group_size_ = 0;
-    std::vector<int> users_;                 // per group
+    std::vector<int> users_;  // per group
     std::map<Row, std::shared_ptr<SmSet>> sets_;
-    CUfunction where_ = nullptr;             // the probe kernel
-    CUdeviceptr seen_ = 0;                   // its output, in device memory
+    CUfunction where_ = nullptr;  // the probe kernel
+    CUdeviceptr seen_ = 0;        // its output, in device memory
 };
 
 // Numbers as ranges: "0-7, 16".

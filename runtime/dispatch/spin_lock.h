@@ -35,7 +35,9 @@ bool look_on(Done done, std::chrono::nanoseconds limit) {
 // Counts the threads that want a mutex, so that the thread that takes it often can leave it to them.
 class Wanted {
 public:
-    explicit Wanted(std::atomic<int>& count) : count_(count) { count_.fetch_add(1, std::memory_order_relaxed); }
+    explicit Wanted(std::atomic<int>& count) : count_(count) {
+        count_.fetch_add(1, std::memory_order_relaxed);
+    }
     ~Wanted() { count_.fetch_sub(1, std::memory_order_relaxed); }
     Wanted(const Wanted&) = delete;
     Wanted& operator=(const Wanted&) = delete;

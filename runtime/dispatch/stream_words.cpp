@@ -9,7 +9,7 @@ namespace smt::runtime::dispatch {
 namespace {
 
 constexpr uint32_t kMostStreams = 4096;
-constexpr size_t kWordsBytes = 128;   // two cache lines each: the GPU writes them
+constexpr size_t kWordsBytes = 128;  // two cache lines each: the GPU writes them
 
 }  // namespace
 
@@ -21,7 +21,8 @@ StreamWordsPool::~StreamWordsPool() {
 
 bool StreamWordsPool::open() {
     if (words_) return true;
-    void* memory = mmap(nullptr, kMostStreams * kWordsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, kMostStreams * kWordsBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
     constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
     if (driver_.cuMemHostRegister_v2(memory, kMostStreams * kWordsBytes, kFlags) != CUDA_SUCCESS) {
@@ -29,7 +30,7 @@ bool StreamWordsPool::open() {
         return false;
     }
     words_ = static_cast<char*>(memory);
-    address_ = reinterpret_cast<CUdeviceptr>(memory);   // unified addresses
+    address_ = reinterpret_cast<CUdeviceptr>(memory);  // unified addresses
     for (uint32_t i = kMostStreams; i > 0; --i) free_.push_back(i - 1);
     return true;
 }

@@ -30,11 +30,11 @@ static_assert(sizeof(StreamWords) <= 128);
 class StreamWordsPool {
 public:
     explicit StreamWordsPool(const DriverApi& driver) : driver_(driver) {}
-    ~StreamWordsPool();   // precondition: no stream is left
+    ~StreamWordsPool();  // precondition: no stream is left
     StreamWordsPool(const StreamWordsPool&) = delete;
     StreamWordsPool& operator=(const StreamWordsPool&) = delete;
 
-    bool take(StreamWords** words, CUdeviceptr* address);   // false: no slot is left, or no memory
+    bool take(StreamWords** words, CUdeviceptr* address);  // false: no slot is left, or no memory
     void give(StreamWords* words);
 
 private:

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/experiment.h"
+#include "runtime/dispatch/managed_stream.h"
 
 namespace smt::runtime::dispatch {
 
@@ -27,7 +27,10 @@ public:
 
     // `places`: the SMs that the stream may use.
     Stress(uint64_t seed, int multiprocessors, std::vector<uint32_t> places)
-        : random_(seed), multiprocessors_(multiprocessors), places_(std::move(places)), kind_(kind_of(seed)) {}
+        : random_(seed),
+          multiprocessors_(multiprocessors),
+          places_(std::move(places)),
+          kind_(kind_of(seed)) {}
 
     void step(ManagedStream& stream, const schedule::Kernel& kernel) override;
     std::string summary() const override;
@@ -35,16 +38,18 @@ public:
 private:
     enum class Kind { kEverything, kStops, kQuotas };
     static Kind kind_of(uint64_t seed) {
-        return (seed & kQuotasOnly) == kQuotasOnly ? Kind::kQuotas : seed & kStopsOnly ? Kind::kStops : Kind::kEverything;
+        return (seed & kQuotasOnly) == kQuotasOnly ? Kind::kQuotas
+               : seed & kStopsOnly                 ? Kind::kStops
+                                                   : Kind::kEverything;
     }
     QuotaTable quotas(int most);
     QuotaTable few(uint64_t workers, int most);
     uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
     bool one_in(uint64_t n) { return below(n) == 0; }
     void plan(const ManagedStream& stream);
-    void begin(ManagedStream& stream, const schedule::Kernel& kernel);     // the launch waits
+    void begin(ManagedStream& stream, const schedule::Kernel& kernel);  // the launch waits
     void begin_few(ManagedStream& stream, const schedule::Kernel& kernel);
-    void disturb(ManagedStream& stream, const schedule::Kernel& kernel);   // the launch runs
+    void disturb(ManagedStream& stream, const schedule::Kernel& kernel);  // the launch runs
     void stop(ManagedStream& stream);
     void count(const schedule::Kernel& kernel);
 
@@ -52,15 +57,15 @@ private:
     const int multiprocessors_;
     const std::vector<uint32_t> places_;
     const Kind kind_;
-    bool told_ = false;               // a stop was issued to the running launch
-    uint64_t launch_ = 0;             // the launch that waited last
-    uint64_t done_ = 0;               // its blocks done at that time
+    bool told_ = false;    // a stop was issued to the running launch
+    uint64_t launch_ = 0;  // the launch that waited last
+    uint64_t done_ = 0;    // its blocks done at that time
     // Its last runs in a row without a block done: workers begin later than the stop. The next run may be
     // twice as long.
     uint64_t fruitless_ = 0;
-    uint64_t schedules_ = 0;   // runs begun
-    uint64_t stops_ = 0;       // stops that left a launch half done
-    schedule::TimePoint next_{};      // time of the next disturbance
+    uint64_t schedules_ = 0;      // runs begun
+    uint64_t stops_ = 0;          // stops that left a launch half done
+    schedule::TimePoint next_{};  // time of the next disturbance
 };
 
 }  // namespace smt::runtime::dispatch

@@ -8,21 +8,23 @@
 #include <vector>
 
 #include "profiler/store/profile.h"
-#include "runtime/dispatch/managed_stream.h"
 #include "runtime/dispatch/experiment.h"
+#include "runtime/dispatch/managed_stream.h"
 
 namespace smt::runtime::dispatch {
 
 class Sweep final : public Experiment {
 public:
     // `places`: the SMs that the stream may use.
-    Sweep(int multiprocessors, std::vector<uint32_t> places) : multiprocessors_(multiprocessors), places_(std::move(places)) {}
+    Sweep(int multiprocessors, std::vector<uint32_t> places)
+        : multiprocessors_(multiprocessors), places_(std::move(places)) {}
 
     void step(ManagedStream& stream, const schedule::Kernel& kernel) override;
     std::string summary() const override;
 
 private:
-    bool measure(ManagedStream& stream, const ManagedStream::Front& front, const profiler::Placement& placement);
+    bool measure(ManagedStream& stream, const ManagedStream::Front& front,
+                 const profiler::Placement& placement);
     QuotaTable quotas(const profiler::Placement& placement) const;
 
     const int multiprocessors_;

@@ -50,9 +50,11 @@ void Dispatcher::weigh_tenants() {
                 return stops == Stops::kAny || more_urgent(*other);
             });
         };
-        const bool preemptible = tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; });
+        const bool preemptible =
+            tenant->tried() || beside([&](const Tenant& other) { return other.priority > tenant->priority; });
         const bool preemptor = beside([&](const Tenant& other) { return other.priority < tenant->priority; });
-        const bool was_preemptible = tenant->preemptible.exchange(preemptible), was_preemptor = tenant->preemptor.exchange(preemptor);
+        const bool was_preemptible = tenant->preemptible.exchange(preemptible),
+                   was_preemptor = tenant->preemptor.exchange(preemptor);
         if (preemptor && !was_preemptor) tenant->preemptor_since = now();
         if ((!preemptible || was_preemptible) && (!preemptor || was_preemptor)) continue;
         for (const Member& member : members_) {

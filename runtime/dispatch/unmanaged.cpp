@@ -10,7 +10,8 @@ namespace smt::runtime::dispatch {
 UnmanagedWindow::Number UnmanagedWindow::take(uint64_t stream, uint64_t key, schedule::Duration timeout) {
     std::unique_lock lock(mutex_);
     Number number = 0;
-    given_.wait_for(lock, timeout, [&] { return (number = try_take(stream, key, schedule::Clock::now())) != 0; });
+    given_.wait_for(lock, timeout,
+                    [&] { return (number = try_take(stream, key, schedule::Clock::now())) != 0; });
     return number;
 }
 
@@ -40,7 +41,8 @@ UnmanagedWindow::Number UnmanagedWindow::try_take(uint64_t stream, uint64_t key,
 void UnmanagedWindow::give(Number number, schedule::Duration took) {
     {
         std::lock_guard lock(mutex_);
-        auto flight = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& each) { return each.number == number; });
+        auto flight = std::find_if(flights_.begin(), flights_.end(),
+                                   [&](const Flight& each) { return each.number == number; });
         if (flight == flights_.end()) return;
         if (took > schedule::Duration::zero()) {
             schedule::Duration& known = known_.try_emplace(flight->key, took).first->second;

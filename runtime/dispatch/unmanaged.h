@@ -19,12 +19,12 @@ namespace smt::runtime::dispatch {
 class ManagedStream;
 
 struct UnmanagedLaunch {
-    uint64_t key = 0;    // launches with the same key take about equally long
-    uint32_t name = 0;   // in the journal
-    CUfunction function = nullptr;   // a kernel, with its shape; null: a graph
+    uint64_t key = 0;               // launches with the same key take about equally long
+    uint32_t name = 0;              // in the journal
+    CUfunction function = nullptr;  // a kernel, with its shape; null: a graph
     uint64_t blocks = 0;
-    uint32_t threads = 0;            // per block
-    uint32_t shared_bytes = 0;       // dynamic
+    uint32_t threads = 0;       // per block
+    uint32_t shared_bytes = 0;  // dynamic
 };
 
 // Limit on a tenant's unmanaged work in the driver while the tenant is preemptible. The limit keeps the
@@ -39,13 +39,13 @@ struct UnmanagedLaunch {
 // Any thread. Calls nothing with its lock held.
 class UnmanagedWindow {
 public:
-    using Number = uint64_t;   // of a launch; 0: none
+    using Number = uint64_t;  // of a launch; 0: none
 
     // 0: the window stayed full for `timeout`.
     Number take(uint64_t stream, uint64_t key, schedule::Duration timeout);
     Number take_now(uint64_t stream, uint64_t key, schedule::TimePoint now);
-    void give(Number number, schedule::Duration took);   // took: zero if not known
-    schedule::Duration expected(uint64_t key);           // zero: not known
+    void give(Number number, schedule::Duration took);  // took: zero if not known
+    schedule::Duration expected(uint64_t key);          // zero: not known
 
     static constexpr size_t kAtLeast = 2;
     static constexpr size_t kAtMost = 64;
@@ -62,11 +62,11 @@ private:
     };
     Number try_take(uint64_t stream, uint64_t key, schedule::TimePoint now);
 
-    std::mutex mutex_;   // guards all
+    std::mutex mutex_;  // guards all
     std::condition_variable given_;
     Number last_ = 0;
     std::vector<Flight> flights_;
-    std::unordered_map<uint64_t, schedule::Duration> known_;   // by key
+    std::unordered_map<uint64_t, schedule::Duration> known_;  // by key
 };
 
 // Permission to launch one unmanaged kernel or graph on a stream. enter() gives it, and the same thread uses
@@ -81,14 +81,14 @@ public:
     // The stream to launch on: another one than `home` if the policy confines the launch. Call stay() if it
     // cannot run there.
     CUstream where(CUstream home) const { return away_ ? away_ : home; }
-    const SmSet* places() const { return away_ ? places_.get() : nullptr; }   // null: the stream's own
+    const SmSet* places() const { return away_ ? places_.get() : nullptr; }  // null: the stream's own
     void stay() { away_ = nullptr; }
-    CUresult launched();   // the driver has accepted it
+    CUresult launched();  // the driver has accepted it
     void drop();
 
 private:
     friend class ManagedStream;
-    ManagedStream* stream_ = nullptr;   // null: the pass is empty
+    ManagedStream* stream_ = nullptr;  // null: the pass is empty
     CUstream away_ = nullptr;
     SmSetPointer places_;
     UnmanagedLaunch launch_;

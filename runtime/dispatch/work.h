@@ -22,12 +22,12 @@ namespace smt::runtime::dispatch {
 // The managed form of a kernel. Owned by the image that holds it, which is not unloaded before the work of
 // its session is settled.
 struct ManagedFunction {
-    CUfunction function = nullptr;   // null: none
-    uint32_t launch_offset = 0;      // of smt::Launch in the parameter buffer
-    Reuse reuse = Reuse::kAlways;    // whether a worker may run further blocks
-    uint32_t registers = 0;          // per thread; 0: not known
-    uint32_t static_shared = 0;      // bytes
-    std::shared_ptr<profiles::KnownKernel> known;   // what is learnt about the kernel; null: not kept
+    CUfunction function = nullptr;                 // null: none
+    uint32_t launch_offset = 0;                    // of smt::Launch in the parameter buffer
+    Reuse reuse = Reuse::kAlways;                  // whether a worker may run further blocks
+    uint32_t registers = 0;                        // per thread; 0: not known
+    uint32_t static_shared = 0;                    // bytes
+    std::shared_ptr<profiles::KnownKernel> known;  // what is learnt about the kernel; null: not kept
 
     // CTAs that fit on an SM; a cache of the last shape asked for. 0: not cached.
     uint32_t fitting(uint32_t threads, uint32_t shared_bytes) const {
@@ -41,8 +41,10 @@ struct ManagedFunction {
     // Predicted time of a whole launch: from launches that ran alone, otherwise from the block time of the
     // first large launch, which may have had company (measured: off by a fifth then). `together`: blocks that
     // the device runs at once.
-    std::optional<std::chrono::nanoseconds> time_alone(const profiles::Shape& shape, uint64_t together) const {
-        if (const auto ns = known ? known->predict(shape) : std::nullopt) return std::chrono::nanoseconds(static_cast<int64_t>(*ns));
+    std::optional<std::chrono::nanoseconds> time_alone(const profiles::Shape& shape,
+                                                       uint64_t together) const {
+        if (const auto ns = known ? known->predict(shape) : std::nullopt)
+            return std::chrono::nanoseconds(static_cast<int64_t>(*ns));
         const uint64_t block = block_ns.load(std::memory_order_relaxed);
         if (block == 0 || together == 0) return std::nullopt;
         return std::chrono::nanoseconds(block * ((shape.blocks + together - 1) / together));
@@ -54,10 +56,14 @@ struct ManagedFunction {
     uint64_t expected_block_ns(const profiles::Shape& shape, uint64_t together) const {
         if (const uint64_t told = block_ns.load(std::memory_order_relaxed)) return told;
         const auto ns = known && together ? known->predict(shape) : std::nullopt;
-        return ns ? std::max<uint64_t>(1, static_cast<uint64_t>(*ns) / ((shape.blocks + together - 1) / together)) : 0;
+        return ns ? std::max<uint64_t>(
+                        1, static_cast<uint64_t>(*ns) / ((shape.blocks + together - 1) / together))
+                  : 0;
     }
 
-    void forget() { fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget(); }
+    void forget() {
+        fitting_.store(0), block_ns.store(0), stop_ns.store(0), block_cost_ps.store(0), enough.forget();
+    }
 
     // ns of a block when its kernel had the device to itself. Determines the blocks per ticket. 0: not known.
     std::atomic<uint64_t> block_ns{0};
@@ -65,10 +71,12 @@ struct ManagedFunction {
     std::atomic<uint64_t> stop_ns{0};
     // Device time of a block in ps, with launches back to back. 0: not known.
     std::atomic<uint64_t> block_cost_ps{0};
-    SaturatingCtas enough;   // used where the kernel is preemptible
+    SaturatingCtas enough;  // used where the kernel is preemptible
 
 private:
-    static uint64_t shape(uint32_t threads, uint32_t shared_bytes) { return uint64_t{threads} << 32 | shared_bytes; }
+    static uint64_t shape(uint32_t threads, uint32_t shared_bytes) {
+        return uint64_t{threads} << 32 | shared_bytes;
+    }
     std::atomic<uint64_t> fitting_{0};
 };
 
@@ -76,7 +84,7 @@ private:
 struct LongestTicket {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
-    uint32_t blocks = 0;   // per ticket
+    uint32_t blocks = 0;  // per ticket
 };
 
 // Most blocks of one smt::Launch: tickets and counts are 32 bits wide.
@@ -84,25 +92,25 @@ inline constexpr uint64_t kMostBlocks = 1u << 30;
 
 struct Work {
     ManagedFunction* function = nullptr;
-    journal::Entry entry;              // for the journal
+    journal::Entry entry;  // for the journal
     uint32_t grid[3] = {1, 1, 1};
     uint32_t block[3] = {1, 1, 1};
-    uint32_t shared_bytes = 0;         // dynamic
-    std::vector<char> parameters;      // the program's
-    uint64_t number = 0;               // index among the stream's launches
-    uint32_t fits = 0;                 // CTAs on an SM
-    uint64_t total = 0;                // blocks
-    uint64_t done = 0;                 // of those, in order
-    std::chrono::nanoseconds cost{};   // of device time, as known when the driver got it (launch_ahead.h)
+    uint32_t shared_bytes = 0;        // dynamic
+    std::vector<char> parameters;     // the program's
+    uint64_t number = 0;              // index among the stream's launches
+    uint32_t fits = 0;                // CTAs on an SM
+    uint64_t total = 0;               // blocks
+    uint64_t done = 0;                // of those, in order
+    std::chrono::nanoseconds cost{};  // of device time, as known when the driver got it (launch_ahead.h)
 
     // Of its launch under way: tickets [ticket, ticket + tickets) cover blocks [done, done + covered).
     uint32_t ticket = 0;
     uint32_t tickets = 0;
     uint32_t chunk = 1;
     uint32_t covered = 0;
-    uint32_t ctas = 0;                 // workers per SM outside of quota mode; 0: being tried
-    uint32_t launch = 0;               // its number among the stream's driver launches
-    uint64_t marker = 0;               // value of StreamWords::reached at which the launch is over
+    uint32_t ctas = 0;    // workers per SM outside of quota mode; 0: being tried
+    uint32_t launch = 0;  // its number among the stream's driver launches
+    uint64_t marker = 0;  // value of StreamWords::reached at which the launch is over
 
     uint32_t threads() const { return block[0] * block[1] * block[2]; }
     profiles::Shape shape() const { return {{block[0], block[1], block[2]}, total}; }

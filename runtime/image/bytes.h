@@ -7,7 +7,7 @@
 
 namespace smt::image {
 
-constexpr uint32_t kWrapperMagic = 0x466243b1;   // of the struct that names a program's fatbin
+constexpr uint32_t kWrapperMagic = 0x466243b1;  // of the struct that names a program's fatbin
 
 template <typename T>
 bool read_at(std::string_view bytes, uint64_t at, T* value) {

@@ -28,7 +28,8 @@ enum class Table : uint32_t {
     kModules = 16,
 };
 
-// Rows as every driver has them; what later drivers append is left out, but for the multiprocessor's exception (driver 555).
+// Rows as every driver has them; what later drivers append is left out, but for the multiprocessor's
+// exception (driver 555).
 struct MultiprocessorRow {
     uint32_t number, padding;
     uint32_t exception, error_pc_valid;
@@ -67,14 +68,17 @@ public:
     explicit Dump(const ElfFile& file) : file_(file) {
         for (uint32_t i = 0; i < file_.sections().size(); ++i) {
             const Elf64_Shdr& section = file_.sections()[i];
-            if (section.sh_type > SHT_LOUSER) by_parent_.try_emplace({section.sh_type - SHT_LOUSER, section.sh_link, section.sh_info}, i);
+            if (section.sh_type > SHT_LOUSER)
+                by_parent_.try_emplace({section.sh_type - SHT_LOUSER, section.sh_link, section.sh_info}, i);
         }
     }
 
     std::vector<uint32_t> all(Table table) const {
         const auto type = static_cast<uint32_t>(table);
         std::vector<uint32_t> found;
-        for (auto i = by_parent_.lower_bound({type, 0, 0}); i != by_parent_.end() && std::get<0>(i->first) == type; ++i) found.push_back(i->second);
+        for (auto i = by_parent_.lower_bound({type, 0, 0});
+             i != by_parent_.end() && std::get<0>(i->first) == type; ++i)
+            found.push_back(i->second);
         return found;
     }
     std::optional<uint32_t> below(Table table, uint32_t parent, uint32_t row) const {
@@ -103,7 +107,8 @@ public:
 
 private:
     const ElfFile& file_;
-    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> by_parent_;   // type, parent, row there -> section
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t>
+        by_parent_;  // type, parent, row there -> section
 };
 
 // The strongest sign of a fault wins: other CTAs are in the dump because they ran at the time.
@@ -145,9 +150,11 @@ FaultSite site_at(const Dump& dump, uint64_t pc) {
         const auto* file = std::get_if<ElfFile>(&read);
         if (!file) continue;
         for (const Elf64_Shdr& section : file->sections())
-            if (section.sh_addr <= pc && pc - section.sh_addr < section.sh_size && file->name_begins(section, kText))
+            if (section.sh_addr <= pc && pc - section.sh_addr < section.sh_size &&
+                file->name_begins(section, kText))
                 return {std::string(file->name(section).substr(kText.size())),
-                        dump.row<uint64_t>(dump.parent(cubin), dump.parent_row(cubin)).value_or(0), std::nullopt};
+                        dump.row<uint64_t>(dump.parent(cubin), dump.parent_row(cubin)).value_or(0),
+                        std::nullopt};
     }
     return {};
 }
@@ -181,7 +188,8 @@ std::optional<FaultSite> site_of_ended_cta(const Dump& dump) {
 std::string describe(const FaultSite& site) {
     if (!site.place) return {};
     const FaultSite::Place& place = *site.place;
-    return fmt::format(", CTA ({}) of ({}), blocks of ({})", fmt::join(place.cta, ","), fmt::join(place.grid, ","), fmt::join(place.block, ","));
+    return fmt::format(", CTA ({}) of ({}), blocks of ({})", fmt::join(place.cta, ","),
+                       fmt::join(place.grid, ","), fmt::join(place.block, ","));
 }
 
 std::variant<FaultSite, Problem> read_core_dump(std::string_view bytes) {

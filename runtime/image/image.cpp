@@ -159,7 +159,9 @@ uint64_t fatbin_bytes(std::string_view bytes) {
     return header.header_bytes + header.payload_bytes;
 }
 
-bool is_empty_fatbin(std::string_view bytes) { return is_fatbin(bytes) && fatbin_bytes(bytes) == sizeof(FatbinHeader); }
+bool is_empty_fatbin(std::string_view bytes) {
+    return is_fatbin(bytes) && fatbin_bytes(bytes) == sizeof(FatbinHeader);
+}
 
 std::variant<std::vector<Entry>, Problem> read(std::string_view image) {
     uint32_t magic = 0;

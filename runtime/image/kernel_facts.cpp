@@ -36,7 +36,7 @@ enum Form : uint8_t { kByteForm = 2, kHalfForm = 3, kBytesForm = 4 };
 
 enum Attribute : uint8_t {
     kMaxThreads = 0x05,
-    kExterns = 0x0f,       // numbers of symbols; through functions and pointers that it calls, too
+    kExterns = 0x0f,  // numbers of symbols; through functions and pointers that it calls, too
     kRequiredThreads = 0x10,
     kMinimumStack = 0x12,
     kParameter = 0x17,     // of at most 16 KiB
@@ -166,8 +166,8 @@ private:
             found->second->facts.shared_bytes = declared_shared(section.sh_size);
         if (section.sh_type != kInfoSection || !file_.name_begins(section, ".nv.info.")) return true;
         std::string_view info = file_.content(section);
-        return info.size() == section.sh_size && spend(info.size()) && read_attributes(info, *found->second) &&
-               read_externs(section, found->second->facts.externs);
+        return info.size() == section.sh_size && spend(info.size()) &&
+               read_attributes(info, *found->second) && read_externs(section, found->second->facts.externs);
     }
 
     bool read_externs(const Elf64_Shdr& section, std::vector<std::string>& externs) {
@@ -179,7 +179,8 @@ private:
             for (uint64_t at = 0; read_at(bytes, at, &number); at += sizeof number) {
                 Elf64_Sym symbol;
                 if (!read_at(file_.content(symbols), uint64_t{number} * sizeof symbol, &symbol)) return false;
-                const std::string_view name = ElfFile::text_at(file_.content(symbols.sh_link), symbol.st_name);
+                const std::string_view name =
+                    ElfFile::text_at(file_.content(symbols.sh_link), symbol.st_name);
                 if (!spend(name.size())) return false;
                 externs.emplace_back(name);
             }
@@ -278,7 +279,8 @@ std::variant<std::vector<std::string>, Problem> variable_names(std::string_view 
         const std::string_view symbols = file.content(section), texts = file.content(section.sh_link);
         Elf64_Sym symbol;
         for (uint64_t at = 0; read_at(symbols, at, &symbol); at += sizeof symbol)
-            if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT) names.emplace_back(ElfFile::text_at(texts, symbol.st_name));
+            if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT)
+                names.emplace_back(ElfFile::text_at(texts, symbol.st_name));
     }
     return names;
 }

@@ -31,14 +31,15 @@ struct KernelFacts {
     // What the source declares, without what the system reserves for itself. Nothing: not laid out yet,
     // which the linker does (relocatable code).
     std::optional<uint32_t> shared_bytes;
-    uint32_t barriers = 0;              // the highest that it uses, + 1
-    Shape most_threads{};               // __launch_bounds__
-    Shape required_block{};             // __block_size__
-    Shape cluster{};                    // __cluster_dims__
-    bool explicit_cluster = false;      // it synchronises with its cluster: no launch without one
-    bool grid_of_clusters = false;      // the launch's grid counts clusters
-    uint32_t most_cluster_blocks = 0;   // 0: not said
-    std::vector<std::string> externs;   // functions outside of the image that it may reach: vprintf, malloc, ...
+    uint32_t barriers = 0;             // the highest that it uses, + 1
+    Shape most_threads{};              // __launch_bounds__
+    Shape required_block{};            // __block_size__
+    Shape cluster{};                   // __cluster_dims__
+    bool explicit_cluster = false;     // it synchronises with its cluster: no launch without one
+    bool grid_of_clusters = false;     // the launch's grid counts clusters
+    uint32_t most_cluster_blocks = 0;  // 0: not said
+    std::vector<std::string>
+        externs;  // functions outside of the image that it may reach: vprintf, malloc, ...
     std::vector<Parameter> parameters;  // in the order of the source
 };
 

@@ -22,8 +22,8 @@ constexpr uint32_t kAbsoluteLow = 0x38;
 constexpr uint32_t kAbsoluteHigh = 0x39;
 constexpr uint64_t kImmediateAt = 4;
 
-// One cubin. Every step returns false when the cubin is not as it should be, or uses its variables in a way that
-// cannot be redirected.
+// One cubin. Every step returns false when the cubin is not as it should be, or uses its variables in a way
+// that cannot be redirected.
 class Cubin {
 public:
     Cubin(ManagedPlan& plan, std::string_view image) : plan_(plan), image_(image) {}
@@ -41,7 +41,7 @@ public:
 
 private:
     struct Symbol {
-        uint64_t offset;   // in the arena's block
+        uint64_t offset;  // in the arena's block
         uint64_t bytes;
         uint16_t section;
         uint64_t value;
@@ -96,9 +96,11 @@ private:
         bool with_addend = section.sh_type == SHT_RELA;
         uint64_t entry_bytes = with_addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
         if (section.sh_info >= sections_.size()) return false;
-        if (!(sections_[section.sh_info].sh_flags & SHF_ALLOC)) return true;   // for debuggers
+        if (!(sections_[section.sh_info].sh_flags & SHF_ALLOC)) return true;  // for debuggers
         ManagedPlan::Trimmed trimmed{headers_at_ + index * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size),
-                                     section.sh_offset, entry_bytes, {}};
+                                     section.sh_offset,
+                                     entry_bytes,
+                                     {}};
         bool any = false;
         for (uint64_t at = 0; at + entry_bytes <= section.sh_size; at += entry_bytes) {
             Elf64_Rela entry{};
@@ -128,7 +130,7 @@ private:
             return false;
         uint64_t inside = 0;
         std::memcpy(&inside, image_.data() + section.sh_offset + at, width);
-        if (!with_addend && kind != Kind::kWhole && inside != 0) return false;   // half an addend
+        if (!with_addend && kind != Kind::kWhole && inside != 0) return false;  // half an addend
         uint64_t addend = with_addend ? static_cast<uint64_t>(entry.r_addend) : inside;
         uint64_t offset = managed_[ELF64_R_SYM(entry.r_info)].offset;
         plan_.fixups.push_back({section.sh_offset + at, offset + addend, kind});
@@ -152,7 +154,8 @@ private:
     }
 
     uint64_t offset_of(const std::string& name, uint64_t bytes) {
-        if (plan_.variables.contains(name) || bytes > ManagedPlan::kMostBytes / 2 || plan_.bytes > ManagedPlan::kMostBytes / 2)
+        if (plan_.variables.contains(name) || bytes > ManagedPlan::kMostBytes / 2 ||
+            plan_.bytes > ManagedPlan::kMostBytes / 2)
             return ManagedPlan::kMostBytes;
         const uint64_t offset = plan_.bytes;
         plan_.variables[name] = {offset, bytes};
@@ -164,22 +167,27 @@ private:
     const std::string_view image_;
     uint64_t headers_at_ = 0;
     std::vector<Elf64_Shdr> sections_;
-    std::map<uint32_t, Symbol> managed_;   // by symbol
+    std::map<uint32_t, Symbol> managed_;  // by symbol
 };
 
 }  // namespace
 
 bool ManagedPlan::fits(uint64_t image_bytes) const {
-    const auto inside = [](uint64_t at, uint64_t size, uint64_t all) { return at <= all && size <= all - at; };
+    const auto inside = [](uint64_t at, uint64_t size, uint64_t all) {
+        return at <= all && size <= all - at;
+    };
     if (bytes > kMostBytes) return false;
     for (const auto& [name, variable] : variables)
         if (!inside(variable.offset, variable.bytes, bytes)) return false;
     for (const Initial& initial : initials)
-        if (!inside(initial.offset, initial.bytes, bytes) || !inside(initial.at, initial.bytes, image_bytes)) return false;
+        if (!inside(initial.offset, initial.bytes, bytes) || !inside(initial.at, initial.bytes, image_bytes))
+            return false;
     for (const Fixup& fixup : fixups)
-        if (fixup.kind > Kind::kHigh || !inside(fixup.at, fixup.kind == Kind::kWhole ? 8 : 4, image_bytes)) return false;
+        if (fixup.kind > Kind::kHigh || !inside(fixup.at, fixup.kind == Kind::kWhole ? 8 : 4, image_bytes))
+            return false;
     for (const Trimmed& section : trimmed)
-        if (!inside(section.size_at, sizeof(uint64_t), image_bytes) || section.entry_bytes > sizeof(Elf64_Rela) ||
+        if (!inside(section.size_at, sizeof(uint64_t), image_bytes) ||
+            section.entry_bytes > sizeof(Elf64_Rela) ||
             !inside(section.at, section.dropped.size() * section.entry_bytes, image_bytes))
             return false;
     return true;

@@ -2,8 +2,8 @@
 //
 // The driver keeps them in memory that only its own process can touch, but the program reads and writes
 // them like its own. So the cubin is changed before it is loaded: wherever its code has the address of
-// such a variable, which is a relocation in the cubin, the address of a place in the session's arena is written
-// and the relocation taken out. The variable that the driver makes stays behind, unused.
+// such a variable, which is a relocation in the cubin, the address of a place in the session's arena is
+// written and the relocation taken out. The variable that the driver makes stays behind, unused.
 //
 // A plan is plain values, since it is made in another process than the one that carries it out
 // (runtime/server/handlers/managed_variables.h).
@@ -21,20 +21,20 @@ struct ManagedPlan {
     static constexpr uint64_t kMostBytes = 1ull << 34;
 
     struct Variable {
-        uint64_t offset, bytes;   // in the arena's block
+        uint64_t offset, bytes;  // in the arena's block
     };
-    struct Initial {              // a variable's first value
-        uint64_t offset, bytes, at;   // `at`: in the cubin
+    struct Initial {                 // a variable's first value
+        uint64_t offset, bytes, at;  // `at`: in the cubin
     };
     enum class Kind : uint32_t { kWhole, kLow, kHigh };
     struct Fixup {
-        uint64_t at;              // in the cubin
-        uint64_t value;           // offset in the block, and the addend
+        uint64_t at;     // in the cubin
+        uint64_t value;  // offset in the block, and the addend
         Kind kind;
         uint32_t unused = 0;
     };
-    struct Trimmed {              // a relocation section without some of its entries
-        uint64_t size_at;         // of its header's sh_size
+    struct Trimmed {       // a relocation section without some of its entries
+        uint64_t size_at;  // of its header's sh_size
         uint64_t at, entry_bytes;
         std::vector<bool> dropped;
     };
@@ -43,7 +43,7 @@ struct ManagedPlan {
     std::vector<Initial> initials;
     std::vector<Fixup> fixups;
     std::vector<Trimmed> trimmed;
-    uint64_t bytes = 0;   // of the block
+    uint64_t bytes = 0;  // of the block
 
     // Whether it keeps to a cubin of so many bytes and to its block.
     bool fits(uint64_t image_bytes) const;

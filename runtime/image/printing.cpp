@@ -12,7 +12,7 @@ namespace smt::image {
 namespace {
 
 constexpr std::string_view kPrint = "vprintf";
-constexpr std::string_view kStart = "LaunchDevice";   // a part of what starts kernels is called
+constexpr std::string_view kStart = "LaunchDevice";  // a part of what starts kernels is called
 
 Printing all_of(std::string why) { return {true, std::move(why), {}}; }
 
@@ -25,7 +25,8 @@ bool refers_to_print(const ElfFile& file) {
         for (uint64_t at = 0; read_at(symbols, at, &symbol); at += sizeof symbol) {
             if (symbol.st_name >= names.size()) continue;
             const std::string_view name = names.substr(symbol.st_name);
-            if (name.starts_with(kPrint) && (name.size() == kPrint.size() || name[kPrint.size()] == 0)) return true;
+            if (name.starts_with(kPrint) && (name.size() == kPrint.size() || name[kPrint.size()] == 0))
+                return true;
         }
     }
     return false;
@@ -46,7 +47,8 @@ Printing of_cubin(std::string_view cubin) {
     Printing printing;
     for (const KernelFacts& each : std::get<std::vector<KernelFacts>>(facts))
         if (each.kernel && reaches_print(each)) printing.kernels.insert(each.name);
-    // Something refers to it, and no kernel is said to: a compiler that says it in another way than is known here.
+    // Something refers to it, and no kernel is said to: a compiler that says it in another way than is known
+    // here.
     return printing.kernels.empty() ? all_of("no kernel is said to reach vprintf") : printing;
 }
 

@@ -64,11 +64,14 @@ public:
             if (auto* variable = std::get_if<ptx::Variable>(&declaration);
                 variable && variable->space == ptx::Space::kShared)
                 shared_.emplace(variable->name, variable);
-            if (auto* alias = std::get_if<ptx::Alias>(&declaration)) functions_[alias->name].names.insert(alias->target);
+            if (auto* alias = std::get_if<ptx::Alias>(&declaration))
+                functions_[alias->name].names.insert(alias->target);
             auto* function = std::get_if<ptx::Function>(&declaration);
             if (!function) continue;
-            if (!function->body) declared_.insert(function->name);
-            else Collector(functions_[function->name]).scope(*function->body);
+            if (!function->body)
+                declared_.insert(function->name);
+            else
+                Collector(functions_[function->name]).scope(*function->body);
         }
     }
 
@@ -121,7 +124,7 @@ private:
         std::set<std::string_view> reached{name};
         std::vector<std::string_view> to_do{name};
         std::vector<const ptx::Variable*> shared;
-        bool any = false;   // of the module's functions
+        bool any = false;  // of the module's functions
         while (!to_do.empty()) {
             auto function = functions_.find(to_do.back());
             to_do.pop_back();
@@ -138,7 +141,7 @@ private:
             }
         }
         for (const std::string_view each : declared_) {
-            if (functions_.find(each) != functions_.end()) continue;   // its body follows
+            if (functions_.find(each) != functions_.end()) continue;  // its body follows
             if (reached.contains(each) || (any && is_used(each))) kernel.facts.externs.emplace_back(each);
         }
         uint64_t bytes = 0;
@@ -151,12 +154,13 @@ private:
     }
 
     bool is_used(std::string_view name) const {
-        return std::any_of(functions_.begin(), functions_.end(), [&](const auto& each) { return each.second.names.contains(name); });
+        return std::any_of(functions_.begin(), functions_.end(),
+                           [&](const auto& each) { return each.second.names.contains(name); });
     }
 
     const ptx::Module& module_;
-    std::map<std::string, Uses, std::less<>> functions_;               // with a body, by name
-    std::set<std::string_view> declared_;                               // functions, not all of them without one
+    std::map<std::string, Uses, std::less<>> functions_;  // with a body, by name
+    std::set<std::string_view> declared_;                 // functions, not all of them without one
     std::map<std::string, const ptx::Variable*, std::less<>> shared_;  // of the module, by name
 };
 

@@ -129,7 +129,7 @@ private:
             kernel.cooperative = text->ptx.cooperative;
             if (!kernel.facts.shared_bytes) kernel.facts.shared_bytes = text->ptx.facts.shared_bytes;
         }
-        const bool unlinked = is_unlinked(image);   // the server never sees it so
+        const bool unlinked = is_unlinked(image);  // the server never sees it so
         kernel.verdict = text ? with_text(texts, unlinked) : without_text(image, own);
         if (verdict && !unlinked) kernel.verdict = judged(verdict(name), kernel.verdict);
         survey_.kernels.push_back(std::move(kernel));

@@ -35,8 +35,8 @@ struct Verdict {
     bool operator==(const Verdict&) const = default;
 };
 
-// What becomes of an image when it is loaded, as a function of a kernel's symbol: by what it is managed, or that it
-// is unmanaged, and then the reason.
+// What becomes of an image when it is loaded, as a function of a kernel's symbol: by what it is managed, or
+// that it is unmanaged, and then the reason.
 using ImageVerdict = std::function<Verdict(const std::string& kernel)>;
 // Asked once for each image that the device would load; `image` is all of its bytes.
 using Judge = std::function<ImageVerdict(std::string_view image)>;

@@ -16,14 +16,20 @@ constexpr uint64_t kMost = ~uint64_t{0};
 uint64_t sum(uint64_t a, uint64_t b) { return a > kMost - b ? kMost : a + b; }
 uint64_t product(uint64_t a, uint64_t b) { return b != 0 && a > kMost / b ? kMost : a * b; }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == '%'; }
+bool is_word(char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.' || c == '%';
+}
 
 uint64_t number(std::string_view digits) {
     const bool hex = digits.starts_with("0x") || digits.starts_with("0X");
     uint64_t value = 0;
     for (const char c : digits.substr(hex ? 2 : 0)) {
-        if (!std::isxdigit(static_cast<unsigned char>(c)) || (!hex && !std::isdigit(static_cast<unsigned char>(c)))) break;   // a suffix: U
-        const unsigned digit = std::isdigit(static_cast<unsigned char>(c)) ? static_cast<unsigned>(c - '0') : (static_cast<unsigned>(c) | 0x20u) - 'a' + 10u;
+        if (!std::isxdigit(static_cast<unsigned char>(c)) ||
+            (!hex && !std::isdigit(static_cast<unsigned char>(c))))
+            break;  // a suffix: U
+        const unsigned digit = std::isdigit(static_cast<unsigned char>(c))
+                                   ? static_cast<unsigned>(c - '0')
+                                   : (static_cast<unsigned>(c) | 0x20u) - 'a' + 10u;
         value = sum(product(value, hex ? 16 : 10), digit);
     }
     return value;
@@ -32,7 +38,8 @@ uint64_t number(std::string_view digits) {
 // ".b8": 1, ".f64": 8; 0: no type.
 uint64_t type_bytes(std::string_view word) {
     if (word == ".pred") return 1;
-    if (word.size() < 3 || word[0] != '.' || std::string_view("busf").find(word[1]) == std::string_view::npos) return 0;
+    if (word.size() < 3 || word[0] != '.' || std::string_view("busf").find(word[1]) == std::string_view::npos)
+        return 0;
     const uint64_t bits = number(word.substr(2));
     return bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128 ? bits / 8 : 0;
 }
@@ -44,7 +51,8 @@ uint64_t declared_bytes(std::string_view text) {
     for (size_t at = 0; at < text.size();) {
         if (text[at] == '[') {
             size_t digits = text.find_first_not_of(" \t\r\n", at + 1);
-            if (digits != text.npos && text[digits] != ']') elements = product(elements, number(text.substr(digits)));
+            if (digits != text.npos && text[digits] != ']')
+                elements = product(elements, number(text.substr(digits)));
             at = text.find(']', at);
             if (at == text.npos) break;
             continue;
@@ -56,7 +64,7 @@ uint64_t declared_bytes(std::string_view text) {
         size_t end = at;
         while (end < text.size() && is_word(text[end])) ++end;
         const std::string_view word = text.substr(at, end - at);
-        if (word == ".extern" || word == ".managed") return 0;   // elsewhere; or in host memory
+        if (word == ".extern" || word == ".managed") return 0;  // elsewhere; or in host memory
         if (word == ".global") global = true;
         if (word == ".v2") elements = product(elements, 2);
         if (word == ".v4") elements = product(elements, 4);
@@ -88,14 +96,14 @@ uint64_t variable_bytes_of_ptx(std::string_view text) {
             continue;
         }
         const char c = text[at];
-        if (c == '"') {   // of a directive: braces in it mean nothing
+        if (c == '"') {  // of a directive: braces in it mean nothing
             at = text.find('"', at + 1);
             if (at == text.npos) break;
         } else if (c == '{') {
             ++depth;
         } else if (c == '}') {
             if (depth > 0) --depth;
-            if (depth == 0 && !initial_value) declaration.clear();   // that was a body
+            if (depth == 0 && !initial_value) declaration.clear();  // that was a body
         } else if (depth == 0 && c == '=') {
             initial_value = true;
         } else if (depth == 0 && c == ';') {

@@ -22,15 +22,17 @@ namespace {
 
 constexpr std::string_view kMagic = "smt-cache-1\n";
 constexpr size_t kHexBytes = 64;
-constexpr char kPartPrefix = '.';               // of a file that is being written
-constexpr int64_t kPartLifeSeconds = 3600;      // its writer is long dead
+constexpr char kPartPrefix = '.';           // of a file that is being written
+constexpr int64_t kPartLifeSeconds = 3600;  // its writer is long dead
 constexpr uint64_t kMostFileBytes = 1ull << 30;
 
 bool is_key(std::string_view name) {
     return name.size() == kHexBytes && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-int64_t time_of(const struct stat& file) { return file.st_mtim.tv_sec * 1'000'000'000ll + file.st_mtim.tv_nsec; }
+int64_t time_of(const struct stat& file) {
+    return file.st_mtim.tv_sec * 1'000'000'000ll + file.st_mtim.tv_nsec;
+}
 
 // No other user can have written it.
 bool is_own(const struct stat& facts) { return facts.st_uid == geteuid() && (facts.st_mode & 022) == 0; }
@@ -46,10 +48,12 @@ bool read_all(const std::string& path, std::string& bytes) {
     for (size_t at = 0; good && at < bytes.size();) {
         ssize_t got = read(file, bytes.data() + at, bytes.size() - at);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) bytes.resize(at);
-        else at += static_cast<size_t>(got);
+        if (got <= 0)
+            bytes.resize(at);
+        else
+            at += static_cast<size_t>(got);
     }
-    if (good) futimens(file, nullptr);   // read just now
+    if (good) futimens(file, nullptr);  // read just now
     close(file);
     return good;
 }
@@ -120,9 +124,13 @@ bool Cache::open_folder() {
 // A file of another user is machine code that would run in every program of this one.
 bool Cache::trusted() {
     struct stat facts;
-    if (lstat(folder_.c_str(), &facts) != 0) return false;   // there is none
+    if (lstat(folder_.c_str(), &facts) != 0) return false;  // there is none
     if (S_ISDIR(facts.st_mode) && is_own(facts)) return true;
-    if (!foreign_.exchange(true)) say_(fmt::format("compiled kernels are neither looked up nor kept: {}: it must be a folder of this user's that others cannot write to", folder_));
+    if (!foreign_.exchange(true))
+        say_(
+            fmt::format("compiled kernels are neither looked up nor kept: {}: it must be a folder of this "
+                        "user's that others cannot write to",
+                        folder_));
     return false;
 }
 
@@ -153,7 +161,7 @@ void Cache::evict() {
     uint64_t kept = 0;
     for (const File& file : list()) {
         kept += file.bytes;
-        if (kept > limit_) unlink(path_of(file.key).c_str());   // another server may have done so already
+        if (kept > limit_) unlink(path_of(file.key).c_str());  // another server may have done so already
     }
 }
 

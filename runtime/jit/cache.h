@@ -24,7 +24,7 @@ namespace smt::runtime::jit {
 
 class Cache {
 public:
-    using Say = std::function<void(const std::string& line)>;   // any thread
+    using Say = std::function<void(const std::string& line)>;  // any thread
 
     // `folder` is made, with mode 0700, when something is stored. An empty one, or limit 0: no cache.
     Cache(std::string folder, uint64_t limit_bytes, Say say);
@@ -36,10 +36,10 @@ public:
     struct File {
         std::string key;
         uint64_t bytes = 0;
-        int64_t read_ns = 0;   // when it was last read or written, of the epoch
+        int64_t read_ns = 0;  // when it was last read or written, of the epoch
     };
-    std::vector<File> list() const;   // the one read last comes first
-    uint64_t clear();                 // bytes removed
+    std::vector<File> list() const;  // the one read last comes first
+    uint64_t clear();                // bytes removed
     const std::string& folder() const { return folder_; }
 
 private:
@@ -54,7 +54,7 @@ private:
     const uint64_t limit_;
     const Say say_;
     std::atomic<bool> off_{false};
-    std::atomic<bool> foreign_{false};   // that has been said
+    std::atomic<bool> foreign_{false};  // that has been said
 };
 
 }  // namespace smt::runtime::jit

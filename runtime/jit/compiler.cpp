@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr int kChildDescriptor = 3, kSharedDescriptor = 4;
-constexpr auto kStartTimeout = 30s;   // to load NVRTC from a slow disk
+constexpr auto kStartTimeout = 30s;    // to load NVRTC from a slow disk
 constexpr int kOrdersOfOneLife = 100;  // compilers leak
 constexpr auto kLook = 50ms;           // how often a wait looks whether it was interrupted
 
@@ -59,8 +59,13 @@ Result failed(const std::string& why) {
 }  // namespace
 
 bool Compiler::spawn(int descriptor, std::string& problem) {
-    std::vector<std::string> arguments = {settings_.compiler, "--descriptor", std::to_string(kChildDescriptor), "--memory",
-                                          std::to_string(settings_.memory_bytes), "--cpu", std::to_string(settings_.cpu / 1s)};
+    std::vector<std::string> arguments = {settings_.compiler,
+                                          "--descriptor",
+                                          std::to_string(kChildDescriptor),
+                                          "--memory",
+                                          std::to_string(settings_.memory_bytes),
+                                          "--cpu",
+                                          std::to_string(settings_.cpu / 1s)};
     if (shared_ >= 0) arguments.insert(arguments.end(), {"--shared", std::to_string(kSharedDescriptor)});
     std::vector<std::string> variables = child_environment();
     posix_spawn_file_actions_t files;
@@ -72,20 +77,22 @@ bool Compiler::spawn(int descriptor, std::string& problem) {
     posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, descriptor, kChildDescriptor);
     if (shared_ >= 0) posix_spawn_file_actions_adddup2(&files, shared_, kSharedDescriptor);
-    posix_spawn_file_actions_addclosefrom_np(&files, shared_ >= 0 ? kSharedDescriptor + 1 : kChildDescriptor + 1);
+    posix_spawn_file_actions_addclosefrom_np(&files,
+                                             shared_ >= 0 ? kSharedDescriptor + 1 : kChildDescriptor + 1);
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    int error = posix_spawn(&child_, settings_.compiler.c_str(), &files, &attributes, pointers(arguments).data(),
-                            pointers(variables).data());
+    int error = posix_spawn(&child_, settings_.compiler.c_str(), &files, &attributes,
+                            pointers(arguments).data(), pointers(variables).data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     if (error == 0) return true;
     child_ = 0;
-    problem = fmt::format("the compile worker {} does not start: {}", settings_.compiler, std::strerror(error));
+    problem =
+        fmt::format("the compile worker {} does not start: {}", settings_.compiler, std::strerror(error));
     return false;
 }
 
@@ -98,12 +105,13 @@ bool Compiler::start(std::string& problem) {
         return false;
     }
     // dup2() onto itself would keep FD_CLOEXEC: move it away from where the child expects it.
-    int theirs = pair[1] == kChildDescriptor ? fcntl(pair[1], F_DUPFD_CLOEXEC, kChildDescriptor + 1) : pair[1];
+    int theirs =
+        pair[1] == kChildDescriptor ? fcntl(pair[1], F_DUPFD_CLOEXEC, kChildDescriptor + 1) : pair[1];
     bool spawned = theirs >= 0 && spawn(theirs, problem);
     if (theirs != pair[1] && theirs >= 0) close(theirs);
     close(pair[1]);
     socket_ = pair[0];
-    const timeval limit{settings_.time / 1s, 0};   // of a worker that does not read
+    const timeval limit{settings_.time / 1s, 0};  // of a worker that does not read
     setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (!spawned) return end(), false;
     std::optional<std::string> bytes = receive(Message::kReady, Clock::now() + kStartTimeout, problem);
@@ -122,7 +130,8 @@ std::string Compiler::nvrtc(std::string& problem) {
     return ready_.nvrtc;
 }
 
-std::optional<std::string> Compiler::exchange(Message message, std::string_view bytes, Message expected, std::string& problem, bool* started) {
+std::optional<std::string> Compiler::exchange(Message message, std::string_view bytes, Message expected,
+                                              std::string& problem, bool* started) {
     // A worker that died while it had nothing to do is noticed at the first byte.
     bool sent = false;
     for (int attempt = 0; attempt < 2 && !sent; ++attempt) {
@@ -161,7 +170,9 @@ bool Compiler::receive_bytes(void* to, size_t bytes, TimePoint deadline, std::st
             return false;
         }
         pollfd waiting{socket_, POLLIN, 0};
-        if (poll(&waiting, 1, static_cast<int>(std::min(left, std::chrono::milliseconds(kLook)).count()) + 1) <= 0) continue;
+        if (poll(&waiting, 1,
+                 static_cast<int>(std::min(left, std::chrono::milliseconds(kLook)).count()) + 1) <= 0)
+            continue;
         ssize_t got = recv(socket_, at, bytes, MSG_DONTWAIT);
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (got <= 0) return problem = farewell(), false;
@@ -175,7 +186,8 @@ bool Compiler::receive_bytes(void* to, size_t bytes, TimePoint deadline, std::st
 std::optional<std::string> Compiler::receive(Message expected, TimePoint deadline, std::string& problem) {
     Head head;
     if (!receive_bytes(&head, sizeof head, deadline, problem)) return std::nullopt;
-    if (head.magic != Head::kMagic || head.message != expected || head.bytes > kMostBytes) return std::nullopt;
+    if (head.magic != Head::kMagic || head.message != expected || head.bytes > kMostBytes)
+        return std::nullopt;
     std::string bytes(head.bytes, '\0');
     if (!receive_bytes(bytes.data(), bytes.size(), deadline, problem)) return std::nullopt;
     return bytes;

@@ -29,15 +29,20 @@ public:
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
 
-    // NVRTC's version, which starts the worker if need be. `problem` says why nothing can be compiled; empty: it can.
+    // NVRTC's version, which starts the worker if need be. `problem` says why nothing can be compiled; empty:
+    // it can.
     std::string nvrtc(std::string& problem);
     Result compile(const Order& order);
-    // One message and its answer; nothing: `problem` says why, and the worker is gone. `started`: whether there was one.
-    std::optional<std::string> exchange(Message message, std::string_view bytes, Message expected, std::string& problem, bool* started = nullptr);
-    const std::string& lacking() const { return ready_.lacking; }   // of what confines the worker; known when it has started
-    void rest() { end(); }   // until the next order; an idle worker holds NVRTC's memory
-    void interrupt() { interrupted_.store(true); }   // what runs fails soon, and all that follows
-    pid_t process() const { return child_; }         // 0: none
+    // One message and its answer; nothing: `problem` says why, and the worker is gone. `started`: whether
+    // there was one.
+    std::optional<std::string> exchange(Message message, std::string_view bytes, Message expected,
+                                        std::string& problem, bool* started = nullptr);
+    const std::string& lacking() const {
+        return ready_.lacking;
+    }  // of what confines the worker; known when it has started
+    void rest() { end(); }  // until the next order; an idle worker holds NVRTC's memory
+    void interrupt() { interrupted_.store(true); }  // what runs fails soon, and all that follows
+    pid_t process() const { return child_; }        // 0: none
 
 private:
     using TimePoint = std::chrono::steady_clock::time_point;
@@ -46,15 +51,15 @@ private:
     bool spawn(int descriptor, std::string& problem);
     std::optional<std::string> receive(Message expected, TimePoint deadline, std::string& problem);
     bool receive_bytes(void* to, size_t bytes, TimePoint deadline, std::string& problem);
-    std::string farewell();   // how the child ended, in words; it is gone afterwards
-    void end();               // kills it, if there is one
+    std::string farewell();  // how the child ended, in words; it is gone afterwards
+    void end();              // kills it, if there is one
 
     const Settings settings_;
     const int shared_;
     std::atomic<bool> interrupted_{false};
     pid_t child_ = 0;
     int socket_ = -1;
-    int orders_ = 0;   // of this child
+    int orders_ = 0;  // of this child
     Ready ready_;
 };
 

@@ -21,10 +21,12 @@ Decision take(const std::string& identity, const Deciding& how) {
     if (identity.empty()) return {};
     const Service::Answer answer = how.wait(identity);
     switch (answer.state) {
-        case Service::State::kUnknown: return {};
+        case Service::State::kUnknown:
+            return {};
         case Service::State::kPending:
             return none(how, how.late());
-        case Service::State::kDone: break;
+        case Service::State::kDone:
+            break;
     }
     if (!answer.result->image.empty()) return {answer.result, "", nullptr};
     Decision refused = none(how, answer.result->reason);
@@ -60,15 +62,19 @@ std::string Decision::why_unmanaged(std::string_view kernel) const {
 
 bool Decision::system_atomics(std::string_view kernel) const {
     const ResultPointer& looked_at = compiled ? compiled : refused;
-    return looked_at && std::any_of(looked_at->kernels.begin(), looked_at->kernels.end(),
-                                    [&](const CompiledKernel& each) { return each.symbol == kernel && each.system_atomics; });
+    return looked_at &&
+           std::any_of(looked_at->kernels.begin(), looked_at->kernels.end(), [&](const CompiledKernel& each) {
+               return each.symbol == kernel && each.system_atomics;
+           });
 }
 
-Decision decide(Service& service, std::string_view image, Choices choices, const Target& target, const Deciding& how) {
+Decision decide(Service& service, std::string_view image, Choices choices, const Target& target,
+                const Deciding& how) {
     Decision from_source = take(identify(service, image, choices, how), how);
     if (from_source.compiled) return from_source;
     Decision found = from_ptx(service, std::move(choices.ptx), target, how);
-    if (!found.compiled && !from_source.reason.empty()) found.reason = from_source.reason + "; " + found.reason;
+    if (!found.compiled && !from_source.reason.empty())
+        found.reason = from_source.reason + "; " + found.reason;
     return found;
 }
 

@@ -18,7 +18,7 @@ public:
     Digest& operator=(const Digest&) = delete;
 
     Digest& add(std::string_view text);
-    std::string hex();   // 64 characters; the last call
+    std::string hex();  // 64 characters; the last call
 
 private:
     evp_md_ctx_st* context_;

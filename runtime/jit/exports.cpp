@@ -16,10 +16,10 @@ namespace {
 
 // By name, what another image must have just so.
 struct Exports {
-    std::map<std::string, std::string> kernels;     // and their parameters
-    std::map<std::string, std::string> visible;     // variables, and their types
-    std::vector<std::string> variables;             // all
-    bool shapes = false;                            // of PTX; a cubin says names only
+    std::map<std::string, std::string> kernels;  // and their parameters
+    std::map<std::string, std::string> visible;  // variables, and their types
+    std::vector<std::string> variables;          // all
+    bool shapes = false;                         // of PTX; a cubin says names only
 };
 
 std::string shape(const ptx::Variable& variable) {
@@ -42,7 +42,8 @@ std::optional<Exports> exports_of_text(std::string_view text, std::string& probl
             exports.kernels[function->name] = parameters;
         } else if (auto* variable = std::get_if<ptx::Variable>(&declaration)) {
             exports.variables.push_back(variable->name);
-            if (variable->linkage == ptx::Linkage::kVisible) exports.visible[variable->name] = shape(*variable);
+            if (variable->linkage == ptx::Linkage::kVisible)
+                exports.visible[variable->name] = shape(*variable);
         }
     }
     return exports;
@@ -66,8 +67,9 @@ const image::Entry* telling_entry(const std::vector<image::Entry>& entries) {
     const image::Entry* telling = nullptr;
     for (const image::Entry& entry : entries) {
         if (entry.kind == image::Kind::kOther) continue;
-        const bool better = !telling || (entry.kind == image::Kind::kPtx && (telling->kind != image::Kind::kPtx ||
-                                                                               entry.architecture > telling->architecture));
+        const bool better =
+            !telling || (entry.kind == image::Kind::kPtx &&
+                         (telling->kind != image::Kind::kPtx || entry.architecture > telling->architecture));
         if (better) telling = &entry;
     }
     return telling;
@@ -81,7 +83,8 @@ std::optional<Exports> exports_of(std::string_view image, std::string& problem) 
     auto bytes = image::expand(*entry);
     if (auto* unread = std::get_if<image::Problem>(&bytes)) return problem = unread->text, std::nullopt;
     const std::string& content = std::get<std::string>(bytes);
-    return entry->kind == image::Kind::kPtx ? exports_of_text(content, problem) : exports_of_cubin(content, problem);
+    return entry->kind == image::Kind::kPtx ? exports_of_text(content, problem)
+                                            : exports_of_cubin(content, problem);
 }
 
 std::string missing(const char* what, const std::map<std::string, std::string>& wanted,
@@ -90,7 +93,8 @@ std::string missing(const char* what, const std::map<std::string, std::string>& 
         auto same = found.find(name);
         if (same == found.end()) return fmt::format("the managed image lacks {} {}", what, name);
         if (shapes && same->second != shape)
-            return fmt::format("{} {} is another in the managed image ({}, not {})", what, name, same->second, shape);
+            return fmt::format("{} {} is another in the managed image ({}, not {})", what, name, same->second,
+                               shape);
     }
     return "";
 }
@@ -114,7 +118,8 @@ std::string missing_variables(const std::vector<std::string>& names, std::string
     std::optional<Exports> found = exports_of(replacement, problem);
     if (!found) return "the managed image: " + problem;
     for (const std::string& name : names) {
-        if (std::count(found->variables.begin(), found->variables.end(), name) == 0) return "the managed image lacks variable " + name;
+        if (std::count(found->variables.begin(), found->variables.end(), name) == 0)
+            return "the managed image lacks variable " + name;
     }
     return "";
 }

@@ -239,7 +239,8 @@ bool write_message(int descriptor, Message message, std::string_view bytes) {
 std::optional<std::string> read_message(int descriptor, Message expected) {
     Head head;
     if (!receive_all(descriptor, &head, sizeof head)) return std::nullopt;
-    if (head.magic != Head::kMagic || head.message != expected || head.bytes > kMostBytes) return std::nullopt;
+    if (head.magic != Head::kMagic || head.message != expected || head.bytes > kMostBytes)
+        return std::nullopt;
     std::string bytes(head.bytes, '\0');
     if (!receive_all(descriptor, bytes.data(), bytes.size())) return std::nullopt;
     return bytes;

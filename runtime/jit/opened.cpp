@@ -18,7 +18,8 @@ bool is_wrapper(std::string_view image) {
     return image::read_at(image, 0, &magic) && magic == image::kWrapperMagic;
 }
 
-// The driver would follow a wrapper's pointer, and read an ELF file of another machine as a cubin. The linker takes objects.
+// The driver would follow a wrapper's pointer, and read an ELF file of another machine as a cubin. The linker
+// takes objects.
 Opened other(std::string_view image, const OpenOrder& asked, const image::Problem& problem) {
     Opened opened;
     if (is_wrapper(image) || (image::is_elf(image) && !asked.links)) opened.problem = problem.text;
@@ -29,7 +30,8 @@ Opened other(std::string_view image, const OpenOrder& asked, const image::Proble
 }
 
 // Of a text or a cubin alone the compiler, or the driver, says what is wrong with its target.
-const image::Entry* chosen_of(const std::vector<image::Entry>& entries, const OpenOrder& asked, std::string_view image) {
+const image::Entry* chosen_of(const std::vector<image::Entry>& entries, const OpenOrder& asked,
+                              std::string_view image) {
     const image::Entry& first = entries.front();
     if (asked.links) return &first;
     if (image::is_fatbin(image)) return image::choose(entries, asked.device);
@@ -60,11 +62,12 @@ std::string take_code(const image::Entry& entry, std::string_view image, Opened&
 bool is_no_image(std::string_view bytes) {
     if (image::is_fatbin(bytes) || image::is_elf(bytes) || is_wrapper(bytes)) return false;
     const size_t first = bytes.find_first_not_of(" \t\r\n\v\f");
-    return first == bytes.npos || (bytes[first] != '.' && bytes[first] != '/');   // a directive, a comment
+    return first == bytes.npos || (bytes[first] != '.' && bytes[first] != '/');  // a directive, a comment
 }
 
 std::string_view code_of(const Opened& opened, std::string_view image) {
-    return opened.unpacked.empty() ? image.substr(opened.at, opened.bytes) : std::string_view(opened.unpacked);
+    return opened.unpacked.empty() ? image.substr(opened.at, opened.bytes)
+                                   : std::string_view(opened.unpacked);
 }
 
 Opened open_image(const OpenOrder& asked, std::string_view image) {
@@ -90,7 +93,8 @@ Opened open_image(const OpenOrder& asked, std::string_view image) {
     const std::string_view code = code_of(opened, image);
     if (asked.prints) opened.printing = image::printing_kernels(code, asked.device);
     if (opened.code == Code::kCubin) opened.managed = image::managed_plan(code);
-    opened.variable_bytes = opened.code == Code::kCubin ? image::variable_bytes_of_cubin(code) : image::variable_bytes_of_ptx(code);
+    opened.variable_bytes = opened.code == Code::kCubin ? image::variable_bytes_of_cubin(code)
+                                                        : image::variable_bytes_of_ptx(code);
     return opened;
 }
 

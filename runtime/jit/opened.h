@@ -1,5 +1,5 @@
-// What the server is told of an image before its driver gets it, and how it is found out: in a worker (opener.h), since an
-// image is a tenant's bytes.
+// What the server is told of an image before its driver gets it, and how it is found out: in a worker
+// (opener.h), since an image is a tenant's bytes.
 //
 //   Opened opened = open_image(asked, bytes);
 //   if (opened.problem.empty() && opened.code == Code::kCubin) ... load code_of(opened, bytes)
@@ -17,32 +17,33 @@
 namespace smt::runtime::jit {
 
 struct OpenOrder {
-    image::Device device;       // as the driver chooses among entries
-    Target target;              // of a managed form
-    uint64_t most_ptx_bytes = 0;   // of more PTX no managed form is made
-    bool prints = true;         // whether it matters which kernels print
-    bool links = false;         // it is an input of the linker: checked, and its first entry named, no more
+    image::Device device;         // as the driver chooses among entries
+    Target target;                // of a managed form
+    uint64_t most_ptx_bytes = 0;  // of more PTX no managed form is made
+    bool prints = true;           // whether it matters which kernels print
+    bool links = false;           // it is an input of the linker: checked, and its first entry named, no more
 };
 
 enum class Code : uint32_t {
-    kOther,   // neither fatbin, cubin nor PTX: the driver refuses it by its first bytes
-    kNone,    // nothing in it is for the device
-    kCubin,   // well-formed: nothing that it says of itself lies beyond its end
+    kOther,  // neither fatbin, cubin nor PTX: the driver refuses it by its first bytes
+    kNone,   // nothing in it is for the device
+    kCubin,  // well-formed: nothing that it says of itself lies beyond its end
     kPtx,
 };
 
 struct Opened {
-    std::string problem;   // why it is not loaded, in words; empty: it may be. The rest then means nothing
+    std::string problem;  // why it is not loaded, in words; empty: it may be. The rest then means nothing
     Code code = Code::kOther;
-    // The code that the device loads: this part of the image, unless `unpacked` has it. Of the other kinds the whole image.
+    // The code that the device loads: this part of the image, unless `unpacked` has it. Of the other kinds
+    // the whole image.
     uint64_t at = 0, bytes = 0;
     std::string unpacked;
-    int architecture = 0;   // of the code
-    char variant = 0;       // image::Entry's
+    int architecture = 0;  // of the code
+    char variant = 0;      // image::Entry's
     // Of the code.
     image::Printing printing;
     uint64_t variable_bytes = 0;
-    image::ManagedPlan managed;   // of a cubin
+    image::ManagedPlan managed;  // of a cubin
     // Of the whole image.
     Choices choices;
 };

@@ -33,7 +33,8 @@ uint64_t read_count(Reader& reader) {
 void pack(Packer& to, const ManagedPlan& plan) {
     to.scalar(plan.bytes);
     to.scalar<uint64_t>(plan.variables.size());
-    for (const auto& [name, variable] : plan.variables) to.string(name), to.scalar(variable.offset), to.scalar(variable.bytes);
+    for (const auto& [name, variable] : plan.variables)
+        to.string(name), to.scalar(variable.offset), to.scalar(variable.bytes);
     pack_array(to, plan.initials);
     pack_array(to, plan.fixups);
     to.scalar<uint64_t>(plan.trimmed.size());
@@ -120,13 +121,15 @@ std::string encode(const Opened& opened) {
     const bool many = opened.printing.kernels.size() > kMostItems;
     to.scalar<uint32_t>(opened.printing.all || many);
     to.string(many ? "too many of them do" : opened.printing.why);
-    to.list(many ? std::vector<std::string>() : std::vector<std::string>(opened.printing.kernels.begin(), opened.printing.kernels.end()));
+    to.list(many ? std::vector<std::string>()
+                 : std::vector<std::string>(opened.printing.kernels.begin(), opened.printing.kernels.end()));
     to.scalar(opened.variable_bytes);
     pack(to, opened.managed);
     to.string(opened.choices.code);
     to.array(opened.choices.ptx.text);
     to.scalar<uint64_t>(opened.choices.ptx.registers.size());
-    for (const auto& [kernel, registers] : opened.choices.ptx.registers) to.string(kernel), to.scalar(registers);
+    for (const auto& [kernel, registers] : opened.choices.ptx.registers)
+        to.string(kernel), to.scalar(registers);
     to.string(opened.choices.ptx.reason);
     return to.take();
 }
@@ -154,7 +157,8 @@ std::optional<Opened> decode_opened(std::string_view bytes, uint64_t image_bytes
         opened.choices.ptx.registers[kernel] = reader.scalar<uint32_t>();
     }
     opened.choices.ptx.reason = read_string(reader);
-    if (opened.code > Code::kPtx || (opened.variant && opened.variant != 'a' && opened.variant != 'f')) return std::nullopt;
+    if (opened.code > Code::kPtx || (opened.variant && opened.variant != 'a' && opened.variant != 'f'))
+        return std::nullopt;
     if (!is_within(opened, image_bytes, *is_unpacked)) return std::nullopt;
     return if_whole(reader, std::move(opened));
 }

@@ -26,7 +26,9 @@ Settings of_opener(Settings settings) {
     return settings;
 }
 
-Opener::Answer failed(Opener::Outcome outcome, std::string reason) { return {outcome, std::move(reason), {}}; }
+Opener::Answer failed(Opener::Outcome outcome, std::string reason) {
+    return {outcome, std::move(reason), {}};
+}
 
 }  // namespace
 
@@ -41,7 +43,7 @@ struct Opener::Worker {
 
     const Settings& settings;
     SharedMemory shared;
-    std::unique_ptr<Compiler> compiler;   // set with Opener::mutex_ held
+    std::unique_ptr<Compiler> compiler;  // set with Opener::mutex_ held
 };
 
 Opener::Opener(Settings settings, Say say)
@@ -55,7 +57,7 @@ Opener::~Opener() {
             if (worker->compiler) worker->compiler->interrupt();
     }
     work_.notify_all();
-    threads_.clear();   // joins them
+    threads_.clear();  // joins them
 }
 
 Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string_view image) {
@@ -67,7 +69,7 @@ Opener::Answer Opener::open(TenantId tenant, const OpenOrder& asked, std::string
     if (!queue_.add(tenant, job)) return failed(Outcome::kNoWorker, "too many of this tenant's images wait");
     if (idle_ < queue_.size() && threads_.size() < settings_.workers) {
         std::string why = threads_.emplace_back().serve({"opener", ""}, [this] { run(); });
-        if (!why.empty()) threads_.pop_back();   // others do its work, later
+        if (!why.empty()) threads_.pop_back();  // others do its work, later
         if (threads_.empty()) {
             queue_.drop(job);
             return failed(Outcome::kNoWorker, "there is no thread for the compile worker: " + why);
@@ -93,8 +95,9 @@ void Opener::run() {
         lock.unlock();
         Answer answer;
         try {
-            answer = ready ? open_with(worker, *job) : failed(Outcome::kNoWorker, leaving_ ? "the server is leaving" : problem);
-        } catch (const std::exception& error) {   // memory
+            answer = ready ? open_with(worker, *job)
+                           : failed(Outcome::kNoWorker, leaving_ ? "the server is leaving" : problem);
+        } catch (const std::exception& error) {  // memory
             answer = failed(Outcome::kLost, error.what());
         }
         if (worker.compiler) warn(worker.compiler->lacking());
@@ -103,7 +106,7 @@ void Opener::run() {
         job->done = true;
         queue_.done(*job);
         done_.notify_all();
-        work_.notify_all();   // what this tenant may have run now
+        work_.notify_all();  // what this tenant may have run now
     }
     std::erase(workers_, &worker);
 }
@@ -111,17 +114,19 @@ void Opener::run() {
 // The thread's: it may take long.
 Opener::Answer Opener::open_with(Worker& worker, const Job& job) {
     std::string problem;
-    if (!worker.shared.write(job.image)) return failed(Outcome::kNoWorker, "there is no memory for the image");
+    if (!worker.shared.write(job.image))
+        return failed(Outcome::kNoWorker, "there is no memory for the image");
     bool started = false;
     const std::string message = encode(ImageOrder{*job.asked, job.image.size()});
-    const std::optional<std::string> bytes = worker.compiler->exchange(Message::kOpen, message, Message::kOpened, problem, &started);
+    const std::optional<std::string> bytes =
+        worker.compiler->exchange(Message::kOpen, message, Message::kOpened, problem, &started);
     if (!bytes) return failed(started ? Outcome::kLost : Outcome::kNoWorker, problem);
     bool is_unpacked = false;
     std::optional<Opened> opened = decode_opened(*bytes, job.image.size(), &is_unpacked);
     const bool good = opened && (!is_unpacked || worker.shared.read(opened->bytes, opened->unpacked));
     worker.shared.trim();
     if (good) return {Outcome::kOpened, "", std::move(*opened)};
-    worker.compiler->rest();   // it is not what it was
+    worker.compiler->rest();  // it is not what it was
     return failed(Outcome::kLost, "the compile worker answered nonsense");
 }
 

@@ -1,9 +1,9 @@
-// Opens images in workers of its own, so that the server reads none of a tenant's: which entry the device loads, that entry
-// unpacked and checked, and what the server has to know of it (opened.h).
+// Opens images in workers of its own, so that the server reads none of a tenant's: which entry the device
+// loads, that entry unpacked and checked, and what the server has to know of it (opened.h).
 //
-// Several threads, each with a worker and memory that it has with it (shared.h). The workers are the compile service's program,
-// confined in the same way, but they do nothing else: no load waits for a compile here. They stay, so that the next image
-// finds one. Tenants take turns (queue.h).
+// Several threads, each with a worker and memory that it has with it (shared.h). The workers are the compile
+// service's program, confined in the same way, but they do nothing else: no load waits for a compile here.
+// They stay, so that the next image finds one. Tenants take turns (queue.h).
 //
 // What an image does to its worker is an answer of that load, and the next image meets a fresh worker.
 //
@@ -28,22 +28,22 @@ namespace smt::runtime::jit {
 
 class Opener {
 public:
-    using Say = std::function<void(const std::string& line)>;   // one line for the journal; any thread
+    using Say = std::function<void(const std::string& line)>;  // one line for the journal; any thread
 
     // Starts neither threads nor workers before they are needed.
     Opener(Settings settings, Say say);
-    ~Opener();   // gives up what is opened
+    ~Opener();  // gives up what is opened
     Opener(const Opener&) = delete;
     Opener& operator=(const Opener&) = delete;
 
     enum class Outcome {
-        kOpened,     // or refused: Opened::problem
-        kLost,       // the worker crashed, took too long or answered nonsense
-        kNoWorker,   // it cannot be started
+        kOpened,    // or refused: Opened::problem
+        kLost,      // the worker crashed, took too long or answered nonsense
+        kNoWorker,  // it cannot be started
     };
     struct Answer {
         Outcome outcome = Outcome::kNoWorker;
-        std::string reason;   // of what is not kOpened, in words
+        std::string reason;  // of what is not kOpened, in words
         Opened opened;
     };
     // Waits for the worker, which has a time limit. `image` must stay.
@@ -65,12 +65,12 @@ private:
     const Settings settings_;
     const Say say_;
 
-    std::mutex mutex_;   // the rest
+    std::mutex mutex_;  // the rest
     std::condition_variable work_, done_;
     Queue queue_;
     bool leaving_ = false, warned_ = false;
-    size_t idle_ = 0;   // threads that wait for work
-    std::vector<Worker*> workers_;   // the threads'
+    size_t idle_ = 0;               // threads that wait for work
+    std::vector<Worker*> workers_;  // the threads'
     std::deque<Thread> threads_;
 };
 

@@ -8,22 +8,26 @@ namespace smt::runtime::jit {
 namespace {
 
 // Files of times, and compiled headers: they are written, or come from a run of the program's own.
-constexpr std::array kDropped = {"time", "fdevice-time-trace", "pch", "create-pch", "use-pch", "pch-dir",
-                                 "pch-verbose", "pch-messages", "instantiate-templates-in-pch"};
+constexpr std::array kDropped = {
+    "time",         "fdevice-time-trace",          "pch", "create-pch", "use-pch", "pch-dir", "pch-verbose",
+    "pch-messages", "instantiate-templates-in-pch"};
 // What a program loads after such a compile is what a linker makes of it.
-constexpr std::array kRelocatable = {"relocatable-device-code", "rdc", "device-c", "dc", "dlink-time-opt", "dlto", "ltoir",
-                                     "optix-ir"};
+constexpr std::array kRelocatable = {"relocatable-device-code", "rdc",  "device-c", "dc",
+                                     "dlink-time-opt",          "dlto", "ltoir",    "optix-ir"};
 
 // "--include-path=a" is include-path with the value "=a"; "-dc" is dc.
 struct Parts {
     std::string_view name;
-    std::string_view value;   // with its '='
+    std::string_view value;  // with its '='
 };
 
 Parts split(std::string_view option) {
-    if (option.starts_with("--")) option.remove_prefix(2);
-    else if (option.starts_with("-")) option.remove_prefix(1);
-    else return {};
+    if (option.starts_with("--"))
+        option.remove_prefix(2);
+    else if (option.starts_with("-"))
+        option.remove_prefix(1);
+    else
+        return {};
     const size_t equals = option.find('=');
     if (equals == option.npos) return {option, {}};
     return {option.substr(0, equals), option.substr(equals)};

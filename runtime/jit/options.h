@@ -1,5 +1,6 @@
-// A program's NVRTC options, as the compile worker may use them: without those that write files or have no part in
-// what is made. The rest stays as it is, for what is made may name it (debug information has the folders).
+// A program's NVRTC options, as the compile worker may use them: without those that write files or have no
+// part in what is made. The rest stays as it is, for what is made may name it (debug information has the
+// folders).
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@ namespace smt::runtime::jit {
 
 struct Options {
     std::vector<std::string> kept;
-    std::string refusal;   // why this source cannot be compiled as a whole; empty: it can
+    std::string refusal;  // why this source cannot be compiled as a whole; empty: it can
 };
 
 Options prepare_options(const std::vector<std::string>& options);

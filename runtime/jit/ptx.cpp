@@ -42,23 +42,28 @@ std::map<std::string, uint32_t> own_registers(std::string_view bytes, int archit
     auto read = image::read(bytes);
     auto* entries = std::get_if<std::vector<image::Entry>>(&read);
     if (!entries || entries->empty()) return {};
-    return registers_of(image::best_cubin(*entries, architecture ? architecture : entries->front().architecture));
+    return registers_of(
+        image::best_cubin(*entries, architecture ? architecture : entries->front().architecture));
 }
 
 PtxChoice choose_ptx(std::string_view bytes, int architecture, uint64_t most_bytes) {
     auto read = image::read(bytes);
-    if (auto* problem = std::get_if<image::Problem>(&read)) return none("it cannot be read: " + problem->text);
+    if (auto* problem = std::get_if<image::Problem>(&read))
+        return none("it cannot be read: " + problem->text);
     const auto& entries = std::get<std::vector<image::Entry>>(read);
     const image::Entry* ptx = image::best_ptx(entries, architecture);
     if (!ptx) return none(without_ptx(entries, architecture));
     // The driver takes machine code where there is some. Older PTX may be other code (__CUDA_ARCH__).
     const image::Entry* cubin = image::best_cubin(entries, architecture);
     if (cubin && cubin->architecture > ptx->architecture)
-        return none(fmt::format("its PTX is for sm_{}, its machine code for sm_{}", ptx->architecture, cubin->architecture));
+        return none(fmt::format("its PTX is for sm_{}, its machine code for sm_{}", ptx->architecture,
+                                cubin->architecture));
     if (ptx->bytes > most_bytes)
-        return none(fmt::format("its PTX has {} bytes, more than ptx_size in SMT_COMPILE ({})", ptx->bytes, most_bytes));
+        return none(fmt::format("its PTX has {} bytes, more than ptx_size in SMT_COMPILE ({})", ptx->bytes,
+                                most_bytes));
     auto text = image::expand(*ptx);
-    if (auto* problem = std::get_if<image::Problem>(&text)) return none("its PTX cannot be unpacked: " + problem->text);
+    if (auto* problem = std::get_if<image::Problem>(&text))
+        return none("its PTX cannot be unpacked: " + problem->text);
     return {std::move(std::get<std::string>(text)), registers_of(cubin), ""};
 }
 
@@ -67,7 +72,9 @@ Choices choices_of(std::string_view bytes, const Target& target, uint64_t most_p
     auto read = image::read(bytes);
     if (auto* entries = std::get_if<std::vector<image::Entry>>(&read)) {
         const image::Entry* entry = image::choose(*entries, {target.architecture, !target.text_only, true});
-        if (entry) choices.code = fmt::format("{}_{}", entry->kind == image::Kind::kCubin ? "sm" : "compute", entry->architecture);
+        if (entry)
+            choices.code = fmt::format("{}_{}", entry->kind == image::Kind::kCubin ? "sm" : "compute",
+                                       entry->architecture);
         if (entry && entry->variant) choices.code += entry->variant;
     }
     choices.ptx = choose_ptx(bytes, target.architecture, most_ptx_bytes);

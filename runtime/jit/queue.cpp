@@ -9,7 +9,8 @@ bool Queue::has_room(TenantId tenant, uint64_t bytes) const {
     auto found = tenants_.find(tenant);
     if (found == tenants_.end()) return bytes <= limits_.most_bytes;
     const Tenant& own = found->second;
-    return own.urgent.size() + own.later.size() < limits_.most_jobs && own.bytes + bytes <= limits_.most_bytes;
+    return own.urgent.size() + own.later.size() < limits_.most_jobs &&
+           own.bytes + bytes <= limits_.most_bytes;
 }
 
 void Queue::put(TenantId tenant, const QueuedPointer& job, bool urgent) {
@@ -40,8 +41,9 @@ void Queue::forget_if_empty(TenantId tenant) {
 
 bool Queue::add(TenantId tenant, const QueuedPointer& job) {
     if (std::count(job->tenants.begin(), job->tenants.end(), tenant)) return true;
-    const bool more = job->tenants.empty();   // or it is held already
-    if (!has_room(tenant, job->bytes) || (more && bytes_ + job->bytes > limits_.most_bytes_of_all)) return false;
+    const bool more = job->tenants.empty();  // or it is held already
+    if (!has_room(tenant, job->bytes) || (more && bytes_ + job->bytes > limits_.most_bytes_of_all))
+        return false;
     put(tenant, job, false);
     return true;
 }
@@ -80,7 +82,8 @@ QueuedPointer Queue::next() {
         for (size_t i = 0; i < tenants_.size(); ++i, ++turn) {
             if (turn == tenants_.end()) turn = tenants_.begin();
             const Tenant& own = turn->second;
-            if (own.running < most_running_ && !(urgent ? own.urgent : own.later).empty()) return take(turn->first);
+            if (own.running < most_running_ && !(urgent ? own.urgent : own.later).empty())
+                return take(turn->first);
         }
     }
     return nullptr;
@@ -105,9 +108,11 @@ std::vector<QueuedPointer> Queue::leave(TenantId tenant) {
     for (const QueuedPointer& job : left) {
         std::erase(job->tenants, tenant);
         if (!job->tenants.empty()) continue;
-        --size_, bytes_ -= job->bytes;   // put() adds them
-        if (has_room(kNoTenant, job->bytes)) put(kNoTenant, job, false);
-        else dropped.push_back(job);
+        --size_, bytes_ -= job->bytes;  // put() adds them
+        if (has_room(kNoTenant, job->bytes))
+            put(kNoTenant, job, false);
+        else
+            dropped.push_back(job);
     }
     forget_if_empty(tenant);
     return dropped;

@@ -18,12 +18,12 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::string_view kElf = "\177ELF";
-constexpr uint64_t kMostImageBytes = 64ull << 20;     // of an image that is looked up
-constexpr uint64_t kMostFinishedBytes = 256ull << 20; // beyond, the oldest results are on disk only
+constexpr uint64_t kMostImageBytes = 64ull << 20;      // of an image that is looked up
+constexpr uint64_t kMostFinishedBytes = 256ull << 20;  // beyond, the oldest results are on disk only
 constexpr size_t kMostFinished = 4096;
-constexpr size_t kMostAnnounced = 4096;               // images of a tenant, whose pairs are known
-constexpr auto kIdle = 60s;                           // after which a worker is not kept
-constexpr std::string_view kProven = "proven";        // before, a pair was believed: other keys
+constexpr size_t kMostAnnounced = 4096;         // images of a tenant, whose pairs are known
+constexpr auto kIdle = 60s;                     // after which a worker is not kept
+constexpr std::string_view kProven = "proven";  // before, a pair was believed: other keys
 
 Form form_of(std::string_view image) { return image.starts_with(kElf) ? Form::kCubin : Form::kPtx; }
 
@@ -34,11 +34,14 @@ constexpr std::string_view kPtxCompiler = SMT_PTX_COMPILER;
 constexpr std::string_view kPtxCompiler;
 #endif
 
-std::string index_key(const std::string& identity) { return digest({"index", kProven, kFormVersion, identity}); }
+std::string index_key(const std::string& identity) {
+    return digest({"index", kProven, kFormVersion, identity});
+}
 
 // `origin`: where a source is from.
 std::string title(const char* origin, const Order& order) {
-    return order.language == Language::kPtx ? "PTX of an image" : fmt::format("source {}: {}", origin, order.source.name);
+    return order.language == Language::kPtx ? "PTX of an image"
+                                            : fmt::format("source {}: {}", origin, order.source.name);
 }
 
 // Worth another try: it says nothing of the source.
@@ -66,7 +69,7 @@ Service::~Service() {
         for (Compiler* compiler : compilers_) compiler->interrupt();
     }
     work_.notify_all();
-    threads_.clear();   // joins them
+    threads_.clear();  // joins them
 }
 
 bool Service::may_be_known(std::string_view image) {
@@ -87,7 +90,8 @@ void Service::submit(TenantId tenant, Source source, std::string directory, std:
 
 std::string Service::request(TenantId tenant, std::string_view image, const Choices& choices) {
     const std::string& code = choices.code;
-    if (code.empty() || !is_fatbin(image) || image.size() > kMostImageBytes || settings_.compiler.empty()) return "";
+    if (code.empty() || !is_fatbin(image) || image.size() > kMostImageBytes || settings_.compiler.empty())
+        return "";
     std::optional<Indexed> indexed = index_.find(image);
     if (!indexed) return "";
     for (Indexed::Variant& variant : indexed->variants) {
@@ -136,7 +140,8 @@ Service::JobPointer Service::find(const std::string& identity) const {
 
 void Service::announce(TenantId tenant, const Job& job) {
     Announced& own = announced_[tenant];
-    if (auto [place, first] = own.pairs.insert_or_assign(job.image_identity, job.identity); first) own.images.push_back(job.image_identity);
+    if (auto [place, first] = own.pairs.insert_or_assign(job.image_identity, job.identity); first)
+        own.images.push_back(job.image_identity);
     if (own.images.size() <= kMostAnnounced) return;
     own.pairs.erase(own.images.front());
     own.images.pop_front();
@@ -159,14 +164,15 @@ void Service::enqueue(TenantId tenant, JobPointer job) {
     if (!job->image_identity.empty()) announce(tenant, *job);
     if (JobPointer known = find(job->identity)) {
         if (!known->result) {
-            if (!known->tenants.empty()) queue_.add(tenant, known);   // or it runs
+            if (!known->tenants.empty()) queue_.add(tenant, known);  // or it runs
             return;
         }
         if (known->result->lasting) return;
     }
     jobs_[job->identity] = job;
     if (!queue_.add(tenant, job)) {
-        say_(fmt::format("{}: not compiled, too many of this tenant's compiles wait", title(job->origin, job->order)));
+        say_(fmt::format("{}: not compiled, too many of this tenant's compiles wait",
+                         title(job->origin, job->order)));
         return finish(job, failed("too many of this tenant's compiles wait"));
     }
     if (idle_ < queue_.size() && threads_.size() < settings_.workers && !start_thread()) {
@@ -177,11 +183,13 @@ void Service::enqueue(TenantId tenant, JobPointer job) {
 }
 
 bool Service::start_thread() {
-    if (!threads_.emplace_back().serve({"compiler", ""}, [this] { run(); }).empty()) threads_.pop_back();   // others do its work, later
+    if (!threads_.emplace_back().serve({"compiler", ""}, [this] { run(); }).empty())
+        threads_.pop_back();  // others do its work, later
     return !threads_.empty();
 }
 
-Service::Answer Service::wait_for(TenantId tenant, const std::string& identity, std::chrono::milliseconds patience) {
+Service::Answer Service::wait_for(TenantId tenant, const std::string& identity,
+                                  std::chrono::milliseconds patience) {
     ResultPointer refusal;
     std::string own;
     {
@@ -208,7 +216,8 @@ Service::Answer Service::wait_for(TenantId tenant, const std::string& identity, 
 void Service::forget(TenantId tenant) {
     std::lock_guard lock(mutex_);
     announced_.erase(tenant);
-    for (const QueuedPointer& each : queue_.leave(tenant)) finish(std::static_pointer_cast<Job>(each), failed("the program that asked for it is gone"));
+    for (const QueuedPointer& each : queue_.leave(tenant))
+        finish(std::static_pointer_cast<Job>(each), failed("the program that asked for it is gone"));
 }
 
 ResultPointer Service::from_index(const std::string& identity) {
@@ -219,7 +228,7 @@ ResultPointer Service::from_index(const std::string& identity) {
     auto job = std::make_shared<Job>();
     job->identity = identity;
     std::lock_guard lock(mutex_);
-    if (JobPointer known = find(identity); known && known->result) return known->result;   // meanwhile
+    if (JobPointer known = find(identity); known && known->result) return known->result;  // meanwhile
     jobs_[identity] = job;
     finish(job, std::move(*result));
     return job->result;
@@ -247,7 +256,7 @@ private:
 
 void Service::run() {
     Compiler compiler(settings_);
-    const Listed listed(*this, compiler);   // past the lock, also where something throws
+    const Listed listed(*this, compiler);  // past the lock, also where something throws
     std::unique_lock lock(mutex_);
     while (true) {
         JobPointer job;
@@ -269,7 +278,7 @@ void Service::run() {
             result = failed(error.what());
         }
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-        report(*job, result, from_cache, took);   // before anybody loads it
+        report(*job, result, from_cache, took);  // before anybody loads it
         warn(compiler.lacking());
         lock.lock();
         queue_.done(*job);
@@ -281,7 +290,7 @@ void Service::run() {
 // The thread's: may take long.
 Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) {
     std::string problem;
-    const bool compiles = job.order.language == Language::kCuda;   // PTX needs no NVRTC
+    const bool compiles = job.order.language == Language::kCuda;  // PTX needs no NVRTC
     const std::string nvrtc = compiles ? compiler.nvrtc(problem) : "";
     if (!problem.empty()) return failed(problem);
     const std::string key = key_of(job, nvrtc);
@@ -290,10 +299,12 @@ Result Service::result_of(const Job& job, Compiler& compiler, bool& from_cache) 
     }
     Result result = compiler.compile(job.order);
     result.language = job.order.language;
-    if (result.lasting && !result.refuted && job.order.language != Language::kLink) {   // which nvJitLink is not in the key
+    if (result.lasting && !result.refuted &&
+        job.order.language != Language::kLink) {  // which nvJitLink is not in the key
         cache_.store(key, encode(result));
         cache_.store(index_key(job.identity), key);
-        if (result.shared && !result.image.empty() && !job.image_identity.empty()) cache_.store(index_key(job.image_identity), key);
+        if (result.shared && !result.image.empty() && !job.image_identity.empty())
+            cache_.store(index_key(job.image_identity), key);
     }
     return result;
 }
@@ -305,10 +316,12 @@ std::string Service::key_of(const Job& job, const std::string& nvrtc) const {
 void Service::finish(const JobPointer& job, Result result) {
     job->order = {};
     job->result = std::make_shared<const Result>(std::move(result));
-    if (job->result->shared && !job->result->image.empty() && !job->image_identity.empty()) jobs_[job->image_identity] = job;
+    if (job->result->shared && !job->result->image.empty() && !job->image_identity.empty())
+        jobs_[job->image_identity] = job;
     finished_.push_back(job);
     finished_bytes_ += size_of(*job->result);
-    while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes)) evict();
+    while (finished_.size() > 1 && (finished_.size() > kMostFinished || finished_bytes_ > kMostFinishedBytes))
+        evict();
 }
 
 void Service::evict() {
@@ -316,38 +329,48 @@ void Service::evict() {
     finished_.pop_front();
     finished_bytes_ -= size_of(*oldest->result);
     for (const std::string& name : {oldest->identity, oldest->image_identity}) {
-        auto known = jobs_.find(name);   // another one, where it was done again
+        auto known = jobs_.find(name);  // another one, where it was done again
         if (known != jobs_.end() && known->second == oldest) jobs_.erase(known);
     }
 }
 
-void Service::report_machine_code(const Order& order, const Result& result, bool from_cache, std::chrono::milliseconds took) {
+void Service::report_machine_code(const Order& order, const Result& result, bool from_cache,
+                                  std::chrono::milliseconds took) {
     size_t bytes = 0;
     for (const Input& input : order.inputs) bytes += input.data.size();
-    say_(fmt::format("{} for {}, {} bytes: {}; {} {} ms", order.language == Language::kLink ? "a link" : "PTX", order.architecture, bytes,
-                     result.image.empty() ? "no machine code: " + result.reason.substr(0, result.reason.find('\n')) : fmt::format("{} bytes of machine code", result.image.size()),
+    say_(fmt::format("{} for {}, {} bytes: {}; {} {} ms",
+                     order.language == Language::kLink ? "a link" : "PTX", order.architecture, bytes,
+                     result.image.empty()
+                         ? "no machine code: " + result.reason.substr(0, result.reason.find('\n'))
+                         : fmt::format("{} bytes of machine code", result.image.size()),
                      from_cache ? "kept from before," : "compiled in", took.count()));
 }
 
 // Once: what it lacks the kernel lacks.
 void Service::warn(const std::string& lacking) {
-    if (!lacking.empty() && !warned_.exchange(true)) say_(fmt::format("this machine's kernel does not confine the compile workers by {}", lacking));
+    if (!lacking.empty() && !warned_.exchange(true))
+        say_(fmt::format("this machine's kernel does not confine the compile workers by {}", lacking));
 }
 
 void Service::report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took) {
     size_t managed = 0;
-    std::map<std::string, std::pair<size_t, std::string>> refused;   // by reason: how many, and one of them
+    std::map<std::string, std::pair<size_t, std::string>> refused;  // by reason: how many, and one of them
     for (const CompiledKernel& kernel : result.kernels) {
-        if (!kernel.managed.empty()) ++managed;
-        else if (auto& [count, name] = refused[kernel.reason]; ++count == 1) name = kernel.name;
+        if (!kernel.managed.empty())
+            ++managed;
+        else if (auto& [count, name] = refused[kernel.reason]; ++count == 1)
+            name = kernel.name;
     }
     const Order& order = job.order;
-    if (order.language == Language::kAssembly || order.language == Language::kLink) return report_machine_code(order, result, from_cache, took);
-    std::string line = fmt::format("{}, {} bytes: {} kernels managed{}, {} refused", title(job.origin, order), order.source.text.size(),
-                                   result.image.empty() ? 0 : managed, order.language == Language::kPtx ? " by PTX" : "",
-                                   result.kernels.size() - managed);
+    if (order.language == Language::kAssembly || order.language == Language::kLink)
+        return report_machine_code(order, result, from_cache, took);
+    std::string line =
+        fmt::format("{}, {} bytes: {} kernels managed{}, {} refused", title(job.origin, order),
+                    order.source.text.size(), result.image.empty() ? 0 : managed,
+                    order.language == Language::kPtx ? " by PTX" : "", result.kernels.size() - managed);
     for (const auto& [reason, some] : refused)
-        line += fmt::format(" ({}{}: {})", some.second, some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
+        line += fmt::format(" ({}{}: {})", some.second,
+                            some.first > 1 ? fmt::format(" and {} more", some.first - 1) : "", reason);
     if (!result.reason.empty()) line += "; " + result.reason;
     say_(fmt::format("{}; {} {} ms", line, from_cache ? "kept from before," : "compiled in", took.count()));
 }

@@ -1,26 +1,27 @@
-// Compiles in the background what programs gave to NVRTC, and what `smt index` found of nvcc's images, so that the
-// managed form of an image is there when the image is loaded.
+// Compiles in the background what programs gave to NVRTC, and what `smt index` found of nvcc's images, so
+// that the managed form of an image is there when the image is loaded.
 //
-//   submit(source, image)   a program took `image` out of a compile of `source`, so it says: compiled now, by a thread of
+//   submit(source, image)   a program took `image` out of a compile of `source`, so it says: compiled now, by
+//   a thread of
 //                           the service and its worker, or found in the cache
-//   request(image, ...)     a program loads `image`, which nvcc made: compiled now, if the index has its source
-//   wait_for(identity)      a program loads an image: what came of it
+//   request(image, ...)     a program loads `image`, which nvcc made: compiled now, if the index has its
+//   source wait_for(identity)      a program loads an image: what came of it
 //
 //   submit_ptx(choice)      a program loads an image whose source is not known, and this is its PTX: put into
 //                           persistent form in the same way
 //
-// Several threads, each with a worker of its own, take the compiles from one queue in which tenants take turns (queue.h).
-// What is asked for twice is compiled once.
+// Several threads, each with a worker of its own, take the compiles from one queue in which tenants take
+// turns (queue.h). What is asked for twice is compiled once.
 //
-// An image is known by a hash of its bytes. That a source belongs to an image is believed when the worker has made that
-// image of it. What was made of a source whose text was rewritten is given to tenants that announced that very source;
-// what was made of the image's own PTX, to any that loads the image (Result::shared). So a source cannot put its kernels
-// in another program.
+// An image is known by a hash of its bytes. That a source belongs to an image is believed when the worker has
+// made that image of it. What was made of a source whose text was rewritten is given to tenants that
+// announced that very source; what was made of the image's own PTX, to any that loads the image
+// (Result::shared). So a source cannot put its kernels in another program.
 //
-// The cache's key has the image's hash too, beside the source, the options and the versions of rewriter and NVRTC: so the
-// headers that the source includes from files need not be known, for what they change they change in the image. A
-// second, small file leads from what is waited for to the key: a program that keeps its compiled kernels on disk and
-// loads them without NVRTC is recognised too.
+// The cache's key has the image's hash too, beside the source, the options and the versions of rewriter and
+// NVRTC: so the headers that the source includes from files need not be known, for what they change they
+// change in the image. A second, small file leads from what is waited for to the key: a program that keeps
+// its compiled kernels on disk and loads them without NVRTC is recognised too.
 //
 // Any thread may call anything. Nothing here calls the driver or waits for a compile, but wait_for().
 #pragma once
@@ -50,16 +51,16 @@ namespace smt::runtime::jit {
 
 class Service {
 public:
-    using Say = std::function<void(const std::string& line)>;   // one line for the journal; any thread
+    using Say = std::function<void(const std::string& line)>;  // one line for the journal; any thread
 
     // Starts neither threads nor workers before they are needed.
     Service(Settings settings, Say say);
-    ~Service();   // gives up what is compiled
+    ~Service();  // gives up what is compiled
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
-    // A pair that was submitted already is not compiled again, unless the worker failed. `directory`: that the source was
-    // compiled in.
+    // A pair that was submitted already is not compiled again, unless the worker failed. `directory`: that
+    // the source was compiled in.
     void submit(TenantId tenant, Source source, std::string directory, std::string image);
 
     // What to wait for; empty: it is no image of nvcc's, or its source is not in the index.
@@ -70,30 +71,30 @@ public:
 
     // Machine code of the order's inputs (kAssembly, kLink). Returns what to wait for.
     std::string make_machine_code(TenantId tenant, Order order);
-    static bool has_ptx_compiler();   // this build; otherwise the driver compiles PTX
+    static bool has_ptx_compiler();  // this build; otherwise the driver compiles PTX
 
     enum class State { kUnknown, kPending, kDone };
     struct Answer {
         State state = State::kUnknown;
-        ResultPointer result;   // kDone
+        ResultPointer result;  // kDone
     };
-    // Waits while the compile is under way, `patience` at most. `identity`: of an image that was submitted, identity_of();
-    // else what a request returned.
+    // Waits while the compile is under way, `patience` at most. `identity`: of an image that was submitted,
+    // identity_of(); else what a request returned.
     Answer wait_for(TenantId tenant, const std::string& identity, std::chrono::milliseconds patience);
 
     // The tenant is gone, and waits for nothing.
     void forget(TenantId tenant);
 
     const Settings& settings() const { return settings_; }
-    static bool may_be_known(std::string_view image);   // cheap; false: it is nothing that NVRTC makes
+    static bool may_be_known(std::string_view image);  // cheap; false: it is nothing that NVRTC makes
 
 private:
     struct Job : Queued {
         std::string identity;
-        std::string image_identity;            // captured: of the image
-        const char* origin = "captured";       // or indexed; of PTX it says nothing
-        Order order;                           // until it is done
-        ResultPointer result;   // null: not done
+        std::string image_identity;       // captured: of the image
+        const char* origin = "captured";  // or indexed; of PTX it says nothing
+        Order order;                      // until it is done
+        ResultPointer result;             // null: not done
     };
     using JobPointer = std::shared_ptr<Job>;
     // Which pair a tenant announced for an image, the last one: identities. The oldest are forgotten.
@@ -103,18 +104,19 @@ private:
     };
 
     void enqueue(TenantId tenant, JobPointer job);
-    bool start_thread();   // false: there is none
+    bool start_thread();  // false: there is none
     void announce(TenantId tenant, const Job& job);
-    std::string announced(TenantId tenant, const std::string& image) const;   // empty: nothing
+    std::string announced(TenantId tenant, const std::string& image) const;  // empty: nothing
     JobPointer find(const std::string& identity) const;
     class Listed;
     void run();
     Result result_of(const Job& job, Compiler& compiler, bool& from_cache);
     std::string key_of(const Job& job, const std::string& nvrtc) const;
     ResultPointer from_index(const std::string& identity);
-    void finish(const JobPointer& job, Result result);   // with mutex_ held
+    void finish(const JobPointer& job, Result result);  // with mutex_ held
     void evict();
-    void report_machine_code(const Order& order, const Result& result, bool from_cache, std::chrono::milliseconds took);
+    void report_machine_code(const Order& order, const Result& result, bool from_cache,
+                             std::chrono::milliseconds took);
     void warn(const std::string& lacking);
     void report(const Job& job, const Result& result, bool from_cache, std::chrono::milliseconds took);
 
@@ -125,16 +127,16 @@ private:
 
     std::atomic<bool> warned_{false};
 
-    std::mutex mutex_;   // the rest
+    std::mutex mutex_;  // the rest
     std::condition_variable work_, done_;
-    std::unordered_map<std::string, JobPointer> jobs_;   // by identity, and shared results by the image's
+    std::unordered_map<std::string, JobPointer> jobs_;  // by identity, and shared results by the image's
     std::unordered_map<TenantId, Announced> announced_;
     Queue queue_;
-    std::deque<JobPointer> finished_;   // oldest first
+    std::deque<JobPointer> finished_;  // oldest first
     uint64_t finished_bytes_ = 0;
     bool leaving_ = false;
-    size_t idle_ = 0;   // threads that wait for work
-    std::vector<Compiler*> compilers_;   // the threads'
+    size_t idle_ = 0;                   // threads that wait for work
+    std::vector<Compiler*> compilers_;  // the threads'
     std::deque<Thread> threads_;
 };
 

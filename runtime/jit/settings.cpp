@@ -28,7 +28,9 @@ std::string find_worker(const std::string& own_folder) {
     const std::string beside = own_folder + "/smt-compile";
     if (access(beside.c_str(), X_OK) == 0) return beside;
     std::error_code error;
-    return std::filesystem::canonical(own_folder + "/" + install_layout::kProgramsFromBin + "/smt-compile", error).string();
+    return std::filesystem::canonical(own_folder + "/" + install_layout::kProgramsFromBin + "/smt-compile",
+                                      error)
+        .string();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace smt::runtime::jit {
 
 namespace {
 
-constexpr int kFirstDescriptor = 5;               // behind those that the worker finds its own at (compiler.cpp)
+constexpr int kFirstDescriptor = 5;  // behind those that the worker finds its own at (compiler.cpp)
 
 template <typename Move>
 bool move_all(uint64_t bytes, Move move) {
@@ -46,25 +46,32 @@ bool SharedMemory::create(std::string& problem) {
 
 bool SharedMemory::write(std::string_view image) {
     if (image.size() > kImageBytes) return false;
-    return move_all(image.size(), [&](uint64_t at, uint64_t bytes) { return pwrite(file_, image.data() + at, bytes, static_cast<off_t>(at)); });
+    return move_all(image.size(), [&](uint64_t at, uint64_t bytes) {
+        return pwrite(file_, image.data() + at, bytes, static_cast<off_t>(at));
+    });
 }
 
 bool SharedMemory::read(uint64_t bytes, std::string& unpacked) const {
     if (bytes > kUnpackedBytes) return false;
     unpacked.resize(bytes);
-    return move_all(bytes, [&](uint64_t at, uint64_t rest) { return pread(file_, unpacked.data() + at, rest, static_cast<off_t>(kImageBytes + at)); });
+    return move_all(bytes, [&](uint64_t at, uint64_t rest) {
+        return pread(file_, unpacked.data() + at, rest, static_cast<off_t>(kImageBytes + at));
+    });
 }
 
 void SharedMemory::trim() {
-    for (const auto& [at, bytes] : {std::pair{kKept, kImageBytes - kKept}, {kImageBytes + kKept, kUnpackedBytes - kKept}})
-        static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at), static_cast<off_t>(bytes)));
+    for (const auto& [at, bytes] :
+         {std::pair{kKept, kImageBytes - kKept}, {kImageBytes + kKept, kUnpackedBytes - kKept}})
+        static_cast<void>(fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
+                                    static_cast<off_t>(bytes)));
 }
 
 char* MappedMemory::Part::reach(uint64_t needed) {
     const uint64_t wanted = std::max(needed, SharedMemory::kKept);
     if (bytes == wanted) return data;
     drop();
-    void* place = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(at));
+    void* place =
+        mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(at));
     if (place == MAP_FAILED) throw std::bad_alloc();
     bytes = wanted;
     return data = static_cast<char*>(place);

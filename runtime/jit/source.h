@@ -14,9 +14,9 @@ namespace smt::runtime::jit {
 
 // One translation unit as a program handed it to NVRTC.
 struct Source {
-    std::string name;                                           // of the file, for messages
+    std::string name;  // of the file, for messages
     std::string text;
-    std::vector<std::pair<std::string, std::string>> headers;   // name and text
+    std::vector<std::pair<std::string, std::string>> headers;  // name and text
     std::vector<std::string> options;
     std::vector<std::string> name_expressions;
 };
@@ -26,35 +26,35 @@ struct Source {
 struct Indexed {
     struct Variant {
         Source source;
-        std::vector<std::string> codes;   // of the image's entries that were made so: "sm_90", "compute_90"
+        std::vector<std::string> codes;  // of the image's entries that were made so: "sm_90", "compute_90"
     };
     std::vector<Variant> variants;
-    std::vector<std::string> variables;   // that the program's host side asks for by name
+    std::vector<std::string> variables;  // that the program's host side asks for by name
 };
 
 // What the text of an order is.
 enum class Language : uint32_t {
     kCuda = 1,
-    kPtx = 2,  // of an image whose source nobody has; headers, options and name expressions mean nothing
+    kPtx = 2,       // of an image whose source nobody has; headers, options and name expressions mean nothing
     kAssembly = 3,  // machine code is made of one input, a PTX text. The source's options are nvPTXCompiler's
     kLink = 4,      // machine code is made of all inputs together. The source's options are nvJitLink's
 };
 
 // What machine code is made of.
 struct Input {
-    uint32_t type = 0;         // CUjitInputType
-    uint32_t packed = 0;       // image::Compression, of an image's entry
-    uint64_t bytes = 0;        // unpacked
-    std::string name;          // for messages
+    uint32_t type = 0;    // CUjitInputType
+    uint32_t packed = 0;  // image::Compression, of an image's entry
+    uint64_t bytes = 0;   // unpacked
+    std::string name;     // for messages
     std::string data;
 };
 
 // Why there is no machine code.
 enum class Trouble : uint32_t {
-    kNone,      // there is, or the worker is the reason
-    kMissing,   // there is no compiler, or no linker
-    kInvalid,   // of the input
-    kTooNew,    // PTX of a later version than the compiler's
+    kNone,     // there is, or the worker is the reason
+    kMissing,  // there is no compiler, or no linker
+    kInvalid,  // of the input
+    kTooNew,   // PTX of a later version than the compiler's
 };
 
 // What kind of image is wanted: the kind that the program itself took.
@@ -63,24 +63,27 @@ enum class Form : uint32_t { kPtx = 1, kCubin = 2 };
 struct Order {
     Source source;
     Form form = Form::kPtx;
-    std::string architecture;   // "sm_90" in place of the source's own option; empty: as the source says. Of PTX: of the device
+    std::string architecture;  // "sm_90" in place of the source's own option; empty: as the source says. Of
+                               // PTX: of the device
     Language language = Language::kCuda;
-    std::map<std::string, uint32_t> registers = {};   // of a thread, by kernel, in the program's own machine code
-    std::string ptx = {};   // of the image, beside a source that was indexed; empty: it has none of use
-    std::string directory = {};   // that the source was compiled in; empty: it includes nothing relative
+    std::map<std::string, uint32_t> registers =
+        {};                      // of a thread, by kernel, in the program's own machine code
+    std::string ptx = {};        // of the image, beside a source that was indexed; empty: it has none of use
+    std::string directory = {};  // that the source was compiled in; empty: it includes nothing relative
     std::vector<Input> inputs = {};
-    std::string proves = {};      // identity_of() the image that the source must make as it stands; empty: any
-    std::string image = {};       // the program's own, that what is made must lack nothing of; of PTX and machine code: empty
-    std::vector<std::string> variables = {};   // that the managed image must have, whatever the image shows
+    std::string proves = {};  // identity_of() the image that the source must make as it stands; empty: any
+    std::string image =
+        {};  // the program's own, that what is made must lack nothing of; of PTX and machine code: empty
+    std::vector<std::string> variables = {};  // that the managed image must have, whatever the image shows
 };
 
 struct CompiledKernel {
-    std::string name;      // as written
-    std::string symbol;    // mangled
-    std::string managed;   // symbol of the managed form; empty: refused
-    std::string reason;    // why it was refused
-    Reuse reuse = Reuse::kAlways;   // of its workers
-    bool system_atomics = false;    // for the whole system; known where its PTX was read
+    std::string name;              // as written
+    std::string symbol;            // mangled
+    std::string managed;           // symbol of the managed form; empty: refused
+    std::string reason;            // why it was refused
+    Reuse reuse = Reuse::kAlways;  // of its workers
+    bool system_atomics = false;   // for the whole system; known where its PTX was read
 };
 
 // Either an image, which holds all that the program's own does and the managed forms besides, or a reason
@@ -89,12 +92,14 @@ struct Result {
     std::string image;
     std::vector<CompiledKernel> kernels;
     std::string reason;
-    std::string log;       // of the compiler or the assembler
-    Language language = Language::kCuda;   // what was rewritten
-    bool lasting = false;  // the same order would give the same: worth keeping. A crash or a time limit is not
-    bool refuted = false;  // the source does not make the order's image: kept by this server only, since included files change
-    // Made of the image's own PTX, so it stands in for the image in any program. Otherwise of the source's text, which
-    // can tell its rewritten form from its own: for programs that announced this very text.
+    std::string log;                      // of the compiler or the assembler
+    Language language = Language::kCuda;  // what was rewritten
+    bool lasting =
+        false;  // the same order would give the same: worth keeping. A crash or a time limit is not
+    bool refuted = false;  // the source does not make the order's image: kept by this server only, since
+                           // included files change
+    // Made of the image's own PTX, so it stands in for the image in any program. Otherwise of the source's
+    // text, which can tell its rewritten form from its own: for programs that announced this very text.
     bool shared = false;
     Trouble trouble = Trouble::kNone;
 };

@@ -1,5 +1,5 @@
-// Where CUDA's toolkit is, for what the worker opens at run time and what the rewriter includes: $CUDA_HOME, the toolkit that smt was built with,
-// /usr/local/cuda, and what the loader knows.
+// Where CUDA's toolkit is, for what the worker opens at run time and what the rewriter includes: $CUDA_HOME,
+// the toolkit that smt was built with, /usr/local/cuda, and what the loader knows.
 #pragma once
 
 #include <string>

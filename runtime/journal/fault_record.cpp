@@ -11,7 +11,8 @@ namespace smt::runtime::journal {
 namespace {
 
 std::chrono::seconds since_1970() {
-    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+    return std::chrono::duration_cast<std::chrono::seconds>(
+        std::chrono::system_clock::now().time_since_epoch());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace smt::runtime::journal {
 
 struct LastFault {
     std::chrono::seconds ago{0};
-    std::string text;   // one line
+    std::string text;  // one line
 };
 
 // Line ends in `text` become spaces. Errors are ignored.

@@ -24,8 +24,8 @@ struct Writer::Impl {
     char* file = nullptr;
     std::mutex mutex;  // guards the rest, the end of the name table, and that of the lines
     std::unordered_map<std::string, uint32_t> indices;
-    std::unordered_map<std::string, uint64_t> lines;              // first units of those that are there
-    std::deque<std::pair<uint64_t, const std::string*>> by_age;   // of them
+    std::unordered_map<std::string, uint64_t> lines;             // first units of those that are there
+    std::deque<std::pair<uint64_t, const std::string*>> by_age;  // of them
 
     FileHeader& header() { return *reinterpret_cast<FileHeader*>(file); }
 };
@@ -93,7 +93,8 @@ uint32_t Writer::name(std::string_view text) {
     if (!impl_ || text.empty()) return 0;
     text = text.substr(0, text.find('\0'));
     std::lock_guard lock(impl_->mutex);
-    if (const auto known = impl_->indices.find(std::string(text)); known != impl_->indices.end()) return known->second;
+    if (const auto known = impl_->indices.find(std::string(text)); known != impl_->indices.end())
+        return known->second;
     uint32_t used = impl_->header().names_used.load(std::memory_order_relaxed);
     if (text.size() + 1 > kNameBytes - used) return 0;
     std::memcpy(impl_->file + kNamesOffset + used, text.data(), text.size());  // the file is zero beyond
@@ -102,7 +103,8 @@ uint32_t Writer::name(std::string_view text) {
     return impl_->indices[std::string(text)] = used;
 }
 
-// One that is there already is taken again, but not when it is among the older half: its entry will be there for longer.
+// One that is there already is taken again, but not when it is among the older half: its entry will be there
+// for longer.
 uint32_t Writer::line(std::string_view text) {
     if (!impl_ || text.empty()) return 0;
     const std::string cut(text.substr(0, std::min<size_t>(text.find('\0'), kLongestLine)));
@@ -117,7 +119,8 @@ uint32_t Writer::line(std::string_view text) {
     std::memcpy(words.data(), cut.data(), cut.size());
     if (begin % kLineUnits + units > kLineUnits) begin += kLineUnits - begin % kLineUnits;
     used.store(begin + units, std::memory_order_release);
-    for (size_t i = 0; i < words.size(); ++i) word(line_words(impl_->file, begin), i).store(words[i], std::memory_order_release);
+    for (size_t i = 0; i < words.size(); ++i)
+        word(line_words(impl_->file, begin), i).store(words[i], std::memory_order_release);
     while (!impl_->by_age.empty() && impl_->by_age.front().first + kLineUnits < begin + units) {
         const auto [unit, old] = impl_->by_age.front();
         impl_->by_age.pop_front();
@@ -157,12 +160,17 @@ void release_unused(const std::string& path) {
     FileHeader header;
     const auto release = [&](uint64_t begin, uint64_t end) {
         begin = (begin + kPage - 1) / kPage * kPage;
-        if (begin < end) ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+        if (begin < end)
+            ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
+                        static_cast<off_t>(end - begin));
     };
-    if (::pread(fd, static_cast<void*>(&header), sizeof header, 0) == sizeof header && header.magic == kFileMagic && header.version == kFileVersion) {
+    if (::pread(fd, static_cast<void*>(&header), sizeof header, 0) == sizeof header &&
+        header.magic == kFileMagic && header.version == kFileVersion) {
         release(kNamesOffset + std::min(header.names_used.load(), kNameBytes), kLinesOffset);
-        if (header.lines_used.load() < kLineUnits) release(kLinesOffset + header.lines_used.load() * kUnitWords * sizeof(uint64_t), kSlotsOffset);
-        if (header.next.load() < kEntries) release(kSlotsOffset + header.next.load() * sizeof(Entry), kFileBytes);
+        if (header.lines_used.load() < kLineUnits)
+            release(kLinesOffset + header.lines_used.load() * kUnitWords * sizeof(uint64_t), kSlotsOffset);
+        if (header.next.load() < kEntries)
+            release(kSlotsOffset + header.next.load() * sizeof(Entry), kFileBytes);
     }
     ::close(fd);
 }

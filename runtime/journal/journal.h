@@ -15,7 +15,7 @@
 
 namespace smt::runtime::journal {
 
-inline constexpr int kPlaceWords = 4;   // a bit for each of 256 multiprocessors
+inline constexpr int kPlaceWords = 4;  // a bit for each of 256 multiprocessors
 
 enum class Kind : uint32_t {
     kLaunch = 1,         // every field; value's low half = a name: how it was run, and why
@@ -30,10 +30,10 @@ enum class Kind : uint32_t {
                          // multiprocessors, blocks_together = workers; start_ns and end_ns by the GPU's
                          // global timer
     kStopped = 8,        // name = tenant, text = kernel, value = ns from the decision to the end of the last
-                         // worker; with SMT_JOURNAL=mapping start_ns and end_ns of the longest ticket that the
-                         // stop waited for, by the GPU's global timer, and blocks_together = blocks of a
-                         // ticket
-    kIntoGraph = 9,      // a kernel became part of a graph: every field of a launch except times
+                   // worker; with SMT_JOURNAL=mapping start_ns and end_ns of the longest ticket that the
+                   // stop waited for, by the GPU's global timer, and blocks_together = blocks of a
+                   // ticket
+    kIntoGraph = 9,  // a kernel became part of a graph: every field of a launch except times
 };
 
 // POD, fixed size. Times are nanoseconds of CLOCK_MONOTONIC, or of a simulated device's clock
@@ -53,8 +53,8 @@ struct Entry {
     uint64_t value = 0;
     uint32_t grid[3] = {};
     uint32_t block[3] = {};
-    uint32_t registers = 0;     // per thread
-    uint32_t shared_bytes = 0;  // static and dynamic, per block
+    uint32_t registers = 0;                      // per thread
+    uint32_t shared_bytes = 0;                   // static and dynamic, per block
     uint64_t multiprocessors[kPlaceWords] = {};  // that ran a block, or may have; all 0: not known
     uint32_t blocks_together = 0;                // maximum of its blocks at a time on one multiprocessor
     uint32_t virtual_time = 0;                   // 1: the times are virtual
@@ -64,13 +64,13 @@ static_assert(sizeof(Entry) == 136);
 inline constexpr uint32_t kEntries = 1u << 18;
 inline constexpr uint32_t kNameBytes = 4u << 20;
 inline constexpr uint32_t kLineBytes = 4u << 20;
-inline constexpr uint32_t kLongestLine = 4000;   // bytes; longer lines are cut off
+inline constexpr uint32_t kLongestLine = 4000;  // bytes; longer lines are cut off
 
 // How the server of a journal ended.
 enum class Ending : uint32_t {
-    kNone = 0,    // it runs, crashed, or was killed
+    kNone = 0,  // it runs, crashed, or was killed
     kLeft = 1,
-    kFault = 2,   // a fault had ended the shared context
+    kFault = 2,  // a fault had ended the shared context
 };
 
 class Writer {
@@ -112,7 +112,7 @@ public:
 
     // Visits every complete entry with sequence >= from, oldest first. Returns the sequence to continue with.
     uint64_t read(uint64_t from, const std::function<void(const Entry&)>& visit) const;
-    std::string name(uint32_t index) const;   // also of a line; printable (printable.h)
+    std::string name(uint32_t index) const;  // also of a line; printable (printable.h)
     Ending ending() const;
     const std::string& error() const { return error_; }
 

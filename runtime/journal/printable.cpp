@@ -10,7 +10,11 @@ namespace {
 size_t character_of(std::string_view text, uint32_t* character) {
     const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
     const uint8_t first = byte(0);
-    const size_t bytes = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+    const size_t bytes = first < 0x80                    ? 1
+                         : first >= 0xc2 && first < 0xe0 ? 2
+                         : first >= 0xe0 && first < 0xf0 ? 3
+                         : first >= 0xf0 && first < 0xf5 ? 4
+                                                         : 0;
     if (bytes == 0 || bytes > text.size()) return 0;
     *character = bytes == 1 ? first : first & (0x7fu >> bytes);
     for (size_t i = 1; i < bytes; ++i) {
@@ -18,13 +22,15 @@ size_t character_of(std::string_view text, uint32_t* character) {
         *character = *character << 6 | (byte(i) & 0x3fu);
     }
     static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    const bool good = *character >= kLeast[bytes] && *character <= 0x10ffff && (*character < 0xd800 || *character > 0xdfff);
+    const bool good =
+        *character >= kLeast[bytes] && *character <= 0x10ffff && (*character < 0xd800 || *character > 0xdfff);
     return good ? bytes : 0;
 }
 
 bool shows(uint32_t character) {
     if (character < 0x20 || (character >= 0x7f && character < 0xa0)) return false;
-    const bool turns = (character >= 0x200e && character <= 0x200f) || (character >= 0x202a && character <= 0x202e) ||
+    const bool turns = (character >= 0x200e && character <= 0x200f) ||
+                       (character >= 0x202a && character <= 0x202e) ||
                        (character >= 0x2066 && character <= 0x2069);
     return !turns && character != 0x2028 && character != 0x2029;
 }

@@ -43,7 +43,7 @@ char* map_file(const std::string& path, std::string& error) {
                                 : "cannot open journal " + path + ": " + std::strerror(errno);
         return nullptr;
     }
-    struct stat status {};
+    struct stat status{};
     char* file = nullptr;
     if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
         status.st_size != static_cast<off_t>(kFileBytes)) {
@@ -87,7 +87,8 @@ std::string line_of(char* file, const FileHeader& header, uint32_t index) {
         text.append(reinterpret_cast<const char*>(&word), sizeof word);
         if (std::memchr(&word, 0, sizeof word)) break;
     }
-    if (header.lines_used.load(std::memory_order_acquire) - begin > kLineUnits) return "?";   // overwritten meanwhile
+    if (header.lines_used.load(std::memory_order_acquire) - begin > kLineUnits)
+        return "?";  // overwritten meanwhile
     return text.substr(0, text.find('\0'));
 }
 

@@ -8,8 +8,9 @@ namespace smt::runtime::profiles {
 
 namespace {
 
-constexpr double kSectorsOfWarp = 32;   // that an uncoalesced access touches: one for each thread, where Kernelet's C2050 fetched 128 bytes for each
-constexpr double kTransfersPerClock = 2;   // double data rate: the attribute is the clock's
+constexpr double kSectorsOfWarp = 32;     // that an uncoalesced access touches: one for each thread, where
+                                          // Kernelet's C2050 fetched 128 bytes for each
+constexpr double kTransfersPerClock = 2;  // double data rate: the attribute is the clock's
 
 }  // namespace
 
@@ -18,21 +19,25 @@ profiler::models::Multiprocessor model_of(const profiler::models::Peak& peak, in
     model.warp_schedulers = kWarpSchedulers;
     model.memory.latency = kLatency;
     model.memory.uncoalesced_requests = kSectorsOfWarp * kSectorBytes / kRequestBytes;
-    if (multiprocessors > 0) model.memory.requests_per_cycle = peak.requests_per_cycle * kSectorBytes / kRequestBytes / multiprocessors;
+    if (multiprocessors > 0)
+        model.memory.requests_per_cycle =
+            peak.requests_per_cycle * kSectorBytes / kRequestBytes / multiprocessors;
     return model;
 }
 
 DeviceFacts read_facts(const device::Device& device) {
     const auto attribute = [&](CUdevice_attribute which) {
         int value = 0;
-        if (device.driver().cuDeviceGetAttribute) device.driver().cuDeviceGetAttribute(&value, which, device.device());
+        if (device.driver().cuDeviceGetAttribute)
+            device.driver().cuDeviceGetAttribute(&value, which, device.device());
         return static_cast<double>(value);
     };
     DeviceFacts facts;
     facts.multiprocessors = device.properties().multiprocessors;
     facts.name = fmt::format("{}, {} multiprocessors", device.properties().name, facts.multiprocessors);
     const double clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1000;
-    const double bytes_per_second = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1000 * kTransfersPerClock *
+    const double bytes_per_second = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1000 *
+                                    kTransfersPerClock *
                                     attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
     const int multiprocessors = std::max(1, facts.multiprocessors);
     facts.peak.hertz = clock;

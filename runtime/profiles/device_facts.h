@@ -21,10 +21,10 @@ inline constexpr int kWarpSchedulers = 4;
 inline constexpr double kSectorBytes = 32, kRequestBytes = 128;
 
 struct DeviceFacts {
-    std::string name;   // equal for devices of equal speed
+    std::string name;  // equal for devices of equal speed
     int multiprocessors = 0;
     profiler::models::Peak peak;
-    profiler::models::Multiprocessor model;   // bandwidth 0: the driver does not report it
+    profiler::models::Multiprocessor model;  // bandwidth 0: the driver does not report it
 };
 
 // The Markov model of a device with these peaks.

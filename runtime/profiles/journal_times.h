@@ -18,7 +18,8 @@ public:
     void collect(const Visit& visit) override {
         next_ = reader_.read(next_, [&](const journal::Entry& entry) {
             const uint64_t number = entry.value >> 32;
-            if (entry.kind == journal::Kind::kLaunch && number && entry.end_ns > entry.start_ns) visit({number, entry.start_ns, entry.end_ns});
+            if (entry.kind == journal::Kind::kLaunch && number && entry.end_ns > entry.start_ns)
+                visit({number, entry.start_ns, entry.end_ns});
         });
     }
 

@@ -9,7 +9,7 @@ namespace smt::runtime::profiles {
 
 namespace {
 
-constexpr int64_t kFarthestClass = 1;   // half or twice as many blocks: a block still takes about as long
+constexpr int64_t kFarthestClass = 1;  // half or twice as many blocks: a block still takes about as long
 
 }  // namespace
 
@@ -21,7 +21,8 @@ const KnownKernel::Known* KnownKernel::nearest(const Shape& shape) const {
     const Row wanted = row_of(shape);
     for (int64_t away = 0; away <= kFarthestClass; ++away) {
         for (const int64_t grids : {wanted.second + away, wanted.second - away}) {
-            if (const auto found = known_.find({wanted.first, grids}); found != known_.end()) return &found->second;
+            if (const auto found = known_.find({wanted.first, grids}); found != known_.end())
+                return &found->second;
         }
     }
     return nullptr;
@@ -48,7 +49,8 @@ profiler::Profile& KnownKernel::news_of(const Shape& shape) {
     return profile;
 }
 
-void KnownKernel::ran(const Shape& shape, const profiler::Placement& placement, uint64_t blocks, uint64_t ns, uint64_t input_bytes) {
+void KnownKernel::ran(const Shape& shape, const profiler::Placement& placement, uint64_t blocks, uint64_t ns,
+                      uint64_t input_bytes) {
     if (blocks == 0 || ns == 0) return;
     std::lock_guard lock(mutex_);
     profiler::Times& times = news_of(shape).times[placement];
@@ -58,7 +60,8 @@ void KnownKernel::ran(const Shape& shape, const profiler::Placement& placement, 
     times.input_bytes += static_cast<int64_t>(input_bytes);
 }
 
-void KnownKernel::ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks, uint64_t ns) {
+void KnownKernel::ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks,
+                             uint64_t ns) {
     if (blocks == 0 || ns == 0) return;
     std::lock_guard lock(mutex_);
     profiler::SharedTime& time = news_of(shape).beside[company];
@@ -74,7 +77,8 @@ void KnownKernel::stopped(const Shape& shape, uint64_t ns) {
     preemption.nanoseconds += static_cast<int64_t>(ns);
 }
 
-void KnownKernel::counted(const Shape& shape, const profiler::models::Counters& counters, const std::map<std::string, double>& facts) {
+void KnownKernel::counted(const Shape& shape, const profiler::models::Counters& counters,
+                          const std::map<std::string, double>& facts) {
     std::lock_guard lock(mutex_);
     profiler::Profile& profile = news_of(shape);
     profile.counters.blocks += counters.blocks;
@@ -107,7 +111,8 @@ int64_t KnownKernel::sum(const Shape& shape, const Of& of) const {
     const Row row = row_of(shape);
     const auto known = known_.find(row);
     const auto news = news_.find(row);
-    return (known == known_.end() ? 0 : of(known->second.measured)) + (news == news_.end() ? 0 : of(news->second));
+    return (known == known_.end() ? 0 : of(known->second.measured)) +
+           (news == news_.end() ? 0 : of(news->second));
 }
 
 int64_t KnownKernel::samples(const Shape& shape, const profiler::Placement& placement) const {
@@ -134,15 +139,19 @@ void KnownKernel::know(std::vector<profiler::Profile> profiles) {
         std::vector<profiler::Profile> of_shape;
         std::copy_if(profiles.begin(), profiles.end(), std::back_inserter(of_shape),
                      [&](const profiler::Profile& other) { return other.key.block == each.key.block; });
-        known[{each.key.block, each.key.grid_class}] = {std::make_shared<schedule::Profile>(translate(each, of_shape, facts_)),
-                                                        block_ns(each, facts_.multiprocessors), each};
+        known[{each.key.block, each.key.grid_class}] = {
+            std::make_shared<schedule::Profile>(translate(each, of_shape, facts_)),
+            block_ns(each, facts_.multiprocessors), each};
     }
     std::lock_guard lock(mutex_);
     // Policies tell profiles apart by their address: what says the same stays the same.
-    const auto told = [](const Known& known) { return known.profile->mix ? 1 + known.profile->mix->waits.has_value() : 0; };   // of another row, perhaps
+    const auto told = [](const Known& known) {
+        return known.profile->mix ? 1 + known.profile->mix->waits.has_value() : 0;
+    };  // of another row, perhaps
     for (auto& [row, fresh] : known) {
         const auto before = known_.find(row);
-        if (before != known_.end() && before->second.measured == fresh.measured && told(before->second) == told(fresh))
+        if (before != known_.end() && before->second.measured == fresh.measured &&
+            told(before->second) == told(fresh))
             fresh.profile = before->second.profile;
     }
     known_ = std::move(known);

@@ -24,7 +24,7 @@ namespace smt::runtime::profiles {
 // The properties that distinguish launches in profiles.
 struct Shape {
     std::array<uint32_t, 3> block{1, 1, 1};
-    uint64_t blocks = 0;   // of the whole grid
+    uint64_t blocks = 0;  // of the whole grid
 };
 
 class KnownKernel {
@@ -44,19 +44,21 @@ public:
 
     // These record a measurement. ran(): `blocks` blocks ran in `ns`, alone; `input_bytes` bytes are
     // reachable from the launch's parameters (0: not known).
-    void ran(const Shape& shape, const profiler::Placement& placement, uint64_t blocks, uint64_t ns, uint64_t input_bytes = 0);
+    void ran(const Shape& shape, const profiler::Placement& placement, uint64_t blocks, uint64_t ns,
+             uint64_t input_bytes = 0);
     // ran_beside(): with `company`'s CTAs beside another kernel, `blocks` blocks ran in the `ns` in which
     // both ran.
     void ran_beside(const Shape& shape, const profiler::Beside& company, uint64_t blocks, uint64_t ns);
     void stopped(const Shape& shape, uint64_t ns);
-    void counted(const Shape& shape, const profiler::models::Counters& counters, const std::map<std::string, double>& facts);
+    void counted(const Shape& shape, const profiler::models::Counters& counters,
+                 const std::map<std::string, double>& facts);
     void takes(const Shape& shape, const profiler::Resources& resources, bool managed);
 
     // For measuring code: the number of samples, including those in the store.
     int64_t samples(const Shape& shape, const profiler::Placement& placement) const;
     int64_t windows(const Shape& shape, const profiler::Beside& company) const;
     int64_t counted_blocks(const Shape& shape) const;
-    profiler::Key key(const Shape& shape) const;   // of the profile of exactly this class of grids
+    profiler::Key key(const Shape& shape) const;  // of the profile of exactly this class of grids
 
     // For the profile cache: know() replaces the stored profiles, take_news() takes the unstored
     // measurements.
@@ -64,17 +66,17 @@ public:
     std::vector<profiler::Profile> take_news();
 
 private:
-    using Row = std::pair<std::array<int64_t, 3>, int64_t>;   // block shape, class of grids
+    using Row = std::pair<std::array<int64_t, 3>, int64_t>;  // block shape, class of grids
     struct Known {
         std::shared_ptr<const schedule::Profile> profile;
         std::optional<double> block_ns;
         profiler::Profile measured;
     };
     static Row row_of(const Shape& shape);
-    const Known* nearest(const Shape& shape) const;   // requires mutex_
-    profiler::Profile& news_of(const Shape& shape);   // requires mutex_
+    const Known* nearest(const Shape& shape) const;  // requires mutex_
+    profiler::Profile& news_of(const Shape& shape);  // requires mutex_
     template <class Of>
-    int64_t sum(const Shape& shape, const Of& of) const;   // of(profile), over stored and new measurements
+    int64_t sum(const Shape& shape, const Of& of) const;  // of(profile), over stored and new measurements
 
     const std::string symbol_, image_;
     const DeviceFacts facts_;

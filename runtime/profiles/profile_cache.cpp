@@ -13,7 +13,7 @@ namespace smt::runtime::profiles {
 
 namespace {
 
-constexpr size_t kEndBytes = 512u << 10;   // of an image, from each end
+constexpr size_t kEndBytes = 512u << 10;  // of an image, from each end
 
 }  // namespace
 
@@ -26,11 +26,16 @@ std::string store_path() {
 
 std::string image_identity(std::string_view image) {
     if (image.size() <= 2 * kEndBytes) return jit::digest({"image", image});
-    return jit::digest({"ends", std::to_string(image.size()), image.substr(0, kEndBytes), image.substr(image.size() - kEndBytes)});
+    return jit::digest({"ends", std::to_string(image.size()), image.substr(0, kEndBytes),
+                        image.substr(image.size() - kEndBytes)});
 }
 
 ProfileCache::ProfileCache(std::string path, DeviceFacts facts, Note note, std::chrono::milliseconds every)
-    : facts_(std::move(facts)), note_(std::move(note)), every_(every), kept_(!path.empty()), store_(std::move(path), note_) {}
+    : facts_(std::move(facts)),
+      note_(std::move(note)),
+      every_(every),
+      kept_(!path.empty()),
+      store_(std::move(path), note_) {}
 
 ProfileCache::~ProfileCache() {
     {
@@ -53,7 +58,8 @@ std::shared_ptr<KnownKernel> ProfileCache::open(const std::string& symbol, const
     const auto fresh = kernel = std::make_shared<KnownKernel>(symbol, image, facts_);
     fresh_.push_back(fresh);
     if (!thread_.joinable() && !failed_) {
-        const std::string why = thread_.start({"profiles", ""}, [this] { run(); }, [this](const std::string& what) { give_up(what); });
+        const std::string why = thread_.start(
+            {"profiles", ""}, [this] { run(); }, [this](const std::string& what) { give_up(what); });
         lock.unlock();
         if (!why.empty()) give_up(why);
     }
@@ -69,21 +75,25 @@ void ProfileCache::write_soon() {
 
 void ProfileCache::wait() {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return failed_ || !thread_.joinable() || (fresh_.empty() && !met_again_ && !write_ && !busy_); });
+    done_.wait(lock, [&] {
+        return failed_ || !thread_.joinable() || (fresh_.empty() && !met_again_ && !write_ && !busy_);
+    });
 }
 
 void ProfileCache::run() {
     std::unique_lock lock(mutex_);
     while (!failed_) {
         const auto asked = [&] { return !fresh_.empty() || met_again_ || write_ || ending_; };
-        if (every_.count() == 0) wake_.wait(lock, asked);
-        else if (!wake_.wait_for(lock, every_, asked)) write_ = true;
+        if (every_.count() == 0)
+            wake_.wait(lock, asked);
+        else if (!wake_.wait_for(lock, every_, asked))
+            write_ = true;
         const std::vector<std::shared_ptr<KnownKernel>> fresh = std::exchange(fresh_, {});
         const bool again = std::exchange(met_again_, false), writes = std::exchange(write_, false);
         busy_ = true;
         const bool last = ending_;
         lock.unlock();
-        const bool stale = !last && (!version_ || again) && others_wrote();   // the first time only asks
+        const bool stale = !last && (!version_ || again) && others_wrote();  // the first time only asks
         for (const auto& kernel : fresh) look_up(*kernel);
         if (writes || stale) {
             for (const auto& kernel : all()) {

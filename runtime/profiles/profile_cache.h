@@ -38,7 +38,7 @@ public:
     // `path` empty: nothing is looked up or written. `every`: also write measurements in this interval; 0: do
     // not.
     ProfileCache(std::string path, DeviceFacts facts, Note note, std::chrono::milliseconds every = {});
-    ~ProfileCache();   // writes the remaining measurements
+    ~ProfileCache();  // writes the remaining measurements
     ProfileCache(const ProfileCache&) = delete;
     ProfileCache& operator=(const ProfileCache&) = delete;
 
@@ -55,26 +55,26 @@ private:
     std::vector<std::shared_ptr<KnownKernel>> all();
     void look_up(KnownKernel& kernel);
     bool others_wrote();
-    bool write(KnownKernel& kernel);   // whether there was anything to write
+    bool write(KnownKernel& kernel);  // whether there was anything to write
     void give_up(const std::string& why);
 
     const DeviceFacts facts_;
     const Note note_;
     const std::chrono::milliseconds every_;
     const bool kept_;
-    profiler::Store store_;     // only for the thread
-    std::optional<int64_t> version_;   // of the store at the last look-up of all; only for the thread
+    profiler::Store store_;           // only for the thread
+    std::optional<int64_t> version_;  // of the store at the last look-up of all; only for the thread
 
-    std::mutex mutex_;          // guards the members below
+    std::mutex mutex_;  // guards the members below
     std::condition_variable wake_, done_;
     std::map<std::pair<std::string, std::string>, std::shared_ptr<KnownKernel>> kernels_;
-    std::vector<std::shared_ptr<KnownKernel>> fresh_;   // not yet looked up
+    std::vector<std::shared_ptr<KnownKernel>> fresh_;  // not yet looked up
     bool met_again_ = false;
     bool write_ = false;
     bool busy_ = false;
     bool ending_ = false;
     bool failed_ = false;
-    Thread thread_;             // started with the first kernel
+    Thread thread_;  // started with the first kernel
 };
 
 }  // namespace smt::runtime::profiles

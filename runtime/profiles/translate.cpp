@@ -1,8 +1,8 @@
 #include "runtime/profiles/translate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <string>
@@ -18,12 +18,15 @@ using profiler::Times;
 
 namespace {
 
-double each_block(const Times& times) { return static_cast<double>(times.nanoseconds) / static_cast<double>(times.blocks); }
+double each_block(const Times& times) {
+    return static_cast<double>(times.nanoseconds) / static_cast<double>(times.blocks);
+}
 bool measured(const Times& times) { return times.blocks > 0 && times.nanoseconds > 0; }
 
-std::vector<models::Configuration> curve(const profiler::Profile& profile, int multiprocessors, double blocks) {
+std::vector<models::Configuration> curve(const profiler::Profile& profile, int multiprocessors,
+                                         double blocks) {
     std::vector<models::Configuration> points;
-    for (const auto& [place, times] : profile.times) {   // by CTAs, ascending
+    for (const auto& [place, times] : profile.times) {  // by CTAs, ascending
         if (place.sms == multiprocessors && place.ctas_per_sm > 0 && measured(times))
             points.push_back({static_cast<int>(place.ctas_per_sm), each_block(times) * blocks});
     }
@@ -34,8 +37,11 @@ std::optional<models::Footprint> saturation(const profiler::Profile& profile, in
     std::vector<models::SaturationPoint> points;
     for (const auto& [place, times] : profile.times) {
         const auto one = profile.times.find(Placement{1, place.ctas_per_sm});
-        if (place.sms != multiprocessors || one == profile.times.end() || !measured(times) || !measured(one->second)) continue;
-        points.push_back({static_cast<int>(place.ctas_per_sm), 1 / each_block(one->second), 1 / each_block(times)});
+        if (place.sms != multiprocessors || one == profile.times.end() || !measured(times) ||
+            !measured(one->second))
+            continue;
+        points.push_back(
+            {static_cast<int>(place.ctas_per_sm), 1 / each_block(one->second), 1 / each_block(times)});
     }
     return models::footprint(points, multiprocessors, kSaturationLoss);
 }
@@ -44,7 +50,8 @@ std::optional<models::Footprint> saturation(const profiler::Profile& profile, in
 std::optional<double> alone_ns(const profiler::Profile& profile, int multiprocessors) {
     if (!profile.resources) return block_ns(profile, multiprocessors);
     const auto found = profile.times.find(Placement{multiprocessors, profile.resources->most_ctas_per_sm});
-    return found != profile.times.end() && measured(found->second) ? std::optional(each_block(found->second)) : std::nullopt;
+    return found != profile.times.end() && measured(found->second) ? std::optional(each_block(found->second))
+                                                                   : std::nullopt;
 }
 
 std::vector<schedule::Beside> rates(const profiler::Profile& profile, int multiprocessors) {
@@ -52,14 +59,19 @@ std::vector<schedule::Beside> rates(const profiler::Profile& profile, int multip
     if (!alone) return {};
     std::vector<schedule::Beside> rates;
     for (const auto& [company, time] : profile.beside) {
-        if (time.blocks <= 0 || time.nanoseconds <= 0 || company.ctas_per_sm < 1 || company.other_ctas_per_sm < 1) continue;
+        if (time.blocks <= 0 || time.nanoseconds <= 0 || company.ctas_per_sm < 1 ||
+            company.other_ctas_per_sm < 1)
+            continue;
         const double rate = *alone * static_cast<double>(time.blocks) / static_cast<double>(time.nanoseconds);
-        rates.push_back({identity_of(company.other), static_cast<int>(company.ctas_per_sm), static_cast<int>(company.other_ctas_per_sm), rate});
+        rates.push_back({identity_of(company.other), static_cast<int>(company.ctas_per_sm),
+                         static_cast<int>(company.other_ctas_per_sm), rate});
     }
     return rates;
 }
 
-bool counted(const profiler::Profile& profile) { return profile.counters.instructions > 0 && profile.counters.blocks > 0; }
+bool counted(const profiler::Profile& profile) {
+    return profile.counters.instructions > 0 && profile.counters.blocks > 0;
+}
 
 }  // namespace
 
@@ -67,14 +79,16 @@ models::Peak peak_of(const profiler::Profile& profile, const DeviceFacts& facts)
     models::Peak peak = facts.peak;
     const auto clock = profile.coefficients.find("counted.hertz");
     if (clock == profile.coefficients.end() || clock->second <= 0) return peak;
-    if (peak.hertz > 0) peak.requests_per_cycle *= peak.hertz / clock->second;   // the memory's clock is its own
+    if (peak.hertz > 0)
+        peak.requests_per_cycle *= peak.hertz / clock->second;  // the memory's clock is its own
     peak.hertz = clock->second;
     return peak;
 }
 
 uint64_t identity_of(const profiler::Key& key) {
-    const std::string digest = jit::digest({key.kernel, key.image, std::to_string(key.block[0]), std::to_string(key.block[1]), std::to_string(key.block[2]),
-                                            std::to_string(key.grid_class)});
+    const std::string digest =
+        jit::digest({key.kernel, key.image, std::to_string(key.block[0]), std::to_string(key.block[1]),
+                     std::to_string(key.block[2]), std::to_string(key.grid_class)});
     uint64_t identity = 0;
     std::from_chars(digest.data(), digest.data() + 16, identity, 16);
     return std::max<uint64_t>(identity, 1);
@@ -82,13 +96,14 @@ uint64_t identity_of(const profiler::Key& key) {
 
 std::optional<double> block_ns(const profiler::Profile& profile, int multiprocessors) {
     std::optional<double> found;
-    for (const auto& [place, times] : profile.times) {   // by CTAs, ascending
+    for (const auto& [place, times] : profile.times) {  // by CTAs, ascending
         if (place.sms == multiprocessors && measured(times)) found = each_block(times);
     }
     return found;
 }
 
-schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape, const DeviceFacts& facts) {
+schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape,
+                            const DeviceFacts& facts) {
     schedule::Profile known;
     known.identity = identity_of(profile.key);
     known.beside = rates(profile, facts.multiprocessors);
@@ -96,15 +111,18 @@ schedule::Profile translate(const profiler::Profile& profile, const std::vector<
     known.by_ctas = curve(profile, facts.multiprocessors, static_cast<double>(known.blocks));
     known.configurations = models::prune(known.by_ctas);
     known.footprint = saturation(profile, facts.multiprocessors);
-    if (profile.preemption.stops > 0) known.preemption = std::chrono::nanoseconds(profile.preemption.nanoseconds / profile.preemption.stops);
+    if (profile.preemption.stops > 0)
+        known.preemption =
+            std::chrono::nanoseconds(profile.preemption.nanoseconds / profile.preemption.stops);
     const profiler::Profile* source = &profile;
     for (const profiler::Profile& other : of_shape) {
         if (!counted(*source) && counted(other)) source = &other;
     }
     if (!counted(*source)) return known;
     const models::Counters& counters = source->counters;
-    known.mix = schedule::Mix{models::utilization(counters, peak_of(*source, facts)), models::memory_ratio(counters),
-                              models::uncoalesced_ratio(counters), models::instructions_per_block(counters), waits_of(*source)};
+    known.mix = schedule::Mix{models::utilization(counters, peak_of(*source, facts)),
+                              models::memory_ratio(counters), models::uncoalesced_ratio(counters),
+                              models::instructions_per_block(counters), waits_of(*source)};
     return known;
 }
 

@@ -22,7 +22,8 @@ inline constexpr double kSaturationLoss = 0.05;
 // The times are for a launch of 2^grid_class blocks. `of_shape`: all profiles of that kernel and block shape.
 // If `profile` has no counters, the instruction mix comes from one of these, since it does not depend on the
 // grid.
-schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape, const DeviceFacts& facts);
+schedule::Profile translate(const profiler::Profile& profile, const std::vector<profiler::Profile>& of_shape,
+                            const DeviceFacts& facts);
 
 // The peaks for utilization: the device's, at the clock at which the counters were taken.
 profiler::models::Peak peak_of(const profiler::Profile& profile, const DeviceFacts& facts);

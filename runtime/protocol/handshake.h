@@ -43,32 +43,32 @@ enum class ControlKind : uint32_t {
     kMapped = 3,
     kOpenLane = 4,
     kLaneOpened = 5,
-    kStatus = 6,       // from `smt server status`: reply StatusReply, then closed
-    kStop = 7,         // from `smt server stop`: reply StatusReply, then the server leaves
+    kStatus = 6,  // from `smt server status`: reply StatusReply, then closed
+    kStop = 7,    // from `smt server stop`: reply StatusReply, then the server leaves
     kStatusReply = 8,
     kCaptured = 9,
-    kTenants = 10,     // from `smt status`: reply StatusReply, then a TenantStatus per session, then closed
+    kTenants = 10,  // from `smt status`: reply StatusReply, then a TenantStatus per session, then closed
     kTenantStatus = 11,
-    kSetPolicy = 12,   // from `smt policy set`: reply PolicyReply, then closed
+    kSetPolicy = 12,  // from `smt policy set`: reply PolicyReply, then closed
     kPolicyReply = 13,
-    kSettings = 14,    // from `smt run`: reply SettingsReply, then closed
+    kSettings = 14,  // from `smt run`: reply SettingsReply, then closed
     kSettingsReply = 15,
-    kFarewell = 16,    // the reason why the session ends, before the socket is closed
+    kFarewell = 16,  // the reason why the session ends, before the socket is closed
 };
 
 struct Hello {
     ControlKind kind = ControlKind::kHello;
     uint32_t magic = kMagic;
     uint32_t version = kProtocolVersion;
-    uint32_t stress = 0;                   // not 0: random interventions in its launches (SMT_STRESS)
+    uint32_t stress = 0;  // not 0: random interventions in its launches (SMT_STRESS)
     uint64_t table_hash = 0;
     int32_t pid = 0;
-    int32_t priority = 0;                  // 0 is normal; higher is more urgent
-    uint64_t memory_limit = 0;             // bytes; 0: the device's
-    uint32_t multiprocessors = 0;          // at least this number of SMs, and no others; 0: all
-    uint32_t weight_thousandths = 0;       // its share, in thousandths; 0: 1000
-    char tenant[kTenantNameBytes] = {};    // NUL-terminated
-    char program[kTenantNameBytes] = {};   // NUL-terminated, for the log
+    int32_t priority = 0;                 // 0 is normal; higher is more urgent
+    uint64_t memory_limit = 0;            // bytes; 0: the device's
+    uint32_t multiprocessors = 0;         // at least this number of SMs, and no others; 0: all
+    uint32_t weight_thousandths = 0;      // its share, in thousandths; 0: 1000
+    char tenant[kTenantNameBytes] = {};   // NUL-terminated
+    char program[kTenantNameBytes] = {};  // NUL-terminated, for the log
 };
 static_assert(sizeof(Hello) == 176);
 
@@ -84,7 +84,7 @@ struct Welcome {
     uint64_t device_base = 0;
     int32_t server_pid = 0;
     int32_t reserved = 0;
-    char message[kMessageBytes] = {};      // the reason if status is not kOk
+    char message[kMessageBytes] = {};  // the reason if status is not kOk
 };
 static_assert(sizeof(Welcome) == 304);
 
@@ -102,17 +102,17 @@ static_assert(sizeof(OpenLane) == 8);
 
 struct LaneOpened {
     ControlKind kind = ControlKind::kLaneOpened;
-    int32_t status = 0;                    // CUresult
-    uint32_t lane = 0;                     // index; unique among the session's open lanes
+    int32_t status = 0;  // CUresult
+    uint32_t lane = 0;   // index; unique among the session's open lanes
     uint32_t reserved = 0;
-    uint64_t offset = 0;                   // of the LaneHeader in the arena
+    uint64_t offset = 0;  // of the LaneHeader in the arena
 };
 static_assert(sizeof(LaneOpened) == 24);
 
 struct Captured {
     ControlKind kind = ControlKind::kCaptured;
     uint32_t reserved = 0;
-    uint64_t bytes = 0;                    // size of the file; not read if larger than kMostCapturedBytes
+    uint64_t bytes = 0;  // size of the file; not read if larger than kMostCapturedBytes
 };
 static_assert(sizeof(Captured) == 16);
 inline constexpr uint64_t kMostCapturedBytes = 64ull << 20;
@@ -129,15 +129,15 @@ struct StatusReply {
     int32_t server_pid = 0;
     uint32_t sessions = 0;
     uint32_t lanes = 0;
-    uint32_t multiprocessors = 0;          // of the device
+    uint32_t multiprocessors = 0;  // of the device
     uint64_t sessions_served = 0;
     uint64_t launches = 0;
-    uint64_t device_bytes = 0;             // held for tenants now
-    uint64_t host_bytes = 0;               // pinned and managed, held for tenants now
+    uint64_t device_bytes = 0;  // held for tenants now
+    uint64_t host_bytes = 0;    // pinned and managed, held for tenants now
     uint64_t uptime_ms = 0;
-    uint32_t tenants = 0;                  // number of TenantStatus that follow; 0 unless requested (kTenants)
+    uint32_t tenants = 0;  // number of TenantStatus that follow; 0 unless requested (kTenants)
     uint32_t reserved = 0;
-    char policy[kPolicyNameBytes] = {};    // empty: no device
+    char policy[kPolicyNameBytes] = {};  // empty: no device
     char device[kMessageBytes] = {};
 };
 static_assert(sizeof(StatusReply) == 360);
@@ -149,15 +149,15 @@ struct TenantStatus {
     int32_t pid = 0;
     int32_t priority = 0;
     double weight = 1;
-    uint64_t device_bytes = 0;             // held now
-    uint64_t host_bytes = 0;               // pinned and managed
-    uint64_t memory_limit = 0;             // 0: the device's
+    uint64_t device_bytes = 0;  // held now
+    uint64_t host_bytes = 0;    // pinned and managed
+    uint64_t memory_limit = 0;  // 0: the device's
     uint64_t launches = 0;
-    uint32_t multiprocessors = 0;          // requested number of SMs; 0: all
+    uint32_t multiprocessors = 0;  // requested number of SMs; 0: all
     uint32_t lanes = 0;
-    uint32_t gone = 0;                     // 1: its program has ended, but its work has not
-    uint32_t waited_ms = 0;                // duration of its longest current wait for another program
-    char waits_for[kWaitBytes] = {};       // what that wait is for; empty: it does not wait
+    uint32_t gone = 0;                // 1: its program has ended, but its work has not
+    uint32_t waited_ms = 0;           // duration of its longest current wait for another program
+    char waits_for[kWaitBytes] = {};  // what that wait is for; empty: it does not wait
     char tenant[kTenantNameBytes] = {};
     char program[kTenantNameBytes] = {};
 };
@@ -166,14 +166,14 @@ static_assert(sizeof(TenantStatus) == 328);
 struct PolicyRequest {
     ControlKind kind = ControlKind::kSetPolicy;
     uint32_t magic = kMagic;
-    char policy[kPolicyNameBytes] = {};    // NUL-terminated
+    char policy[kPolicyNameBytes] = {};  // NUL-terminated
 };
 static_assert(sizeof(PolicyRequest) == 40);
 
 struct PolicyReply {
     ControlKind kind = ControlKind::kPolicyReply;
     uint32_t ok = 0;
-    char message[kMessageBytes] = {};      // the reason if ok is 0
+    char message[kMessageBytes] = {};  // the reason if ok is 0
 };
 static_assert(sizeof(PolicyReply) == 264);
 
@@ -182,7 +182,7 @@ static_assert(sizeof(PolicyReply) == 264);
 struct Farewell {
     ControlKind kind = ControlKind::kFarewell;
     uint32_t reserved = 0;
-    char message[kMessageBytes] = {};      // NUL-terminated
+    char message[kMessageBytes] = {};  // NUL-terminated
 };
 static_assert(sizeof(Farewell) == 264);
 
@@ -193,14 +193,14 @@ struct SettingsRequest {
     ControlKind kind = ControlKind::kSettings;
     uint32_t magic = kMagic;
     char tenant[kTenantNameBytes] = {};
-    char settings[kSettingsBytes] = {};    // NUL-terminated; lines that do not fit are left out
+    char settings[kSettingsBytes] = {};  // NUL-terminated; lines that do not fit are left out
 };
 static_assert(sizeof(SettingsRequest) == 4168);
 
 struct SettingsReply {
     ControlKind kind = ControlKind::kSettingsReply;
     uint32_t reserved = 0;
-    char differences[kSettingsBytes] = {}; // one line each, NUL-terminated; empty: none
+    char differences[kSettingsBytes] = {};  // one line each, NUL-terminated; empty: none
 };
 static_assert(sizeof(SettingsReply) == 4104);
 

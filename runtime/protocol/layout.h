@@ -21,7 +21,7 @@
 
 namespace smt::protocol {
 
-#ifdef __SANITIZE_THREAD__   // leaves a process little address space; both ends are built alike
+#ifdef __SANITIZE_THREAD__  // leaves a process little address space; both ends are built alike
 inline constexpr uint64_t kArenaBytes = 16ull << 30;
 inline constexpr uint64_t kDeviceRangeBytes = 16ull << 30;
 #else
@@ -30,9 +30,9 @@ inline constexpr uint64_t kDeviceRangeBytes = 256ull << 30;
 #endif
 inline constexpr uint64_t kRangeAlignment = 2ull << 20;
 
-inline constexpr uint64_t kRingBytes = 1ull << 20;        // a power of two
+inline constexpr uint64_t kRingBytes = 1ull << 20;  // a power of two
 inline constexpr uint64_t kReplyBytes = 256ull << 10;
-inline constexpr uint32_t kMaxRecordBytes = 96u << 10;    // CUDA's 32,764 bytes of parameters fit
+inline constexpr uint32_t kMaxRecordBytes = 96u << 10;  // CUDA's 32,764 bytes of parameters fit
 inline constexpr uint32_t kStagingSlots = 8;
 inline constexpr uint64_t kStagingSlotBytes = 512ull << 10;
 
@@ -59,14 +59,14 @@ static_assert(sizeof(CallbackSlot) == 48);
 enum class CallbackKind : uint32_t { kHostFunction = 0, kStreamCallback = 1 };
 
 struct SessionHeader {
-    alignas(64) std::atomic<int32_t> fatal;            // CUresult; non-zero: every call returns it
-    std::atomic<uint32_t> printf_pending;              // device output is ready to be fetched
-    std::atomic<uint32_t> printing;                    // printing kernel launched: queries go to the server
-    std::atomic<uint32_t> cores_scarce;                // recent state: waiting threads nap instead of polling
-    char fault[kFaultBytes];                           // one line about `fatal`, with NUL; written before it
-    alignas(64) std::atomic<uint32_t> callback_tail;   // written by the server; futex word
-    alignas(64) std::atomic<uint32_t> callback_head;   // written by the client
-    std::atomic<uint32_t> callback_thread;             // 1 once the client's callback thread runs
+    alignas(64) std::atomic<int32_t> fatal;           // CUresult; non-zero: every call returns it
+    std::atomic<uint32_t> printf_pending;             // device output is ready to be fetched
+    std::atomic<uint32_t> printing;                   // printing kernel launched: queries go to the server
+    std::atomic<uint32_t> cores_scarce;               // recent state: waiting threads nap instead of polling
+    char fault[kFaultBytes];                          // one line about `fatal`, with NUL; written before it
+    alignas(64) std::atomic<uint32_t> callback_tail;  // written by the server; futex word
+    alignas(64) std::atomic<uint32_t> callback_head;  // written by the client
+    std::atomic<uint32_t> callback_thread;            // 1 once the client's callback thread runs
     alignas(64) CallbackSlot callbacks[kCallbackSlots];
 };
 static_assert(sizeof(SessionHeader) <= (64u << 10));
@@ -92,11 +92,11 @@ struct LaneHeader {
     alignas(64) std::atomic<uint64_t> head;
     // Read at every call and rarely written: on another cache line than head, which changes with every
     // record.
-    alignas(64) std::atomic<uint32_t> server_asleep;   // futex word
-    std::atomic<int32_t> async_error;        // first error of a record without reply; the client takes it
-    alignas(64) std::atomic<uint32_t> reply_seq;       // futex word
-    std::atomic<uint32_t> client_asleep;               // waits for reply_seq
-    std::atomic<uint32_t> space_wanted;                // futex word: the client waits for ring space
+    alignas(64) std::atomic<uint32_t> server_asleep;  // futex word
+    std::atomic<int32_t> async_error;  // first error of a record without reply; the client takes it
+    alignas(64) std::atomic<uint32_t> reply_seq;  // futex word
+    std::atomic<uint32_t> client_asleep;          // waits for reply_seq
+    std::atomic<uint32_t> space_wanted;           // futex word: the client waits for ring space
     int32_t reply_status;
     uint32_t reply_bytes;
 };

@@ -17,7 +17,7 @@
 
 namespace smt::protocol {
 
-inline constexpr const char* kSimulatedKey = "simulated";   // names the files of the simulated device's server
+inline constexpr const char* kSimulatedKey = "simulated";  // names the files of the simulated device's server
 inline constexpr const char* kRuntimePlaces[] = {"/tmp", "/var/tmp", "/dev/shm"};
 
 // Sets `path` to the user's existing folder in the first of `places` that has one, else to the first free
@@ -25,13 +25,15 @@ inline constexpr const char* kRuntimePlaces[] = {"/tmp", "/var/tmp", "/dev/shm"}
 template <size_t n>
 bool pick_runtime_folder(const char* const (&places)[n], char* path, size_t bytes) {
     const unsigned user = static_cast<unsigned>(geteuid());
-    for (const bool wanted : {true, false}) {   // first existing folders, then free names
+    for (const bool wanted : {true, false}) {  // first existing folders, then free names
         for (const char* place : places) {
             struct stat found;
             const int length = snprintf(path, bytes, "%s/smt-%u", place, user);
             if (length < 0 || static_cast<size_t>(length) >= bytes) continue;
             const bool there = lstat(path, &found) == 0;
-            if (wanted ? there && S_ISDIR(found.st_mode) && found.st_uid == user : !there && errno == ENOENT && access(place, W_OK) == 0) return true;
+            if (wanted ? there && S_ISDIR(found.st_mode) && found.st_uid == user
+                       : !there && errno == ENOENT && access(place, W_OK) == 0)
+                return true;
         }
     }
     return false;
@@ -43,11 +45,15 @@ inline const char* name_runtime_folder(char* path, size_t bytes) {
     if (!chosen) {
         return pick_runtime_folder(kRuntimePlaces, path, bytes)
                    ? nullptr
-                   : "smt-<uid> in /tmp, /var/tmp and /dev/shm is no folder of this user's: set SMT_RUNTIME_DIR to one that is";
+                   : "smt-<uid> in /tmp, /var/tmp and /dev/shm is no folder of this user's: set "
+                     "SMT_RUNTIME_DIR to one that is";
     }
-    if (*chosen != '/') return "SMT_RUNTIME_DIR must be an absolute path: programs that start elsewhere would have another server";
+    if (*chosen != '/')
+        return "SMT_RUNTIME_DIR must be an absolute path: programs that start elsewhere would have another "
+               "server";
     const int length = snprintf(path, bytes, "%s", chosen);
-    return length >= 0 && static_cast<size_t>(length) < bytes ? nullptr : "the name in SMT_RUNTIME_DIR is too long";
+    return length >= 0 && static_cast<size_t>(length) < bytes ? nullptr
+                                                              : "the name in SMT_RUNTIME_DIR is too long";
 }
 
 }  // namespace smt::protocol

@@ -32,11 +32,31 @@ inline bool server_inherits(const char* entry) {
     using namespace environment;
     const char* const end = strchr(entry, '=');
     if (!end) return false;
-    const auto is = [&](const char* name) { return strlen(name) == static_cast<size_t>(end - entry) && strncmp(entry, name, strlen(name)) == 0; };
+    const auto is = [&](const char* name) {
+        return strlen(name) == static_cast<size_t>(end - entry) && strncmp(entry, name, strlen(name)) == 0;
+    };
     const auto begins = [&](const char* with) { return strncmp(entry, with, strlen(with)) == 0; };
-    static constexpr const char* kOthers[] = {
-        kLibraryPath, kPath, kHome, kXdgCacheHome, kXdgConfigHome, kCudaHome, kVirtualEnv, kVisibleDevices, "CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY",
-        "CUDA_MPS_LOG_DIRECTORY", "USER", "LOGNAME", "TMPDIR", "LANG", "LANGUAGE", "TZ", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"};
+    static constexpr const char* kOthers[] = {kLibraryPath,
+                                              kPath,
+                                              kHome,
+                                              kXdgCacheHome,
+                                              kXdgConfigHome,
+                                              kCudaHome,
+                                              kVirtualEnv,
+                                              kVisibleDevices,
+                                              "CUDA_DEVICE_ORDER",
+                                              "CUDA_MPS_PIPE_DIRECTORY",
+                                              "CUDA_MPS_LOG_DIRECTORY",
+                                              "USER",
+                                              "LOGNAME",
+                                              "TMPDIR",
+                                              "LANG",
+                                              "LANGUAGE",
+                                              "TZ",
+                                              "ASAN_OPTIONS",
+                                              "LSAN_OPTIONS",
+                                              "TSAN_OPTIONS",
+                                              "UBSAN_OPTIONS"};
     for (const char* name : kOthers)
         if (is(name)) return true;
     if (begins("LC_")) return true;
@@ -46,7 +66,7 @@ inline bool server_inherits(const char* entry) {
         if (each.readers & ~(settings::kClient | settings::kCommand)) return true;
         is_ours = true;
     }
-    return !is_ours && begins("SMT_");   // what test code reads
+    return !is_ours && begins("SMT_");  // what test code reads
 }
 
 // The server's environment, to be free()d. Null: out of memory. `visible`: its CUDA_VISIBLE_DEVICES, or
@@ -54,12 +74,14 @@ inline bool server_inherits(const char* entry) {
 inline char** server_environment(const char* visible) {
     size_t count = 0;
     while (environ[count]) ++count;
-    const size_t name_bytes = strlen(environment::kVisibleDevices), visible_bytes = visible ? name_bytes + strlen(visible) + 2 : 0;
+    const size_t name_bytes = strlen(environment::kVisibleDevices),
+                 visible_bytes = visible ? name_bytes + strlen(visible) + 2 : 0;
     char** copy = static_cast<char**>(malloc((count + 2) * sizeof(char*) + visible_bytes));
     if (!copy) return nullptr;
     size_t kept = 0;
     for (size_t i = 0; i < count; ++i) {
-        const bool device = strncmp(environ[i], environment::kVisibleDevices, name_bytes) == 0 && environ[i][name_bytes] == '=';
+        const bool device = strncmp(environ[i], environment::kVisibleDevices, name_bytes) == 0 &&
+                            environ[i][name_bytes] == '=';
         if (server_inherits(environ[i]) && !(visible && device)) copy[kept++] = environ[i];
     }
     if (visible) {
@@ -78,7 +100,8 @@ enum class ServerStart { kOnItsWay, kCannotRun, kRefused };
 // Runs `smtd --daemonize`. Its first process exits once the server proper is started. Output before the
 // server opens its log goes to `log`. kCannotRun: `error` is an errno. kRefused: the first process failed,
 // and `log` has the reason.
-inline ServerStart start_server_process(const char* program, const char* key, const char* visible, const char* log, int* error) {
+inline ServerStart start_server_process(const char* program, const char* key, const char* visible,
+                                        const char* log, int* error) {
     char** variables = server_environment(visible);
     if (!variables) return *error = ENOMEM, ServerStart::kCannotRun;
     posix_spawn_file_actions_t files;
@@ -94,10 +117,12 @@ inline ServerStart start_server_process(const char* program, const char* key, co
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     const char* const arguments[] = {program, "--daemonize", "--key", key, nullptr};
     pid_t child = 0;
-    *error = posix_spawn(&child, program, &files, &attributes, const_cast<char* const*>(arguments), variables);
+    *error =
+        posix_spawn(&child, program, &files, &attributes, const_cast<char* const*>(arguments), variables);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     free(variables);

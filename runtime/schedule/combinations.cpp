@@ -7,7 +7,8 @@
 namespace smt::runtime::schedule {
 
 std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& second, const Device& device) {
-    const Resources limits = limits_of(device), each_first = cta_of(first, limits), each_second = cta_of(second, limits);
+    const Resources limits = limits_of(device), each_first = cta_of(first, limits),
+                    each_second = cta_of(second, limits);
     const int most_first = most_ctas(first, limits), most_second = most_ctas(second, limits);
     std::vector<models::Blocks> found;
     for (int a = 1; a <= most_first; ++a) {
@@ -21,7 +22,8 @@ std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& seco
     }
     if (found.size() <= kMostCombinations) return found;
     std::vector<models::Blocks> spread;
-    for (size_t i = 0; i < kMostCombinations; ++i) spread.push_back(found[i * (found.size() - 1) / (kMostCombinations - 1)]);
+    for (size_t i = 0; i < kMostCombinations; ++i)
+        spread.push_back(found[i * (found.size() - 1) / (kMostCombinations - 1)]);
     return spread;
 }
 
@@ -30,7 +32,8 @@ std::vector<models::CoSchedule> measured_together(const Profile& first, const Pr
     for (const Beside& mine : first.beside) {
         if (mine.other != second.identity || second.identity == 0) continue;
         const auto theirs = std::find_if(second.beside.begin(), second.beside.end(), [&](const Beside& each) {
-            return each.other == first.identity && each.ctas_per_sm == mine.other_ctas_per_sm && each.other_ctas_per_sm == mine.ctas_per_sm;
+            return each.other == first.identity && each.ctas_per_sm == mine.other_ctas_per_sm &&
+                   each.other_ctas_per_sm == mine.ctas_per_sm;
         });
         if (theirs == second.beside.end()) continue;
         models::CoSchedule made;
@@ -43,9 +46,10 @@ std::vector<models::CoSchedule> measured_together(const Profile& first, const Pr
     return found;
 }
 
-std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& second, const models::CoSchedule& measured) {
+std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& second,
+                                      const models::CoSchedule& measured) {
     if (!first.mix || !second.mix) return std::nullopt;
-    const auto busy = [&](double models::Utilization::*pipe) {
+    const auto busy = [&](double models::Utilization::* pipe) {
         const double a = first.mix->utilization.*pipe, b = second.mix->utilization.*pipe;
         // If one kernel alone exceeds 1, the peak is set too low.
         return (measured.together[0] * a + measured.together[1] * b) / std::max({1.0, a, b});
@@ -55,10 +59,12 @@ std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& secon
     return issue >= memory ? BeyondPipe{"issue slots", issue} : BeyondPipe{"memory", memory};
 }
 
-bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second, const Device& device) {
+bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second,
+                  const Device& device) {
     Resources free = limits_of(device);
     const Resources each_first = cta_of(first, free), each_second = cta_of(second, free);
-    if (ctas[0] < 1 || ctas[1] < 1 || ctas[0] > most_ctas(first, free) || ctas[1] > most_ctas(second, free)) return false;
+    if (ctas[0] < 1 || ctas[1] < 1 || ctas[0] > most_ctas(first, free) || ctas[1] > most_ctas(second, free))
+        return false;
     if (!holds(free, each_first, ctas[0])) return false;
     take(free, each_first, ctas[0]);
     return holds(free, each_second, ctas[1]);

@@ -13,7 +13,7 @@ namespace smt::runtime::schedule {
 
 // Each combination has at least one CTA of each kernel. The order is by the CTAs of the first kernel. Of more
 // than kMostCombinations, this returns kMostCombinations that are evenly spread.
-inline constexpr size_t kMostCombinations = 8;   // ratios an eighth apart are close enough
+inline constexpr size_t kMostCombinations = 8;  // ratios an eighth apart are close enough
 std::vector<models::Blocks> combinations(const Kernel& first, const Kernel& second, const Device& device);
 
 // The measured co-schedules of two kernels, by their profiles: each combination for which both profiles have
@@ -25,15 +25,17 @@ std::vector<models::CoSchedule> measured_together(const Profile& first, const Pr
 // PUR_2 of the issue slots, which is at most 1. A larger sum means that a rate is wrong; such a measurement
 // is not used.
 struct BeyondPipe {
-    const char* pipe;   // "issue slots" or "memory"
-    double busy;        // 1.5: one and a half times what the pipe can do
+    const char* pipe;  // "issue slots" or "memory"
+    double busy;       // 1.5: one and a half times what the pipe can do
 };
 // Above 1 because the clock while counting and the clock while measuring differ by some per cent.
 inline constexpr double kMostBusy = 1.1;
 // Nothing: the measurement is possible, or a kernel was not counted.
-std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& second, const models::CoSchedule& measured);
+std::optional<BeyondPipe> beyond_pipe(const Profile& first, const Profile& second,
+                                      const models::CoSchedule& measured);
 
 // Whether so many CTAs of each kernel, at least one, fit on a multiprocessor.
-bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second, const Device& device);
+bool fit_together(const models::Blocks& ctas, const Kernel& first, const Kernel& second,
+                  const Device& device);
 
 }  // namespace smt::runtime::schedule

@@ -21,13 +21,13 @@ namespace smt::runtime::schedule {
 struct Assignment {
     uint64_t kernel = 0;
     enum class Action {
-        kRun,    // all work of its stream, placed by the hardware
-        kWait,   // managed: stops between two blocks; unmanaged: is held back between two kernels
+        kRun,   // all work of its stream, placed by the hardware
+        kWait,  // managed: stops between two blocks; unmanaged: is held back between two kernels
     } action = Action::kRun;
-    std::string reason;   // for the journal; set when the action changes
+    std::string reason;  // for the journal; set when the action changes
     // For kRun; valid for the stream's later launches too, until the stream is named again:
-    Quota quota = {};     // CTAs on each SM
-    uint64_t slice = 0;   // the kernel stops and waits after so many blocks; 0: it runs to its end
+    Quota quota = {};    // CTAs on each SM
+    uint64_t slice = 0;  // the kernel stops and waits after so many blocks; 0: it runs to its end
 };
 
 // Confines the unmanaged kernels of a stream, which cannot be stopped once they run, to a number of
@@ -35,8 +35,8 @@ struct Assignment {
 // enqueued from now on, until it is changed.
 struct Confinement {
     uint64_t kernel = 0;
-    int multiprocessors = 0;    // at most; 0: all
-    Duration longer_than{};     // only kernels with longer blocks, or with blocks of unknown duration
+    int multiprocessors = 0;  // at most; 0: all
+    Duration longer_than{};   // only kernels with longer blocks, or with blocks of unknown duration
     std::string reason;
 };
 
@@ -74,7 +74,7 @@ public:
     // A computation to run, and to pass to learn(), before the snapshot is decided on; null: none is missing.
     // Without it decide() does the computation itself: same decision, but it may take milliseconds.
     virtual std::unique_ptr<Study> study(const Snapshot&) { return nullptr; }
-    virtual void learn(std::unique_ptr<Study>) {}   // a study() of this policy that has run
+    virtual void learn(std::unique_ptr<Study>) {}  // a study() of this policy that has run
 };
 // Runs all missing studies, then decides. For callers without launches that wait.
 Decision study_and_decide(Policy& policy, const Snapshot& snapshot, TimePoint now);

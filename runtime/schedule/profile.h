@@ -19,19 +19,19 @@ namespace models = profiler::models;
 // The inputs of Kernelet's model (profiler/models/co_schedule.h, utilization.h), and of its extension
 // (stalls.h).
 struct Mix {
-    models::Utilization utilization;    // PUR and MUR
-    double memory_ratio = 0;            // R_m: memory instructions among all
-    double uncoalesced_ratio = 0;       // uncoalesced among the memory instructions
-    double instructions_per_block = 0;  // warp instructions; above 0
+    models::Utilization utilization;          // PUR and MUR
+    double memory_ratio = 0;                  // R_m: memory instructions among all
+    double uncoalesced_ratio = 0;             // uncoalesced among the memory instructions
+    double instructions_per_block = 0;        // warp instructions; above 0
     std::optional<models::Waits> waits = {};  // only where stalls were counted
 };
 
 // A measurement of a kernel with so many CTAs on each multiprocessor, beside so many CTAs of another kernel.
 struct Beside {
-    uint64_t other = 0;          // identity of the other kernel's profile
+    uint64_t other = 0;  // identity of the other kernel's profile
     int ctas_per_sm = 0;
     int other_ctas_per_sm = 0;
-    double rate = 0;             // blocks a time, relative to alone with all CTAs: cIPC / IPC (equation 1)
+    double rate = 0;  // blocks a time, relative to alone with all CTAs: cIPC / IPC (equation 1)
 };
 
 struct Profile {
@@ -40,7 +40,7 @@ struct Profile {
     // Times of a launch of `blocks` blocks alone, by CTAs on each SM; pruned by models::prune().
     uint64_t blocks = 0;
     std::vector<models::Configuration> configurations;
-    std::vector<models::Configuration> by_ctas;   // all that were measured, unpruned; ascending by CTAs
+    std::vector<models::Configuration> by_ctas;  // all that were measured, unpruned; ascending by CTAs
     // From the decision to stop the kernel until its last worker has left, and the cost of resuming it.
     std::optional<std::chrono::nanoseconds> preemption;
     // Time of a slice beyond its part of the whole launch.

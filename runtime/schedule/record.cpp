@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
-constexpr int kMostMultiprocessors = 4096;   // bounds the tables of policies; ten times any device
+constexpr int kMostMultiprocessors = 4096;  // bounds the tables of policies; ten times any device
 
 struct Unreadable : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -41,7 +41,7 @@ template <>
 constexpr const char* kNames<Assignment::Action>[] = {"run", "wait"};
 
 template <class T>
-inline constexpr bool is_pointer_like = false;   // types that may hold no value
+inline constexpr bool is_pointer_like = false;  // types that may hold no value
 template <class T>
 inline constexpr bool is_pointer_like<std::optional<T>> = true;
 template <class T>
@@ -80,19 +80,26 @@ public:
 private:
     template <class T>
     static bool is_standard(const T& value, const T& standard) {
-        if constexpr (is_vector<T>) return value.empty();   // the default of every vector member is empty
-        else if constexpr (is_pointer_like<T>) return !value;
-        else if constexpr (requires { value == standard; }) return value == standard;
-        else return false;
+        if constexpr (is_vector<T>)
+            return value.empty();  // the default of every vector member is empty
+        else if constexpr (is_pointer_like<T>)
+            return !value;
+        else if constexpr (requires { value == standard; })
+            return value == standard;
+        else
+            return false;
     }
 
     std::string& to_;
 };
 
 void put_text(std::string& to, std::string_view text) {
-    const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
-    if (plain) ((to += '"') += text) += '"';
-    else to += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+    const bool plain = std::all_of(text.begin(), text.end(),
+                                   [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
+    if (plain)
+        ((to += '"') += text) += '"';
+    else
+        to += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 template <class T>
@@ -160,7 +167,8 @@ private:
 template <class T>
 void take_number(const Json& from, T& value) {
     if (!from.is_number_integer()) throw Unreadable("it is no whole number");
-    const bool fits = from.is_number_unsigned() ? std::in_range<T>(from.get<uint64_t>()) : std::in_range<T>(from.get<int64_t>());
+    const bool fits = from.is_number_unsigned() ? std::in_range<T>(from.get<uint64_t>())
+                                                : std::in_range<T>(from.get<int64_t>());
     if (!fits) throw Unreadable("it is out of range");
     value = from.get<T>();
 }
@@ -194,8 +202,10 @@ void take(const Json& from, T& value) {
     } else if constexpr (is_pointer_like<T>) {
         std::remove_cvref_t<decltype(*value)> made{};
         take(from, made);
-        if constexpr (requires { value.emplace(made); }) value.emplace(std::move(made));
-        else value = std::make_shared<std::remove_cvref_t<decltype(*value)>>(std::move(made));
+        if constexpr (requires { value.emplace(made); })
+            value.emplace(std::move(made));
+        else
+            value = std::make_shared<std::remove_cvref_t<decltype(*value)>>(std::move(made));
     } else if constexpr (is_array<T>) {
         if (!from.is_array() || from.size() != value.size()) throw Unreadable("it is no list of that length");
         for (size_t i = 0; i < value.size(); ++i) take(from[i], value[i]);
@@ -216,10 +226,14 @@ void take(const Json& from, T& value) {
 
 // The invariants that policies rely on.
 void check(const Snapshot& snapshot) {
-    const auto sane = [](int multiprocessors) { return multiprocessors >= 0 && multiprocessors <= kMostMultiprocessors; };
-    if (!sane(snapshot.device.multiprocessors)) throw Unreadable("there is no device with so many multiprocessors");
+    const auto sane = [](int multiprocessors) {
+        return multiprocessors >= 0 && multiprocessors <= kMostMultiprocessors;
+    };
+    if (!sane(snapshot.device.multiprocessors))
+        throw Unreadable("there is no device with so many multiprocessors");
     for (const Kernel& kernel : snapshot.kernels) {
-        const bool good = sane(kernel.multiprocessors) && kernel.ctas_per_sm >= 0 && std::isfinite(kernel.weight) && kernel.weight > 0;
+        const bool good = sane(kernel.multiprocessors) && kernel.ctas_per_sm >= 0 &&
+                          std::isfinite(kernel.weight) && kernel.weight > 0;
         if (!good) throw Unreadable("there is no kernel with such numbers");
     }
 }

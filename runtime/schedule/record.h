@@ -19,7 +19,7 @@
 namespace smt::runtime::schedule {
 
 struct Record {
-    std::string policy;   // that decided
+    std::string policy;  // that decided
     TimePoint now{};
     Snapshot snapshot;
     Decision decision;

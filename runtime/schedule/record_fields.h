@@ -86,7 +86,8 @@ void fields(Archive& archive, T& value, const Beside& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Profile& standard) {
-    auto& [identity, blocks, configurations, by_ctas, preemption, slice_overhead, mix, footprint, beside] = value;
+    auto& [identity, blocks, configurations, by_ctas, preemption, slice_overhead, mix, footprint, beside] =
+        value;
     archive("identity", identity, standard.identity);
     archive("blocks", blocks, standard.blocks);
     archive("configurations", configurations, standard.configurations);
@@ -100,8 +101,9 @@ void fields(Archive& archive, T& value, const Profile& standard) {
 
 template <class Archive, class T>
 void fields(Archive& archive, T& value, const Kernel& standard) {
-    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, usual_ctas, own_sms, multiprocessors, since, launch,
-           last_taken, weight, cta, predicted, remaining, preemption, profile] = value;
+    auto& [id, tenant, session, priority, managed, state, blocks, blocks_done, ctas_per_sm, usual_ctas,
+           own_sms, multiprocessors, since, launch, last_taken, weight, cta, predicted, remaining, preemption,
+           profile] = value;
     archive("id", id, standard.id);
     archive("tenant", tenant, standard.tenant);
     archive("session", session, standard.session);

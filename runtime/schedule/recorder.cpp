@@ -19,14 +19,14 @@ using namespace std::chrono_literals;
 // Bytes that are written together: one decision in a hundred makes a system call. A killed server loses as
 // much.
 constexpr size_t kTogether = 64u << 10;
-constexpr auto kLongest = 1s;   // until a line is in the file, while decisions are made
+constexpr auto kLongest = 1s;  // until a line is in the file, while decisions are made
 
 }  // namespace
 
 Recorder::Recorder(std::string path, uint64_t most_bytes, std::function<void(const std::string&)> note)
     : path_(std::move(path)), most_bytes_(most_bytes), note_(std::move(note)) {
     if (!path_.starts_with('/')) {
-        error_ = path_ + " is no absolute path";   // a server's working directory is /
+        error_ = path_ + " is no absolute path";  // a server's working directory is /
         return;
     }
     file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -60,7 +60,8 @@ void Recorder::add(const std::string& line) {
 void Recorder::flush() {
     for (size_t at = 0; file_ >= 0 && at < lines_.size();) {
         const ssize_t wrote = ::write(file_, lines_.data() + at, lines_.size() - at);
-        if (wrote > 0) at += static_cast<size_t>(wrote);
+        if (wrote > 0)
+            at += static_cast<size_t>(wrote);
         else if (wrote == 0 || errno != EINTR) {
             lines_.clear();
             return stop(std::strerror(errno));

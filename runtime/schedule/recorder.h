@@ -19,12 +19,12 @@ public:
     // Creates or truncates the file. `note` receives why recording stopped, on the thread of the call that
     // failed.
     Recorder(std::string path, uint64_t most_bytes, std::function<void(const std::string&)> note);
-    ~Recorder();   // writes what is left
+    ~Recorder();  // writes what is left
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
-    const std::string& error() const { return error_; }   // not empty: there is no file
-    void choose(std::string_view policy);   // the policy that decides from now on
+    const std::string& error() const { return error_; }  // not empty: there is no file
+    void choose(std::string_view policy);                // the policy that decides from now on
     void write(const Snapshot& snapshot, TimePoint now, const Decision& decision);
 
 private:
@@ -36,8 +36,8 @@ private:
     const uint64_t most_bytes_;
     const std::function<void(const std::string&)> note_;
     std::string error_;
-    int file_ = -1;          // -1: stopped
-    std::string lines_;      // not yet in the file
+    int file_ = -1;      // -1: stopped
+    std::string lines_;  // not yet in the file
     TimePoint flushed_{};
     uint64_t bytes_ = 0;
     uint64_t decisions_ = 0;

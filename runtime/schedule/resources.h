@@ -21,13 +21,14 @@ struct Resources {
 // Whether `count` CTAs fit into the free resources.
 inline bool holds(const Resources& free, const Resources& cta, int count) {
     const auto n = static_cast<uint64_t>(count);
-    return n * cta.ctas <= free.ctas && n * cta.threads <= free.threads && n * cta.registers <= free.registers && n * cta.shared_bytes <= free.shared_bytes &&
+    return n * cta.ctas <= free.ctas && n * cta.threads <= free.threads &&
+           n * cta.registers <= free.registers && n * cta.shared_bytes <= free.shared_bytes &&
            n * cta.warps <= free.warps;
 }
 
 // The number of CTAs that fit into the free resources. Divides: where the count is known, holds() is faster.
 inline int fitting(const Resources& free, const Resources& cta) {
-    if (!holds(free, cta, 1)) return 0;   // most SMs are full while kernels are placed
+    if (!holds(free, cta, 1)) return 0;  // most SMs are full while kernels are placed
     uint32_t most = UINT16_MAX;
     const auto bound = [&](uint32_t room, uint32_t each) {
         if (each) most = std::min(most, room / each);

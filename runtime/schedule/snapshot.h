@@ -21,25 +21,25 @@ using Duration = Clock::duration;
 // The first unfinished kernel of a stream. A stream runs one kernel at a time, so the kernel represents the
 // stream.
 struct Kernel {
-    uint64_t id = 0;            // of the stream; stable over snapshots
+    uint64_t id = 0;  // of the stream; stable over snapshots
     std::string tenant;
     uint32_t session = 0;
-    int priority = 0;           // a larger number is more urgent
-    bool managed = true;        // false: unmanaged work, which can be held back only between two kernels
+    int priority = 0;     // a larger number is more urgent
+    bool managed = true;  // false: unmanaged work, which can be held back only between two kernels
     enum class State { kRunning, kStopping, kWaiting } state = State::kRunning;
-    uint64_t blocks = 0;        // 0: not known
+    uint64_t blocks = 0;  // 0: not known
     uint64_t blocks_done = 0;
-    int ctas_per_sm = 0;        // the maximum that fits on an SM
-    int usual_ctas = 0;         // on an SM without quotas: all, or the saturating CTA count; 0: not known
-    bool own_sms = false;       // its tenant has SMs of its own; quotas do not say which
-    int multiprocessors = 0;    // that its stream's unmanaged kernels are confined to; 0: all
-    TimePoint since{};          // in this state
+    int ctas_per_sm = 0;      // the maximum that fits on an SM
+    int usual_ctas = 0;       // on an SM without quotas: all, or the saturating CTA count; 0: not known
+    bool own_sms = false;     // its tenant has SMs of its own; quotas do not say which
+    int multiprocessors = 0;  // that its stream's unmanaged kernels are confined to; 0: all
+    TimePoint since{};        // in this state
 
     // For the policies with quotas. Filled as far as known; estimate.h defines the substitutes.
-    uint64_t launch = 0;        // number of the launch in the stream; another number is another kernel
-    bool last_taken = false;    // no block is left to take: CTAs leave as they finish, quotas have no effect
-    double weight = 1;          // of the tenant, above 0: its share under `fair`
-    Resources cta;              // all 0: not known
+    uint64_t launch = 0;      // number of the launch in the stream; another number is another kernel
+    bool last_taken = false;  // no block is left to take: CTAs leave as they finish, quotas have no effect
+    double weight = 1;        // of the tenant, above 0: its share under `fair`
+    Resources cta;            // all 0: not known
     std::optional<Duration> predicted;       // for the whole launch, alone with all the CTAs that fit
     std::optional<Duration> remaining;       // of `predicted`, from now on
     std::optional<Duration> preemption;      // measured at recent stops
@@ -48,8 +48,8 @@ struct Kernel {
 
 struct Device {
     int multiprocessors = 0;
-    Resources sm = {};          // resources of a multiprocessor; 0: not known, taken as infinite
-    std::optional<profiler::models::Multiprocessor> model = std::nullopt;   // schedulers and memory
+    Resources sm = {};  // resources of a multiprocessor; 0: not known, taken as infinite
+    std::optional<profiler::models::Multiprocessor> model = std::nullopt;  // schedulers and memory
 };
 
 // A tenant that shares the server with a less urgent one, and since when. What it did before is not known.

@@ -17,10 +17,8 @@ constexpr int kSlotsOfTib = static_cast<int>((1ull << 40) / AddressPlan::kSlotBy
 // regions follow the same idea. The last two are in the part that ThreadSanitizer leaves to a program: below
 // its libraries and around its executable, so a slot there may be occupied.
 constexpr Region kPlan[AddressPlan::kRegions] = {
-    {0x2000'0000'0000, 48 * kSlotsOfTib},
-    {0x6000'0000'0000, 24 * kSlotsOfTib},
-    {0x1800'0000'0000, 8 * kSlotsOfTib},
-    {0x7e80'0000'0000, kSlotsOfTib},
+    {0x2000'0000'0000, 48 * kSlotsOfTib}, {0x6000'0000'0000, 24 * kSlotsOfTib},
+    {0x1800'0000'0000, 8 * kSlotsOfTib},  {0x7e80'0000'0000, kSlotsOfTib},
     {0x5500'0000'0000, kSlotsOfTib},
 };
 
@@ -35,7 +33,8 @@ constexpr int kFirstRegion = 0;
 
 int AddressPlan::places() {
     int all = 0;
-    for (int region = kFirstRegion; region < kRegions; ++region) all += std::min(kPlan[region].slots, kMostSlots);
+    for (int region = kFirstRegion; region < kRegions; ++region)
+        all += std::min(kPlan[region].slots, kMostSlots);
     return all;
 }
 

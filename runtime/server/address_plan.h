@@ -21,7 +21,7 @@ class AddressPlan {
 public:
     static constexpr uint64_t kSlotBytes = protocol::kArenaBytes + protocol::kDeviceRangeBytes;
     static constexpr int kRegions = 5;
-    static int places();   // total number of slots
+    static int places();  // total number of slots
 
     // Takes the first free slot of a region at or after `from`; -1: none. Slots are numbered per region.
     int take(int region, int from);

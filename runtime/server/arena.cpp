@@ -46,7 +46,7 @@ bool Arena::map(uint64_t base) {
     void* got = mmap(wanted, protocol::kArenaBytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file_, 0);
     if (got == MAP_FAILED) return false;
-    if (got != wanted) {   // a kernel without MAP_FIXED_NOREPLACE takes the address as a hint
+    if (got != wanted) {  // a kernel without MAP_FIXED_NOREPLACE takes the address as a hint
         munmap(got, protocol::kArenaBytes);
         return false;
     }
@@ -74,7 +74,8 @@ void Arena::unmap() {
 
 bool Arena::pinned() const {
     const auto is_pinned = [](const auto& each) { return each.second.pinned; };
-    return words_registered_ || std::any_of(blocks_.begin(), blocks_.end(), is_pinned) || std::any_of(dying_.begin(), dying_.end(), is_pinned);
+    return words_registered_ || std::any_of(blocks_.begin(), blocks_.end(), is_pinned) ||
+           std::any_of(dying_.begin(), dying_.end(), is_pinned);
 }
 
 CUresult Arena::register_words() {
@@ -104,7 +105,8 @@ bool Arena::acceptable(uint64_t bytes, const Pieces& pieces) const {
     if (bytes > protocol::kArenaBytes) return false;
     for (uint32_t i = 0; i < pieces.count; ++i) {
         const protocol::HostPiece& piece = pieces.list[i];
-        if (piece.bytes == 0 || piece.bytes % kPage != 0 || piece.shown % kPage != 0 || piece.bytes > bytes - sum)
+        if (piece.bytes == 0 || piece.bytes % kPage != 0 || piece.shown % kPage != 0 ||
+            piece.bytes > bytes - sum)
             return false;
         for (uint64_t at = 0; piece.shown && at < piece.bytes; at += kPage) {
             if (!contains(piece.shown + at, kPage)) return false;
@@ -129,11 +131,13 @@ bool Arena::show(uint64_t offset, const Pieces& pieces) {
 // Maps the block's addresses to its own part of the file again.
 void Arena::show_own(uint64_t offset, uint64_t bytes) {
     void* at = reinterpret_cast<void*>(base_ + offset);
-    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_, static_cast<off_t>(offset));
+    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+         static_cast<off_t>(offset));
     madvise(at, bytes, MADV_DONTDUMP);
 }
 
-CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address) {
+CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces,
+                               uint64_t* address) {
     if (bytes == 0 || bytes > protocol::kArenaBytes) return CUDA_ERROR_INVALID_VALUE;
     release_dying();
     uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
@@ -200,7 +204,8 @@ void Arena::release_dying() {
         std::lock_guard lock(mutex_);
         dying.swap(dying_);
     }
-    std::erase_if(dying, [this](const auto& each) { return release(each.first, each.second) != CUDA_ERROR_NOT_READY; });
+    std::erase_if(
+        dying, [this](const auto& each) { return release(each.first, each.second) != CUDA_ERROR_NOT_READY; });
     std::lock_guard lock(mutex_);
     dying_.merge(dying);
 }
@@ -278,7 +283,7 @@ Arena::Word Arena::take_word() {
         std::lock_guard lock(mutex_);
         for (size_t i = 0; i < idle_words_.size(); ++i) {
             Word found = idle_words_[i];
-            if (word(found.index).load() < found.value) continue;   // its last value is still pending
+            if (word(found.index).load() < found.value) continue;  // its last value is still pending
             idle_words_[i] = idle_words_.back();
             idle_words_.pop_back();
             return found;

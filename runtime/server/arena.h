@@ -23,15 +23,16 @@ namespace smt::runtime::server {
 class Arena {
 public:
     // The application's allocations count against `account`.
-    Arena(const DriverApi& driver, MemoryAccountPointer account) : driver_(driver), account_(std::move(account)) {}
+    Arena(const DriverApi& driver, MemoryAccountPointer account)
+        : driver_(driver), account_(std::move(account)) {}
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    bool create(std::string& error);         // the memfd, with its seals
-    bool map(uint64_t base);                 // false: not free there. Moves an arena without allocations
-    bool pinned() const;                     // a part is registered with the driver; no concurrent calls
-    CUresult register_words();               // after the client accepted the base
+    bool create(std::string& error);  // the memfd, with its seals
+    bool map(uint64_t base);          // false: not free there. Moves an arena without allocations
+    bool pinned() const;              // a part is registered with the driver; no concurrent calls
+    CUresult register_words();        // after the client accepted the base
     // Unregisters everything, which may block. No GPU work uses the arena any more; no concurrent calls.
     void unmap();
 
@@ -50,9 +51,10 @@ public:
     CUresult free_host(uint64_t address);
     // Pinned host memory that aliases pages of other host memory (protocol::HostPieces): both addresses
     // map the same pages.
-    CUresult allocate_showing(uint64_t bytes, const protocol::HostPiece* pieces, uint32_t count, uint64_t* address);
-    bool contains(uint64_t address, uint64_t bytes) const;   // inside one live host allocation
-    void free_all_host();                                    // context reset
+    CUresult allocate_showing(uint64_t bytes, const protocol::HostPiece* pieces, uint32_t count,
+                              uint64_t* address);
+    bool contains(uint64_t address, uint64_t bytes) const;  // inside one live host allocation
+    void free_all_host();                                   // context reset
 
     // Completion words. word(i) is valid for every i below kEventWords + kServerWords.
     std::atomic<uint64_t>& word(uint32_t index) const {
@@ -66,13 +68,13 @@ public:
         uint32_t first_word = 0;
     };
     CUresult open_staging(Staging* staging);
-    void close_staging(const Staging& staging);   // no GPU work may use it any more
+    void close_staging(const Staging& staging);  // no GPU work may use it any more
 
     // One word of the server's share. Its value only grows, across all its owners: `value` is the last
     // value issued on it, and the next owner continues from there. give_word() takes the last value that
     // the word will reach.
     struct Word {
-        uint32_t index = 0;   // 0: none
+        uint32_t index = 0;  // 0: none
         uint64_t value = 0;
     };
     Word take_word();
@@ -87,8 +89,8 @@ private:
         uint64_t bytes = 0;
         bool pinned = false;
         bool host = false;
-        bool showing = false;   // maps pages of other blocks
-        Charge charge;          // host memory
+        bool showing = false;  // maps pages of other blocks
+        Charge charge;         // host memory
     };
     struct Pieces {
         const protocol::HostPiece* list;
@@ -99,7 +101,7 @@ private:
     void show_own(uint64_t offset, uint64_t bytes);
     CUresult allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address);
     CUresult free_block(uint64_t address, bool host);
-    CUresult release(uint64_t offset, const Block& block);   // NOT_READY: unregistering would block
+    CUresult release(uint64_t offset, const Block& block);  // NOT_READY: unregistering would block
     void release_dying();
     void give_pages(uint64_t offset, uint64_t bytes);
     uint32_t take_words(uint32_t count);
@@ -111,9 +113,9 @@ private:
     bool words_registered_ = false;
 
     mutable std::mutex mutex_;
-    std::map<uint64_t, uint64_t> free_;      // offset -> bytes
-    std::map<uint64_t, Block> blocks_;       // offset -> block
-    std::map<uint64_t, Block> dying_;        // freed, not yet unregistered
+    std::map<uint64_t, uint64_t> free_;  // offset -> bytes
+    std::map<uint64_t, Block> blocks_;   // offset -> block
+    std::map<uint64_t, Block> dying_;    // freed, not yet unregistered
     std::vector<Staging> idle_staging_;
     std::vector<Word> idle_words_;
     uint32_t next_word_ = protocol::kEventWords;

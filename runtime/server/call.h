@@ -26,7 +26,7 @@ class Lane;
 namespace handlers {
 struct Image;
 class KernelUse;
-}
+}  // namespace handlers
 
 Handles& handles_of(Session& session);
 
@@ -37,13 +37,13 @@ struct Call {
     protocol::Reader in;
     protocol::Writer out;
     bool wants_reply;
-    uint64_t measured = 0;   // the launch's number if the server measures it (measuring.h), else 0
+    uint64_t measured = 0;  // the launch's number if the server measures it (measuring.h), else 0
     // The session's objects that the call uses. The handler adds them and begins the uses before it
     // resolves streams.
     Uses uses{handles_of(session), driver};
-    std::shared_ptr<handlers::Image> image{};      // set by module(): stays loaded until the call ends
+    std::shared_ptr<handlers::Image> image{};  // set by module(): stays loaded until the call ends
     std::unique_lock<std::mutex> image_lock{};
-    std::shared_ptr<handlers::KernelUse> kernel{};   // set by function(): likewise
+    std::shared_ptr<handlers::KernelUse> kernel{};  // set by function(): likewise
 
     // The stream of a reference. If the stream captures, the call holds the captures' family from then on.
     CUresult find_stream(uint32_t reference, StreamPointer* stream);
@@ -56,7 +56,7 @@ struct Call {
     CUresult plain_stream(uint32_t reference, CUstream* stream);
     CUresult event(uint32_t index, CUevent* event);
     CUresult function(uint32_t id, CUfunction* function);
-    CUresult module(uint32_t id, CUmodule* module);      // also a library's module
+    CUresult module(uint32_t id, CUmodule* module);  // also a library's module
     // Registers a handle that the driver returned as the session's own, and replaces it by its id.
     template <typename T>
     void adopt(HandleKind kind, T& handle) {
@@ -77,17 +77,17 @@ struct Call {
         handle = (T)handles_of(session).find(kind, (uint64_t)handle);
         return handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
-    CUcontext context() const;                           // the shared one
+    CUcontext context() const;  // the shared one
 };
 
 using Handler = CUresult (*)(Call&);
 
 // Handlers by opcode: generated (handlers.gen.cpp) or hand-written (one file per area).
-Handler generated_handler(uint16_t op);   // nullptr: none
-Handler written_handler(protocol::Op op); // nullptr: none. handlers/
+Handler generated_handler(uint16_t op);    // nullptr: none
+Handler written_handler(protocol::Op op);  // nullptr: none. handlers/
 // Handlers of the session itself (core_handlers.cpp), looked up before written_handler(): kOpenStaging,
 // kEvent*, kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput, kHostFunction,
 // kUnsupported. The lane itself executes kPad, kWaitLane and kCloseLane.
-Handler core_handler(protocol::Op op);    // nullptr: none
+Handler core_handler(protocol::Op op);  // nullptr: none
 
 }  // namespace smt::runtime::server

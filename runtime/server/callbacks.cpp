@@ -27,8 +27,9 @@ CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_dat
     auto made = std::make_unique<Ticket>();
     Ticket* ticket = made.get();
     *ticket = {this, {}, false};
-    ticket->slot = {function, user_data, client_stream, static_cast<uint32_t>(kind), CUDA_SUCCESS,
-                    stream.callback.index, value};
+    ticket->slot = {
+        function, user_data, client_stream, static_cast<uint32_t>(kind), CUDA_SUCCESS, stream.callback.index,
+        value};
     {
         std::lock_guard lock(mutex_);
         tickets_[ticket] = std::move(made);
@@ -81,8 +82,8 @@ Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data,
     auto made = std::make_unique<Ticket>();
     Ticket* ticket = made.get();
     *ticket = {this, {}, true};
-    ticket->slot = {function, user_data, client_stream, static_cast<uint32_t>(kind), CUDA_SUCCESS, word.index,
-                    word.value};
+    ticket->slot = {function,     user_data,  client_stream, static_cast<uint32_t>(kind),
+                    CUDA_SUCCESS, word.index, word.value};
     tickets_[ticket] = std::move(made);
     node_tickets_[key] = ticket;
     return ticket;

@@ -27,7 +27,7 @@ struct Stream;
 class Callbacks {
 public:
     Callbacks(const DriverApi& driver, Arena& arena);
-    ~Callbacks();   // the session's GPU work must be over
+    ~Callbacks();  // the session's GPU work must be over
 
     // Enqueues the application's function on a stream that is not capturing.
     CUresult enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
@@ -40,17 +40,19 @@ public:
     // as the session and may be used in any number of graphs. fn is null when no word is left.
     CUDA_HOST_NODE_PARAMS node(uint64_t function, uint64_t user_data);
     // The application's function of such parameters; false: they are not from node().
-    bool application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function, uint64_t* user_data) const;
+    bool application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function,
+                              uint64_t* user_data) const;
 
-    void drain();      // pushes slots that did not fit into the client's ring
-    void release();    // the client is gone: ends all waits for it. May be repeated
+    void drain();    // pushes slots that did not fit into the client's ring
+    void release();  // the client is gone: ends all waits for it. May be repeated
 
 private:
     struct Ticket;
-    using Key = std::tuple<uint64_t, uint64_t, uint64_t, uint32_t>;   // function, data, stream, kind
+    using Key = std::tuple<uint64_t, uint64_t, uint64_t, uint32_t>;  // function, data, stream, kind
     static void push_and_return(void* ticket);
     static void push_and_wait(void* ticket);
-    Ticket* node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream, protocol::CallbackKind kind);
+    Ticket* node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream,
+                        protocol::CallbackKind kind);
     void push_locked(const protocol::CallbackSlot& slot);
     void drain_locked();
 
@@ -60,9 +62,9 @@ private:
 
     mutable std::mutex mutex_;
     std::deque<protocol::CallbackSlot> waiting_;
-    uint32_t tail_ = 0;                      // private; the client's copy is not trusted
+    uint32_t tail_ = 0;  // private; the client's copy is not trusted
     std::unordered_map<Ticket*, std::unique_ptr<Ticket>> tickets_;
-    std::map<Key, Ticket*> node_tickets_;    // of graphs; live as long as the session
+    std::map<Key, Ticket*> node_tickets_;  // of graphs; live as long as the session
 };
 
 }  // namespace smt::runtime::server

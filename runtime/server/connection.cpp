@@ -45,7 +45,7 @@ std::string Connection::start() {
 }
 
 void Connection::finish() {
-    shutdown(socket_, SHUT_RDWR);   // the peer sees the end now; the destructor closes the descriptor
+    shutdown(socket_, SHUT_RDWR);  // the peer sees the end now; the destructor closes the descriptor
     ended_.store(true);
     owner_.ended();
 }
@@ -64,7 +64,7 @@ void Connection::note(const std::string& line) {
 }
 
 void Connection::hang_up() {
-    silent_.store(false);   // no longer counted, whatever its thread does
+    silent_.store(false);  // no longer counted, whatever its thread does
     shutdown(socket_, SHUT_RDWR);
 }
 
@@ -85,13 +85,20 @@ void Connection::answer() {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is not smt's");
     }
     switch (head.kind) {
-        case ControlKind::kHello: return answer_hello(packet, static_cast<size_t>(got));
-        case ControlKind::kStatus: return answer_status(false);
-        case ControlKind::kStop: return answer_status(true);
-        case ControlKind::kTenants: return answer_tenants();
-        case ControlKind::kSettings: return answer_settings(packet, static_cast<size_t>(got));
-        case ControlKind::kSetPolicy: return answer_policy(packet, static_cast<size_t>(got));
-        default: return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
+        case ControlKind::kHello:
+            return answer_hello(packet, static_cast<size_t>(got));
+        case ControlKind::kStatus:
+            return answer_status(false);
+        case ControlKind::kStop:
+            return answer_status(true);
+        case ControlKind::kTenants:
+            return answer_tenants();
+        case ControlKind::kSettings:
+            return answer_settings(packet, static_cast<size_t>(got));
+        case ControlKind::kSetPolicy:
+            return answer_policy(packet, static_cast<size_t>(got));
+        default:
+            return refuse(static_cast<uint32_t>(WelcomeStatus::kRefused), "the first message is no greeting");
     }
 }
 
@@ -112,9 +119,10 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
     bool same = bytes == sizeof hello && hello.version == kProtocolVersion && hello.table_hash == kTableHash;
     if (!same) {
         refuse(static_cast<uint32_t>(WelcomeStatus::kVersionMismatch),
-               fmt::format("this server speaks version {} (table {:x}), the program's libsmt.so version {} (table "
-                           "{:x}); stop the server with `smt server stop` when its programs have ended",
-                           kProtocolVersion, kTableHash, hello.version, hello.table_hash));
+               fmt::format(
+                   "this server speaks version {} (table {:x}), the program's libsmt.so version {} (table "
+                   "{:x}); stop the server with `smt server stop` when its programs have ended",
+                   kProtocolVersion, kTableHash, hello.version, hello.table_hash));
         return owner_.stop_if_idle();
     }
     if (!owner_.server) return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice), owner_.refusal);
@@ -126,13 +134,14 @@ void Connection::answer_hello(const void* packet, size_t bytes) {
         return refuse(static_cast<uint32_t>(WelcomeStatus::kNoDevice),
                       fmt::format("the context cannot be used: error {}", static_cast<int>(status)));
     }
-    uint32_t number = server.device().admit(std::string(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant)));
+    uint32_t number =
+        server.device().admit(std::string(hello.tenant, strnlen(hello.tenant, sizeof hello.tenant)));
     if (number == 0) number = server.next_session();
     auto session = std::make_unique<Session>(server, number, socket_, hello);
     bool apart = false;
     try {
         apart = session->serve();
-    } catch (...) {   // its lanes may still run
+    } catch (...) {  // its lanes may still run
         server.keep(std::move(session));
         throw;
     }

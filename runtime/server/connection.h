@@ -14,25 +14,25 @@ class Server;
 
 // The listener's interface to its connections. Any thread.
 struct ConnectionOwner {
-    Server* server = nullptr;             // null: no device; `refusal` is the reason
+    Server* server = nullptr;  // null: no device; `refusal` is the reason
     std::string refusal;
-    std::function<void()> ended;          // a connection has ended
-    std::function<void()> stop;           // a stop request came
-    std::function<void()> stop_if_idle;   // a client of another version came: leave once idle
+    std::function<void()> ended;         // a connection has ended
+    std::function<void()> stop;          // a stop request came
+    std::function<void()> stop_if_idle;  // a client of another version came: leave once idle
 };
 
 class Connection {
 public:
     Connection(ConnectionOwner& owner, int socket) : owner_(owner), socket_(socket) {}
-    ~Connection();   // waits for the thread
+    ~Connection();  // waits for the thread
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
-    std::string start();   // empty, or why no thread could be started
-    void hang_up();        // the thread ends soon
-    void turn_away(const std::string& why);   // instead of start(); does not block
+    std::string start();                     // empty, or why no thread could be started
+    void hang_up();                          // the thread ends soon
+    void turn_away(const std::string& why);  // instead of start(); does not block
     bool ended() const { return ended_.load(); }
-    bool silent() const { return silent_.load(); }   // no message has arrived yet
+    bool silent() const { return silent_.load(); }  // no message has arrived yet
 
 private:
     void answer();

@@ -33,7 +33,7 @@ public:
         std::memcpy(&message, packet_, sizeof message);
         return message.kind == kind ? std::optional(message) : std::nullopt;
     }
-    int file() const { return file_; }   // -1: none; closed by the next receive()
+    int file() const { return file_; }  // -1: none; closed by the next receive()
 
 private:
     void close_file();

@@ -25,7 +25,8 @@ CUresult open_staging(Call& call) {
     CUresult status = call.lane.open_staging();
     if (status != CUDA_SUCCESS) return status;
     const Arena::Staging& staging = call.lane.staging();
-    call.out.scalar(protocol::StagingOpened{staging.address - call.session.arena().base(), staging.first_word, 0});
+    call.out.scalar(
+        protocol::StagingOpened{staging.address - call.session.arena().base(), staging.first_word, 0});
     return CUDA_SUCCESS;
 }
 
@@ -181,16 +182,19 @@ CUresult host_function(Call& call) {
     auto kind = static_cast<protocol::CallbackKind>(request.kind);
     Callbacks& callbacks = call.session.callbacks();
     return streams.capturing(stream->handle)
-               ? callbacks.capture(stream->handle, request.function, request.user_data, request.client_stream, kind)
+               ? callbacks.capture(stream->handle, request.function, request.user_data, request.client_stream,
+                                   kind)
                : callbacks.enqueue(*stream, request.function, request.user_data, request.client_stream, kind);
 }
 
 CUresult unsupported(Call& call) {
     constexpr uint32_t kDriverFunctions = std::size(kCoverage);
     uint32_t index = call.in.scalar<uint32_t>();
-    if (!call.in.good() || index >= kDriverFunctions + std::size(kRuntimeCoverage)) return CUDA_ERROR_INVALID_VALUE;
-    call.session.count_unsupported(index < kDriverFunctions ? kCoverage[index].symbol
-                                                            : kRuntimeCoverage[index - kDriverFunctions].symbol);
+    if (!call.in.good() || index >= kDriverFunctions + std::size(kRuntimeCoverage))
+        return CUDA_ERROR_INVALID_VALUE;
+    call.session.count_unsupported(index < kDriverFunctions
+                                       ? kCoverage[index].symbol
+                                       : kRuntimeCoverage[index - kDriverFunctions].symbol);
     return CUDA_SUCCESS;
 }
 
@@ -199,23 +203,40 @@ CUresult unsupported(Call& call) {
 Handler core_handler(protocol::Op op) {
     using protocol::Op;
     switch (op) {
-        case Op::kOpenStaging: return open_staging;
-        case Op::kEventCreate: return event_create;
-        case Op::kEventDestroy: return event_destroy;
-        case Op::kEventRecord: return event_record;
-        case Op::kEventSynchronize: return event_synchronize;
-        case Op::kEventElapsed: return event_elapsed;
-        case Op::kStreamWaitEvent: return stream_wait_event;
-        case Op::kStreamCreate: return stream_create;
-        case Op::kStreamDestroy: return stream_destroy;
-        case Op::kStreamSynchronize: return stream_synchronize;
-        case Op::kStreamQuery: return stream_query;
-        case Op::kContextSynchronize: return context_synchronize;
-        case Op::kContextReset: return context_reset;
-        case Op::kFetchOutput: return fetch_output;
-        case Op::kHostFunction: return host_function;
-        case Op::kUnsupported: return unsupported;
-        default: return nullptr;
+        case Op::kOpenStaging:
+            return open_staging;
+        case Op::kEventCreate:
+            return event_create;
+        case Op::kEventDestroy:
+            return event_destroy;
+        case Op::kEventRecord:
+            return event_record;
+        case Op::kEventSynchronize:
+            return event_synchronize;
+        case Op::kEventElapsed:
+            return event_elapsed;
+        case Op::kStreamWaitEvent:
+            return stream_wait_event;
+        case Op::kStreamCreate:
+            return stream_create;
+        case Op::kStreamDestroy:
+            return stream_destroy;
+        case Op::kStreamSynchronize:
+            return stream_synchronize;
+        case Op::kStreamQuery:
+            return stream_query;
+        case Op::kContextSynchronize:
+            return context_synchronize;
+        case Op::kContextReset:
+            return context_reset;
+        case Op::kFetchOutput:
+            return fetch_output;
+        case Op::kHostFunction:
+            return host_function;
+        case Op::kUnsupported:
+            return unsupported;
+        default:
+            return nullptr;
     }
 }
 

@@ -18,7 +18,7 @@ class Events {
 public:
     explicit Events(const DriverApi& driver) : driver_(driver) {}
 
-    CUresult create(uint32_t index, uint32_t flags);   // replaces an existing event of that index
+    CUresult create(uint32_t index, uint32_t flags);  // replaces an existing event of that index
     CUresult destroy(uint32_t index);
     CUresult find(uint32_t index, EventPointer* event) const;
     void clear();

@@ -20,8 +20,10 @@ constexpr bool is_fatal(CUresult status) {
         case CUDA_ERROR_INVALID_ADDRESS_SPACE:
         case CUDA_ERROR_INVALID_PC:
         case CUDA_ERROR_LAUNCH_FAILED:
-        case CUDA_ERROR_EXTERNAL_DEVICE: return true;
-        default: return false;
+        case CUDA_ERROR_EXTERNAL_DEVICE:
+            return true;
+        default:
+            return false;
     }
 }
 

@@ -18,13 +18,14 @@ namespace smt::runtime::server {
 
 namespace {
 
-constexpr int kLockTries = 1000;         // 15 s: longer than a server takes to leave
+constexpr int kLockTries = 1000;  // 15 s: longer than a server takes to leave
 constexpr useconds_t kLockPause = 15'000;
 
 // A key must be a plain file name, so that no path leads out of the directory.
 bool good_key(const std::string& key) {
     return !key.empty() && key.size() <= 64 &&
-           key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == std::string::npos;
+           key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
+               std::string::npos;
 }
 
 bool answers(const std::string& path) {
@@ -32,7 +33,8 @@ bool answers(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    bool connected = client >= 0 && connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    bool connected =
+        client >= 0 && connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     if (client >= 0) close(client);
     return connected;
 }
@@ -42,7 +44,8 @@ bool answers(const std::string& path) {
 bool find_files(const std::string& key, Files& files, std::string& error) {
     if (!good_key(key)) return error = "a key is 1 to 64 letters, digits, '-' and '_'", false;
     char directory_name[PATH_MAX];
-    if (const char* problem = protocol::name_runtime_folder(directory_name, sizeof directory_name)) return error = problem, false;
+    if (const char* problem = protocol::name_runtime_folder(directory_name, sizeof directory_name))
+        return error = problem, false;
     const std::string directory = directory_name;
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return error = fmt::format("cannot make {}: {}", directory, std::strerror(errno)), false;
@@ -55,7 +58,8 @@ bool find_files(const std::string& key, Files& files, std::string& error) {
         return error = fmt::format("{} must be a directory of ours with mode 0700", directory), false;
     }
     const std::string stem = directory + "/" + key;
-    files = {directory, stem + ".sock", stem + ".lock", stem + ".log", stem + ".journal", stem + ".fault", stem + ".core"};
+    files = {directory,         stem + ".sock",  stem + ".lock", stem + ".log",
+             stem + ".journal", stem + ".fault", stem + ".core"};
     if (files.socket.size() >= sizeof(sockaddr_un::sun_path)) {
         return error = fmt::format("the path {} is too long for a socket", files.socket), false;
     }
@@ -69,7 +73,7 @@ Lock take_lock(const Files& files, std::string& error) {
         return Lock::kFailed;
     }
     for (int i = 0; i < kLockTries; ++i) {
-        if (flock(file, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;   // the open descriptor keeps the lock
+        if (flock(file, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;  // the open descriptor keeps the lock
         if (answers(files.socket)) break;
         usleep(kLockPause);
     }

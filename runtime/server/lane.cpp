@@ -1,9 +1,9 @@
 #include "runtime/server/lane.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
-
-#include <fmt/format.h>
 
 #include "opcodes.gen.h"
 #include "runtime/device/cores.h"
@@ -26,7 +26,7 @@ namespace {
 // How long to poll for the next record before sleeping. A client that synchronises in a loop continues within
 // some ten microseconds, and a futex wake costs more than that. With one or two processors polling would
 // occupy the core that the client needs.
-constexpr uint64_t kLongSpin = 50'000;   // ns
+constexpr uint64_t kLongSpin = 50'000;  // ns
 constexpr uint64_t kShortSpin = 2'000;
 // How long to continue polling while cores are idle. Waking a sleeping thread takes tens of microseconds,
 // which would delay each call of a client that computes a little between its calls.
@@ -40,16 +40,17 @@ constexpr int kPausesPerLook = 16;
 constexpr uint32_t kSleepMs = 1000;
 constexpr uint32_t kLaneSleepMs = 20;
 
-uint64_t spin_nanoseconds() {
-    return device::cores_to_spare() ? kLongSpin : kShortSpin;
-}
+uint64_t spin_nanoseconds() { return device::cores_to_spare() ? kLongSpin : kShortSpin; }
 
 // Polls until `done` returns true or the time is over. Returns whether it was done.
 template <typename Done>
 bool spin_until(Done done, uint64_t look_on = kLookOn) {
     if (done()) return true;
     const uint64_t start = journal::now_ns();
-    const auto goes_on = [&](uint64_t lasted) { return lasted < spin_nanoseconds() || (lasted < look_on && device::cores_to_spare() && !device::cores_scarce()); };
+    const auto goes_on = [&](uint64_t lasted) {
+        return lasted < spin_nanoseconds() ||
+               (lasted < look_on && device::cores_to_spare() && !device::cores_scarce());
+    };
     do {
         for (int i = 0; i < kPausesPerLook; ++i) {
             __builtin_ia32_pause();
@@ -62,7 +63,12 @@ bool spin_until(Done done, uint64_t look_on = kLookOn) {
 }  // namespace
 
 Lane::Lane(Session& session, uint32_t index, uint64_t address, uint64_t position)
-    : session_(session), index_(index), address_(address), reached_(position), head_(position), tail_(position),
+    : session_(session),
+      index_(index),
+      address_(address),
+      reached_(position),
+      head_(position),
+      tail_(position),
       record_(new uint64_t[kMaxRecordBytes / 8]) {
     header().head.store(position);
     header().tail.store(position);
@@ -71,7 +77,9 @@ Lane::Lane(Session& session, uint32_t index, uint64_t address, uint64_t position
 Lane::~Lane() { join(); }
 
 std::string Lane::start() {
-    return thread_.start({fmt::format("lane {}", index_), session_.tenant()}, [this] { run(); }, [this](const std::string& why) { fail(why); });
+    return thread_.start(
+        {fmt::format("lane {}", index_), session_.tenant()}, [this] { run(); },
+        [this](const std::string& why) { fail(why); });
 }
 
 // Called on the lane's thread after an exception there.
@@ -86,7 +94,7 @@ void Lane::join() { thread_.join(); }
 // To be called repeatedly until the lane has ended, because the client may write server_asleep too.
 void Lane::stop() {
     stopping_.store(true);
-    if (ended()) return;   // its memory may belong to another lane already
+    if (ended()) return;  // its memory may belong to another lane already
     futex_wake_all(header().server_asleep);
     progress_.fetch_add(1);
     futex_wake_all(progress_);
@@ -117,7 +125,8 @@ bool Lane::staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const 
 
 void Lane::run() {
     if (CUresult status = session_.device().enter_thread(&session_, index_); status != CUDA_SUCCESS) {
-        session_.end_because(fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
+        session_.end_because(
+            fmt::format("lane {} has no context: error {}", index_, static_cast<int>(status)));
     }
     Step step = Step::kDone;
     while (step == Step::kDone && !stopping_.load(std::memory_order_relaxed)) {
@@ -135,7 +144,8 @@ void Lane::run() {
 void Lane::wait_for_records() {
     LaneHeader& shared = header();
     std::atomic<uint32_t>& told = session_.arena().header().cores_scarce;
-    if (const uint32_t scarce = device::cores_scarce(); told.load(std::memory_order_relaxed) != scarce) told.store(scarce, std::memory_order_relaxed);
+    if (const uint32_t scarce = device::cores_scarce(); told.load(std::memory_order_relaxed) != scarce)
+        told.store(scarce, std::memory_order_relaxed);
     auto more = [&] { return shared.tail.load(std::memory_order_acquire) != head_ || stopping_.load(); };
     if (spin_until(more, session_.dispatched().priority > 0 ? kUrgentLookOn : kLookOn)) return;
     // Either this thread sees the new tail now, or the client sees that it sleeps.
@@ -152,7 +162,7 @@ Lane::Step Lane::next_record(uint64_t tail) {
     const char* from = reinterpret_cast<const char*>(address_ + protocol::kLaneRingOffset + at);
     RecordHeader record;
     std::memcpy(&record, from, sizeof record);
-    __asm__ volatile("" ::: "memory");   // the compiler must not read the record again
+    __asm__ volatile("" ::: "memory");  // the compiler must not read the record again
     bool fits = record.bytes >= sizeof record && record.bytes % protocol::kRecordAlignment == 0 &&
                 record.bytes <= available && record.bytes <= kRingBytes - at;
     if (!fits) return Step::kCorrupt;
@@ -162,7 +172,8 @@ Lane::Step Lane::next_record(uint64_t tail) {
         publish(head_ + record.bytes);
         return Step::kDone;
     }
-    if (record.bytes > kMaxRecordBytes || record.payload_bytes > record.bytes - sizeof record) return Step::kCorrupt;
+    if (record.bytes > kMaxRecordBytes || record.payload_bytes > record.bytes - sizeof record)
+        return Step::kCorrupt;
     std::memcpy(record_.get(), from + sizeof record, record.payload_bytes);
     __asm__ volatile("" ::: "memory");
 
@@ -174,7 +185,8 @@ Lane::Step Lane::next_record(uint64_t tail) {
 }
 
 StreamPointer Lane::held(CUstream stream) const {
-    const auto found = std::find_if(held_streams_.begin(), held_streams_.end(), [&](const StreamPointer& each) { return each->handle == stream; });
+    const auto found = std::find_if(held_streams_.begin(), held_streams_.end(),
+                                    [&](const StreamPointer& each) { return each->handle == stream; });
     return found == held_streams_.end() ? nullptr : *found;
 }
 
@@ -235,13 +247,14 @@ CUresult Lane::wait_lane(const RecordHeader& record) {
     protocol::Reader in(record_.get(), record.payload_bytes);
     auto wait = in.scalar<protocol::WaitLane>();
     if (!in.good() || !session_.lane_known(wait.lane)) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Lane> other = session_.lane(wait.lane);   // null: ended, so all is reached
+    std::shared_ptr<Lane> other = session_.lane(wait.lane);  // null: ended, so all is reached
     if (other && other.get() != this) other->wait_reached(wait.position, *this);
     return CUDA_SUCCESS;
 }
 
 void Lane::finish(const RecordHeader& record, CUresult status, uint32_t reply_bytes) {
-    if (status == CUDA_SUCCESS && (record.flags & protocol::kWantsReply)) status = session_.server().fault_to_come();
+    if (status == CUDA_SUCCESS && (record.flags & protocol::kWantsReply))
+        status = session_.server().fault_to_come();
     if (status != CUDA_SUCCESS && is_fatal(status)) session_.fault(status);
     LaneHeader& shared = header();
     if (!(record.flags & protocol::kWantsReply)) {

@@ -32,11 +32,11 @@ public:
     uint32_t index() const { return index_; }
     uint64_t address() const { return address_; }
 
-    std::string start();                // empty, or why no thread could be started
-    void stop();                        // requests the end after the current record; does not block
+    std::string start();  // empty, or why no thread could be started
+    void stop();          // requests the end after the current record; does not block
     bool ended() const { return ended_.load(std::memory_order_acquire); }
     void join();
-    uint64_t position() const { return head_; }   // valid after ended()
+    uint64_t position() const { return head_; }  // valid after ended()
 
     // Blocks until the lane has executed all records before `position`, or `waiter` must stop.
     void wait_reached(uint64_t position, const Lane& waiter);
@@ -47,23 +47,23 @@ public:
     // Keeps an object alive until the current record is done.
     void hold(const StreamPointer& stream) { held_streams_.push_back(stream); }
     void hold(const EventPointer& event) { held_events_.push_back(event); }
-    StreamPointer held(CUstream stream) const;   // null: the current record holds none with this handle
+    StreamPointer held(CUstream stream) const;  // null: the current record holds none with this handle
     // The current record enqueues work on the stream: noted when the record is done.
     void uses(Stream& stream) { used_.push_back(&stream); }
     // Notes the uses now instead of at the end of the record: for handlers that let other threads proceed
     // before that.
     void note_uses();
-    void let_go();                      // end of the record: notes its uses, drops the held objects
+    void let_go();  // end of the record: notes its uses, drops the held objects
 
-    StreamPointer& own_stream() { return own_stream_; }     // null until the first use
-    const Arena::Staging& staging() const { return staging_; }   // address 0: not opened
+    StreamPointer& own_stream() { return own_stream_; }         // null until the first use
+    const Arena::Staging& staging() const { return staging_; }  // address 0: not opened
     CUresult open_staging();
     // Slot `slot` of the staging block and its word; false: no such slot, or staging is not open.
     bool staging_slot(uint32_t slot, uint64_t* address, uint32_t* word) const;
 
-    std::vector<char>& upload() { return upload_; }         // kUploadBegin, kUploadSlot, kModuleLoad
-    Charge& upload_charge() { return upload_charge_; }      // what upload() takes of the client's host memory
-    std::vector<char>& download() { return download_; }     // kLinkComplete, kDownload
+    std::vector<char>& upload() { return upload_; }      // kUploadBegin, kUploadSlot, kModuleLoad
+    Charge& upload_charge() { return upload_charge_; }   // what upload() takes of the client's host memory
+    std::vector<char>& download() { return download_; }  // kLinkComplete, kDownload
 
 private:
     enum class Step { kDone, kEnd, kCorrupt };
@@ -86,13 +86,13 @@ private:
     Thread thread_;
     std::atomic<bool> stopping_{false};
     std::atomic<bool> ended_{false};
-    std::atomic<uint64_t> reached_;          // copy of head_ that other lanes read; not in shared memory
-    std::atomic<uint32_t> progress_{0};      // futex word of wait_reached()
+    std::atomic<uint64_t> reached_;      // copy of head_ that other lanes read; not in shared memory
+    std::atomic<uint32_t> progress_{0};  // futex word of wait_reached()
     std::atomic<uint32_t> waiters_{0};
 
     uint64_t head_;
-    uint64_t tail_;                          // as last read
-    std::unique_ptr<uint64_t[]> record_;     // private copy of the current record's payload
+    uint64_t tail_;                       // as last read
+    std::unique_ptr<uint64_t[]> record_;  // private copy of the current record's payload
     std::vector<StreamPointer> held_streams_;
     std::vector<EventPointer> held_events_;
     std::vector<Stream*> used_;

@@ -17,25 +17,23 @@
 #include <exception>
 
 #include "runtime/journal/journal.h"
-#include "runtime/settings/read.h"
 #include "runtime/server/log.h"
 #include "runtime/server/server.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr int kTickMs = 200;                        // period of Server::tick() and of time_to_leave()
-constexpr uint64_t kWindUp = 10 * kSecond;          // time that sessions have to end
-constexpr uint64_t kFaultGrace = 5 * kSecond;       // time in which programs can see the fault
-constexpr size_t kMostConnections = 1024;           // one thread each: programs and queries
-constexpr long kMostSilent = 128;                   // silent ones: beyond it the oldest is closed
-constexpr uint64_t kRefusalLife = 5 * kSecond;      // how long a server without a device runs to report it
+constexpr int kTickMs = 200;                    // period of Server::tick() and of time_to_leave()
+constexpr uint64_t kWindUp = 10 * kSecond;      // time that sessions have to end
+constexpr uint64_t kFaultGrace = 5 * kSecond;   // time in which programs can see the fault
+constexpr size_t kMostConnections = 1024;       // one thread each: programs and queries
+constexpr long kMostSilent = 128;               // silent ones: beyond it the oldest is closed
+constexpr uint64_t kRefusalLife = 5 * kSecond;  // how long a server without a device runs to report it
 
-uint64_t idle_limit() {
-    return settings::number_of(settings::Id::kIdleSeconds) * kSecond;
-}
+uint64_t idle_limit() { return settings::number_of(settings::Id::kIdleSeconds) * kSecond; }
 
 }  // namespace
 
@@ -64,7 +62,7 @@ bool Listener::open(std::string& error) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, files_.socket.c_str(), sizeof address.sun_path - 1);
-    unlink(files_.socket.c_str());   // of a server that crashed: this process holds the lock
+    unlink(files_.socket.c_str());  // of a server that crashed: this process holds the lock
     mode_t mask = umask(0177);
     bool bound = listen_ >= 0 && bind(listen_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     umask(mask);
@@ -89,7 +87,7 @@ bool Listener::open(std::string& error) {
 
 void Listener::wake() {
     uint64_t one = 1;
-    if (write(event_, &one, sizeof one) < 0) return;   // full: the listener is woken already
+    if (write(event_, &one, sizeof one) < 0) return;  // full: the listener is woken already
 }
 
 bool Listener::run() {
@@ -99,7 +97,7 @@ bool Listener::run() {
             wait(connections_.empty() ? 1000 : kTickMs);
             reap();
             if (owner_.server) owner_.server->tick();
-        } catch (const std::exception& error) {   // probably out of memory: existing sessions continue
+        } catch (const std::exception& error) {  // probably out of memory: existing sessions continue
             log_line(error.what());
             usleep(10'000);
         }
@@ -145,12 +143,15 @@ void Listener::take(int socket) {
         close(socket);
         throw;
     }
-    const auto silent = [](const std::unique_ptr<Connection>& each) { return each->silent() && !each->ended(); };
+    const auto silent = [](const std::unique_ptr<Connection>& each) {
+        return each->silent() && !each->ended();
+    };
     if (std::count_if(connections_.begin(), connections_.end(), silent) >= kMostSilent)
         (*std::find_if(connections_.begin(), connections_.end(), silent))->hang_up();
-    const std::string why = connections_.size() < kMostConnections
-                          ? connection->start()
-                          : fmt::format("the server has {} connections, the most that it takes", kMostConnections);
+    const std::string why =
+        connections_.size() < kMostConnections
+            ? connection->start()
+            : fmt::format("the server has {} connections, the most that it takes", kMostConnections);
     if (why.empty()) {
         connections_.push_back(std::move(connection));
     } else {
@@ -184,7 +185,8 @@ void Listener::close_door() {
     close(listen_);
     listen_ = -1;
     log_line("leaving");
-    if (owner_.server && owner_.server->fatal() == CUDA_SUCCESS) owner_.server->journal().end(journal::Ending::kLeft);
+    if (owner_.server && owner_.server->fatal() == CUDA_SUCCESS)
+        owner_.server->journal().end(journal::Ending::kLeft);
 }
 
 bool Listener::wind_up() {

@@ -48,7 +48,7 @@ private:
     std::atomic<bool> stop_{false};
     std::atomic<bool> stop_if_idle_{false};
     uint64_t idle_since_ns_ = 0;
-    uint64_t idle_limit_ns_ = 0;          // 0: never
+    uint64_t idle_limit_ns_ = 0;  // 0: never
     std::vector<std::unique_ptr<Connection>> connections_;
 };
 

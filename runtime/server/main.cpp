@@ -17,8 +17,6 @@
 #include "runtime/device/device.h"
 #include "runtime/journal/fault_record.h"
 #include "runtime/journal/journal.h"
-#include "runtime/settings/config.h"
-#include "runtime/settings/read.h"
 #include "runtime/server/files.h"
 #include "runtime/server/generations.h"
 #include "runtime/server/listener.h"
@@ -26,13 +24,15 @@
 #include "runtime/server/printf.h"
 #include "runtime/server/process.h"
 #include "runtime/server/server.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 #include "runtime/thread/thread.h"
 
 namespace smt::runtime::server {
 
 namespace {
 
-constexpr unsigned long kRecordMost = 256ul << 20;   // bytes of a recording
+constexpr unsigned long kRecordMost = 256ul << 20;  // bytes of a recording
 
 constexpr const char* kUsage =
     "usage: smtd [--key KEY] [--daemonize | --foreground]\n"
@@ -77,7 +77,7 @@ bool go_to_background() {
     if (null < 0) return false;
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);   // until the log is opened
+    dup2(null, STDERR_FILENO);  // until the log is opened
     return close_range(3, ~0u, 0) == 0;
 }
 
@@ -103,13 +103,14 @@ void start_recording(Server& server) {
     if (path.empty() || path == "none") return;
     const auto note = [&server](const std::string& line) { server.note(line); };
     auto recorder = std::make_unique<schedule::Recorder>(path, kRecordMost, note);
-    if (!recorder->error().empty()) return note(fmt::format("{}: decisions are not recorded: {}", path, recorder->error()));
+    if (!recorder->error().empty())
+        return note(fmt::format("{}: decisions are not recorded: {}", path, recorder->error()));
     server.dispatcher().record(std::move(recorder));
     note(fmt::format("decisions are recorded in {}", path));
 }
 
-// SMT_JOURNAL=core_dump decides if it is set. Else dumps are on after a recent fault, so that a repeated fault is
-// reported with its kernel.
+// SMT_JOURNAL=core_dump decides if it is set. Else dumps are on after a recent fault, so that a repeated
+// fault is reported with its kernel.
 bool wants_core_dumps(const Files& files) {
     const std::optional<journal::LastFault> last = journal::read_fault(files.fault);
     return settings::flag_of(settings::Id::kCoreDump, last && last->ago < std::chrono::hours(1));
@@ -117,13 +118,15 @@ bool wants_core_dumps(const Files& files) {
 
 // A policy that does not exist is among the problems that main() logs.
 std::unique_ptr<schedule::Policy> chosen_policy() {
-    std::unique_ptr<schedule::Policy> policy = schedule::make_policy(settings::text_of(settings::Id::kPolicy));
-    return policy ? std::move(policy) : schedule::make_policy(settings::setting(settings::Id::kPolicy).initial.text);
+    std::unique_ptr<schedule::Policy> policy =
+        schedule::make_policy(settings::text_of(settings::Id::kPolicy));
+    return policy ? std::move(policy)
+                  : schedule::make_policy(settings::setting(settings::Id::kPolicy).initial.text);
 }
 
 // Without a device the server runs for a short time to report the reason to programs that wait for it.
 int serve(const Options& options, const Files& files, const std::vector<std::string>& kept) {
-    device::ask_for_short_turns();   // before the first thread starts
+    device::ask_for_short_turns();  // before the first thread starts
     Thread::log_with([](const std::string& line) { log_line(line); });
     DevicePrintf device_printf;
     if (!device_printf.redirect_stdout()) return fail("stdout cannot be redirected");
@@ -133,17 +136,20 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
 
     std::string error;
     std::string notice;
-    std::unique_ptr<device::Device> device = device::open_device(options.key, wants_core_dumps(files) ? files.core_dump : "", notice, error);
+    std::unique_ptr<device::Device> device =
+        device::open_device(options.key, wants_core_dumps(files) ? files.core_dump : "", notice, error);
     if (!notice.empty()) log_line(notice);
     std::unique_ptr<Server> server;
     if (device) {
         std::unique_ptr<schedule::Policy> policy = chosen_policy();
-        const dispatch::Settings settings = dispatch::read_settings(device->properties().keeps_sessions_apart);
+        const dispatch::Settings settings =
+            dispatch::read_settings(device->properties().keeps_sessions_apart);
         server = std::make_unique<Server>(*device, journal, device_printf, std::move(policy), settings);
         server->keep_faults_in(files.fault);
         start_recording(*server);
         log_line(fmt::format("serving {} as {}", device->properties().name, options.key));
-        if (device->dumps_faults()) log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
+        if (device->dumps_faults())
+            log_line(fmt::format("a fault of the GPU is dumped into {}", files.core_dump));
     } else {
         log_line("no device: " + error);
     }
@@ -163,7 +169,8 @@ int serve(const Options& options, const Files& files, const std::vector<std::str
 int main(int count, char** arguments) {
     using namespace smt::runtime::server;
     Options options;
-    if (count == 2 && (arguments[1] == std::string_view("--help") || arguments[1] == std::string_view("-h"))) {
+    if (count == 2 &&
+        (arguments[1] == std::string_view("--help") || arguments[1] == std::string_view("-h"))) {
         fmt::print("{}", kUsage);
         return 0;
     }

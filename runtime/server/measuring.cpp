@@ -14,8 +14,8 @@ namespace smt::runtime::server {
 
 namespace {
 
-constexpr int64_t kCountedLaunches = 2;       // per kernel, block shape and grid class
-constexpr uint64_t kBetweenCollections = 4096;   // launches; bounds the memory of uncollected records
+constexpr int64_t kCountedLaunches = 2;         // per kernel, block shape and grid class
+constexpr uint64_t kBetweenCollections = 4096;  // launches; bounds the memory of uncollected records
 
 }  // namespace
 
@@ -23,10 +23,16 @@ std::unique_ptr<Measuring> Measuring::wanted(device::Device& device, const std::
     using settings::Id;
     const char* text = settings::c_text_of(Id::kProfile);
     if (!text) return nullptr;
-    for (const auto& [name, what] : {std::pair{"times", What::kTimes}, {"counters", What::kCounters}, {"sweep", What::kSweep}, {"halves", What::kHalves}, {"pairs", What::kPairs}}) {
-        if (std::strcmp(text, name) == 0) return std::make_unique<Measuring>(device, what, journal, std::move(note));
+    for (const auto& [name, what] : {std::pair{"times", What::kTimes},
+                                     {"counters", What::kCounters},
+                                     {"sweep", What::kSweep},
+                                     {"halves", What::kHalves},
+                                     {"pairs", What::kPairs}}) {
+        if (std::strcmp(text, name) == 0)
+            return std::make_unique<Measuring>(device, what, journal, std::move(note));
     }
-    note(fmt::format("{}={}: it is times, counters, sweep, halves or pairs; nothing is measured", settings::variable_of(Id::kProfile), text));
+    note(fmt::format("{}={}: it is times, counters, sweep, halves or pairs; nothing is measured",
+                     settings::variable_of(Id::kProfile), text));
     return nullptr;
 }
 
@@ -44,7 +50,8 @@ void Measuring::open_times(const std::string& journal) {
     }
     std::string problem;
     times_ = profiler::collect::open_cupti_times(&problem);
-    note_(times_ ? "kernel times: by CUPTI" : "kernel times: of managed kernels alone, by their workers. " + problem);
+    note_(times_ ? "kernel times: by CUPTI"
+                 : "kernel times: of managed kernels alone, by their workers. " + problem);
 }
 
 // Called at the first launch, because the context is current then.
@@ -59,19 +66,26 @@ void Measuring::open_counters() {
 void Measuring::describe(const Launch& launch) {
     {
         std::lock_guard lock(mutex_);
-        if (!described_.insert({launch.known.get(), {launch.shape.block, profiler::grid_class(launch.shape.blocks)}}).second) return;
+        if (!described_
+                 .insert(
+                     {launch.known.get(), {launch.shape.block, profiler::grid_class(launch.shape.blocks)}})
+                 .second)
+            return;
     }
     launch.known->takes(launch.shape, launch.resources, launch.managed);
 }
 
-Measuring::Around::Around(Measuring* measuring, const Launch& launch) : measuring_(measuring), launch_(launch) {
+Measuring::Around::Around(Measuring* measuring, const Launch& launch)
+    : measuring_(measuring), launch_(launch) {
     if (!measuring_) return;
     if (launch_.known) measuring_->describe(launch_);
     if (measuring_->what_ == What::kCounters) {
         turn_ = std::unique_lock(measuring_->turn_);
         measuring_->open_counters();
         if (!launch_.known || !measuring_->counters_ || measuring_->counters_->final()) return;
-        if (launch_.known->counted_blocks(launch_.shape) >= kCountedLaunches * static_cast<int64_t>(launch_.shape.blocks)) return;
+        if (launch_.known->counted_blocks(launch_.shape) >=
+            kCountedLaunches * static_cast<int64_t>(launch_.shape.blocks))
+            return;
         counts_ = measuring_->counters_->before();
         if (!counts_) measuring_->note_("counters: " + measuring_->counters_->problem());
     } else if (measuring_->times_ && launch_.known) {
@@ -103,7 +117,9 @@ void Measuring::Around::count() {
         facts["counted.ctas_per_sm"] = launch_.ctas_per_sm;
         launch_.known->counted(launch_.shape, profiler::collect::counters_of(*sample, blocks), facts);
     }
-    if (!sample) measuring_->note_(fmt::format("counters: none of a launch of {}: {}", launch_.known->symbol(), measuring_->counters_->problem()));
+    if (!sample)
+        measuring_->note_(fmt::format("counters: none of a launch of {}: {}", launch_.known->symbol(),
+                                      measuring_->counters_->problem()));
 }
 
 void Measuring::collect() {
@@ -119,7 +135,8 @@ void Measuring::collect() {
             running_.erase(found);
         }
         const profiler::Placement placement{device_.properties().multiprocessors, launch.ctas_per_sm};
-        launch.known->ran(launch.shape, placement, launch.shape.blocks, time.ended_ns - time.began_ns, launch.input_bytes);
+        launch.known->ran(launch.shape, placement, launch.shape.blocks, time.ended_ns - time.began_ns,
+                          launch.input_bytes);
     });
 }
 

@@ -41,7 +41,7 @@ public:
     static std::unique_ptr<Measuring> wanted(device::Device& device, const std::string& journal, Note note);
 
     Measuring(device::Device& device, What what, const std::string& journal, Note note);
-    ~Measuring();   // collects; the journal must still exist
+    ~Measuring();  // collects; the journal must still exist
     Measuring(const Measuring&) = delete;
     Measuring& operator=(const Measuring&) = delete;
 
@@ -50,15 +50,15 @@ public:
     struct Launch {
         std::shared_ptr<profiles::KnownKernel> known;
         profiles::Shape shape;
-        profiler::Resources resources;   // of the managed form if it exists
-        bool managed = false;            // the managed form exists
-        int ctas_per_sm = 0;             // occupancy of the form that runs
+        profiler::Resources resources;  // of the managed form if it exists
+        bool managed = false;           // the managed form exists
+        int ctas_per_sm = 0;            // occupancy of the form that runs
         uint64_t input_bytes = 0;
     };
     // Its lifetime encloses a launch, on the launching thread, whether or not the launch succeeds.
     class Around {
     public:
-        Around(Measuring* measuring, const Launch& launch);   // null: no effect
+        Around(Measuring* measuring, const Launch& launch);  // null: no effect
         ~Around();
         Around(const Around&) = delete;
         Around& operator=(const Around&) = delete;
@@ -76,7 +76,7 @@ public:
         bool launched_ = false;
     };
 
-    void collect();   // reports the launches that have ended
+    void collect();  // reports the launches that have ended
 
 private:
     void open_times(const std::string& journal);
@@ -88,13 +88,13 @@ private:
     const Note note_;
     std::unique_ptr<profiler::collect::Times> times_;
     std::unique_ptr<profiler::collect::LaunchCounters> counters_;
-    std::mutex turn_;              // kCounters: serialises launches
-    bool opened_ = false;          // guarded by turn_: open_counters() was called
-    std::atomic<uint64_t> last_{0};   // the last launch number
+    std::mutex turn_;                // kCounters: serialises launches
+    bool opened_ = false;            // guarded by turn_: open_counters() was called
+    std::atomic<uint64_t> last_{0};  // the last launch number
 
-    std::mutex collecting_;        // one collect() at a time; taken before mutex_
-    std::mutex mutex_;             // guards the members below
-    std::unordered_map<uint64_t, Launch> running_;   // by number
+    std::mutex collecting_;                         // one collect() at a time; taken before mutex_
+    std::mutex mutex_;                              // guards the members below
+    std::unordered_map<uint64_t, Launch> running_;  // by number
     std::set<std::pair<const profiles::KnownKernel*, std::pair<std::array<uint32_t, 3>, int>>> described_;
 };
 

@@ -16,7 +16,7 @@ namespace smt::runtime::server {
 
 class MemoryAccount {
 public:
-    explicit MemoryAccount(uint64_t limit) : limit_(limit) {}   // bytes; 0: no limit
+    explicit MemoryAccount(uint64_t limit) : limit_(limit) {}  // bytes; 0: no limit
 
     bool take(uint64_t bytes) {
         uint64_t held = held_.load(std::memory_order_relaxed);
@@ -40,7 +40,8 @@ class Charge {
 public:
     Charge() = default;
     ~Charge() { drop(); }
-    Charge(Charge&& other) noexcept : account_(std::move(other.account_)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Charge(Charge&& other) noexcept
+        : account_(std::move(other.account_)), bytes_(std::exchange(other.bytes_, 0)) {}
     Charge& operator=(Charge&& other) noexcept {
         if (this == &other) return *this;
         drop();
@@ -68,6 +69,6 @@ private:
     MemoryAccountPointer account_;
     uint64_t bytes_ = 0;
 };
-using SharedCharge = std::shared_ptr<Charge>;   // for memory with several owners
+using SharedCharge = std::shared_ptr<Charge>;  // for memory with several owners
 
 }  // namespace smt::runtime::server

@@ -1,4 +1,5 @@
-// What ids of the driver's objects look like (handles.h): the client takes them for handles, and never looks inside.
+// What ids of the driver's objects look like (handles.h): the client takes them for handles, and never looks
+// inside.
 #pragma once
 
 #include <cstdint>

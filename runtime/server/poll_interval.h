@@ -1,4 +1,5 @@
-// The pause between two looks at a word that a client's thread writes. It grows with each look, from 20 us to 0.5 ms.
+// The pause between two looks at a word that a client's thread writes. It grows with each look, from 20 us to
+// 0.5 ms.
 #pragma once
 
 #include <time.h>
@@ -15,7 +16,7 @@ public:
     bool is_longest() const { return ns_ >= kLongest; }
 
 private:
-    static constexpr long kLongest = 500'000;   // ns
+    static constexpr long kLongest = 500'000;  // ns
     long ns_ = 20'000;
 };
 

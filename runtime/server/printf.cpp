@@ -52,7 +52,9 @@ public:
         {
             std::lock_guard lock(mutex_);
             CUevent& event = events_[stream];
-            if (!event && status == CUDA_SUCCESS && driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) event = nullptr;
+            if (!event && status == CUDA_SUCCESS &&
+                driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+                event = nullptr;
             if (event && status == CUDA_SUCCESS) driver_.cuEventRecord(event, stream);
             if (!event) events_.erase(stream);
         }
@@ -64,7 +66,7 @@ public:
         std::lock_guard lock(mutex_);
         std::erase_if(events_, [this](const auto& each) {
             if (driver_.cuEventQuery(each.second) == CUDA_ERROR_NOT_READY) return false;
-            driver_.cuEventSynchronize(each.second);   // prints pending output
+            driver_.cuEventSynchronize(each.second);  // prints pending output
             driver_.cuEventDestroy_v2(each.second);
             return true;
         });
@@ -73,9 +75,9 @@ public:
 
 private:
     const DriverApi& driver_;
-    std::atomic<int> launching_{0};                    // threads between begin_launch() and end_launch()
+    std::atomic<int> launching_{0};  // threads between begin_launch() and end_launch()
     std::mutex mutex_;
-    std::unordered_map<CUstream, CUevent> events_;     // behind the last launch of each stream
+    std::unordered_map<CUstream, CUevent> events_;  // behind the last launch of each stream
 };
 
 CUresult DevicePrintf::launch(Session& session, CUstream stream, const std::function<CUresult()>& launch) {
@@ -90,7 +92,7 @@ CUresult DevicePrintf::launch(Session& session, CUstream stream, const std::func
 std::shared_ptr<DevicePrintf::Turn> DevicePrintf::await_turn(Session& session) {
     std::optional<device::HeldUp> held_up;
     std::chrono::nanoseconds began{}, rest = kShortestRest;
-    std::shared_ptr<Turn> mine, turn;   // destroyed without the lock
+    std::shared_ptr<Turn> mine, turn;  // destroyed without the lock
     Lock lock(mutex_);
     const uint64_t number = ++numbers_;
     queue_.push_back(number);
@@ -100,17 +102,20 @@ std::shared_ptr<DevicePrintf::Turn> DevicePrintf::await_turn(Session& session) {
             mine = hand_over(session);
             break;
         }
-        const std::string by = before && before != &session ? "device printf of " + before->tenant() : "its turn to print";
+        const std::string by =
+            before && before != &session ? "device printf of " + before->tenant() : "its turn to print";
         held_up ? held_up->change(by) : static_cast<void>(held_up.emplace(session.id(), by));
         if (queue_.front() == number) {
             turn = turn_;
             lock.unlock();
             const bool over = turn->is_over();
             lock.lock();
-            if (turn != turn_) continue;   // the holder's session has ended
+            if (turn != turn_) continue;  // the holder's session has ended
             const bool patient = held_up->lasted() - began <= patience_;
             if (over || !patient) mine = hand_over(session);
-            if (!over && mine) session.note("prints although kernels of " + before->tenant() + " that print have not ended: lines may be mixed up");
+            if (!over && mine)
+                session.note("prints although kernels of " + before->tenant() +
+                             " that print have not ended: lines may be mixed up");
         } else {
             began = held_up->lasted();
         }
@@ -137,7 +142,7 @@ std::shared_ptr<DevicePrintf::Turn> DevicePrintf::hand_over(Session& session) {
 }
 
 void DevicePrintf::leave(Session& session) {
-    std::shared_ptr<Turn> turn;   // destroyed without the lock
+    std::shared_ptr<Turn> turn;  // destroyed without the lock
     Lock lock(mutex_);
     if (holder_.load(std::memory_order_relaxed) != &session) return;
     collect_locked(session);

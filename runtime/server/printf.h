@@ -11,6 +11,8 @@
 // No lock that another session's calls take is held over a wait or a driver call.
 #pragma once
 
+#include <cuda.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -18,8 +20,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-
-#include <cuda.h>
 
 namespace smt::runtime::server {
 
@@ -43,11 +43,11 @@ public:
     void collect(Session& session) {
         if (holder_.load(std::memory_order_acquire) == &session) collect_from_stdout(session);
     }
-    void leave(Session& session);   // the session ends; its threads launch no more
+    void leave(Session& session);  // the session ends; its threads launch no more
 
 private:
     using Lock = std::unique_lock<std::mutex>;
-    class Turn;   // lasts from a session's first printing launch to the next session's
+    class Turn;  // lasts from a session's first printing launch to the next session's
 
     std::shared_ptr<Turn> await_turn(Session& session);
     std::shared_ptr<Turn> hand_over(Session& session);
@@ -57,11 +57,11 @@ private:
     const std::chrono::nanoseconds patience_;
     std::mutex mutex_;
     std::atomic<Session*> holder_{nullptr};
-    std::shared_ptr<Turn> turn_;         // the holder's
-    std::deque<uint64_t> queue_;         // numbers of the threads that wait for the turn
+    std::shared_ptr<Turn> turn_;  // the holder's
+    std::deque<uint64_t> queue_;  // numbers of the threads that wait for the turn
     uint64_t numbers_ = 0;
     int file_ = -1;
-    uint64_t read_ = 0;                  // bytes of the file already passed to sessions
+    uint64_t read_ = 0;  // bytes of the file already passed to sessions
 };
 
 }  // namespace smt::runtime::server

@@ -10,7 +10,8 @@
 namespace smt::runtime::server {
 
 struct Quotas {
-    uint32_t lanes = settings::default_number(settings::Id::kSessionLanes);  // each has one thread in the server
+    uint32_t lanes =
+        settings::default_number(settings::Id::kSessionLanes);  // each has one thread in the server
     uint32_t streams = settings::default_number(settings::Id::kSessionStreams);
 };
 

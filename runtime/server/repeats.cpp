@@ -12,8 +12,10 @@ std::string shape_of(std::string_view line) {
     std::string shape;
     for (const char each : line.substr(0, kShapeBytes)) {
         const bool digit = each >= '0' && each <= '9';
-        if (!digit) shape += each;
-        else if (shape.empty() || shape.back() != '#') shape += '#';
+        if (!digit)
+            shape += each;
+        else if (shape.empty() || shape.back() != '#')
+            shape += '#';
     }
     return shape;
 }
@@ -34,7 +36,7 @@ bool Repeats::shown(uint32_t session, std::string_view line, uint64_t now_ns) {
         return true;
     }
     Window& full = own.shown < most ? *all : own;
-    if (own.shown == 0) windows_.erase({session, shape});   // counted in the session's window instead
+    if (own.shown == 0) windows_.erase({session, shape});  // counted in the session's window instead
     ++full.left;
     full.last = line;
     return false;

@@ -18,17 +18,17 @@ namespace smt::runtime::server {
 
 class Repeats {
 public:
-    static constexpr uint64_t kWindow = 10'000'000'000;   // ns
+    static constexpr uint64_t kWindow = 10'000'000'000;  // ns
     static constexpr uint32_t kMostOfShape = 20;
-    static constexpr uint32_t kMostOfSession = 200;       // also: of one shape in session 0
-    static constexpr size_t kMostKinds = 4096;            // windows tracked at a time
+    static constexpr uint32_t kMostOfSession = 200;  // also: of one shape in session 0
+    static constexpr size_t kMostKinds = 4096;       // windows tracked at a time
 
     bool shown(uint32_t session, std::string_view line, uint64_t now_ns);
 
     struct Left {
         uint32_t session;
         uint64_t lines;
-        std::string last;   // the last suppressed line
+        std::string last;  // the last suppressed line
     };
     // The suppressed lines of windows that have ended.
     std::vector<Left> over(uint64_t now_ns);

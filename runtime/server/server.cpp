@@ -10,16 +10,16 @@
 #include <thread>
 
 #include "runtime/journal/fault_record.h"
-#include "runtime/settings/read.h"
 #include "runtime/server/fatal.h"
 #include "runtime/server/log.h"
 #include "runtime/server/session.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
 namespace {
 
-constexpr std::chrono::seconds kLongestDump{5};   // measured: 1 s with a full GPU
+constexpr std::chrono::seconds kLongestDump{5};  // measured: 1 s with a full GPU
 
 // While kernels are measured, results are written to the file at short intervals, so that `smt profile` can
 // show the progress. Else they are written when a tenant leaves.
@@ -38,7 +38,9 @@ Server::Server(device::Device& device, journal::Writer& journal, DevicePrintf& d
       started_(journal::now_ns()),
       compiler_(jit::read_settings(jit::own_folder()), [this](const std::string& line) { note(line); }),
       opener_(compiler_.settings(), [this](const std::string& line) { note(line); }),
-      profiles_(profiles::store_path(), profiles::read_facts(device), [this](const std::string& line) { note(line); }, between_writes()) {
+      profiles_(
+          profiles::store_path(), profiles::read_facts(device),
+          [this](const std::string& line) { note(line); }, between_writes()) {
     device_.attach(journal_);
     measuring_ = Measuring::wanted(device_, journal_.path(), [this](const std::string& line) { note(line); });
 }
@@ -60,7 +62,9 @@ void Server::note_left_out() {
         all = lines_.over(journal::now_ns());
     }
     for (const Repeats::Left& left : all)
-        write(fmt::format("{} more lines like this one in {} s were left out: {}", left.lines, Repeats::kWindow / 1'000'000'000, left.last), nullptr);
+        write(fmt::format("{} more lines like this one in {} s were left out: {}", left.lines,
+                          Repeats::kWindow / 1'000'000'000, left.last),
+              nullptr);
 }
 
 void Server::write(const std::string& line, const Session* of) {
@@ -109,9 +113,11 @@ void Server::poison(CUresult status) {
             std::lock_guard lock(mutex_);
             for (Session* session : sessions_) session->poison(status, fault_);
         }
-        note(fmt::format("the shared context is lost: {}. Every session gets this error; the next program starts a fresh server when "
-                         "this one has left",
-                         fault_));
+        note(
+            fmt::format("the shared context is lost: {}. Every session gets this error; the next program "
+                        "starts a fresh server when "
+                        "this one has left",
+                        fault_));
         if (!fault_file_.empty()) journal::write_fault(fault_file_, fault_);
     });
 }
@@ -138,16 +144,20 @@ std::string Server::describe_fault(CUresult status) {
     if (const auto* site = std::get_if<image::FaultSite>(&report)) {
         for (Session* session : sessions_)
             if (const std::string kernel = session->kernel_at(*site); !kernel.empty())
-                return fmt::format("{} in kernel {} of {}{}", error, kernel, session->called(), image::describe(*site));
-        return fmt::format("{} in kernel {} of a program that has left{}", error, site->kernel, image::describe(*site));
+                return fmt::format("{} in kernel {} of {}{}", error, kernel, session->called(),
+                                   image::describe(*site));
+        return fmt::format("{} in kernel {} of a program that has left{}", error, site->kernel,
+                           image::describe(*site));
     }
     std::vector<std::string> working;
     for (const Session* session : sessions_)
         if (session->working()) working.push_back(session->called());
     const std::string& why = std::get<image::Problem>(report).text;
-    if (working.empty()) return fmt::format("{}; of which kernel is not known ({}), and no tenant has work under way", error, why);
-    return fmt::format("{}; of which kernel is not known ({}). Work was under way of {}{}", error, why, fmt::join(working, ", "),
-                       working.size() == 1 ? " alone" : "");
+    if (working.empty())
+        return fmt::format("{}; of which kernel is not known ({}), and no tenant has work under way", error,
+                           why);
+    return fmt::format("{}; of which kernel is not known ({}). Work was under way of {}{}", error, why,
+                       fmt::join(working, ", "), working.size() == 1 ? " alone" : "");
 }
 
 void Server::tick() {

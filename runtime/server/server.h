@@ -45,7 +45,7 @@ public:
     jit::Service& compiler() { return compiler_; }
     jit::Opener& opener() { return opener_; }
     profiles::ProfileCache& profiles() { return profiles_; }
-    Measuring* measuring() { return measuring_.get(); }   // null: no measurement
+    Measuring* measuring() { return measuring_.get(); }  // null: no measurement
     const Quotas& quotas() const { return quotas_; }
     uint32_t next_session() { return next_session_.fetch_add(1); }
     void count_launch() { launches_.fetch_add(1, std::memory_order_relaxed); }
@@ -67,14 +67,14 @@ public:
     // Waits for the error of a fault while the GPU's state is being dumped; SUCCESS: there is no fault. The
     // results of driver calls during the dump are not valid.
     CUresult fault_to_come() const;
-    void keep_faults_in(const std::string& file) { fault_file_ = file; }   // before the first session
+    void keep_faults_in(const std::string& file) { fault_file_ = file; }  // before the first session
     CUresult fatal() const { return static_cast<CUresult>(fatal_.load()); }
     uint64_t fatal_since_ns() const { return fatal_since_.load(); }
 
     // Called periodically by the listener: checks whether the context is alive. A client that only polls
     // completion words makes no call that would return the error.
     void tick();
-    uint32_t stuck() const;   // number of sessions for which Session::stuck()
+    uint32_t stuck() const;  // number of sessions for which Session::stuck()
     protocol::StatusReply status() const;
     std::vector<protocol::TenantStatus> tenants() const;
 
@@ -96,8 +96,8 @@ private:
     std::atomic<int> fatal_{CUDA_SUCCESS};
     std::atomic<uint64_t> fatal_since_{0};
     std::once_flag poisoned_;
-    std::string fault_;        // description of the fault; set before fatal_
-    std::string fault_file_;   // empty: faults are not written to a file
+    std::string fault_;       // description of the fault; set before fatal_
+    std::string fault_file_;  // empty: faults are not written to a file
     std::atomic<uint32_t> next_session_{1};
     std::atomic<uint64_t> launches_{0};
     std::atomic<uint64_t> served_{0};
@@ -106,7 +106,7 @@ private:
     std::vector<Session*> sessions_;
     std::vector<std::unique_ptr<Session>> kept_;
 
-    std::mutex lines_mutex_;   // guards lines_
+    std::mutex lines_mutex_;  // guards lines_
     Repeats lines_;
 
     // Destroyed first because they call note(); measuring_ before profiles_, to which it reports.

@@ -10,8 +10,6 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/journal/printable.h"
-#include "runtime/settings/config.h"
-#include "runtime/settings/read.h"
 #include "runtime/server/control_message.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/tenant_memory.h"
@@ -19,6 +17,8 @@
 #include "runtime/server/log.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
+#include "runtime/settings/config.h"
+#include "runtime/settings/read.h"
 
 namespace smt::runtime::server {
 
@@ -41,7 +41,8 @@ std::string text_of(const char (&field)[protocol::kTenantNameBytes]) {
     return journal::printable({field, strnlen(field, sizeof field)});
 }
 
-std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name, const protocol::Hello& hello) {
+std::shared_ptr<dispatch::Tenant> tenant_of(Server& server, uint32_t session, uint32_t journal_name,
+                                            const protocol::Hello& hello) {
     auto tenant = std::make_shared<dispatch::Tenant>();
     tenant->session = session;
     tenant->name = text_of(hello.tenant);
@@ -149,7 +150,9 @@ void Session::journal_unsupported(const std::string& function, uint64_t count) {
 }
 
 void Session::note_wide_launch(const std::string& kernel) {
-    if (!launched_wide_.exchange(true)) note(fmt::format("{} is a cooperative launch too large for its multiprocessors: it runs on all", kernel));
+    if (!launched_wide_.exchange(true))
+        note(fmt::format("{} is a cooperative launch too large for its multiprocessors: it runs on all",
+                         kernel));
 }
 
 void Session::note_quota(const char* what, uint32_t most, settings::Id setting) {
@@ -167,7 +170,7 @@ void Session::stop(const std::string& why) {
         if (end_.empty()) end_ = why;
     }
     say_farewell(why);
-    shutdown(socket_, SHUT_RDWR);   // ends answer_control()
+    shutdown(socket_, SHUT_RDWR);  // ends answer_control()
 }
 
 void Session::say_farewell(const std::string& why) {
@@ -184,7 +187,8 @@ void Session::end_because(const std::string& why) {
 }
 
 void Session::fault(CUresult fatal) {
-    device_.properties().keeps_sessions_apart ? poison(fatal, "its own kernel has faulted") : server_.poison(fatal);
+    device_.properties().keeps_sessions_apart ? poison(fatal, "its own kernel has faulted")
+                                              : server_.poison(fatal);
 }
 
 void Session::lost(CUresult fault, const std::string& what) {
@@ -291,7 +295,7 @@ uint32_t Session::place_for_lane(uint64_t* position) {
     for (size_t i = lanes_.size(); i-- > 0;) {
         if (lanes_[i] && !lanes_[i]->ended()) continue;
         if (lanes_[i]) {
-            lanes_[i]->join();   // its thread has ended
+            lanes_[i]->join();  // its thread has ended
             lane_ends_[i] = lanes_[i]->position();
             lanes_[i].reset();
         }

@@ -39,8 +39,8 @@ class Lane;
 class Server;
 
 namespace handlers {
-class TenantMemory;   // handlers/tenant_memory.h; never frees the device range, which the session owns
-class CodeTable;      // handlers/code_table.h
+class TenantMemory;  // handlers/tenant_memory.h; never frees the device range, which the session owns
+class CodeTable;     // handlers/code_table.h
 }  // namespace handlers
 
 class Session final : public device::Guest {
@@ -59,17 +59,17 @@ public:
     void poison(CUresult fatal, const std::string& why);
     // Any thread: the text that the program prints when it loses the server. The first call counts.
     void say_farewell(const std::string& why);
-    void fault(CUresult fatal);                // a call returned it: ends the context or the session
-    std::string called() const;                // "tenant alice (train, pid 12)"
-    bool working() const { return streams_.busy(); }   // some of its work may not be complete
+    void fault(CUresult fatal);                       // a call returned it: ends the context or the session
+    std::string called() const;                       // "tenant alice (train, pid 12)"
+    bool working() const { return streams_.busy(); }  // some of its work may not be complete
     // The name of its kernel at the site; empty: the kernel is not of this session.
     std::string kernel_at(const image::FaultSite& site) const;
-    bool stuck() const { return stuck_.load(); }   // its client is gone, but its work or a call does not end
+    bool stuck() const { return stuck_.load(); }  // its client is gone, but its work or a call does not end
     uint32_t lane_count() const { return lane_count_.load(); }
     protocol::TenantStatus status() const;
     uint64_t device_bytes() const;
     uint64_t host_bytes() const { return host_account_->held(); }
-    void tick();                               // called periodically by the listener
+    void tick();  // called periodically by the listener
 
     // For handlers.
     uint32_t id() const override { return id_; }
@@ -94,21 +94,23 @@ public:
     journal::Writer& journal();
     handlers::TenantMemory& memory() { return *memory_; }
     handlers::CodeTable& code() { return *code_; }
-    uint32_t journal_name() const { return journal_name_; }   // the tenant's
+    uint32_t journal_name() const { return journal_name_; }  // the tenant's
     uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
     bool closing() const { return closing_.load(); }
-    void count_launch();                       // for `smt status`
-    void note(const std::string& line);        // to the journal and the log
-    void count_unsupported(const char* function);       // counts one call, for `smt log`
-    void note_wide_launch(const std::string& kernel);   // reported once
-    std::shared_ptr<Lane> lane(uint32_t index) const;   // null: ended, or never opened
+    void count_launch();                               // for `smt status`
+    void note(const std::string& line);                // to the journal and the log
+    void count_unsupported(const char* function);      // counts one call, for `smt log`
+    void note_wide_launch(const std::string& kernel);  // reported once
+    std::shared_ptr<Lane> lane(uint32_t index) const;  // null: ended, or never opened
     // Waits until `count` Captured messages have arrived (protocol::Captured), for `patience` at most.
     void await_captures(uint32_t count, std::chrono::milliseconds patience);
     // The total time that image loads have waited for managed forms.
-    std::chrono::nanoseconds waited_for_code() const { return std::chrono::nanoseconds(waited_for_code_.load()); }
+    std::chrono::nanoseconds waited_for_code() const {
+        return std::chrono::nanoseconds(waited_for_code_.load());
+    }
     void note_wait_for_code(std::chrono::nanoseconds time) { waited_for_code_.fetch_add(time.count()); }
-    void note_quota(const char* what, uint32_t most, settings::Id setting);   // quota exceeded; logged once
+    void note_quota(const char* what, uint32_t most, settings::Id setting);  // quota exceeded; logged once
     bool lane_known(uint32_t index) const { return index < next_lane_.load(); }
     void lane_ended() { lane_count_.fetch_sub(1); }
 
@@ -119,24 +121,24 @@ public:
     CUresult reset();
     // Device printf output that the client has not fetched yet.
     void add_output(const char* text, size_t bytes);
-    bool take_output(char* to, size_t capacity, size_t* bytes);   // true: more is left
+    bool take_output(char* to, size_t capacity, size_t* bytes);  // true: more is left
 
 private:
     bool live();
     void journal_unsupported(const std::string& function, uint64_t count);
     bool handshake();
-    void confine();                                  // takes SMs; before the first stream is made
+    void confine();  // takes SMs; before the first stream is made
     bool find_place(int first_region);
-    bool place(int region, bool exact);              // maps arena and device range at the next free slot
+    bool place(int region, bool exact);  // maps arena and device range at the next free slot
     void leave_place();
-    CUresult open();                                 // after the client mapped both
+    CUresult open();  // after the client mapped both
     bool send_welcome(protocol::WelcomeStatus status, const std::string& why);
     void answer_control();
     void answer_control_guarded();
-    bool answer_open_lane();                         // false: the client is gone
+    bool answer_open_lane();  // false: the client is gone
     void take_captured(int file, uint64_t bytes);
     protocol::LaneOpened open_lane();
-    uint32_t place_for_lane(uint64_t* position);     // a free index and its first ring position
+    uint32_t place_for_lane(uint64_t* position);  // a free index and its first ring position
     void teardown();
     void stop_lanes();
     void await_work();
@@ -147,29 +149,29 @@ private:
     Server& server_;
     device::Device& device_;
     const uint32_t id_;
-    const int socket_;                         // owned and closed by the connection
+    const int socket_;  // owned and closed by the connection
     const std::string tenant_;
     const std::string program_;
     const int32_t pid_;
     const uint64_t memory_limit_;
-    const uint32_t multiprocessors_;           // requested number; 0: all
+    const uint32_t multiprocessors_;  // requested number; 0: all
     const uint32_t journal_name_;
     const uint32_t graphs_name_;
     const std::shared_ptr<dispatch::Tenant> dispatched_;
 
     std::atomic<bool> closing_{false};
     std::atomic<bool> said_farewell_{false};
-    std::atomic<bool> launched_wide_{false};   // a kernel ran on more SMs than the tenant has
+    std::atomic<bool> launched_wide_{false};  // a kernel ran on more SMs than the tenant has
     std::atomic<bool> stuck_{false};
     std::atomic<uint32_t> lane_count_{0};
     std::atomic<uint64_t> launches_{0};
     std::atomic<int64_t> waited_for_code_{0};  // nanoseconds
     std::atomic<uint32_t> next_lane_{0};
-    CUresult open_status_ = CUDA_SUCCESS;      // the reply to requests for a lane
-    uint64_t device_base_ = 0;                 // 0: no range is reserved
+    CUresult open_status_ = CUDA_SUCCESS;  // the reply to requests for a lane
+    uint64_t device_base_ = 0;             // 0: no range is reserved
     int region_ = 0;
-    int slot_ = -1;                            // of the address plan; -1: none
-    int next_slot_[2][AddressPlan::kRegions] = {};   // first slot of the next attempt; [0]: exact
+    int slot_ = -1;                                 // of the address plan; -1: none
+    int next_slot_[2][AddressPlan::kRegions] = {};  // first slot of the next attempt; [0]: exact
 
     // Destroyed in reverse order, after teardown() has freed what needs another order.
     const MemoryAccountPointer host_account_;
@@ -181,17 +183,17 @@ private:
     std::unique_ptr<handlers::TenantMemory> memory_;
     std::unique_ptr<handlers::CodeTable> code_;
 
-    std::mutex output_mutex_;                  // guards output_; a leaf lock
+    std::mutex output_mutex_;  // guards output_; a leaf lock
     std::string output_;
-    mutable std::mutex mutex_;                 // guards the members below
-    std::vector<std::shared_ptr<Lane>> lanes_;   // by index; null: ended
-    std::vector<uint64_t> lane_ends_;            // by index: end position of the last lane there
-    std::unordered_map<std::string, uint64_t> unsupported_;   // function -> calls
-    std::unordered_set<settings::Id> used_up_;    // exceeded quotas
-    std::string end_;                          // why the session ended, for the journal
-    bool memory_open_ = false;                 // device_bytes() may use memory_
-    uint32_t captures_ = 0;                    // Captured messages so far
-    std::condition_variable captured_;         // captures_ changed, or the session closes
+    mutable std::mutex mutex_;                               // guards the members below
+    std::vector<std::shared_ptr<Lane>> lanes_;               // by index; null: ended
+    std::vector<uint64_t> lane_ends_;                        // by index: end position of the last lane there
+    std::unordered_map<std::string, uint64_t> unsupported_;  // function -> calls
+    std::unordered_set<settings::Id> used_up_;               // exceeded quotas
+    std::string end_;                                        // why the session ended, for the journal
+    bool memory_open_ = false;                               // device_bytes() may use memory_
+    uint32_t captures_ = 0;                                  // Captured messages so far
+    std::condition_variable captured_;                       // captures_ changed, or the session closes
 };
 
 }  // namespace smt::runtime::server

@@ -24,10 +24,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 5ms;        // teardown's polling interval for threads and work
+constexpr auto kPoll = 5ms;          // teardown's polling interval for threads and work
 constexpr auto kStuckAfter = 10s;    // then the session counts as stuck
-constexpr auto kPlacePoll = 20ms;      // polling interval of a session without an address range
-constexpr auto kPlaceTimeout = 10s;   // its limit: shorter than the client waits for the reply
+constexpr auto kPlacePoll = 20ms;    // polling interval of a session without an address range
+constexpr auto kPlaceTimeout = 10s;  // its limit: shorter than the client waits for the reply
 
 // The first region of each attempt (AddressPlan).
 constexpr int kRegionOfAttempt[protocol::kMappingAttempts] = {0, 0, 1, 1, 2, 3, 3, 4};
@@ -44,7 +44,7 @@ bool Session::serve() {
     bool apart = false;
     try {
         apart = device_.enter_thread(this) == CUDA_SUCCESS && live();
-    } catch (const std::exception& error) {   // it cannot be destroyed, and is kept
+    } catch (const std::exception& error) {  // it cannot be destroyed, and is kept
         note(fmt::format("ended: {}; what it holds stays held until the server leaves", error.what()));
     }
     device_.left(*this);
@@ -73,7 +73,7 @@ bool Session::live() {
         std::lock_guard lock(mutex_);
         if (end_.empty()) end_ = "its program ended";
     }
-    for (const auto& [function, count] : unsupported_) {   // all lanes have ended
+    for (const auto& [function, count] : unsupported_) {  // all lanes have ended
         if (!std::has_single_bit(count)) journal_unsupported(function, count);
     }
     write_journal(journal::Kind::kSessionClosed, end_);
@@ -138,7 +138,11 @@ bool Session::handshake() {
     set_timeout(socket_, 20);
     for (int attempt = 0; attempt < protocol::kMappingAttempts; ++attempt) {
         leave_place();
-        if (!find_place(kRegionOfAttempt[attempt])) return refuse(fmt::format("no address range is free in the server: {} programs fit, as each needs {} GiB of its addresses", AddressPlan::places(), AddressPlan::kSlotBytes >> 30));
+        if (!find_place(kRegionOfAttempt[attempt]))
+            return refuse(
+                fmt::format("no address range is free in the server: {} programs fit, as each needs {} GiB "
+                            "of its addresses",
+                            AddressPlan::places(), AddressPlan::kSlotBytes >> 30));
         protocol::Mapped mapped;
         if (!send_welcome(protocol::WelcomeStatus::kOk, "")) return false;
         ssize_t got = recv(socket_, &mapped, sizeof mapped, 0);
@@ -161,7 +165,7 @@ bool Session::find_place(int first_region) {
             if (place((first_region + i) % AddressPlan::kRegions, i < AddressPlan::kRegions)) return true;
         }
         std::this_thread::sleep_for(kPlacePoll);
-        if (recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0) return false;   // client is gone
+        if (recv(socket_, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0) return false;  // client is gone
     } while (std::chrono::steady_clock::now() - started < kPlaceTimeout);
     return false;
 }
@@ -198,7 +202,8 @@ void Session::leave_place() {
     if (arena_.base()) {
         device_.forgotten(arena_.base(), protocol::kArenaBytes);
         std::optional<dispatch::Quiesce> others;
-        if (arena_.pinned()) others.emplace(server_.dispatcher(), *dispatched_, dispatch::Quiesce::For::kFree);
+        if (arena_.pinned())
+            others.emplace(server_.dispatcher(), *dispatched_, dispatch::Quiesce::For::kFree);
         arena_.unmap();
     }
     if (slot_ >= 0) server_.addresses().give(region_, slot_);
@@ -211,8 +216,8 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
-    auto memory = std::make_unique<handlers::TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
-                                                           memory_limit_);
+    auto memory = std::make_unique<handlers::TenantMemory>(device_, arena_, device_base_,
+                                                           protocol::kDeviceRangeBytes, memory_limit_);
     code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
                                                   server_.profiles(), handles_);
     std::lock_guard lock(mutex_);
@@ -246,7 +251,7 @@ void Session::teardown() {
         memory_open_ = false;
         memory = std::move(memory_);
     }
-    streams_.close();   // until then the dispatcher reads their launches
+    streams_.close();  // until then the dispatcher reads their launches
     std::unique_ptr<handlers::CodeTable> code;
     {
         std::lock_guard lock(mutex_);

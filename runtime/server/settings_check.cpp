@@ -17,7 +17,8 @@ using settings::Setting;
 // Compares values: "1G" equals "1024M".
 bool same(const std::string& a, const std::string& b) {
     uint64_t first = 0, second = 0;
-    if (settings::read_number(a, 0, ~0ull, &first) && settings::read_number(b, 0, ~0ull, &second)) return first == second;
+    if (settings::read_number(a, 0, ~0ull, &first) && settings::read_number(b, 0, ~0ull, &second))
+        return first == second;
     return a == b;
 }
 
@@ -41,8 +42,8 @@ std::string differing_settings(std::string_view wanted, std::string_view policy)
         if (!setting || !settings::is_servers(*setting)) continue;
         const std::string theirs = line.substr(end + 1), ours = own(*setting, policy);
         if (!theirs.empty() && !same(theirs, ours))
-            all += fmt::format("{} is {} here and {} in the server\n", settings::name_of(*setting), journal::printable(theirs),
-                               ours.empty() ? "not set" : ours);
+            all += fmt::format("{} is {} here and {} in the server\n", settings::name_of(*setting),
+                               journal::printable(theirs), ours.empty() ? "not set" : ours);
     }
     return all;
 }

@@ -7,8 +7,9 @@
 
 namespace smt::runtime::server {
 
-// `wanted`: lines KEY=VALUE with the keys of config files (runtime/settings/config.h). `policy`: the server's current one, which may have changed since its start.
-// Returns a line per difference: "SMT_POLICY is fair here and priority in the server".
+// `wanted`: lines KEY=VALUE with the keys of config files (runtime/settings/config.h). `policy`: the server's
+// current one, which may have changed since its start. Returns a line per difference: "SMT_POLICY is fair
+// here and priority in the server".
 std::string differing_settings(std::string_view wanted, std::string_view policy);
 
 }  // namespace smt::runtime::server

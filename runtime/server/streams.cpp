@@ -32,8 +32,8 @@ CUresult Streams::make(bool blocking, int32_t priority, StreamPointer* stream) {
     auto made = std::make_shared<Stream>(driver_, arena_);
     made->blocking = blocking;
     made->priority = dispatcher_->within_range(priority);
-    CUresult status = dispatcher_->sm_sets().make_stream(tenant_->places.get(), dispatcher_->stream_priority(*tenant_, priority),
-                                                         &made->handle);
+    CUresult status = dispatcher_->sm_sets().make_stream(
+        tenant_->places.get(), dispatcher_->stream_priority(*tenant_, priority), &made->handle);
     if (status != CUDA_SUCCESS) return status;
     *stream = std::move(made);
     return CUDA_SUCCESS;
@@ -106,7 +106,8 @@ CUresult Streams::set_priority(CUstream handle, int priority) {
     value.priority = driver_priority(priority);
     CUresult status = driver_.cuStreamSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
     for (const StreamPointer& stream : all()) {
-        if (status == CUDA_SUCCESS && stream->handle == handle) stream->priority = dispatcher_->within_range(priority);
+        if (status == CUDA_SUCCESS && stream->handle == handle)
+            stream->priority = dispatcher_->within_range(priority);
     }
     return status;
 }
@@ -158,8 +159,11 @@ CUresult Streams::manage(Stream& stream, dispatch::ManagedStream** managed) {
     return status;
 }
 
-CUresult Streams::enter(Stream& stream, const dispatch::UnmanagedLaunch& launch, dispatch::UnmanagedPass* pass) {
-    if (!tenant_->preemptible.load(std::memory_order_relaxed) && !tenant_->preemptor.load(std::memory_order_relaxed)) return stream.guard();
+CUresult Streams::enter(Stream& stream, const dispatch::UnmanagedLaunch& launch,
+                        dispatch::UnmanagedPass* pass) {
+    if (!tenant_->preemptible.load(std::memory_order_relaxed) &&
+        !tenant_->preemptor.load(std::memory_order_relaxed))
+        return stream.guard();
     dispatch::ManagedStream* managed = nullptr;
     CUresult status = manage(stream, &managed);
     return status == CUDA_SUCCESS ? managed->enter(launch, pass) : status;
@@ -182,8 +186,8 @@ CUresult Streams::wait_function(Stream& stream) {
     if (stream.function_runs()) {
         const device::NamedWaits named("a host function");
         status = wait_for_value(stream, [&] {
-            return driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index), stream.awaited_by_none.load(),
-                                                  CU_STREAM_WAIT_VALUE_GEQ);
+            return driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
+                                                  stream.awaited_by_none.load(), CU_STREAM_WAIT_VALUE_GEQ);
         });
     }
     // Stored after the wait is enqueued: another thread's work on this stream must not overtake the wait.
@@ -252,7 +256,7 @@ CUresult Streams::wait_legacy(Stream& stream) {
 }
 
 void Streams::note_use(Stream& stream) {
-    stream.uses.fetch_add(1);   // a full barrier: the work is enqueued before `unjoined` is read
+    stream.uses.fetch_add(1);  // a full barrier: the work is enqueued before `unjoined` is read
     if (&stream == legacy_.get()) {
         legacy_generation_.fetch_add(1);
         return;
@@ -273,7 +277,8 @@ CUresult Streams::synchronize(Stream& stream) {
     if (status == CUDA_SUCCESS) status = driver_.cuStreamSynchronize(stream.handle);
     if (status != CUDA_SUCCESS) return status;
     if (managed) managed->over(issued);
-    for (PollInterval interval; stream.function_runs();) interval.sleep();   // until the client reports the host function's end
+    for (PollInterval interval; stream.function_runs();)
+        interval.sleep();  // until the client reports the host function's end
     uint64_t known = stream.synchronized.load();
     while (known < uses && !stream.synchronized.compare_exchange_weak(known, uses)) {
     }
@@ -314,13 +319,15 @@ CUresult Streams::query_all() {
 
 bool Streams::busy() const {
     const std::vector<StreamPointer> streams = all();
-    return std::any_of(streams.begin(), streams.end(), [](const StreamPointer& stream) { return stream->busy(); });
+    return std::any_of(streams.begin(), streams.end(),
+                       [](const StreamPointer& stream) { return stream->busy(); });
 }
 
 bool Streams::capturing(CUstream stream) const {
     if (captures_.load(std::memory_order_relaxed) <= 0) return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return driver_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 std::vector<StreamPointer> Streams::all() const {

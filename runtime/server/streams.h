@@ -38,7 +38,7 @@ class Lane;
 // that uses it is done.
 struct Stream : std::enable_shared_from_this<Stream> {
     Stream(const DriverApi& driver, Arena& arena) : driver(driver), arena(arena) {}
-    ~Stream();   // destroys the driver's stream; its pending work still completes
+    ~Stream();  // destroys the driver's stream; its pending work still completes
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
@@ -46,18 +46,18 @@ struct Stream : std::enable_shared_from_this<Stream> {
     Arena& arena;
     CUstream handle = nullptr;
     uint32_t reference = 0;
-    int32_t priority = 0;                    // the program's; the driver's is Dispatcher::stream_priority()
-    bool blocking = false;                   // ordered with the legacy stream
-    std::atomic<uint64_t> uses{0};           // number of records that enqueued work
-    std::atomic<uint64_t> synchronized{0};   // uses that are known to be complete
-    std::atomic<bool> unjoined{false};       // blocking: has work that the legacy stream does not wait for
-    std::atomic<uint64_t> legacy_seen{0};    // blocking: the legacy generation that it waits for
-    CUevent join = nullptr;                  // guarded by Streams::join_mutex_
-    std::mutex callback_mutex;               // serialises the enqueuing of host functions
-    Arena::Word callback;                    // guarded by callback_mutex; its index is set once
+    int32_t priority = 0;                   // the program's; the driver's is Dispatcher::stream_priority()
+    bool blocking = false;                  // ordered with the legacy stream
+    std::atomic<uint64_t> uses{0};          // number of records that enqueued work
+    std::atomic<uint64_t> synchronized{0};  // uses that are known to be complete
+    std::atomic<bool> unjoined{false};      // blocking: has work that the legacy stream does not wait for
+    std::atomic<uint64_t> legacy_seen{0};   // blocking: the legacy generation that it waits for
+    CUevent join = nullptr;                 // guarded by Streams::join_mutex_
+    std::mutex callback_mutex;              // serialises the enqueuing of host functions
+    Arena::Word callback;                   // guarded by callback_mutex; its index is set once
     // The value of `callback` after the last host function, if the GPU does not wait for it yet; else 0.
     std::atomic<uint64_t> awaited_by_none{0};
-    std::atomic<dispatch::ManagedStream*> managed{nullptr};   // null before the first managed launch; owned
+    std::atomic<dispatch::ManagedStream*> managed{nullptr};  // null before the first managed launch; owned
 
     // To be called before work other than a managed launch is enqueued, and before a wait for the stream.
     CUresult guard() {
@@ -86,7 +86,7 @@ public:
 
     // Sets the dispatcher of managed launches and their tenant. To be called before open().
     void serve(dispatch::Dispatcher& dispatcher, std::shared_ptr<dispatch::Tenant> tenant);
-    CUresult open();   // makes the legacy stream
+    CUresult open();  // makes the legacy stream
     // The stream's dispatch::ManagedStream, made by the first call.
     CUresult manage(Stream& stream, dispatch::ManagedStream** managed);
     // To be called before an unmanaged launch: waits for its turn if another tenant may go first.
@@ -94,7 +94,7 @@ public:
 
     // OUT_OF_MEMORY if `most` streams exist.
     CUresult create(uint32_t flags, int32_t priority, size_t most, StreamPointer* stream);
-    size_t count();   // created streams, and destroyed ones that have pending work
+    size_t count();  // created streams, and destroyed ones that have pending work
     CUresult destroy(uint32_t reference);
     // Makes the lane's own stream on its first use.
     CUresult find(uint32_t reference, Lane& lane, StreamPointer* stream);
@@ -118,15 +118,15 @@ public:
     int priority_of(CUstream stream) const;
 
     CUresult synchronize(Stream& stream);
-    CUresult query(const Stream& stream) const;   // SUCCESS, NOT_READY or the error
+    CUresult query(const Stream& stream) const;  // SUCCESS, NOT_READY or the error
     // Waits for all work of the session that was enqueued before the call. Skips capturing streams.
     CUresult synchronize_all();
     // Waits until all managed launches are with the driver and not preemptible. Skips capturing streams.
     CUresult guard_all();
-    void forget_code();   // the session's work is complete; its kernels may be unloaded
+    void forget_code();  // the session's work is complete; its kernels may be unloaded
     // SUCCESS: all work is complete; NOT_READY; or the error.
     CUresult query_all();
-    bool busy() const;   // whether work may be incomplete; makes no driver call
+    bool busy() const;  // whether work may be incomplete; makes no driver call
 
     // Counts the session's active captures. If there are none, capturing() makes no driver call.
     void capture_begun() { captures_.fetch_add(1); }
@@ -134,20 +134,20 @@ public:
     bool capturing(CUstream stream) const;
 
     const StreamPointer& legacy() const { return legacy_; }
-    void retire(const StreamPointer& stream);   // for a lane's own stream when the lane ends
+    void retire(const StreamPointer& stream);  // for a lane's own stream when the lane ends
     // Ends all captures, for teardown and reset. `ended` gets each stream and the graph that it captured.
     void end_captures(const std::function<void(CUstream, CUgraph)>& ended);
     // Destroys all created streams; their work must be complete. The legacy and the lanes' streams stay.
     void clear();
-    void close();   // destroys those as well; the session's last use of this object
-    void abandon();   // the client is gone: pending managed launches will not run
+    void close();    // destroys those as well; the session's last use of this object
+    void abandon();  // the client is gone: pending managed launches will not run
 
 private:
     CUresult make(bool blocking, int32_t priority, StreamPointer* stream);
     CUresult join_blocking(Stream& legacy);
     CUresult wait_legacy(Stream& stream);
-    void let_go(const StreamPointer& stream);   // caller holds mutex_
-    void drop_idle();                           // cleans up retired_; caller holds mutex_
+    void let_go(const StreamPointer& stream);  // caller holds mutex_
+    void drop_idle();                          // cleans up retired_; caller holds mutex_
     std::vector<StreamPointer> all() const;
 
     const DriverApi& driver_;
@@ -157,18 +157,18 @@ private:
     dispatch::Dispatcher* dispatcher_ = nullptr;
     std::shared_ptr<dispatch::Tenant> tenant_;
 
-    mutable std::mutex mutex_;               // guards the lists; never held over a wait for a program's work
+    mutable std::mutex mutex_;  // guards the lists; never held over a wait for a program's work
     std::unordered_map<uint32_t, StreamPointer> created_;
-    std::vector<StreamPointer> own_;         // the lanes' per-thread streams
-    std::vector<StreamPointer> retired_;     // destroyed by the program, work pending
-    std::vector<StreamPointer> unjoined_;    // streams with `unjoined` set
+    std::vector<StreamPointer> own_;       // the lanes' per-thread streams
+    std::vector<StreamPointer> retired_;   // destroyed by the program, work pending
+    std::vector<StreamPointer> unjoined_;  // streams with `unjoined` set
     uint32_t next_ = protocol::kFirstStream;
 
-    std::mutex join_mutex_;                  // serialises joins; taken before mutex_
-    std::atomic<uint32_t> unjoined_count_{0};         // decremented after the join is in place
-    std::atomic<uint64_t> legacy_generation_{0};      // number of uses of the legacy stream
-    uint64_t legacy_recorded_ = 0;           // generation that legacy_event_ covers; guarded by join_mutex_
-    CUevent legacy_event_ = nullptr;         // guarded by join_mutex_
+    std::mutex join_mutex_;                       // serialises joins; taken before mutex_
+    std::atomic<uint32_t> unjoined_count_{0};     // decremented after the join is in place
+    std::atomic<uint64_t> legacy_generation_{0};  // number of uses of the legacy stream
+    uint64_t legacy_recorded_ = 0;    // generation that legacy_event_ covers; guarded by join_mutex_
+    CUevent legacy_event_ = nullptr;  // guarded by join_mutex_
 };
 
 }  // namespace smt::runtime::server

@@ -190,7 +190,7 @@ File read_file(const std::string& path) {
     std::string text;
     try {
         text.assign(std::istreambuf_iterator<char>(stream), {});
-    } catch (const std::exception& problem) {   // it is a folder, for instance
+    } catch (const std::exception& problem) {  // it is a folder, for instance
         file.problems.push_back(fmt::format("{}: {}", path, problem.what()));
         return file;
     }

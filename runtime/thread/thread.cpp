@@ -13,8 +13,8 @@ namespace smt::runtime {
 
 namespace {
 
-constexpr auto kPause = std::chrono::milliseconds(100);   // before a body that threw runs again
-constexpr size_t kShownBytes = 15;                        // of a thread's name, by the system
+constexpr auto kPause = std::chrono::milliseconds(100);  // before a body that threw runs again
+constexpr size_t kShownBytes = 15;                       // of a thread's name, by the system
 
 struct Work {
     ThreadName name;
@@ -54,7 +54,10 @@ void run(const Work& work) noexcept {
         } catch (...) {
             attempt([&] { why = "an exception of unknown type"; });
         }
-        attempt([&] { log(title(work.name) + (work.again ? " starts again after an exception: " : " ended by an exception: ") + why); });
+        attempt([&] {
+            log(title(work.name) +
+                (work.again ? " starts again after an exception: " : " ended by an exception: ") + why);
+        });
         attempt([&] {
             if (work.failed) work.failed(why);
         });
@@ -75,7 +78,8 @@ std::string make(Work work, std::thread& thread) {
     } catch (const std::bad_alloc&) {
         why = "out of memory";
     }
-    return "the system gives no " + name + ": " + why + " (limits: RLIMIT_NPROC, pids.max of the control group)";
+    return "the system gives no " + name + ": " + why +
+           " (limits: RLIMIT_NPROC, pids.max of the control group)";
 }
 
 }  // namespace

@@ -19,14 +19,14 @@
 namespace smt::runtime {
 
 struct ThreadName {
-    std::string name;     // the system shows the first 15 bytes
-    std::string tenant;   // empty: the server's own
+    std::string name;    // the system shows the first 15 bytes
+    std::string tenant;  // empty: the server's own
 };
 
 class Thread {
 public:
     using Body = std::function<void()>;
-    using Failed = std::function<void(const std::string& why)>;   // called on the thread that failed
+    using Failed = std::function<void(const std::string& why)>;  // called on the thread that failed
     using Log = void (*)(const std::string& line);
 
     Thread() = default;
@@ -44,7 +44,7 @@ public:
     [[nodiscard]] static std::string detach(ThreadName name, Body body, Failed failed = {});
 
     bool joinable() const { return thread_.joinable(); }
-    void join();   // no-op without a thread
+    void join();  // no-op without a thread
 
     // The destination of failures; default stderr. Call it before the first thread starts.
     static void log_with(Log log);

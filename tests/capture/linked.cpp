@@ -5,13 +5,14 @@
 #include "tests/preload/program.h"
 
 extern "C" __attribute__((visibility("default"))) Calls linked_calls() {
-#ifdef PLUGIN   // whose own libraries only it sees
+#ifdef PLUGIN  // whose own libraries only it sees
     REQUIRE(dlsym(RTLD_DEFAULT, "nvrtcCreateProgram"));
     REQUIRE(dlsym(RTLD_DEFAULT, "linked_calls"));
     REQUIRE(!dlsym(RTLD_DEFAULT, "nvrtcNoSuchThing"));
 #endif
-    return {nvrtcCreateProgram, nvrtcDestroyProgram, nvrtcAddNameExpression, nvrtcCompileProgram,   nvrtcGetPTXSize,
-            nvrtcGetPTX,        nvrtcGetLoweredName, nvrtcGetProgramLogSize, nvrtcGetProgramLog};
+    return {nvrtcCreateProgram,  nvrtcDestroyProgram,    nvrtcAddNameExpression,
+            nvrtcCompileProgram, nvrtcGetPTXSize,        nvrtcGetPTX,
+            nvrtcGetLoweredName, nvrtcGetProgramLogSize, nvrtcGetProgramLog};
 }
 
 #ifndef PLUGIN

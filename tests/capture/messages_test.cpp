@@ -1,5 +1,7 @@
-// What libsmt.so notes of a program's calls, and when the server gets it. The test stands in for the rest of the
-// client: it says what state the process is in, and holds the server's end of the socket.
+// What libsmt.so notes of a program's calls, and when the server gets it. The test stands in for the rest of
+// the client: it says what state the process is in, and holds the server's end of the socket.
+#include "runtime/jit/messages.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
@@ -13,7 +15,6 @@
 #include "interpose/capture/message.h"
 #include "interpose/capture/programs.h"
 #include "interpose/entry/process.h"
-#include "runtime/jit/messages.h"
 #include "runtime/server/control_message.h"
 
 namespace {
@@ -135,11 +136,11 @@ TEST_CASE("what a program told NVRTC is in the message about its image", "[captu
     const char* texts[] = {"A", "B"};
     const char* options[] = {"-arch=sm_90", "-Iinclude"};
     Bytes message;
-    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));   // nobody knows it
+    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));  // nobody knows it
     note_created(handle(1), "text", nullptr, {2, texts, names});
     note_created(handle(2), "other", "other.cu", {0, nullptr, nullptr});
     note_name_expression(handle(1), "f<int>");
-    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));   // not compiled
+    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));  // not compiled
     note_compiled(handle(1), 2, options);
     REQUIRE(describe_image(handle(1), Taken::kPtx, "image", 6, message));
 
@@ -158,10 +159,10 @@ TEST_CASE("what a program told NVRTC is in the message about its image", "[captu
     CHECK((reader.good() && reader.left() == 0));
     message.release();
 
-    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));   // once is enough
+    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));  // once is enough
     CHECK(describe_image(handle(1), Taken::kCubin, "cubin", 6, message));
     message.release();
-    note_compiled(handle(1), 0, nullptr);   // again, with other options
+    note_compiled(handle(1), 0, nullptr);  // again, with other options
     CHECK(describe_image(handle(1), Taken::kPtx, "image", 6, message));
     message.release();
     forget_program(handle(1));

@@ -9,13 +9,14 @@
 namespace {
 
 void check_dlsym() {
-    REQUIRE(dlsym(RTLD_DEFAULT, "nvrtcCreateProgram") == nullptr);   // before anybody opens it
+    REQUIRE(dlsym(RTLD_DEFAULT, "nvrtcCreateProgram") == nullptr);  // before anybody opens it
     REQUIRE(dlerror() != nullptr);
     void* self = dlopen(nullptr, RTLD_NOW);
     REQUIRE(dlsym(self, "nvrtcGetPTX") == nullptr);
     REQUIRE(dlsym(RTLD_DEFAULT, "malloc") != nullptr);
-    REQUIRE(dlsym(RTLD_NEXT, "main") == nullptr);    // behind us there is none
-    REQUIRE(dlsym(RTLD_NEXT, "cuInit") == dlsym(RTLD_DEFAULT, "cuInit"));   // behind the program, not behind libsmt.so
+    REQUIRE(dlsym(RTLD_NEXT, "main") == nullptr);  // behind us there is none
+    REQUIRE(dlsym(RTLD_NEXT, "cuInit") ==
+            dlsym(RTLD_DEFAULT, "cuInit"));  // behind the program, not behind libsmt.so
     REQUIRE(dlsym(RTLD_NEXT, "nvrtcNoSuchThing") == nullptr);
     REQUIRE(dlsym(RTLD_DEFAULT, "n") == nullptr);
     REQUIRE(dlsym(RTLD_DEFAULT, "") == nullptr);

@@ -1,4 +1,5 @@
-// libnvrtc.so among the libraries of a plugin that is opened for itself alone, as Python does with extensions.
+// libnvrtc.so among the libraries of a plugin that is opened for itself alone, as Python does with
+// extensions.
 #include <dlfcn.h>
 
 #include "tests/capture/calls.h"

@@ -8,6 +8,8 @@
 //   time COUNT             prints how long COUNT compiles took
 //
 // TOY is a line for the toy rewriter (tests/jit/toy_worker.cpp).
+#include "tests/preload/program.h"
+
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -16,7 +18,6 @@
 #include <vector>
 
 #include "tests/capture/calls.h"
-#include "tests/preload/program.h"
 
 namespace {
 
@@ -46,7 +47,9 @@ extern "C" __global__ void smt_scale(int* a, int n, smt::Launch launch) {
 #endif
 )";
 
-void check_nvrtc(nvrtcResult status, const char* call) { preload::require(status == NVRTC_SUCCESS, call, __FILE__, __LINE__); }
+void check_nvrtc(nvrtcResult status, const char* call) {
+    preload::require(status == NVRTC_SUCCESS, call, __FILE__, __LINE__);
+}
 #define NVRTC(call) check_nvrtc(nvrtc.call, #call)
 
 // Everything that comes back is printed if `loud`.
@@ -87,7 +90,7 @@ void run(const std::string& image) {
     CHECK(cuModuleGetFunction(&function, module, "scale"));
     unsigned functions = 0;
     CHECK(cuModuleGetFunctionCount(&functions, module));
-    REQUIRE(functions == 2);   // scale and typed<float>, whatever else is in there
+    REQUIRE(functions == 2);  // scale and typed<float>, whatever else is in there
     CHECK(cuModuleGetGlobal(&offset, nullptr, module, "offset"));
     const int four = 4;
     CHECK(cuMemcpyHtoD(offset, &four, sizeof four));
@@ -133,10 +136,11 @@ int main(int count, char** arguments) {
     } else if (what == "many" && count > 3) {
         preload::start();
         for (int i = 0; i < std::atoi(arguments[2]); ++i)
-            run(compile(std::string(arguments[3]) + "\n__constant__ int number = " + std::to_string(i) + ";"));
+            run(compile(std::string(arguments[3]) + "\n__constant__ int number = " + std::to_string(i) +
+                        ";"));
     } else if (what == "save" && count > 3) {
         std::ofstream(arguments[2]) << compile(arguments[3]).c_str();
-        preload::start();   // so that the server hears of it
+        preload::start();  // so that the server hears of it
     } else if (what == "time" && count > 2) {
         preload::start();
         print_time(std::atoi(arguments[2]));

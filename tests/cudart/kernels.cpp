@@ -32,7 +32,7 @@ struct Part {
     unsigned magic = 0xba55ed50;
     unsigned short version = 1, header_bytes = 16;
     uint64_t payload_bytes = 64 + sizeof text;
-    unsigned short kind = 1, entry_version = 0x101;   // PTX
+    unsigned short kind = 1, entry_version = 0x101;  // PTX
     unsigned entry_header_bytes = 64;
     uint64_t entry_bytes = sizeof text;
     uint64_t nothing[6] = {};

@@ -139,19 +139,23 @@ void per_thread(int* device, int* host) {
     CHECK(cudaStreamDestroy(blocking));
 }
 
-// Only managed memory can be attached, in one way at a time, and to one stream alone only where that is one stream.
+// Only managed memory can be attached, in one way at a time, and to one stream alone only where that is one
+// stream.
 void attach(int* device, int* host) {
     int* managed;
     cudaStream_t stream;
     CHECK(cudaMallocManaged(&managed, kBytes, cudaMemAttachHost));
     CHECK(cudaStreamCreate(&stream));
-    for (const unsigned how : {cudaMemAttachGlobal, cudaMemAttachHost, cudaMemAttachSingle}) CHECK(cudaStreamAttachMemAsync(stream, managed, 0, how));
-    for (const unsigned how : {cudaMemAttachGlobal, cudaMemAttachHost}) CHECK(cudaStreamAttachMemAsync(nullptr, managed, 0, how));
+    for (const unsigned how : {cudaMemAttachGlobal, cudaMemAttachHost, cudaMemAttachSingle})
+        CHECK(cudaStreamAttachMemAsync(stream, managed, 0, how));
+    for (const unsigned how : {cudaMemAttachGlobal, cudaMemAttachHost})
+        CHECK(cudaStreamAttachMemAsync(nullptr, managed, 0, how));
     CHECK(cudaStreamAttachMemAsync(cudaStreamPerThread, managed, 0, cudaMemAttachSingle));
     FAILS(cudaStreamAttachMemAsync(nullptr, managed, 0, cudaMemAttachSingle), cudaErrorInvalidValue);
     FAILS(cudaStreamAttachMemAsync(cudaStreamLegacy, managed, 0, cudaMemAttachSingle), cudaErrorInvalidValue);
     FAILS(cudaStreamAttachMemAsync(stream, managed, 0, 0), cudaErrorInvalidValue);
-    FAILS(cudaStreamAttachMemAsync(stream, managed, 0, cudaMemAttachHost | cudaMemAttachSingle), cudaErrorInvalidValue);
+    FAILS(cudaStreamAttachMemAsync(stream, managed, 0, cudaMemAttachHost | cudaMemAttachSingle),
+          cudaErrorInvalidValue);
     FAILS(cudaStreamAttachMemAsync(stream, device, 0, cudaMemAttachSingle), cudaErrorInvalidValue);
     FAILS(cudaStreamAttachMemAsync(stream, host, 0, cudaMemAttachHost), cudaErrorInvalidValue);
     FAILS(cudaStreamAttachMemAsync(stream, &managed, 0, cudaMemAttachHost), cudaErrorInvalidValue);

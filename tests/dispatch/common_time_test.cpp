@@ -16,24 +16,34 @@ constexpr schedule::TimePoint kBegin = schedule::TimePoint{} + 1h;
 using At = std::function<CommonTime::Seen(schedule::Duration)>;
 
 // Looks every 100 us from one time until another.
-void look(CommonTime& time, schedule::Duration from, schedule::Duration until, const At& first, const At& second) {
-    for (schedule::Duration at = from; at < until; at += kLook) time.look(kBegin + at, {first(at), second(at)});
+void look(CommonTime& time, schedule::Duration from, schedule::Duration until, const At& first,
+          const At& second) {
+    for (schedule::Duration at = from; at < until; at += kLook)
+        time.look(kBegin + at, {first(at), second(at)});
 }
 
 // So many blocks a millisecond, one after the other; 10 at once.
 At steady(uint64_t each_ms, uint64_t launch = 1) {
-    return [=](schedule::Duration at) { return CommonTime::Seen{true, launch, static_cast<uint64_t>(at / 1us) * each_ms / 1000, 10}; };
+    return [=](schedule::Duration at) {
+        return CommonTime::Seen{true, launch, static_cast<uint64_t>(at / 1us) * each_ms / 1000, 10};
+    };
 }
 // All of a round begin within a fifth of its time.
 At in_step(schedule::Duration round, uint64_t blocks) {
     return [=](schedule::Duration at) {
-        const double begun = std::min(1.0, 5 * static_cast<double>((at % round).count()) / static_cast<double>(round.count()));
-        return CommonTime::Seen{true, 1, blocks * static_cast<uint64_t>(at / round) + static_cast<uint64_t>(begun * static_cast<double>(blocks)), blocks};
+        const double begun =
+            std::min(1.0, 5 * static_cast<double>((at % round).count()) / static_cast<double>(round.count()));
+        return CommonTime::Seen{true, 1,
+                                blocks * static_cast<uint64_t>(at / round) +
+                                    static_cast<uint64_t>(begun * static_cast<double>(blocks)),
+                                blocks};
     };
 }
 CommonTime::Seen gone(schedule::Duration) { return {}; }
 
-double each_ms(const CommonTime& time, size_t side) { return time.done()[side].blocks / std::chrono::duration<double, std::milli>(time.time()).count(); }
+double each_ms(const CommonTime& time, size_t side) {
+    return time.done()[side].blocks / std::chrono::duration<double, std::milli>(time.time()).count();
+}
 
 }  // namespace
 
@@ -47,7 +57,7 @@ TEST_CASE("common time is that in which both are at work, from when they have se
     CHECK(each_ms(time, 0) == Approx(1000).epsilon(0.01));
     CHECK(each_ms(time, 1) == Approx(400).epsilon(0.01));
     CHECK((counted > 9ms && counted <= 9800us));
-    look(time, 20ms, 60ms, gone, steady(4000));   // faster alone
+    look(time, 20ms, 60ms, gone, steady(4000));  // faster alone
     CHECK(time.done()[1].blocks == done[1].blocks);
     CHECK(time.time() == counted);
 }
@@ -58,15 +68,17 @@ TEST_CASE("a gap between two launches is not counted, nor is what runs on into t
     const auto beside = [](schedule::Duration at) {
         const auto cycles = static_cast<uint64_t>(at / 12ms);
         const schedule::Duration in = at % 12ms;
-        const auto together = static_cast<uint64_t>(std::min<schedule::Duration>(in, 10ms) / 1us), alone = static_cast<uint64_t>(std::max<schedule::Duration>(in - 10ms, 0ms) / 1us);
+        const auto together = static_cast<uint64_t>(std::min<schedule::Duration>(in, 10ms) / 1us),
+                   alone = static_cast<uint64_t>(std::max<schedule::Duration>(in - 10ms, 0ms) / 1us);
         return CommonTime::Seen{true, 1, cycles * 200 + (together + 5 * alone) / 100, 10};
     };
     const auto launches = [](schedule::Duration at) {
         if (at % 12ms >= 10ms) return CommonTime::Seen{};
-        return CommonTime::Seen{true, 1 + static_cast<uint64_t>(at / 12ms), static_cast<uint64_t>(at % 12ms / 1us), 10};
+        return CommonTime::Seen{true, 1 + static_cast<uint64_t>(at / 12ms),
+                                static_cast<uint64_t>(at % 12ms / 1us), 10};
     };
     look(time, 0ms, 120ms, launches, beside);
-    CHECK(each_ms(time, 1) == Approx(10).epsilon(0.02));   // 16.7 with the gaps
+    CHECK(each_ms(time, 1) == Approx(10).epsilon(0.02));  // 16.7 with the gaps
     CHECK(each_ms(time, 0) == Approx(1000).epsilon(0.02));
     CHECK(time.time() > 90ms);
     CHECK(time.time() < 98ms);
@@ -79,7 +91,9 @@ TEST_CASE("of blocks in step the part of a round is counted that lies in the str
         look(time, 1300us, 29ms + late, in_step(3ms, 400), steady(1000));
         CHECK(each_ms(time, 0) == Approx(400 / 3.0).epsilon(0.01));
         CHECK(each_ms(time, 1) == Approx(1000).epsilon(0.01));
-        CHECK(time.done()[0].rounds == Approx(each_ms(time, 0) / 400 * std::chrono::duration<double, std::milli>(time.time()).count()));
+        CHECK(
+            time.done()[0].rounds ==
+            Approx(each_ms(time, 0) / 400 * std::chrono::duration<double, std::milli>(time.time()).count()));
     }
     // Of a round of which no block was taken nothing is counted, but time passes.
     CommonTime short_time;
@@ -92,10 +106,12 @@ TEST_CASE("of blocks in step the part of a round is counted that lies in the str
 }
 
 TEST_CASE("stretches that are shorter than a round count neither too much nor too little", "[pairs]") {
-    // The other one has launches of 20 ms, of which 19.7 count, and a gap of 1 ms; rounds take 12, 18, or 50 ms.
+    // The other one has launches of 20 ms, of which 19.7 count, and a gap of 1 ms; rounds take 12, 18, or 50
+    // ms.
     const auto launches = [](schedule::Duration at) {
         if (at % 21ms >= 20ms) return CommonTime::Seen{};
-        return CommonTime::Seen{true, 1 + static_cast<uint64_t>(at / 21ms), static_cast<uint64_t>(at % 21ms / 1us), 10};
+        return CommonTime::Seen{true, 1 + static_cast<uint64_t>(at / 21ms),
+                                static_cast<uint64_t>(at % 21ms / 1us), 10};
     };
     for (const schedule::Duration round : {12ms, 18ms, 50ms}) {
         CommonTime time;
@@ -108,7 +124,9 @@ TEST_CASE("stretches that are shorter than a round count neither too much nor to
 
 TEST_CASE("who stops when there is enough stops at no better time than any other", "[pairs]") {
     // Tickets are seen 50 at once, every 5 ms; a stretch of 2 ms and one of 40 alternate.
-    const auto slow = [](schedule::Duration at) { return CommonTime::Seen{true, 1, 50 * static_cast<uint64_t>(at / 5ms), 40}; };
+    const auto slow = [](schedule::Duration at) {
+        return CommonTime::Seen{true, 1, 50 * static_cast<uint64_t>(at / 5ms), 40};
+    };
     for (double enough = 100; enough < 900; enough += 100) {
         CommonTime time;
         for (schedule::Duration at = 0ms; time.done()[0].blocks < enough; at += kLook) {
@@ -120,15 +138,18 @@ TEST_CASE("who stops when there is enough stops at no better time than any other
 }
 
 TEST_CASE("a starved kernel is counted over all the time in which the other one is at work", "[pairs]") {
-    // Beside each launch of 10 ms it gets 50 blocks done in the first 2.5 ms, at 20 a ms as if it were alone, and then none.
+    // Beside each launch of 10 ms it gets 50 blocks done in the first 2.5 ms, at 20 a ms as if it were alone,
+    // and then none.
     CommonTime time;
     const auto launches = [](schedule::Duration at) {
         if (at % 11ms >= 10ms) return CommonTime::Seen{};
-        return CommonTime::Seen{true, 1 + static_cast<uint64_t>(at / 11ms), static_cast<uint64_t>(at % 11ms / 1us), 10};
+        return CommonTime::Seen{true, 1 + static_cast<uint64_t>(at / 11ms),
+                                static_cast<uint64_t>(at % 11ms / 1us), 10};
     };
     const auto starved = [](schedule::Duration at) {
         const auto in_launch = std::min<schedule::Duration>(at % 11ms, 2500us);
-        return CommonTime::Seen{true, 1, 50 * static_cast<uint64_t>(at / 11ms) + static_cast<uint64_t>(in_launch / 50us), 10};
+        return CommonTime::Seen{
+            true, 1, 50 * static_cast<uint64_t>(at / 11ms) + static_cast<uint64_t>(in_launch / 50us), 10};
     };
     look(time, 0ms, 110ms, starved, launches);
     CHECK(time.time() > 85ms);
@@ -159,14 +180,21 @@ TEST_CASE("another launch, or somebody else at work, begins a time anew", "[pair
     look(time, 0ms, 10ms, steady(1000, 1), steady(500));
     const double before = time.done()[0].blocks;
     // Blocks are counted from 0 again; it is seen in the next look, without a gap.
-    look(time, 10ms, 10200us, [](schedule::Duration) { return CommonTime::Seen{true, 2, 0, 10}; }, steady(500));
+    look(
+        time, 10ms, 10200us, [](schedule::Duration) { return CommonTime::Seen{true, 2, 0, 10}; },
+        steady(500));
     CHECK(time.done()[0].blocks == before);
-    look(time, 10200us, 20ms, [](schedule::Duration at) { return CommonTime::Seen{true, 2, static_cast<uint64_t>((at - 10200us) / 1us), 10}; }, steady(500));
+    look(
+        time, 10200us, 20ms,
+        [](schedule::Duration at) {
+            return CommonTime::Seen{true, 2, static_cast<uint64_t>((at - 10200us) / 1us), 10};
+        },
+        steady(500));
     CHECK(each_ms(time, 0) == Approx(1000).epsilon(0.01));
     time.interrupt();
     const auto sums = time.done();
     look(time, 20ms, 20200us, steady(1000, 3), steady(500));
-    CHECK(time.done()[0].blocks == sums[0].blocks);   // not settled
+    CHECK(time.done()[0].blocks == sums[0].blocks);  // not settled
     // What is seen may be older than what was.
     look(time, 21ms, 25ms, steady(1000, 3), steady(500));
     look(time, 22ms, 23ms, steady(1000, 3), steady(500));

@@ -1,9 +1,9 @@
-// The gate in front of driver calls that wait for the whole context: not while a stream waits for a client's doing.
+// The gate in front of driver calls that wait for the whole context: not while a stream waits for a client's
+// doing.
 #include "runtime/device/cuda/context_wide.h"
 
-#include <catch2/catch.hpp>
-
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -49,11 +49,17 @@ DriverApi& guarded_driver() {
             written[address] = value;
             return CUDA_SUCCESS;
         };
-        real.cuStreamWaitValue32_v2 = [](CUstream, CUdeviceptr, cuuint32_t, unsigned) { return CUDA_SUCCESS; };
-        real.cuStreamWaitValue64_v2 = [](CUstream, CUdeviceptr, cuuint64_t, unsigned) { return CUDA_SUCCESS; };
+        real.cuStreamWaitValue32_v2 = [](CUstream, CUdeviceptr, cuuint32_t, unsigned) {
+            return CUDA_SUCCESS;
+        };
+        real.cuStreamWaitValue64_v2 = [](CUstream, CUdeviceptr, cuuint64_t, unsigned) {
+            return CUDA_SUCCESS;
+        };
         real.cuMemFree_v2 = [](CUdeviceptr) { return ++memory_freed, CUDA_SUCCESS; };
         real.cuModuleUnload = [](CUmodule) { return ++modules_unloaded, CUDA_SUCCESS; };
-        real.cuModuleGetFunction = [](CUfunction*, CUmodule, const char*) { return ++functions_loaded, CUDA_SUCCESS; };
+        real.cuModuleGetFunction = [](CUfunction*, CUmodule, const char*) {
+            return ++functions_loaded, CUDA_SUCCESS;
+        };
         real.cuKernelGetFunction = [](CUfunction*, CUkernel) { return ++functions_loaded, CUDA_SUCCESS; };
         real.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
         guard_context_wide_calls(real, 20ms);
@@ -62,7 +68,8 @@ DriverApi& guarded_driver() {
     return driver;
 }
 
-// A session whose thread the test is, while it lives. When it must end, its waits are released, as by its teardown.
+// A session whose thread the test is, while it lives. When it must end, its waits are released, as by its
+// teardown.
 class Session final : public Guest {
 public:
     Session(uint32_t id, std::string name) : id_(id), name_(std::move(name)) {}
@@ -110,12 +117,14 @@ TEST_CASE("calls that wait for the whole context are put off while a stream wait
     CHECK(modules_unloaded == 1);
 }
 
-TEST_CASE("a function is loaded when no stream waits for a word: the driver would let nothing begin behind it") {
+TEST_CASE(
+    "a function is loaded when no stream waits for a word: the driver would let nothing begin behind it") {
     DriverApi& driver = guarded_driver();
     event_state = CUDA_ERROR_NOT_READY;
     REQUIRE(driver.cuStreamWaitValue32_v2(nullptr, 0, 1, 0) == CUDA_SUCCESS);
     looked = functions_loaded = 0;
-    std::thread of_a_module([&] { CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS); });
+    std::thread of_a_module(
+        [&] { CHECK(driver.cuModuleGetFunction(nullptr, nullptr, "kernel") == CUDA_SUCCESS); });
     std::thread of_a_library([&] { CHECK(driver.cuKernelGetFunction(nullptr, nullptr) == CUDA_SUCCESS); });
     while (looked < 6 && functions_loaded == 0) std::this_thread::yield();
     CHECK(functions_loaded == 0);
@@ -138,15 +147,18 @@ TEST_CASE("a wait that is over holds nothing up, however busy its stream is") {
     stream_state = CUDA_SUCCESS;
 }
 
-TEST_CASE("what a session's streams wait for is written when its program is gone, and for others' nothing is") {
+TEST_CASE(
+    "what a session's streams wait for is written when its program is gone, and for others' nothing is") {
     DriverApi& driver = guarded_driver();
     Session bob(7, "bob"), alice(8, "alice");
     event_state = CUDA_ERROR_NOT_READY;
     {
         const Acting acting(bob);
         REQUIRE(driver.cuStreamWaitValue32_v2(stream(1), 0x100, 5, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);
-        REQUIRE(driver.cuStreamWaitValue32_v2(stream(1), 0x100, 6, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);   // behind the first
-        REQUIRE(driver.cuStreamWaitValue64_v2(stream(2), 0x200, 0x300000004, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+        REQUIRE(driver.cuStreamWaitValue32_v2(stream(1), 0x100, 6, CU_STREAM_WAIT_VALUE_EQ) ==
+                CUDA_SUCCESS);  // behind the first
+        REQUIRE(driver.cuStreamWaitValue64_v2(stream(2), 0x200, 0x300000004, CU_STREAM_WAIT_VALUE_GEQ) ==
+                CUDA_SUCCESS);
         REQUIRE(driver.cuStreamWaitValue32_v2(stream(3), 0x300, 9, CU_STREAM_WAIT_VALUE_NOR) == CUDA_SUCCESS);
     }
     {
@@ -182,7 +194,7 @@ TEST_CASE("a session that holds others up for too long is ended, and named meanw
     while (!is_named() || !bob.ended_) std::this_thread::yield();
     CHECK(bob.why_.find("a host function of bob") != std::string::npos);
     CHECK_FALSE(train.ended_);
-    event_state = CUDA_SUCCESS;   // as its teardown brings about
+    event_state = CUDA_SUCCESS;  // as its teardown brings about
     loads.join();
     CHECK(functions_loaded == 1);
     CHECK_FALSE(longest_wait(train.id()));
@@ -208,7 +220,8 @@ TEST_CASE("a session waits for its own streams as long as they wait, and no long
 TEST_CASE("a wait that no value ends is refused") {
     DriverApi& driver = guarded_driver();
     CHECK(driver.cuStreamWaitValue32_v2(nullptr, 0, 0, CU_STREAM_WAIT_VALUE_AND) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(driver.cuStreamWaitValue32_v2(nullptr, 0, ~0u, CU_STREAM_WAIT_VALUE_NOR) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(driver.cuStreamWaitValue32_v2(nullptr, 0, ~0u, CU_STREAM_WAIT_VALUE_NOR) ==
+          CUDA_ERROR_INVALID_VALUE);
     CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
 }
 

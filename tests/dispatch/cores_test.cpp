@@ -1,20 +1,22 @@
-// Who waits where others want the cores: what the machine says of that, and the driver's waits, which sleep then.
-#include <catch2/catch.hpp>
+// Who waits where others want the cores: what the machine says of that, and the driver's waits, which sleep
+// then.
+#include "runtime/device/cores.h"
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <thread>
 
-#include "runtime/device/cores.h"
 #include "runtime/device/cuda/waits.h"
 
 namespace smt::runtime::device {
 
 TEST_CASE("cores are scarce when more threads want to run than there are cores", "[cores]") {
     CHECK_FALSE(cores_scarce("0.20 0.18 0.12 3/80 11206\n", 4));
-    CHECK_FALSE(cores_scarce("9.00 9.00 9.00 4/80 11206\n", 4));   // what was before does not count
+    CHECK_FALSE(cores_scarce("9.00 9.00 9.00 4/80 11206\n", 4));  // what was before does not count
     CHECK(cores_scarce("0.20 0.18 0.12 5/80 11206\n", 4));
     CHECK(cores_scarce("0.20 0.18 0.12 17/1280 11206\n", 16));
-    for (const char* nonsense : {"", "/", "5", "a b c /80", "0.20 0.18 0.12 -5"}) CHECK_FALSE(cores_scarce(nonsense, 4));
+    for (const char* nonsense : {"", "/", "5", "a b c /80", "0.20 0.18 0.12 -5"})
+        CHECK_FALSE(cores_scarce(nonsense, 4));
 }
 
 namespace {
@@ -52,7 +54,7 @@ TEST_CASE("where cores are scarce it is asked now and then, and says what went w
     answer = CUDA_SUCCESS;
     CHECK(driver().cuEventSynchronize(nullptr) == CUDA_SUCCESS);
     CHECK(asked == 3);
-    CHECK(blocked == 1);   // what was printed comes out then
+    CHECK(blocked == 1);  // what was printed comes out then
     blocked = 0;
     answer = CUDA_ERROR_ILLEGAL_ADDRESS;
     CHECK(driver().cuStreamSynchronize(nullptr) == CUDA_ERROR_ILLEGAL_ADDRESS);

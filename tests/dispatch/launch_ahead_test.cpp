@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "runtime/dispatch/launch_ahead.h"
+
+#include <catch2/catch.hpp>
 
 using namespace smt::runtime;
 using namespace std::chrono_literals;
@@ -11,7 +11,7 @@ using dispatch::Work;
 namespace {
 
 constexpr schedule::Duration kTime = 10ms;
-constexpr schedule::Duration kLook = 500us;   // between looks
+constexpr schedule::Duration kLook = 500us;  // between looks
 const schedule::TimePoint kBegin = schedule::TimePoint{} + 1h;
 
 // A stream with more to do than it may be ahead, on a GPU that does one launch after the other.
@@ -19,10 +19,10 @@ struct Stream {
     ManagedFunction function;
     LaunchAhead ahead{kTime};
     LaunchAhead::Works in_flight;
-    uint64_t blocks = 1000;              // of a launch
+    uint64_t blocks = 1000;  // of a launch
     schedule::TimePoint now = kBegin;
     schedule::TimePoint front_ends = kBegin;
-    schedule::Duration idle{};           // that the GPU was, with more to do
+    schedule::Duration idle{};  // that the GPU was, with more to do
 
     void issue() {
         Work work;
@@ -54,14 +54,16 @@ TEST_CASE("of a kernel of which nothing is known, so many launches go ahead", "[
     CHECK(stream.in_flight.size() == LaunchAhead::kUnknown);
 }
 
-TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU never waits for it", "[dispatch]") {
-    for (const schedule::Duration each : std::initializer_list<schedule::Duration>{20us, 200us, 3ms, 20ms, 1s}) {
+TEST_CASE("the driver has about as much as the GPU does in the time, and the GPU never waits for it",
+          "[dispatch]") {
+    for (const schedule::Duration each :
+         std::initializer_list<schedule::Duration>{20us, 200us, 3ms, 20ms, 1s}) {
         Stream stream;
         size_t most = 0, least = ~size_t{0};
         stream.top_up();
         for (int i = 0; i < 20'000; ++i) {
             stream.look(each);
-            if (i == 2'000) stream.idle = {};   // what things cost is known by now
+            if (i == 2'000) stream.idle = {};  // what things cost is known by now
             if (i > 2'000 && stream.now > kBegin + 20 * each) {
                 least = std::min(least, stream.in_flight.size());
                 most = std::max(most, (stream.top_up(), stream.in_flight.size()));
@@ -100,7 +102,7 @@ TEST_CASE("what was seen late once is soon thought to be cheap again", "[dispatc
     Stream stream;
     for (int i = 0; i < 1000; ++i) stream.top_up(), stream.look(100us);
     const uint64_t before = stream.function.block_cost_ps;
-    stream.now += 90ms;   // something else had to be waited for
+    stream.now += 90ms;  // something else had to be waited for
     stream.front_ends += 90ms;
     for (int i = 0; i < 100; ++i) stream.look(100us), stream.top_up();
     CHECK(stream.function.block_cost_ps < 2 * before);

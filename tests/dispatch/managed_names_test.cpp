@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "rewriter/device/managed_names.h"
+
+#include <catch2/catch.hpp>
 
 using smt::managed_symbol;
 using enum smt::Reuse;
@@ -28,7 +28,8 @@ TEST_CASE("no parameters are not a parameter of type void", "[names]") {
 TEST_CASE("names that only the compiler knows", "[names]") {
     CHECK(managed_symbol("_ZN36_GLOBAL__N__322925fa_4_b_cu_ce2de4ca4blurEPi", kAlways) ==
           "_ZN36_GLOBAL__N__322925fa_4_b_cu_ce2de4ca8smt_blurEPiN3smt6LaunchE");
-    CHECK(managed_symbol("_Z4blurIZ4mainEUliE_EvT_Pi", kAlways) == "_Z8smt_blurIZ4mainEUliE_EvT_PiN3smt6LaunchE");
+    CHECK(managed_symbol("_Z4blurIZ4mainEUliE_EvT_Pi", kAlways) ==
+          "_Z8smt_blurIZ4mainEUliE_EvT_PiN3smt6LaunchE");
 }
 
 TEST_CASE("what has no managed form has no name for it", "[names]") {

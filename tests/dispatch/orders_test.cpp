@@ -56,7 +56,9 @@ TEST_CASE("orders: who takes fewer CTAs than fit is not stopped to be allowed mo
     CHECK(orders.next(passes_through, true) == Step::kStop);
 }
 
-TEST_CASE("orders: a stream that passes_through is stopped to be given quotas, then shrinks and grows where it is", "[orders]") {
+TEST_CASE(
+    "orders: a stream that passes_through is stopped to be given quotas, then shrinks and grows where it is",
+    "[orders]") {
     Orders orders = of_four();
     orders.give(run({3}));
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kStop);
@@ -69,7 +71,7 @@ TEST_CASE("orders: a stream that passes_through is stopped to be given quotas, t
     CHECK(orders.quotas() == QuotaTable{1, 0, 2, 3});
     CHECK(orders.growth() == 0);
     orders.done(Step::kChange);
-    orders.give(run());   // lifted
+    orders.give(run());  // lifted
     REQUIRE(orders.next(kernel(State::kRunning), false) == Step::kChange);
     CHECK(orders.quotas() == QuotaTable{4, 4, 4, 4});
     CHECK(orders.growth() == 3 + 4 + 2 + 1);
@@ -84,10 +86,13 @@ TEST_CASE("orders: quotas in which everything fits are none", "[orders]") {
     CHECK(orders.next(kernel(State::kWaiting), false) == Step::kPassThrough);
     orders.give(run({9, 9, 4, 4}));
     CHECK(orders.next(kernel(State::kRunning), true) == Step::kNone);
-    CHECK(orders.next(kernel(State::kRunning, 5), true) == Step::kStop);   // of this kernel five fit
+    CHECK(orders.next(kernel(State::kRunning, 5), true) == Step::kStop);  // of this kernel five fit
 }
 
-TEST_CASE("orders: a long launch behind one that had less than it takes begins with a table, and can be given less without a stop", "[orders]") {
+TEST_CASE(
+    "orders: a long launch behind one that had less than it takes begins with a table, and can be given less "
+    "without a stop",
+    "[orders]") {
     using namespace std::chrono_literals;
     const auto after = [](uint64_t launch, std::chrono::milliseconds remaining, int usual = 2) {
         Orders orders = of_four();
@@ -104,10 +109,11 @@ TEST_CASE("orders: a long launch behind one that had less than it takes begins w
         return step;
     };
     CHECK(after(2, 10ms) == Step::kRun);
-    CHECK(after(1, 10ms) == Step::kRun);    // the rest of it, stopped as a whole meanwhile
-    CHECK(after(2, 1ms) == Step::kPassThrough);    // short: a table would cost more than it saves
-    CHECK(after(3, 10ms) == Step::kPassThrough);   // nobody wanted anything of the one before
-    CHECK(after(2, 10ms, 0) == Step::kPassThrough);   // how many CTAs are enough is found out by launches that flow
+    CHECK(after(1, 10ms) == Step::kRun);          // the rest of it, stopped as a whole meanwhile
+    CHECK(after(2, 1ms) == Step::kPassThrough);   // short: a table would cost more than it saves
+    CHECK(after(3, 10ms) == Step::kPassThrough);  // nobody wanted anything of the one before
+    CHECK(after(2, 10ms, 0) ==
+          Step::kPassThrough);  // how many CTAs are enough is found out by launches that flow
 }
 
 TEST_CASE("orders: what has begun with no more blocks than places is left to end", "[orders]") {
@@ -119,7 +125,7 @@ TEST_CASE("orders: what has begun with no more blocks than places is left to end
     few.blocks_done = 5;
     CHECK(orders.next(few, true) == Step::kStop);
     few.state = State::kWaiting, few.blocks_done = 6;
-    CHECK(orders.next(few, false) == Step::kRun);   // it has not begun: it keeps to its places
+    CHECK(orders.next(few, false) == Step::kRun);  // it has not begun: it keeps to its places
 }
 
 TEST_CASE("orders: few blocks are spread, not packed where workers come first", "[orders]") {
@@ -131,7 +137,7 @@ TEST_CASE("orders: few blocks are spread, not packed where workers come first", 
     CHECK(orders.quotas() == QuotaTable{2, 2, 2, 1});
     orders.done(Step::kRun);
     few.state = State::kRunning, few.blocks_done = 7;
-    CHECK(orders.next(few, false) == Step::kNone);   // it runs as it was told
+    CHECK(orders.next(few, false) == Step::kNone);  // it runs as it was told
     few.state = State::kWaiting, few.blocks_done = 3;
     REQUIRE(orders.next(few, false) == Step::kRun);
     CHECK(orders.quotas() == QuotaTable{1, 1, 1, 1});
@@ -150,7 +156,7 @@ TEST_CASE("orders: what grows with few blocks left grows evenly", "[orders]") {
     few.blocks = 8;
     REQUIRE(orders.next(few, false) == Step::kRun);
     orders.done(Step::kRun);
-    few.state = State::kRunning, few.blocks_done = 4;   // taken, and at work
+    few.state = State::kRunning, few.blocks_done = 4;  // taken, and at work
     orders.give(run({3}));
     REQUIRE(orders.next(few, false) == Step::kChange);
     CHECK(orders.quotas() == QuotaTable{2, 2, 2, 2});
@@ -171,7 +177,7 @@ TEST_CASE("orders: quotas without a place for the stream would never end", "[ord
     CHECK(confined.next(kernel(State::kWaiting), false) == Step::kPassThrough);
     confined.give(run({4, 4, 1, 0}));
     CHECK(confined.next(kernel(State::kWaiting), false) == Step::kRun);
-    confined.give(run({0, 0, 4, 4}));   // all that it may use
+    confined.give(run({0, 0, 4, 4}));  // all that it may use
     CHECK(confined.next(kernel(State::kWaiting), false) == Step::kPassThrough);
 }
 
@@ -187,7 +193,7 @@ TEST_CASE("orders: unmanaged work has no quotas", "[orders]") {
 
 TEST_CASE("orders: what is news", "[orders]") {
     Orders orders = of_four();
-    CHECK_FALSE(orders.give(run()));   // everything runs at first
+    CHECK_FALSE(orders.give(run()));  // everything runs at first
     CHECK(orders.give(run({3})));
     CHECK_FALSE(orders.give(run({3})));
     CHECK(orders.give(kWait));

@@ -1,4 +1,5 @@
-// What two programs' streams are told to do while their kernels are measured side by side, and what is recorded.
+// What two programs' streams are told to do while their kernels are measured side by side, and what is
+// recorded.
 #include "runtime/dispatch/pairing.h"
 
 #include <catch2/catch.hpp>
@@ -19,29 +20,30 @@ constexpr Duration kLook = 50us;
 const schedule::Resources kSm{2048, 65536, 228 << 10, 64, 32};
 
 std::shared_ptr<profiles::KnownKernel> known(const std::string& symbol) {
-    return std::make_shared<profiles::KnownKernel>(symbol, "image", profiles::DeviceFacts{"a device", kSms, {}, {}});
+    return std::make_shared<profiles::KnownKernel>(symbol, "image",
+                                                   profiles::DeviceFacts{"a device", kSms, {}, {}});
 }
 
 // A program's stream with one launch after the other of a kernel.
 struct Program {
     uint64_t stream;
     std::shared_ptr<profiles::KnownKernel> kernel;
-    uint64_t blocks = 100'000;            // of a launch
-    double rate = 100;                    // blocks a millisecond of each CTA's place, beside the other; three times that alone
-    uint32_t parts = 4;                   // of it fill a multiprocessor
+    uint64_t blocks = 100'000;  // of a launch
+    double rate = 100;   // blocks a millisecond of each CTA's place, beside the other; three times that alone
+    uint32_t parts = 4;  // of it fill a multiprocessor
     int launches = 1'000'000;
-    Duration gap{};                       // between two
-    Duration tail{};                      // from when its last block has been taken until it is over
+    Duration gap{};   // between two
+    Duration tail{};  // from when its last block has been taken until it is over
     bool stops = true;
-    bool complete = true;                 // all its CTAs find a place
+    bool complete = true;  // all its CTAs find a place
 
     bool works = true, passes_through = false;
     State state = State::kWaiting;
     uint64_t launch = 1;
     double done = 0;
-    int ctas = 0;                         // that it keeps to
+    int ctas = 0;  // that it keeps to
     schedule::TimePoint back{}, over{};
-    std::vector<int> kept = {};           // each time that it began to
+    std::vector<int> kept = {};  // each time that it began to
 
     Seat seat() const {
         if (!works) return {};
@@ -54,7 +56,8 @@ struct Program {
         seen.ctas_per_sm = static_cast<int>(parts);
         seen.launch = launch;
         seen.last_taken = done >= static_cast<double>(blocks);
-        seen.cta = {kSm.threads / parts, kSm.registers / parts, kSm.shared_bytes / parts, kSm.warps / parts, 1};
+        seen.cta = {kSm.threads / parts, kSm.registers / parts, kSm.shared_bytes / parts, kSm.warps / parts,
+                    1};
         return {true, passes_through, complete, seen, kernel, {{256, 1, 1}, blocks}};
     }
     void obey(const Pairing::Want& want) {
@@ -64,14 +67,17 @@ struct Program {
             passes_through = !held;
             ctas = held ? want.ctas : static_cast<int>(parts);
             if (held) kept.push_back(ctas);
-        } else if (state == State::kRunning && stops && (passes_through ? want.what != What::kPassThrough : !held || want.ctas != ctas)) {
+        } else if (state == State::kRunning && stops &&
+                   (passes_through ? want.what != What::kPassThrough : !held || want.ctas != ctas)) {
             state = State::kWaiting;
             passes_through = false;
         }
     }
     void run(Duration time, bool alone) {
         if (state != State::kRunning) return;
-        done = std::min(static_cast<double>(blocks), done + rate * ctas * kSms * (alone ? 3 : 1) * std::chrono::duration<double, std::milli>(time).count());
+        done = std::min(static_cast<double>(blocks),
+                        done + rate * ctas * kSms * (alone ? 3 : 1) *
+                                   std::chrono::duration<double, std::milli>(time).count());
     }
     void end_launches(schedule::TimePoint now) {
         if (works && done < static_cast<double>(blocks)) over = now + tail;
@@ -89,7 +95,7 @@ struct World {
     schedule::TimePoint host{}, now = schedule::TimePoint{} + 1h;
     Pairing pairing{schedule::Device{kSms, kSm}, Pairing::kLeast, [this] { return host; }};
     std::vector<Program> programs = {};
-    std::vector<uint64_t> begun = {};   // streams, each time that one began to keep to CTAs
+    std::vector<uint64_t> begun = {};  // streams, each time that one began to keep to CTAs
 
     void run(Duration time) {
         for (const auto until = now + time; now < until; now += kLook) {
@@ -99,7 +105,9 @@ struct World {
                 if (each.works) each.obey(want);
                 if (each.kept.size() > before) begun.push_back(each.stream);
             }
-            const auto at_work = std::count_if(programs.begin(), programs.end(), [](const Program& each) { return each.works && each.state == State::kRunning && !each.seat().kernel.last_taken; });
+            const auto at_work = std::count_if(programs.begin(), programs.end(), [](const Program& each) {
+                return each.works && each.state == State::kRunning && !each.seat().kernel.last_taken;
+            });
             for (Program& each : programs) each.run(kLook, at_work == 1);
             for (Program& each : programs) each.end_launches(now);
         }
@@ -107,12 +115,14 @@ struct World {
     std::vector<smt::profiler::Profile> news(size_t program) { return programs[program].kernel->take_news(); }
 };
 
-using Sums = std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, double>>;   // by own CTAs and the other's: windows, and blocks a ms
+using Sums = std::map<std::pair<int64_t, int64_t>,
+                      std::pair<int64_t, double>>;  // by own CTAs and the other's: windows, and blocks a ms
 Sums sums_of(const std::vector<smt::profiler::Profile>& news) {
     Sums sums;
     for (const auto& profile : news) {
         for (const auto& [company, time] : profile.beside)
-            sums[{company.ctas_per_sm, company.other_ctas_per_sm}] = {time.windows, 1e6 * static_cast<double>(time.blocks) / static_cast<double>(time.nanoseconds)};
+            sums[{company.ctas_per_sm, company.other_ctas_per_sm}] = {
+                time.windows, 1e6 * static_cast<double>(time.blocks) / static_cast<double>(time.nanoseconds)};
     }
     return sums;
 }
@@ -121,10 +131,13 @@ Sums sums_of(const std::vector<smt::profiler::Profile>& news) {
 
 TEST_CASE("each combination of two kernels is measured, and then everything passes_through", "[pairs]") {
     World world;
-    world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b"), .blocks = 30'000, .rate = 50, .gap = 200us}};
+    world.programs = {{.stream = 1, .kernel = known("a")},
+                      {.stream = 2, .kernel = known("b"), .blocks = 30'000, .rate = 50, .gap = 200us}};
     world.run(2s);
     CHECK((world.programs[0].passes_through && world.programs[0].state == State::kRunning));
-    CHECK(world.pairing.summary() == std::string(profiles::kSideBySide) + "6 windows measured of 1 pairs of kernels; " + profiles::kNothingMissing);
+    CHECK(world.pairing.summary() == std::string(profiles::kSideBySide) +
+                                         "6 windows measured of 1 pairs of kernels; " +
+                                         profiles::kNothingMissing);
     const Sums first = sums_of(world.news(0)), second = sums_of(world.news(1));
     REQUIRE(first.size() == 3);
     REQUIRE(second.size() == 3);
@@ -142,9 +155,10 @@ TEST_CASE("each combination of two kernels is measured, and then everything pass
 
 TEST_CASE("who is the elder takes turns", "[pairs]") {
     World world;
-    world.programs = {{.stream = 1, .kernel = known("a"), .parts = 2}, {.stream = 2, .kernel = known("b"), .parts = 2}};
+    world.programs = {{.stream = 1, .kernel = known("a"), .parts = 2},
+                      {.stream = 2, .kernel = known("b"), .parts = 2}};
     world.run(200ms);
-    CHECK(world.begun == std::vector<uint64_t>{1, 2, 2, 1});   // one combination, measured twice
+    CHECK(world.begun == std::vector<uint64_t>{1, 2, 2, 1});  // one combination, measured twice
 }
 
 TEST_CASE("what earlier servers measured is not measured again", "[pairs]") {
@@ -155,7 +169,9 @@ TEST_CASE("what earlier servers measured is not measured again", "[pairs]") {
     for (size_t i = 0; i < 2; ++i) {
         stored[i].key = world.programs[i].kernel->key(shape);
         const smt::profiler::Key other = world.programs[1 - i].kernel->key(shape);
-        for (int64_t a = 1; a <= 3; ++a) stored[i].beside[{other, a, 4 - a}] = {a == 2 && i == 0 ? 1 : 2, 10, 10};   // of one, one is missing
+        for (int64_t a = 1; a <= 3; ++a)
+            stored[i].beside[{other, a, 4 - a}] = {a == 2 && i == 0 ? 1 : 2, 10,
+                                                   10};  // of one, one is missing
         world.programs[i].kernel->know({stored[i]});
     }
     world.run(500ms);
@@ -172,27 +188,31 @@ TEST_CASE("two instances of one program are a pair, too", "[pairs]") {
     const Sums sums = sums_of(world.news(0));
     REQUIRE(sums.size() == 3);
     CHECK(sums.at({1, 3}).first == Pairing::kWindows);
-    CHECK(sums.at({2, 2}).first == 2 * Pairing::kWindows);   // one row for both
+    CHECK(sums.at({2, 2}).first == 2 * Pairing::kWindows);  // one row for both
     CHECK(sums.at({3, 1}).second == Approx(3000).epsilon(0.02));
 }
 
 TEST_CASE("launches of a few milliseconds with gaps between them are measured without the gaps", "[pairs]") {
     World world;
-    world.programs = {{.stream = 1, .kernel = known("a"), .blocks = 4000, .gap = 500us}, {.stream = 2, .kernel = known("b"), .blocks = 5000, .gap = 300us}};
+    world.programs = {{.stream = 1, .kernel = known("a"), .blocks = 4000, .gap = 500us},
+                      {.stream = 2, .kernel = known("b"), .blocks = 5000, .gap = 300us}};
     world.run(4s);
     const Sums first = sums_of(world.news(0));
     REQUIRE(first.size() == 3);
-    for (int64_t a = 1; a <= 3; ++a) CHECK(first.at({a, 4 - a}).second == Approx(100.0 * static_cast<double>(a) * kSms).epsilon(0.03));
+    for (int64_t a = 1; a <= 3; ++a)
+        CHECK(first.at({a, 4 - a}).second == Approx(100.0 * static_cast<double>(a) * kSms).epsilon(0.03));
 }
 
 TEST_CASE("the end of a launch, in which it has less and less at work, is not counted", "[pairs]") {
     World world;
-    world.programs = {{.stream = 1, .kernel = known("a"), .blocks = 9000, .tail = 2ms}, {.stream = 2, .kernel = known("b")}};
+    world.programs = {{.stream = 1, .kernel = known("a"), .blocks = 9000, .tail = 2ms},
+                      {.stream = 2, .kernel = known("b")}};
     world.run(4s);
     for (size_t i = 0; i < 2; ++i) {
         const Sums sums = sums_of(world.news(i));
         REQUIRE(sums.size() == 3);
-        for (int64_t a = 1; a <= 3; ++a) CHECK(sums.at({a, 4 - a}).second == Approx(100.0 * static_cast<double>(a) * kSms).epsilon(0.03));
+        for (int64_t a = 1; a <= 3; ++a)
+            CHECK(sums.at({a, 4 - a}).second == Approx(100.0 * static_cast<double>(a) * kSms).epsilon(0.03));
     }
 }
 
@@ -214,7 +234,8 @@ TEST_CASE("who is alone waits for company for a while of the host's time, and ne
     CHECK(World{}.pairing.summary().find("no two programs had kernels at work") != std::string::npos);
 }
 
-TEST_CASE("nobody waits for a program that ends, or has nothing to do, in the middle of a window", "[pairs]") {
+TEST_CASE("nobody waits for a program that ends, or has nothing to do, in the middle of a window",
+          "[pairs]") {
     World world;
     world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b")}};
     world.run(10ms);
@@ -223,10 +244,10 @@ TEST_CASE("nobody waits for a program that ends, or has nothing to do, in the mi
     world.programs[1].works = false;
     world.programs[1].back = schedule::TimePoint::max();
     world.run(10ms);
-    CHECK_FALSE(world.programs[0].passes_through);   // it may launch again
+    CHECK_FALSE(world.programs[0].passes_through);  // it may launch again
     world.run(30ms);
     CHECK(world.programs[0].passes_through);
-    world.programs[1].back = {};            // and does, late
+    world.programs[1].back = {};  // and does, late
     world.run(10ms);
     CHECK_FALSE(world.programs[0].passes_through);
     world.pairing.leave(2);
@@ -240,7 +261,7 @@ TEST_CASE("what a window had counted is kept while another kernel is there", "[p
     World world;
     const auto b = known("b"), c = known("c");
     world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = b}};
-    for (int i = 0; i < 200; ++i) {   // a third of a window each
+    for (int i = 0; i < 200; ++i) {  // a third of a window each
         world.run(10ms);
         world.programs[1].kernel = i % 2 ? b : c;
         world.programs[1].launch++, world.programs[1].done = 0;
@@ -248,34 +269,45 @@ TEST_CASE("what a window had counted is kept while another kernel is there", "[p
     }
     CHECK(sums_of(b->take_news()).size() == 3);
     CHECK(sums_of(c->take_news()).size() == 3);
-    CHECK(world.pairing.summary() == "side by side: 12 windows measured of 2 pairs of kernels; nothing is missing");
+    CHECK(world.pairing.summary() ==
+          "side by side: 12 windows measured of 2 pairs of kernels; nothing is missing");
 }
 
 TEST_CASE("what tells nothing is given up, with the reason", "[pairs]") {
     World few;
-    few.programs = {{.stream = 1, .kernel = known("a"), .blocks = 20, .gap = 1ms}, {.stream = 2, .kernel = known("b")}};
+    few.programs = {{.stream = 1, .kernel = known("a"), .blocks = 20, .gap = 1ms},
+                    {.stream = 2, .kernel = known("b")}};
     few.run(101ms);
     CHECK(few.pairing.summary().find("some have too few blocks") != std::string::npos);
     CHECK(few.programs[1].passes_through);
-    World brief;   // 0.04 to 0.12 ms each
-    brief.programs = {{.stream = 1, .kernel = known("a"), .blocks = 120, .gap = 50us}, {.stream = 2, .kernel = known("b")}};
+    World brief;  // 0.04 to 0.12 ms each
+    brief.programs = {{.stream = 1, .kernel = known("a"), .blocks = 120, .gap = 50us},
+                      {.stream = 2, .kernel = known("b")}};
     brief.run(8001ms);
-    CHECK(brief.pairing.summary().find("missing: 3 of 3 combinations of a and b, whose launches are too short") != std::string::npos);
+    CHECK(brief.pairing.summary().find(
+              "missing: 3 of 3 combinations of a and b, whose launches are too short") != std::string::npos);
     CHECK(brief.programs[1].passes_through);
     CHECK(brief.news(0).empty());
-    World starved;   // of one hardly anything gets done beside the other
-    starved.programs = {{.stream = 1, .kernel = known("a"), .rate = 1e-5}, {.stream = 2, .kernel = known("b")}};
+    World starved;  // of one hardly anything gets done beside the other
+    starved.programs = {{.stream = 1, .kernel = known("a"), .rate = 1e-5},
+                        {.stream = 2, .kernel = known("b")}};
     starved.run(8001ms);
-    CHECK(starved.pairing.summary().find("missing: 3 of 3 combinations of a and b, of which one gets less than a round of its blocks done beside the other") != std::string::npos);
+    CHECK(starved.pairing.summary().find("missing: 3 of 3 combinations of a and b, of which one gets less "
+                                         "than a round of its blocks done beside the other") !=
+          std::string::npos);
     CHECK((starved.programs[1].passes_through && starved.news(0).empty()));
-    World crowded;   // some CTAs find no place
-    crowded.programs = {{.stream = 1, .kernel = known("a"), .complete = false}, {.stream = 2, .kernel = known("b")}};
+    World crowded;  // some CTAs find no place
+    crowded.programs = {{.stream = 1, .kernel = known("a"), .complete = false},
+                        {.stream = 2, .kernel = known("b")}};
     crowded.run(3s);
-    CHECK(crowded.pairing.summary().find("of a and b, of which not all CTAs found a place") != std::string::npos);
+    CHECK(crowded.pairing.summary().find("of a and b, of which not all CTAs found a place") !=
+          std::string::npos);
     CHECK(crowded.news(1).empty());
-    World stubborn;   // it cannot be stopped
-    stubborn.programs = {{.stream = 1, .kernel = known("a"), .blocks = 1'000'000'000, .stops = false}, {.stream = 2, .kernel = known("b")}};
-    stubborn.programs[0].state = State::kRunning, stubborn.programs[0].passes_through = true, stubborn.programs[0].ctas = 4;
+    World stubborn;  // it cannot be stopped
+    stubborn.programs = {{.stream = 1, .kernel = known("a"), .blocks = 1'000'000'000, .stops = false},
+                         {.stream = 2, .kernel = known("b")}};
+    stubborn.programs[0].state = State::kRunning, stubborn.programs[0].passes_through = true,
+    stubborn.programs[0].ctas = 4;
     stubborn.run(1s);
     CHECK(stubborn.programs[1].state == State::kWaiting);
     stubborn.run(2001ms);
@@ -284,13 +316,16 @@ TEST_CASE("what tells nothing is given up, with the reason", "[pairs]") {
     apart.programs = {{.stream = 1, .kernel = known("a"), .parts = 1}, {.stream = 2, .kernel = known("b")}};
     apart.run(101ms);
     CHECK(apart.programs[1].passes_through);
-    CHECK(apart.pairing.summary().find("a and b do not fit on a multiprocessor together") != std::string::npos);
+    CHECK(apart.pairing.summary().find("a and b do not fit on a multiprocessor together") !=
+          std::string::npos);
     CHECK(apart.pairing.summary().find(profiles::kNothingMissing) == std::string::npos);
 }
 
 TEST_CASE("time with a third one at work is not counted, and streams of one program are no pair", "[pairs]") {
     World world;
-    world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b")}, {.stream = 3, .kernel = nullptr}};
+    world.programs = {{.stream = 1, .kernel = known("a")},
+                      {.stream = 2, .kernel = known("b")},
+                      {.stream = 3, .kernel = nullptr}};
     world.run(1s);
     CHECK(world.programs[2].passes_through);
     CHECK(world.news(0).empty());

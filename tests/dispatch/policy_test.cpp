@@ -1,8 +1,7 @@
-#include <catch2/catch.hpp>
-
-#include <map>
-
 #include "runtime/schedule/policy.h"
+
+#include <catch2/catch.hpp>
+#include <map>
 
 using namespace smt::runtime::schedule;
 using State = Kernel::State;
@@ -40,14 +39,15 @@ TEST_CASE("policies are found by name", "[schedule]") {
 TEST_CASE("priority: the most urgent run, the others wait", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
     const Kernel low = kernel(1, "low", -1, State::kRunning), stopped = kernel(1, "low", -1, State::kWaiting);
-    const Kernel normal = kernel(2, "normal", 0, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
+    const Kernel normal = kernel(2, "normal", 0, State::kRunning),
+                 urgent = kernel(3, "urgent", 5, State::kRunning);
     CHECK(decided("priority", {}).empty());
-    CHECK(decided("priority", {low}).empty());                        // alone
+    CHECK(decided("priority", {low}).empty());  // alone
     CHECK(decided("priority", {low, urgent}) == Actions{{1, Action::kWait}});
     CHECK(decided("priority", {low, normal, urgent}) == Actions{{1, Action::kWait}, {2, Action::kWait}});
-    CHECK(decided("priority", {stopped, urgent}).empty());            // stays stopped
+    CHECK(decided("priority", {stopped, urgent}).empty());  // stays stopped
     CHECK(decided("priority", {stopped}) == Actions{{1, Action::kRun}});
-    CHECK(decided("priority", {normal, kernel(4, "other", 0, State::kRunning)}).empty());   // equals
+    CHECK(decided("priority", {normal, kernel(4, "other", 0, State::kRunning)}).empty());  // equals
     CHECK(decided("priority", {low, kernel(3, "urgent", 5, State::kWaiting)}) ==
           Actions{{1, Action::kWait}, {3, Action::kRun}});
 }
@@ -56,39 +56,44 @@ TEST_CASE("priority: who could not be stopped in time is not stopped for nobody"
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
-    const Kernel low = kernel(1, "low", -1, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
+    const Kernel low = kernel(1, "low", -1, State::kRunning),
+                 urgent = kernel(3, "urgent", 5, State::kRunning);
     REQUIRE(policy->decide({{132}, {low, urgent}}, begin).assignments.size() == 1);
-    CHECK(policy->decide({{132}, {low}}, begin + 1ms).assignments.empty());   // it still runs; the urgent may be back in a moment
+    CHECK(policy->decide({{132}, {low}}, begin + 1ms)
+              .assignments.empty());  // it still runs; the urgent may be back in a moment
     const Decision after = policy->decide({{132}, {low}}, begin + 2ms);
     REQUIRE(after.assignments.size() == 1);
     CHECK(after.assignments[0].action == Action::kRun);
-    CHECK(policy->decide({{132}, {low}}, begin + 3ms).assignments.empty());   // said once
+    CHECK(policy->decide({{132}, {low}}, begin + 3ms).assignments.empty());  // said once
 }
 
 TEST_CASE("priority: the others wait until the urgent has been idle for a while", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
-    const Kernel stopped = kernel(1, "low", -1, State::kWaiting), urgent = kernel(3, "urgent", 5, State::kRunning);
+    const Kernel stopped = kernel(1, "low", -1, State::kWaiting),
+                 urgent = kernel(3, "urgent", 5, State::kRunning);
     CHECK(policy->decide({{132}, {stopped, urgent}}, begin).assignments.empty());
-    const Decision gap = policy->decide({{132}, {stopped}}, begin + 1ms);   // its work has ended
+    const Decision gap = policy->decide({{132}, {stopped}}, begin + 1ms);  // its work has ended
     CHECK(gap.assignments.empty());
     REQUIRE(gap.again);
     CHECK(*gap.again == 200us);
     CHECK(*policy->decide({{132}, {stopped}}, begin + 1ms + 150us).again == 50us);
-    CHECK(policy->decide({{132}, {stopped, urgent}}, begin + 1ms + 180us).assignments.empty());   // there it is again
+    CHECK(policy->decide({{132}, {stopped, urgent}}, begin + 1ms + 180us)
+              .assignments.empty());  // there it is again
     CHECK(*policy->decide({{132}, {stopped}}, begin + 2ms).again == 200us);
     const Decision over = policy->decide({{132}, {stopped}}, begin + 2ms + 200us);
     REQUIRE(over.assignments.size() == 1);
     CHECK(over.assignments[0].action == Action::kRun);
-    REQUIRE(over.again);   // to lift what else it did for the urgent
+    REQUIRE(over.again);  // to lift what else it did for the urgent
     CHECK(*over.again > 500ms);
 }
 
 TEST_CASE("priority: nobody waits for a service whose last requests were far apart", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
-    const Kernel stopped = kernel(1, "low", -1, State::kWaiting), urgent = kernel(3, "urgent", 5, State::kRunning);
+    const Kernel stopped = kernel(1, "low", -1, State::kWaiting),
+                 urgent = kernel(3, "urgent", 5, State::kRunning);
     TimePoint now = TimePoint{} + 1h;
     // A request of 50 us, and whether the other one goes on at its end.
     const auto goes_on_after_request = [&] {
@@ -98,18 +103,19 @@ TEST_CASE("priority: nobody waits for a service whose last requests were far apa
     };
     CHECK_FALSE(goes_on_after_request());
     now += 3ms;
-    CHECK_FALSE(goes_on_after_request());   // it came late once
+    CHECK_FALSE(goes_on_after_request());  // it came late once
     now += 3ms;
     CHECK(goes_on_after_request());
     now += 3ms;
     CHECK(goes_on_after_request());
-    now += 100us;                           // sooner than expected
+    now += 100us;  // sooner than expected
     CHECK_FALSE(goes_on_after_request());
     now += 3ms;
     CHECK_FALSE(goes_on_after_request());
 }
 
-TEST_CASE("priority: how long ago another program ended says nothing of how a new one comes back", "[schedule]") {
+TEST_CASE("priority: how long ago another program ended says nothing of how a new one comes back",
+          "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const Kernel stopped = kernel(1, "low", -1, State::kWaiting);
@@ -124,9 +130,9 @@ TEST_CASE("priority: how long ago another program ended says nothing of how a ne
     };
     CHECK_FALSE(goes_on_after(first));
     now += 500ms;
-    CHECK_FALSE(goes_on_after(next));   // what it begins with
+    CHECK_FALSE(goes_on_after(next));  // what it begins with
     now += 3ms;
-    CHECK_FALSE(goes_on_after(next));   // it came late once, and its first launches may follow at once
+    CHECK_FALSE(goes_on_after(next));  // it came late once, and its first launches may follow at once
     now += 20us;
     CHECK_FALSE(goes_on_after(next));
 }
@@ -139,7 +145,7 @@ TEST_CASE("priority: who is waited for is the next of any program, however seldo
     one.session = 1;
     other.session = 2;
     TimePoint now = TimePoint{} + 1h;
-    for (int i = 0; i < 20; ++i, now += 100us) {   // each every 300 us
+    for (int i = 0; i < 20; ++i, now += 100us) {  // each every 300 us
         policy->decide({{132}, {stopped, i % 2 ? one : other}}, now);
         now += 50us;
         CHECK(policy->decide({{132}, {stopped}}, now).assignments.empty());
@@ -148,24 +154,29 @@ TEST_CASE("priority: who is waited for is the next of any program, however seldo
 
 TEST_CASE("priority: unmanaged work is held back, and others wait for it", "[schedule]") {
     using Actions = std::map<uint64_t, Action>;
-    const Kernel running = kernel(1, "low", 0, State::kRunning, false), waiting = kernel(1, "low", 0, State::kWaiting, false);
+    const Kernel running = kernel(1, "low", 0, State::kRunning, false),
+                 waiting = kernel(1, "low", 0, State::kWaiting, false);
     CHECK(decided("priority", {running}).empty());
-    CHECK(decided("priority", {running, kernel(2, "high", 1, State::kRunning)}) == Actions{{1, Action::kWait}});
+    CHECK(decided("priority", {running, kernel(2, "high", 1, State::kRunning)}) ==
+          Actions{{1, Action::kWait}});
     CHECK(decided("priority", {waiting, kernel(2, "high", 1, State::kRunning)}).empty());
     CHECK(decided("priority", {waiting}) == Actions{{1, Action::kRun}});
-    CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning), kernel(2, "high", 1, State::kRunning, false)}) ==
-          Actions{{1, Action::kWait}});
+    CHECK(decided("priority", {kernel(1, "low", 0, State::kRunning),
+                               kernel(2, "high", 1, State::kRunning, false)}) == Actions{{1, Action::kWait}});
 }
 
-TEST_CASE("priority: long unmanaged kernels keep to a part while somebody more urgent works or has just worked", "[schedule]") {
+TEST_CASE(
+    "priority: long unmanaged kernels keep to a part while somebody more urgent works or has just worked",
+    "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
     Kernel low = kernel(1, "low", -1, State::kRunning, false);
-    const Kernel normal = kernel(2, "normal", 0, State::kRunning), urgent = kernel(3, "urgent", 5, State::kRunning);
-    CHECK(policy->decide({{132}, {low}}, begin).confinements.empty());   // alone
+    const Kernel normal = kernel(2, "normal", 0, State::kRunning),
+                 urgent = kernel(3, "urgent", 5, State::kRunning);
+    CHECK(policy->decide({{132}, {low}}, begin).confinements.empty());  // alone
     const Decision there = policy->decide({{132}, {low, normal, urgent}}, begin);
-    REQUIRE(there.confinements.size() == 2);   // of all that are less urgent, and of nobody else
+    REQUIRE(there.confinements.size() == 2);  // of all that are less urgent, and of nobody else
     for (size_t i = 0; i < 2; ++i) {
         CHECK(there.confinements[i].kernel == i + 1);
         CHECK(there.confinements[i].multiprocessors == 99);
@@ -173,11 +184,11 @@ TEST_CASE("priority: long unmanaged kernels keep to a part while somebody more u
         CHECK_FALSE(there.confinements[i].reason.empty());
     }
     low.multiprocessors = 99;
-    CHECK(policy->decide({{132}, {low, urgent}}, begin + 1ms).confinements.empty());   // it is so already
-    const Decision gone = policy->decide({{132}, {low}}, begin + 2ms);                 // worked until now
+    CHECK(policy->decide({{132}, {low, urgent}}, begin + 1ms).confinements.empty());  // it is so already
+    const Decision gone = policy->decide({{132}, {low}}, begin + 2ms);                // worked until now
     CHECK(gone.confinements.empty());
     REQUIRE(gone.again);
-    CHECK(*gone.again == 200us);                                                       // then it need not wait any more
+    CHECK(*gone.again == 200us);  // then it need not wait any more
     CHECK(*policy->decide({{132}, {low}}, begin + 3ms).again == 999ms);
     CHECK(policy->decide({{132}, {low}}, begin + 900ms).confinements.empty());
     const Decision over = policy->decide({{132}, {low}}, begin + 1002ms);
@@ -196,7 +207,8 @@ TEST_CASE("priority: what arrives after the urgent has left a moment ago is conf
     const Decision late = policy->decide({{132}, {kernel(1, "low", -1, State::kRunning)}}, begin + 5ms);
     REQUIRE(late.confinements.size() == 1);
     CHECK(late.confinements[0].multiprocessors == 99);
-    CHECK(policy->decide({{2}, {kernel(4, "low", -1, State::kRunning)}}, begin + 6ms).confinements.empty());   // nothing to share
+    CHECK(policy->decide({{2}, {kernel(4, "low", -1, State::kRunning)}}, begin + 6ms)
+              .confinements.empty());  // nothing to share
 }
 
 TEST_CASE("what a policy confines to is known in advance", "[schedule]") {
@@ -211,7 +223,7 @@ TEST_CASE("priority: who is there since a moment may be about to work", "[schedu
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
     const Kernel low = kernel(1, "low", -1, State::kRunning, false);
-    CHECK(policy->decide({{132}, {low}, {{-1, begin}}}, begin).confinements.empty());   // itself
+    CHECK(policy->decide({{132}, {low}, {{-1, begin}}}, begin).confinements.empty());  // itself
     CHECK(policy->decide({{132}, {low}, {{0, begin - 2s}}}, begin).confinements.empty());
     const Decision there = policy->decide({{132}, {low}, {{0, begin - 200ms}}}, begin);
     REQUIRE(there.confinements.size() == 1);
@@ -222,24 +234,31 @@ TEST_CASE("priority: who is there since a moment may be about to work", "[schedu
 TEST_CASE("priority-whole: the same, and nobody is confined", "[schedule]") {
     const auto policy = make_policy("priority-whole");
     CHECK(policy->stops() == Policy::Stops::kLessUrgent);
-    const Decision decision = policy->decide({{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {});
+    const Decision decision = policy->decide(
+        {{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {});
     CHECK(decision.confinements.empty());
     REQUIRE(decision.assignments.size() == 1);
     CHECK(decision.assignments[0].action == Action::kWait);
 }
 
 TEST_CASE("fifo: nobody is confined", "[schedule]") {
-    CHECK(make_policy("fifo")->decide({{132}, {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}}, {})
-              .confinements.empty());
+    CHECK(
+        make_policy("fifo")
+            ->decide({{132},
+                      {kernel(1, "low", -1, State::kRunning, false), kernel(2, "high", 1, State::kRunning)}},
+                     {})
+            .confinements.empty());
 }
 
 TEST_CASE("priority: what is stopping is left to stop", "[schedule]") {
-    CHECK(decided("priority", {kernel(1, "low", 0, State::kStopping), kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("priority", {kernel(1, "low", 0, State::kStopping), kernel(2, "high", 1, State::kRunning)})
+              .empty());
     CHECK(decided("priority", {kernel(1, "low", 0, State::kStopping)}).empty());
 }
 
 TEST_CASE("fifo: nobody is stopped, and who waits goes on", "[schedule]") {
-    CHECK(decided("fifo", {kernel(1, "low", -1, State::kRunning), kernel(2, "high", 1, State::kRunning)}).empty());
+    CHECK(decided("fifo", {kernel(1, "low", -1, State::kRunning), kernel(2, "high", 1, State::kRunning)})
+              .empty());
     CHECK(decided("fifo", {kernel(1, "low", -1, State::kWaiting), kernel(2, "high", 1, State::kRunning)}) ==
           std::map<uint64_t, Action>{{1, Action::kRun}});
 }

@@ -1,9 +1,8 @@
-#include <catch2/catch.hpp>
+#include "runtime/dispatch/saturating_ctas.h"
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <vector>
-
-#include "runtime/dispatch/saturating_ctas.h"
 
 using smt::runtime::dispatch::SaturatingCtas;
 
@@ -11,7 +10,8 @@ namespace {
 
 constexpr uint32_t kMultiprocessors = 132;
 
-// Launches of a kernel whose multiprocessors do no more with more CTAs than `saturates`. Returns the CTAs of each.
+// Launches of a kernel whose multiprocessors do no more with more CTAs than `saturates`. Returns the CTAs of
+// each.
 std::vector<uint32_t> launch(SaturatingCtas& enough, uint32_t fits, double saturates, int launches) {
     std::vector<uint32_t> found;
     for (int i = 0; i < launches; ++i) {
@@ -20,7 +20,9 @@ std::vector<uint32_t> launch(SaturatingCtas& enough, uint32_t fits, double satur
         if (!now.asks) continue;
         const uint64_t blocks = 10 * kMultiprocessors * now.ctas;
         const double each_ns = 1e5 * std::max(1.0, now.ctas / saturates);
-        enough.learn(fits, now.ctas, kMultiprocessors, {kMultiprocessors * now.ctas, blocks, static_cast<uint64_t>(each_ns * static_cast<double>(blocks) / now.ctas)});
+        enough.learn(fits, now.ctas, kMultiprocessors,
+                     {kMultiprocessors * now.ctas, blocks,
+                      static_cast<uint64_t>(each_ns * static_cast<double>(blocks) / now.ctas)});
     }
     return found;
 }
@@ -52,7 +54,8 @@ TEST_CASE("a little less is as much", "[dispatch]") {
 TEST_CASE("a few blocks decide nothing, nor does what was launched before", "[dispatch]") {
     SaturatingCtas enough;
     CHECK(enough.next(8).ctas == 8);
-    CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 3 * kMultiprocessors * 8, 1'000'000}));
+    CHECK_FALSE(
+        enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 3 * kMultiprocessors * 8, 1'000'000}));
     CHECK(enough.next(8).ctas == 8);
     enough.learn(8, 8, kMultiprocessors, {kMultiprocessors * 8, 1 * kMultiprocessors * 8, 1'000'000});
     CHECK(enough.next(8).ctas == 4);
@@ -65,7 +68,8 @@ TEST_CASE("pieces of a few blocks that a stop left decide nothing, however many"
     SaturatingCtas enough;
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
     REQUIRE(enough.next(8).asks);
-    for (int i = 0; i < 10; ++i) CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, {kWorkers, 7 * kWorkers, 1'000'000, true}));
+    for (int i = 0; i < 10; ++i)
+        CHECK_FALSE(enough.learn(8, 8, kMultiprocessors, {kWorkers, 7 * kWorkers, 1'000'000, true}));
     CHECK(enough.next(8).ctas == 8);
     enough.learn(8, 8, kMultiprocessors, {kWorkers, 8 * kWorkers, 1'000'000, true});
     CHECK(enough.next(8).ctas == 4);
@@ -75,7 +79,8 @@ TEST_CASE("where all pieces are short they decide after all", "[dispatch]") {
     SaturatingCtas enough;
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
     REQUIRE(enough.next(8).asks);
-    for (int i = 0; i < SaturatingCtas::kMostShort; ++i) enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
+    for (int i = 0; i < SaturatingCtas::kMostShort; ++i)
+        enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
     REQUIRE(enough.next(8).ctas == 8);
     enough.learn(8, 8, kMultiprocessors, {kWorkers, 4 * kWorkers, 1'000'000, true});
     CHECK(enough.next(8).ctas == 4);
@@ -86,7 +91,7 @@ TEST_CASE("the last block before a stop is run beside fewer, which excuses a lit
     struct Row {
         uint64_t time_ns;
         bool stopped;
-        uint32_t next;   // 2: four are enough
+        uint32_t next;  // 2: four are enough
     };
     // Of 1'000'000 with all; each 20th block was a worker's last one.
     for (const Row& row : {Row{1'025'000, true, 2}, Row{1'025'000, false, 6}, Row{1'050'000, true, 6}}) {
@@ -115,16 +120,20 @@ TEST_CASE("multiprocessors that a launch may use and has no worker on count as i
         made.sm = sm, made.blocks = 1, made.began = began, made.ended = ended;
         return made;
     };
-    const std::vector<smt::Mapping> spread{worker(0, 100, 200), worker(1, 100, 180), worker(2, 110, 200), worker(0, 120, 210)};
+    const std::vector<smt::Mapping> spread{worker(0, 100, 200), worker(1, 100, 180), worker(2, 110, 200),
+                                           worker(0, 120, 210)};
     CHECK(smt::runtime::dispatch::time_of_multiprocessors(spread, 3) == 110 + 80 + 90);
-    const std::vector<smt::Mapping> packed{worker(0, 100, 200), worker(0, 100, 180), worker(0, 110, 200), worker(0, 120, 210)};
+    const std::vector<smt::Mapping> packed{worker(0, 100, 200), worker(0, 100, 180), worker(0, 110, 200),
+                                           worker(0, 120, 210)};
     CHECK(smt::runtime::dispatch::time_of_multiprocessors(packed, 3) == 3 * 110);
     CHECK(smt::runtime::dispatch::time_of_multiprocessors({}, 3) == 0);
 }
 
 TEST_CASE("whose first launch was held up by others is judged by the most that it did", "[dispatch]") {
     constexpr uint64_t kWorkers = kMultiprocessors * 8;
-    const auto done = [&](uint32_t ctas, uint64_t time_ns) { return SaturatingCtas::Done{kMultiprocessors * ctas, 10 * kWorkers, time_ns}; };
+    const auto done = [&](uint32_t ctas, uint64_t time_ns) {
+        return SaturatingCtas::Done{kMultiprocessors * ctas, 10 * kWorkers, time_ns};
+    };
     SaturatingCtas enough;
     REQUIRE(enough.next(8).ctas == 8);
     enough.learn(8, 8, kMultiprocessors, done(8, 4'000'000));

@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
+#include "runtime/dispatch/unmanaged.h"
 
+#include <catch2/catch.hpp>
 #include <vector>
 
-#include "runtime/dispatch/unmanaged.h"
 #include "runtime/dispatch/sm_sets.h"
 
 using namespace smt::runtime::dispatch;
@@ -14,7 +14,8 @@ constexpr uint64_t kStream = 1, kOther = 2, kKernel = 7, kGraph = 8;
 const smt::runtime::schedule::TimePoint kBegin = smt::runtime::schedule::TimePoint{} + 1h;
 
 // So many of a stream's launches find room.
-size_t fill(UnmanagedWindow& window, uint64_t stream, uint64_t key, smt::runtime::schedule::TimePoint now = kBegin) {
+size_t fill(UnmanagedWindow& window, uint64_t stream, uint64_t key,
+            smt::runtime::schedule::TimePoint now = kBegin) {
     size_t count = 0;
     while (count < 1000 && window.take_now(stream, key, now)) ++count;
     return count;
@@ -29,7 +30,8 @@ void teach(UnmanagedWindow& window, uint64_t key, smt::runtime::schedule::Durati
 
 TEST_CASE("unmanaged: of what nobody knows, two are in flight", "[dispatch]") {
     UnmanagedWindow window;
-    const auto first = window.take_now(kStream, kKernel, kBegin), second = window.take_now(kStream, kKernel, kBegin);
+    const auto first = window.take_now(kStream, kKernel, kBegin),
+               second = window.take_now(kStream, kKernel, kBegin);
     CHECK(first != 0);
     CHECK(second != first);
     CHECK(window.take_now(kStream, kKernel, kBegin) == 0);
@@ -50,7 +52,8 @@ TEST_CASE("unmanaged: long launches go two at a time, short ones as many as a mo
     CHECK(fill(tiny, kStream, kKernel) == UnmanagedWindow::kAtMost);
 }
 
-TEST_CASE("unmanaged: a long launch behind short ones waits, a short one behind long ones too", "[dispatch]") {
+TEST_CASE("unmanaged: a long launch behind short ones waits, a short one behind long ones too",
+          "[dispatch]") {
     UnmanagedWindow window;
     teach(window, kKernel, 10us);
     teach(window, kGraph, 5ms);
@@ -81,7 +84,7 @@ TEST_CASE("unmanaged: what does not end is not waited for for ever", "[dispatch]
 TEST_CASE("unmanaged: what was not launched teaches nothing", "[dispatch]") {
     UnmanagedWindow window;
     window.give(window.take_now(kStream, kKernel, kBegin), 0ns);
-    window.give(999, 1us);   // none of it
+    window.give(999, 1us);  // none of it
     CHECK(fill(window, kStream, kKernel) == 2);
 }
 

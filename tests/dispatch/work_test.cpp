@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "runtime/dispatch/work.h"
+
+#include <catch2/catch.hpp>
 
 using smt::runtime::dispatch::ManagedFunction;
 using smt::runtime::dispatch::Work;
@@ -29,11 +29,11 @@ uint64_t done_after(Work work, uint32_t run) {
 TEST_CASE("tickets run tell how many blocks are done", "[dispatch]") {
     const Work work = issued(100, 1000, 100, 1, 100);
     CHECK(done_after(work, 0) == 0);
-    CHECK(done_after(work, 1000) == 0);     // others' tickets
+    CHECK(done_after(work, 1000) == 0);  // others' tickets
     CHECK(done_after(work, 1001) == 1);
     CHECK(done_after(work, 1099) == 99);
     CHECK(done_after(work, 1100) == 100);
-    CHECK(done_after(work, 5000) == 100);   // later launches' tickets
+    CHECK(done_after(work, 5000) == 100);  // later launches' tickets
 }
 
 TEST_CASE("the last ticket of several blocks may be for fewer", "[dispatch]") {
@@ -77,16 +77,18 @@ TEST_CASE("a grid of more blocks than a launch can count is cut into works", "[d
     CHECK_FALSE(issued(100, 0, 100, 1, 100).cut());
 }
 
-TEST_CASE("a launch's time alone is by launches that were alone, else by the first one's blocks", "[dispatch]") {
+TEST_CASE("a launch's time alone is by launches that were alone, else by the first one's blocks",
+          "[dispatch]") {
     namespace profiles = smt::runtime::profiles;
     ManagedFunction function;
     const profiles::Shape shape{{256, 1, 1}, 1024};
     CHECK_FALSE(function.time_alone(shape, 100));
     function.block_ns = 50;
-    CHECK(*function.time_alone(shape, 100) == 550ns);   // eleven rounds
+    CHECK(*function.time_alone(shape, 100) == 550ns);  // eleven rounds
     CHECK_FALSE(function.time_alone(shape, 0));
-    function.known = std::make_shared<profiles::KnownKernel>("kernel", "image", profiles::DeviceFacts{"a device", 10, {1e9, 40, 20}, {}});
-    CHECK(*function.time_alone(shape, 100) == 550ns);   // nothing is known of it yet
+    function.known = std::make_shared<profiles::KnownKernel>(
+        "kernel", "image", profiles::DeviceFacts{"a device", 10, {1e9, 40, 20}, {}});
+    CHECK(*function.time_alone(shape, 100) == 550ns);  // nothing is known of it yet
     smt::profiler::Profile stored;
     stored.key = {"kernel", "image", {256, 1, 1}, 10, "a device"};
     stored.times[{10, 4}] = {1, 100, 0, 700};
@@ -94,19 +96,21 @@ TEST_CASE("a launch's time alone is by launches that were alone, else by the fir
     CHECK(*function.time_alone(shape, 100) == 7168ns);
 }
 
-TEST_CASE("before a program's own launches have told, a block takes what other programs' launches say", "[dispatch]") {
+TEST_CASE("before a program's own launches have told, a block takes what other programs' launches say",
+          "[dispatch]") {
     namespace profiles = smt::runtime::profiles;
     ManagedFunction function;
     const profiles::Shape shape{{256, 1, 1}, 1024};
     CHECK(function.expected_block_ns(shape, 100) == 0);
-    function.known = std::make_shared<profiles::KnownKernel>("kernel", "image", profiles::DeviceFacts{"a device", 10, {1e9, 40, 20}, {}});
+    function.known = std::make_shared<profiles::KnownKernel>(
+        "kernel", "image", profiles::DeviceFacts{"a device", 10, {1e9, 40, 20}, {}});
     CHECK(function.expected_block_ns(shape, 100) == 0);
     smt::profiler::Profile stored;
     stored.key = {"kernel", "image", {256, 1, 1}, 10, "a device"};
     stored.times[{10, 4}] = {1, 100, 0, 700};
     function.known->know({stored});
-    CHECK(function.expected_block_ns(shape, 100) == 651);   // 7168 for eleven rounds
+    CHECK(function.expected_block_ns(shape, 100) == 651);  // 7168 for eleven rounds
     CHECK(function.expected_block_ns(shape, 0) == 0);
     function.block_ns = 50;
-    CHECK(function.expected_block_ns(shape, 100) == 50);    // its input may be another
+    CHECK(function.expected_block_ns(shape, 100) == 50);  // its input may be another
 }

@@ -120,8 +120,8 @@ public:
     }
 
 private:
-    // With world()'s lock. A stream is freed here and not by its thread: a leak check does not find what only a thread that ends
-    // still holds.
+    // With world()'s lock. A stream is freed here and not by its thread: a leak check does not find what only
+    // a thread that ends still holds.
     std::vector<std::shared_ptr<Stream>> opened_;
 };
 

@@ -20,8 +20,10 @@ void dump(const Function& faulting, CUfunction handle) {
     std::lock_guard lock(mutex);
     CUmodule module = nullptr;
     if (!wanted || cuFuncGetModule(&module, handle) != CUDA_SUCCESS) return;
-    std::ofstream(path, std::ios::binary) << smt::image::made_core_dump(
-        {.sign = smt::image::MadeDump::Sign::kException, .kernel = faulting.name, .module = reinterpret_cast<uint64_t>(module)});
+    std::ofstream(path, std::ios::binary)
+        << smt::image::made_core_dump({.sign = smt::image::MadeDump::Sign::kException,
+                                       .kernel = faulting.name,
+                                       .module = reinterpret_cast<uint64_t>(module)});
 }
 
 }  // namespace fake
@@ -29,6 +31,7 @@ void dump(const Function& faulting, CUfunction handle) {
 DRIVER_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings setting, void* value, size_t* bytes) {
     std::lock_guard lock(fake::mutex);
     if (setting == CU_COREDUMP_ENABLE_ON_EXCEPTION) fake::wanted = *static_cast<bool*>(value);
-    if (setting == CU_COREDUMP_FILE) fake::path.assign(static_cast<char*>(value), strnlen(static_cast<char*>(value), *bytes));
+    if (setting == CU_COREDUMP_FILE)
+        fake::path.assign(static_cast<char*>(value), strnlen(static_cast<char*>(value), *bytes));
     return CUDA_SUCCESS;
 }

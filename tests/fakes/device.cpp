@@ -60,7 +60,8 @@ int attribute(CUdevice_attribute which) {
 
 // One private table, whose function needs a context in the process that calls it; a client of smt has none.
 DRIVER_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
-    static const void* features[2] = {reinterpret_cast<void*>(sizeof features), reinterpret_cast<const void*>(&abort)};
+    static const void* features[2] = {reinterpret_cast<void*>(sizeof features),
+                                      reinterpret_cast<const void*>(&abort)};
     if (memcmp(id->bytes, "\xcd\x3e\xa2\xc6", 4) != 0) return CUDA_ERROR_NOT_FOUND;
     *table = features;
     return CUDA_SUCCESS;

@@ -14,6 +14,6 @@ void fault(CUresult error);
 void run(const Launch& launch);
 CUresult load(const void* text, std::unique_ptr<Image>* image);
 int attribute(CUdevice_attribute which);
-void dump(const Function& faulting, CUfunction handle);   // a core dump, if the program wants one
+void dump(const Function& faulting, CUfunction handle);  // a core dump, if the program wants one
 
 }  // namespace fake

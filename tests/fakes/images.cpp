@@ -5,7 +5,8 @@
 //   global NAME BYTES
 //   texture NAME
 //
-// Anything else in it is ignored. A cubin is an image without kernels; what else there is, PTX too, is refused.
+// Anything else in it is ignored. A cubin is an image without kernels; what else there is, PTX too, is
+// refused.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -47,7 +48,8 @@ std::unique_ptr<Function> read_function(Image* image, std::istringstream& line, 
 }  // namespace
 
 CUresult load(const void* text, std::unique_ptr<Image>* loaded) {
-    if (strncmp(static_cast<const char*>(text), "\177ELF", 4) == 0) return *loaded = std::make_unique<FakeImage>(), CUDA_SUCCESS;
+    if (strncmp(static_cast<const char*>(text), "\177ELF", 4) == 0)
+        return *loaded = std::make_unique<FakeImage>(), CUDA_SUCCESS;
     if (strncmp(static_cast<const char*>(text), "FAKE\n", 5) != 0) return CUDA_ERROR_INVALID_IMAGE;
     auto image = std::make_unique<FakeImage>();
     std::istringstream lines(static_cast<const char*>(text));

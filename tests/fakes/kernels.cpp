@@ -6,7 +6,8 @@
 //   wait_ms(int milliseconds)                   busy for so long
 //   gate(int number)                            makes $SMT_FAKE_GATES/NUMBER.reached, ends with NUMBER.open
 //   say(int number)                             device printf
-//   fault()                                     an illegal address: sticky; dumped first, where that is asked for
+//   fault()                                     an illegal address: sticky; dumped first, where that is asked
+//   for
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,8 +99,8 @@ struct FakeKernel {
     void (*run)(Arguments);
 };
 constexpr FakeKernel kKernels[] = {{"add", add},         {"fill", fill}, {"scale", scale},
-                               {"sum", sum},         {"gate", gate}, {"spin", spin},
-                               {"wait_ms", wait_ms}, {"say", say},   {"fault", illegal_address}};
+                                   {"sum", sum},         {"gate", gate}, {"spin", spin},
+                                   {"wait_ms", wait_ms}, {"say", say},   {"fault", illegal_address}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// A program's end of a session for the fuzz targets that call the server's handlers: lanes that do not run, calls with payloads made of an input's
-// bytes, and the values that earlier calls gave.
+// A program's end of a session for the fuzz targets that call the server's handlers: lanes that do not run,
+// calls with payloads made of an input's bytes, and the values that earlier calls gave.
 //
 //   call  := u16 operation, u8 words, that many words     (the operation, or the next one that has a handler)
 //   word  := u8 selector, then what it selects (see Input::word)
@@ -58,10 +58,11 @@ public:
     // `values`: of those that calls gave, so many are kept; `of_each`: so many of an answer.
     Client(size_t lanes, size_t values, size_t of_each) : known_(values, 0), of_each_(of_each) {
         tests::TestServer::get().device().enter_thread();
-        session_.open_lane();   // which is idle: from then on the session is complete
+        session_.open_lane();  // which is idle: from then on the session is complete
         for (uint32_t i = 0; i < lanes; ++i) {
             uint64_t address = 0;
-            if (session_.session().arena().allocate(protocol::kLaneBytes, false, &address) != CUDA_SUCCESS) tests::give_up("a lane");
+            if (session_.session().arena().allocate(protocol::kLaneBytes, false, &address) != CUDA_SUCCESS)
+                tests::give_up("a lane");
             lanes_.push_back(std::make_unique<runtime::server::Lane>(session_.session(), i, address, 0));
         }
         prepare();
@@ -74,16 +75,21 @@ public:
         size_t used = 0;
         try {
             static const DriverApi driver = with_what_it_lacks(session_.session().driver());
-            runtime::server::Call call{own, session_.session(), driver, protocol::Reader(words, bytes),
-                                       protocol::Writer(reply, protocol::kReplyBytes), true};
+            runtime::server::Call call{own,
+                                       session_.session(),
+                                       driver,
+                                       protocol::Reader(words, bytes),
+                                       protocol::Writer(reply, protocol::kReplyBytes),
+                                       true};
             status = find_handler(op)(call);
             used = call.out.good() ? call.out.used() / 8 : 0;
-        } catch (const std::exception&) {   // the lane does so too
+        } catch (const std::exception&) {  // the lane does so too
         }
         own.let_go();
         if (status == CUDA_SUCCESS) learn(reply, std::min(used, of_each_));
     }
-    // Puts the text into the lane's first staging slot, from where an upload takes it. Nothing without staging.
+    // Puts the text into the lane's first staging slot, from where an upload takes it. Nothing without
+    // staging.
     void stage(size_t lane, std::string_view text) {
         const uint64_t to = lanes_[lane]->staging().address;
         if (to) std::memcpy(reinterpret_cast<void*>(to), text.data(), text.size());
@@ -130,7 +136,7 @@ private:
     }
 
     tests::TestSession session_;
-    std::vector<std::unique_ptr<runtime::server::Lane>> lanes_;   // gone before the session
+    std::vector<std::unique_ptr<runtime::server::Lane>> lanes_;  // gone before the session
     std::mutex mutex_;
     std::vector<uint64_t> known_;
     const size_t of_each_;
@@ -151,16 +157,18 @@ public:
     }
 
     uint64_t word() {
-        static constexpr uint64_t kNumbers[] = {~0ull, 1ull << 63, 1ull << 40, 0xffffffff, 0x80000000, 0x7fffffff, 4096, 1 << 20};
+        static constexpr uint64_t kNumbers[] = {~0ull,      1ull << 63, 1ull << 40, 0xffffffff,
+                                                0x80000000, 0x7fffffff, 4096,       1 << 20};
         const uint8_t selector = next<uint8_t>();
         if (selector < 0x60) return selector % 32;
         if (selector < 0xa0) return client_.known(selector);
         if (selector < 0xb0) return kNumbers[selector % std::size(kNumbers)];
-        if (selector < 0xc0) return selector % 4 | uint64_t{next<uint8_t>()} % 8 << 32;   // two small numbers
+        if (selector < 0xc0) return selector % 4 | uint64_t{next<uint8_t>()} % 8 << 32;  // two small numbers
         if (selector < 0xd0) return client_.known(selector) + static_cast<uint64_t>(int64_t{next<int8_t>()});
         if (selector < 0xe0) return next<uint32_t>();
         if (selector < 0xf0) return next<uint64_t>();
-        return runtime::server::object_id(static_cast<runtime::server::HandleKind>(selector % 16), next<uint8_t>());
+        return runtime::server::object_id(static_cast<runtime::server::HandleKind>(selector % 16),
+                                          next<uint8_t>());
     }
 
     struct Call {

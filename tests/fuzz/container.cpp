@@ -15,7 +15,8 @@ bool within(std::string_view part, std::string_view file) {
 void check_survey(std::string_view file, int architecture) {
     const Judge judge = [](std::string_view) -> ImageVerdict {
         return [](const std::string& kernel) {
-            return kernel == "k" ? Verdict{Management::kPtx, ""} : Verdict{Management::kUnmanaged, "it is other"};
+            return kernel == "k" ? Verdict{Management::kPtx, ""}
+                                 : Verdict{Management::kUnmanaged, "it is other"};
         };
     };
     auto survey = survey_file(file, {architecture}, judge);

@@ -26,7 +26,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 constexpr size_t kMostBytes = 4096;
-constexpr unsigned kTimeoutSeconds = 120;   // for one input
+constexpr unsigned kTimeoutSeconds = 120;  // for one input
 
 Bytes current;
 
@@ -83,33 +83,35 @@ private:
     void change(Bytes& input, const std::vector<Bytes>& corpus) {
         const size_t at = below(input.size() + 1);
         switch (below(7)) {
-            case 0:   // a bit
+            case 0:  // a bit
                 if (at < input.size()) input[at] ^= static_cast<uint8_t>(1 << below(8));
                 break;
-            case 1:   // a byte
+            case 1:  // a byte
                 if (at < input.size()) input[at] = static_cast<uint8_t>(source_());
                 break;
-            case 2: {   // a number of the kind that breaks things
-                static constexpr uint64_t kNumbers[] = {0, 1, 7, 8, 15, 16, 255, 4096, 65535, 1 << 20, 0x7fffffff,
-                                                        0x80000000, 0xffffffff, 1ull << 40, 1ull << 63, ~0ull, ~0ull - 15};
+            case 2: {  // a number of the kind that breaks things
+                static constexpr uint64_t kNumbers[] = {
+                    0,          1,          7,          8,       15,         16,
+                    255,        4096,       65535,      1 << 20, 0x7fffffff, 0x80000000,
+                    0xffffffff, 1ull << 40, 1ull << 63, ~0ull,   ~0ull - 15};
                 const uint64_t number = kNumbers[below(std::size(kNumbers))];
                 const size_t bytes = std::min(size_t{1} << below(4), input.size() - at);
                 if (bytes) std::memcpy(input.data() + at, &number, bytes);
                 break;
             }
-            case 3: {   // bytes more
+            case 3: {  // bytes more
                 const Bytes more = random_bytes(1 + below(32));
                 input.insert(input.begin() + static_cast<long>(at), more.begin(), more.end());
                 break;
             }
-            case 4:   // bytes less
+            case 4:  // bytes less
                 input.erase(input.begin() + static_cast<long>(at),
                             input.begin() + static_cast<long>(std::min(input.size(), at + 1 + below(32))));
                 break;
-            case 5:   // cut
+            case 5:  // cut
                 if (below(4) == 0) input.resize(at);
                 break;
-            case 6: {   // a piece of another input
+            case 6: {  // a piece of another input
                 const Bytes& other = corpus[below(corpus.size())];
                 const size_t from = below(other.size() + 1);
                 const size_t count = below(other.size() - from + 1);
@@ -132,7 +134,8 @@ void run(const Bytes& input) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count < 3) return std::fprintf(stderr, "usage: %s CORPUS_FOLDER ITERATIONS|SECONDSs [SEED]\n", arguments[0]), 2;
+    if (count < 3)
+        return std::fprintf(stderr, "usage: %s CORPUS_FOLDER ITERATIONS|SECONDSs [SEED]\n", arguments[0]), 2;
     const auto begin = std::chrono::steady_clock::now();
     for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) ::signal(signal, on_crash);
     const std::vector<Bytes> corpus = read_corpus(arguments[1]);
@@ -140,10 +143,13 @@ int main(int count, char** arguments) {
     Mutator mutator(count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 1);
     char* unit = nullptr;
     const long wanted = std::strtol(arguments[2], &unit, 10);
-    const auto enough = [&](long made) { return *unit == 's' ? std::chrono::steady_clock::now() - begin >= std::chrono::seconds(wanted) : made >= wanted; };
+    const auto enough = [&](long made) {
+        return *unit == 's' ? std::chrono::steady_clock::now() - begin >= std::chrono::seconds(wanted)
+                            : made >= wanted;
+    };
     long made = 0;
     for (; !enough(made); ++made) run(mutator.make(corpus));
     std::printf("%zu inputs of the corpus, %ld made from them\n", corpus.size(), made);
     std::fflush(stdout);
-    std::_Exit(0);   // the fake driver's threads outlive main()
+    std::_Exit(0);  // the fake driver's threads outlive main()
 }

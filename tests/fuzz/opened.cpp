@@ -1,4 +1,5 @@
-// An image as its worker opens it; what the worker says of it must come through the server's checks. And answers that are none.
+// An image as its worker opens it; what the worker says of it must come through the server's checks. And
+// answers that are none.
 #include <cstdlib>
 
 #include "runtime/jit/messages.h"

@@ -46,12 +46,24 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
         const size_t left = reader.left();
         const uint8_t question = input[1 + i];
         switch (question % 8) {
-            case 0: reader.scalar<uint8_t>(); break;
-            case 1: reader.scalar<uint64_t>(); break;
-            case 2: reader.scalar<Odd>(); break;
-            case 3: ask_array<uint8_t>(reader, data); break;
-            case 4: ask_array<uint64_t>(reader, data); break;
-            case 5: ask_array<Odd>(reader, data); break;
+            case 0:
+                reader.scalar<uint8_t>();
+                break;
+            case 1:
+                reader.scalar<uint64_t>();
+                break;
+            case 2:
+                reader.scalar<Odd>();
+                break;
+            case 3:
+                ask_array<uint8_t>(reader, data);
+                break;
+            case 4:
+                ask_array<uint64_t>(reader, data);
+                break;
+            case 5:
+                ask_array<Odd>(reader, data);
+                break;
             case 6: {
                 const char* text = reader.string();
                 require(!text || inside(text, std::strlen(text) + 1, data));

@@ -82,8 +82,12 @@ bool step(Input& input, Client& to) {
             lane.publish(lane.position() + header.bytes);
             return false;
         }
-        case 2: lane.publish(lane.position() + static_cast<uint64_t>(int64_t{input.next<int16_t>()})); return false;
-        default: write(lane, lane.position() + 64, input.text()); return true;
+        case 2:
+            lane.publish(lane.position() + static_cast<uint64_t>(int64_t{input.next<int16_t>()}));
+            return false;
+        default:
+            write(lane, lane.position() + 64, input.text());
+            return true;
     }
 }
 
@@ -96,8 +100,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     while (input.more() && proper && !client->session.hung_up()) proper = step(input, *client);
     // Proper records are all executed. Of the others nobody knows; the end of the session must come.
     if (proper) {
-        tests::await([&] { return client->session.hung_up() || client->lane.header().head.load() >= client->lane.position(); },
-                     "the lane has executed the records");
+        tests::await(
+            [&] {
+                return client->session.hung_up() ||
+                       client->lane.header().head.load() >= client->lane.position();
+            },
+            "the lane has executed the records");
     } else {
         client.reset();
     }

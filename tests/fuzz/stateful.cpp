@@ -1,9 +1,11 @@
-// A program's whole life in one input: objects are created, used and destroyed by two lanes, and used again when they are gone. Every handler, with what earlier
-// calls gave, of whichever lane and however long ago; then the session ends and frees what is left. The same input does the same each time,
-// unless it says that the lanes run at once.
+// A program's whole life in one input: objects are created, used and destroyed by two lanes, and used again
+// when they are gone. Every handler, with what earlier calls gave, of whichever lane and however long ago;
+// then the session ends and frees what is left. The same input does the same each time, unless it says that
+// the lanes run at once.
 //
-//   input := u8 mode { u8 lane, step }   mode bit 0: the lanes at once, a thread for each; else one step after the other, in their order
-//   step  := u8 text                     if the lane's bit 7 is set: that text stands in its first staging slot, for the next upload
+//   input := u8 mode { u8 lane, step }   mode bit 0: the lanes at once, a thread for each; else one step
+//   after the other, in their order step  := u8 text                     if the lane's bit 7 is set: that
+//   text stands in its first staging slot, for the next upload
 //          | call                        else: client.h
 #include <iterator>
 #include <string_view>
@@ -22,8 +24,8 @@ constexpr size_t kOfEach = 4;
 
 using namespace std::literals;
 
-// Images of the fake driver, inputs of its linker, and what is none. No kernel whose effect depends on its parameters: a wild address is the
-// device's to refuse, and the fake has no device.
+// Images of the fake driver, inputs of its linker, and what is none. No kernel whose effect depends on its
+// parameters: a wild address is the device's to refuse, and the fake has no device.
 constexpr std::string_view kTexts[] = {
     "FAKE\nkernel idle params 8,4\nkernel many params 1,2,4,8,16\nkernel bare\nglobal g 64\nglobal none 0\ntexture t\n"sv,
     "FAKE\nkernel idle\nkernel idle params 8\nglobal g 8\ntexture t\ntexture u\n"sv,

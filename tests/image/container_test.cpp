@@ -210,10 +210,12 @@ TEST_CASE("the PTX of linked code stands unregistered beside it", "[image]") {
     std::string asked;
     const Judge judge = [&](std::string_view image) -> ImageVerdict {
         asked += image;
-        return [](const std::string&) { return Verdict{Management::kUnmanaged, "it holds machine code only"}; };
+        return
+            [](const std::string&) { return Verdict{Management::kUnmanaged, "it holds machine code only"}; };
     };
     CHECK(judged(linked, 75, judge) ==
-          "k: unmanaged (PTX for compute_75, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only)");
+          "k: unmanaged (PTX for compute_75, in __nv_relfatbin: 2 texts to be linked, but it holds machine "
+          "code only)");
     CHECK(asked == with_cubin());
 }
 
@@ -242,17 +244,21 @@ TEST_CASE("the judge decides, once for each image that would be loaded", "[image
         return [&asked, management, reason](std::string_view) -> ImageVerdict {
             ++asked;
             return [=](const std::string& kernel) {
-                return kernel == "k" ? Verdict{management, reason} : Verdict{Management::kUnmanaged, "nobody knows it"};
+                return kernel == "k" ? Verdict{management, reason}
+                                     : Verdict{Management::kUnmanaged, "nobody knows it"};
             };
         };
     };
-    CHECK(judged(image, 75, judge(Management::kUnmanaged, "reads %gridid")) == "k: unmanaged (PTX for compute_75, but reads %gridid)");
+    CHECK(judged(image, 75, judge(Management::kUnmanaged, "reads %gridid")) ==
+          "k: unmanaged (PTX for compute_75, but reads %gridid)");
     CHECK(judged(image, 75, judge(Management::kPtx, "")) == "k: managed by PTX (PTX for compute_75)");
     CHECK(judged(image, 75, judge(Management::kSource, "kernels.cu")) == "k: managed by source (kernels.cu)");
     CHECK(asked == 3);
-    CHECK(judged(image + fatbin({{2, 90, 0, small_cubin()}}), 75, judge(Management::kPtx, "")) == "k: managed by PTX (PTX for compute_75)");
-    CHECK(asked == 4);   // nothing of the second runs there
-    CHECK(judged(small_cubin(), 75, judge(Management::kUnmanaged, "it holds machine code only")) == "k: unmanaged (it holds machine code only)");
+    CHECK(judged(image + fatbin({{2, 90, 0, small_cubin()}}), 75, judge(Management::kPtx, "")) ==
+          "k: managed by PTX (PTX for compute_75)");
+    CHECK(asked == 4);  // nothing of the second runs there
+    CHECK(judged(small_cubin(), 75, judge(Management::kUnmanaged, "it holds machine code only")) ==
+          "k: unmanaged (it holds machine code only)");
     // Before a program has an object's relocatable code it is linked, and nobody knows into what.
     CHECK(judged(host_file(ET_REL, {{"__nv_relfatbin", with_text(kText)}}), 75, judge(Management::kPtx, ""))
               .starts_with("k: has PTX (PTX for compute_75, relocatable"));

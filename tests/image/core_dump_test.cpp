@@ -21,7 +21,9 @@ std::string told(const std::string& bytes) {
     char module[32];
     std::snprintf(module, sizeof module, "@%lx", static_cast<unsigned long>(site.module));
     std::string text = site.kernel + module;
-    if (site.place) text += " " + three(site.place->cta) + " of " + three(site.place->grid) + " x " + three(site.place->block);
+    if (site.place)
+        text += " " + three(site.place->cta) + " of " + three(site.place->grid) + " x " +
+                three(site.place->block);
     return text;
 }
 
@@ -34,7 +36,9 @@ TEST_CASE("a thread's exception, a warp's error and a breakpoint name kernel, mo
     CHECK(told(Sign::kBreakpoint) == whole);
 }
 
-TEST_CASE("a CTA that ended before the dump is known by the address of its code") { CHECK(told(Sign::kEnded) == "culprit@5000"); }
+TEST_CASE("a CTA that ended before the dump is known by the address of its code") {
+    CHECK(told(Sign::kEnded) == "culprit@5000");
+}
 
 TEST_CASE("what is no dump of a fault is a problem in words") {
     CHECK(told(Sign::kNone) == "a core dump that shows no fault");
@@ -45,7 +49,8 @@ TEST_CASE("what is no dump of a fault is a problem in words") {
 
 TEST_CASE("a dump that is cut or damaged anywhere is answered") {
     const std::string whole = made_core_dump({});
-    for (size_t length = 0; length < whole.size(); length += 7) CHECK_FALSE(told(whole.substr(0, length)).empty());
+    for (size_t length = 0; length < whole.size(); length += 7)
+        CHECK_FALSE(told(whole.substr(0, length)).empty());
     for (size_t at = 0; at < whole.size(); at += 3) {
         std::string damaged = whole;
         damaged[at] = static_cast<char>(damaged[at] ^ 0xff);

@@ -163,7 +163,8 @@ TEST_CASE("a broken cubin is refused, or has no facts", "[image]") {
     };
     const std::string cubin = small_cubin();
     CHECK(problem(cubin) == "");
-    CHECK(problem(cubin.substr(0, cubin.size() - 200)).starts_with("a cubin that cannot be read: an ELF file that is cut"));
+    CHECK(problem(cubin.substr(0, cubin.size() - 200))
+              .starts_with("a cubin that cannot be read: an ELF file that is cut"));
     CHECK(problem(cubin.substr(0, 64)).ends_with("its section headers are not in it"));
     CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_offset), ~0ull)) == "");  // no names, no facts
     CHECK(problem(with_sections(cubin, offsetof(Elf64_Shdr, sh_link), ~0ull)) == "");

@@ -26,8 +26,8 @@ public:
     };
 
     // Its number.
-    uint32_t add(uint32_t type, const std::string& content, uint64_t row_bytes = 0, uint32_t link = 0, uint32_t info = 0,
-                 const std::string& name = "", uint64_t address = 0) {
+    uint32_t add(uint32_t type, const std::string& content, uint64_t row_bytes = 0, uint32_t link = 0,
+                 uint32_t info = 0, const std::string& name = "", uint64_t address = 0) {
         Elf64_Shdr section{};
         section.sh_name = static_cast<uint32_t>(names_.size());
         names_ += name + '\0';
@@ -58,7 +58,8 @@ public:
         header.e_shnum = static_cast<uint16_t>(sections_.size());
         header.e_shstrndx = static_cast<uint16_t>(names);
         return std::string(reinterpret_cast<const char*>(&header), sizeof header) + contents_ +
-               std::string(reinterpret_cast<const char*>(sections_.data()), sections_.size() * sizeof(Elf64_Shdr));
+               std::string(reinterpret_cast<const char*>(sections_.data()),
+                           sections_.size() * sizeof(Elf64_Shdr));
     }
 
 private:
@@ -75,7 +76,7 @@ public:
         std::memcpy(bytes_.data() + offset, &value, sizeof value);
         return *this;
     }
-    operator std::string() const { return bytes_; }   // NOLINT: a row is its bytes
+    operator std::string() const { return bytes_; }  // NOLINT: a row is its bytes
 
 private:
     std::string bytes_;
@@ -91,13 +92,25 @@ inline std::string made_core_dump(const MadeDump& made) {
         return elf.bytes({ET_EXEC, 0xbe});
     };
     const auto grid = [](uint64_t number, uint64_t entry, uint64_t module, uint32_t ctas) {
-        return MadeRow(136).at(0, number).at(24, entry).at(32, module).at(72, ctas).at(76, 1u).at(80, 4u).at(84, 64u).at(88, 1u).at(92, 1u);
+        return MadeRow(136)
+            .at(0, number)
+            .at(24, entry)
+            .at(32, module)
+            .at(72, ctas)
+            .at(76, 1u)
+            .at(80, 4u)
+            .at(84, 64u)
+            .at(88, 1u)
+            .at(92, 1u);
     };
 
     MadeElf elf;
     const uint32_t devices = elf.add(kUser + 9, MadeRow(88), 88);
     const uint32_t contexts = elf.add(kUser + 10, MadeRow(40), 40, devices);
-    const uint32_t modules = elf.add(kUser + 16, std::string(MadeRow(8).at(0, made.module)) + std::string(MadeRow(8).at(0, uint64_t{0x6000})), 8, contexts);
+    const uint32_t modules =
+        elf.add(kUser + 16,
+                std::string(MadeRow(8).at(0, made.module)) + std::string(MadeRow(8).at(0, uint64_t{0x6000})),
+                8, contexts);
     elf.add(kUser + 7, cubin(made.kernel, kCulpritCode), 0, modules, 0);
     elf.add(kUser + 7, cubin("bystander", kOtherCode), 0, modules, 1);
     std::string grids = grid(71, kOtherCode, 0x6000, 40);
@@ -105,11 +118,14 @@ inline std::string made_core_dump(const MadeDump& made) {
     elf.add(kUser + 12, grids, 136, devices);
     MadeRow multiprocessor = MadeRow(48).at(0, 1u);
     if (ended) multiprocessor.at(8, 14u).at(12, 1u).at(16, kCulpritCode + 0x90);
-    const uint32_t multiprocessors = elf.add(kUser + 11, std::string(MadeRow(48)) + std::string(multiprocessor), 48, devices);
+    const uint32_t multiprocessors =
+        elf.add(kUser + 11, std::string(MadeRow(48)) + std::string(multiprocessor), 48, devices);
     for (uint32_t sm = 0; sm < 2; ++sm) {
         const bool faults = sm == 1 && !ended;
         std::string ctas = MadeRow(56).at(0, uint64_t{71}).at(8, sm);
-        if (faults) ctas += std::string(MadeRow(56).at(0, uint64_t{72}).at(8, made.cta[0]).at(12, made.cta[1]).at(16, made.cta[2]));
+        if (faults)
+            ctas += std::string(
+                MadeRow(56).at(0, uint64_t{72}).at(8, made.cta[0]).at(12, made.cta[1]).at(16, made.cta[2]));
         const uint32_t table = elf.add(kUser + 13, ctas, 56, multiprocessors, sm);
         for (uint32_t cta = 0; cta < (faults ? 2u : 1u); ++cta) {
             const bool bad = cta == 1;

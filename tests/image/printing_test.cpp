@@ -38,7 +38,8 @@ TEST_CASE("PTX: kernels that reach vprintf, by name or through a pointer", "[pri
 
 TEST_CASE("a fatbin prints as the entry that the device runs", "[printing]") {
     CHECK(printing_kernels(fatbin({{1, 80, 0, kText}}), kDevice).kernels.size() == 3);
-    CHECK(printing_kernels(fatbin({{1, 80, 0, kText}, {1, 90, 0, ".version 8.0\n.target sm_90\n"}}), kDevice).kernels.empty());
+    CHECK(printing_kernels(fatbin({{1, 80, 0, kText}, {1, 90, 0, ".version 8.0\n.target sm_90\n"}}), kDevice)
+              .kernels.empty());
 }
 
 TEST_CASE("what cannot be read counts as printing, and the reason is told", "[printing]") {
@@ -46,8 +47,12 @@ TEST_CASE("what cannot be read counts as printing, and the reason is told", "[pr
     const Printing text = printing_kernels("no PTX, and vprintf is in it", kDevice);
     CHECK(text.all);
     CHECK_FALSE(text.why.empty());
-    CHECK(printing_kernels(fatbin({{1, 100, 0, kText}}), kDevice).all);    // nothing for the device
-    CHECK(printing_kernels(fatbin({{2, 90, 0, "\x7f" "ELF"}}), kDevice).all);
+    CHECK(printing_kernels(fatbin({{1, 100, 0, kText}}), kDevice).all);  // nothing for the device
+    CHECK(printing_kernels(fatbin({{2, 90, 0,
+                                    "\x7f"
+                                    "ELF"}}),
+                           kDevice)
+              .all);
     CHECK(printing_kernels(fatbin({{8, 90, 0, "link-time code"}}), kDevice).all);
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a damaged file of the cache is removed, with one line") {
     cache.store(key(1), "payload");
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
     int expected = 0;
-    for (int64_t at : {int64_t{0}, int64_t{20}, bytes - 1}) {   // magic, checksum, payload
+    for (int64_t at : {int64_t{0}, int64_t{20}, bytes - 1}) {  // magic, checksum, payload
         cache.store(key(1), "payload");
         damage(path, at);
         CHECK(!cache.load(key(1)));
@@ -143,7 +143,7 @@ TEST_CASE("several writers share a folder") {
     CHECK(cache.list().size() == kKeys);
     size_t files = 0;
     for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(folder.file("smt"))) ++files;
-    CHECK(files == kKeys);   // nothing half written is left
+    CHECK(files == kKeys);  // nothing half written is left
 }
 
 TEST_CASE("the cache keeps to its size, and keeps what was read last") {
@@ -155,7 +155,7 @@ TEST_CASE("the cache keeps to its size, and keeps what was read last") {
         cache.store(key(i), payload);
         set_age(cache.folder() + "/" + key(i), 100 - i);
     }
-    CHECK(cache.load(key(0)));   // the oldest, but read now
+    CHECK(cache.load(key(0)));  // the oldest, but read now
     cache.store(key(4), payload);
     CHECK(cache.list().size() == 5);
     cache.store(key(5), payload);
@@ -163,7 +163,7 @@ TEST_CASE("the cache keeps to its size, and keeps what was read last") {
     CHECK(cache.load(key(0)));
     CHECK(!cache.load(key(1)));
     CHECK(cache.load(key(5)));
-    cache.store(key(6), std::string(20'000, 'p'));   // would be alone
+    cache.store(key(6), std::string(20'000, 'p'));  // would be alone
     CHECK(!cache.load(key(6)));
     CHECK(cache.list().size() == 5);
 }
@@ -193,7 +193,7 @@ TEST_CASE("a folder that cannot be written to means no cache, and one line") {
     CHECK(lines.all.size() == 1);
 
     mkdir(folder.file("open").c_str(), 0700);
-    chmod(folder.file("open").c_str(), 0777);   // others could put their code there
+    chmod(folder.file("open").c_str(), 0777);  // others could put their code there
     Cache open(folder.file("open"), 1 << 20, lines.say());
     open.store(key(1), "payload");
     CHECK(!open.load(key(1)));
@@ -221,7 +221,8 @@ TEST_CASE("a full disk means no cache, and one line") {
         setrlimit(RLIMIT_FSIZE, &limit);
         cache.store(key(2), std::string(2000, 'p'));
         cache.store(key(3), std::string(2000, 'p'));
-        bool good = lines.all.size() == 1 && cache.load(key(1)) == "small" && !cache.load(key(2)) && cache.list().size() == 1;
+        bool good = lines.all.size() == 1 && cache.load(key(1)) == "small" && !cache.load(key(2)) &&
+                    cache.list().size() == 1;
         _exit(good ? 0 : 1);
     }
     int status = 0;

@@ -46,7 +46,8 @@ TEST_CASE("the worker makes PTX and cubins with the managed kernels in them") {
     CHECK(ptx.kernels[0].reuse == smt::Reuse::kNever);
     CHECK(ptx.kernels[1].managed.empty());
     CHECK(ptx.kernels[1].reason == "it is not there");
-    CHECK_THAT(ptx.image, Contains(".entry scale") && Contains(".entry smt_scale") && Contains(".target sm_90"));
+    CHECK_THAT(ptx.image,
+               Contains(".entry scale") && Contains(".entry smt_scale") && Contains(".target sm_90"));
     CHECK(ptx.lasting);
     const pid_t process = compiler.process();
     Source real = twice;
@@ -62,7 +63,7 @@ TEST_CASE("the worker makes PTX and cubins with the managed kernels in them") {
 
 TEST_CASE("an indexed source is managed by its own PTX, where that manages as much") {
     Compiler compiler(toy_settings());
-    const std::string by_ptx = ".b8 smt_launch[";   // the loop's parameter, as the PTX rewriter calls it
+    const std::string by_ptx = ".b8 smt_launch[";  // the loop's parameter, as the PTX rewriter calls it
     Source given = managed_scale();
     for (const char* architecture : {"compute_90", "sm_90"}) {
         const Form form = architecture[0] == 's' ? Form::kCubin : Form::kPtx;
@@ -74,10 +75,12 @@ TEST_CASE("an indexed source is managed by its own PTX, where that manages as mu
         CHECK(result.kernels[0].managed == "smt_scale");
         CHECK(result.lasting);
     }
-    CHECK_THAT(compiler.compile({given, Form::kPtx, ""}).image, !Contains(by_ptx));   // a program waits for this one
-    Order own{given, Form::kPtx, "compute_90"};   // the image has PTX itself
-    own.ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry scale(.param .u64 a, .param .u32 n)\n"
-              "{\n.reg .b32 %mine<2>;\nmov.u32 %mine1, %ctaid.x;\nret;\n}\n";
+    CHECK_THAT(compiler.compile({given, Form::kPtx, ""}).image,
+               !Contains(by_ptx));               // a program waits for this one
+    Order own{given, Form::kPtx, "compute_90"};  // the image has PTX itself
+    own.ptx =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry scale(.param .u64 a, .param .u32 n)\n"
+        "{\n.reg .b32 %mine<2>;\nmov.u32 %mine1, %ctaid.x;\nret;\n}\n";
     CHECK_THAT(compiler.compile(own).image, Contains("%mine1") && Contains(by_ptx));
     // By PTX a worker would run one block of this.
     given.text.insert(given.text.find("int i = "), "if (a[threadIdx.x] > 7) return;\n__syncthreads();\n");
@@ -126,10 +129,15 @@ TEST_CASE("a text that does not compile is a lasting result with a reason") {
 TEST_CASE("a worker that goes wrong costs one order") {
     Settings settings = toy_settings();
     settings.memory_bytes = 2ull << 30;
-    const std::pair<const char*, const char*> ways[] = {
-        {"crash", "Segmentation"}, {"hang", "longer than 20 s"}, {"exit", "exit code 7"}, {"garbage", "nonsense"}, {"lie", "nonsense"}};
+    const std::pair<const char*, const char*> ways[] = {{"crash", "Segmentation"},
+                                                        {"hang", "longer than 20 s"},
+                                                        {"exit", "exit code 7"},
+                                                        {"garbage", "nonsense"},
+                                                        {"lie", "nonsense"}};
     for (const auto& [way, reason] : ways) {
-        settings.time = way == std::string("hang") ? 20s : 120s;   // what follows must compile in that time, on a busy machine too
+        settings.time = way == std::string("hang")
+                            ? 20s
+                            : 120s;  // what follows must compile in that time, on a busy machine too
         Compiler compiler(settings);
         Result result = compiler.compile(order(std::string("//toy ") + way));
         CHECK_THAT(result.reason, Contains(reason));
@@ -157,9 +165,12 @@ TEST_CASE("the worker reads files and starts threads, and nothing else") {
     TemporaryFolder folder;
     const std::string file = folder.file("there"), other = folder.file("written");
     std::ofstream(file) << "content";
-    const auto attempt = [&](const std::string& what) { return compiler.compile(order("//toy try " + what)).reason; };
-    for (const std::string& what : {"write " + other, "append " + file, "remove " + file, std::string("socket"), std::string("exec"),
-                                    std::string("fork"), std::string("ptrace"), std::string("signal")}) {
+    const auto attempt = [&](const std::string& what) {
+        return compiler.compile(order("//toy try " + what)).reason;
+    };
+    for (const std::string& what :
+         {"write " + other, "append " + file, "remove " + file, std::string("socket"), std::string("exec"),
+          std::string("fork"), std::string("ptrace"), std::string("signal")}) {
         CHECK_THAT(attempt(what), Contains(what.substr(0, what.find(' ')) + ": ") && !Contains("done"));
     }
     CHECK(access(file.c_str(), F_OK) == 0);
@@ -188,7 +199,7 @@ TEST_CASE("a worker that died between two orders is replaced") {
     check_works(compiler);
     const pid_t first = compiler.process();
     kill(first, SIGKILL);
-    while (kill(first, 0) == 0) {   // it is ours, and a zombie until the compiler looks
+    while (kill(first, 0) == 0) {  // it is ours, and a zombie until the compiler looks
         char state = 0;
         std::FILE* file = std::fopen(("/proc/" + std::to_string(first) + "/stat").c_str(), "r");
         if (!file || std::fscanf(file, "%*d %*s %c", &state) != 1) state = 'Z';
@@ -203,16 +214,19 @@ TEST_CASE("no worker, no NVRTC and a worker that is none are reasons") {
     std::string problem;
     Settings settings = toy_settings();
     settings.compiler = "";
-    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("no compile worker"));
+    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason,
+               Contains("no compile worker"));
     settings.compiler = "/bin/true";
     CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("exit code 0"));
     settings.compiler = "/nowhere/smt-compile";
-    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason, Contains("does not start"));
+    CHECK_THAT(Compiler(settings).compile({managed_scale(), Form::kPtx, ""}).reason,
+               Contains("does not start"));
     setenv("SMT_COMPILE", "nvrtc=/nowhere/libnvrtc.so.13", 1);
     Compiler compiler(toy_settings());
     CHECK(compiler.nvrtc(problem).empty());
     CHECK_THAT(problem, Contains("/nowhere/libnvrtc.so.13"));
-    CHECK_THAT(compiler.compile({managed_scale(), Form::kPtx, ""}).reason, Contains("/nowhere/libnvrtc.so.13"));
+    CHECK_THAT(compiler.compile({managed_scale(), Form::kPtx, ""}).reason,
+               Contains("/nowhere/libnvrtc.so.13"));
     unsetenv("SMT_COMPILE");
 }
 
@@ -235,7 +249,8 @@ TEST_CASE("messages survive their way, and nonsense is refused") {
     CHECK(encode(*back) == encode(given));
     CHECK(back->source.headers == given.source.headers);
     const std::string bytes = encode(given);
-    for (size_t cut = 0; cut < bytes.size(); ++cut) CHECK(!decode_order(std::string_view(bytes).substr(0, cut)));
+    for (size_t cut = 0; cut < bytes.size(); ++cut)
+        CHECK(!decode_order(std::string_view(bytes).substr(0, cut)));
     CHECK(!decode_order(bytes + "trailing"));
     const std::string many(8, '\xff');
     CHECK(!decode_result(many + many + many));

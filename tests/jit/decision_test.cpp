@@ -29,15 +29,16 @@ struct Asked {
 };
 
 // `captured`: the source that the program announced with it.
-Asked ask(const std::string& image, Settings settings, int architecture = 90, const Source* captured = nullptr) {
+Asked ask(const std::string& image, Settings settings, int architecture = 90,
+          const Source* captured = nullptr) {
     Service service(std::move(settings), [](const std::string&) {});
     if (captured) service.submit(kTenant, *captured, "", image);
     Asked asked;
     const Target target{architecture, true};
-    asked.decision = decide(service, image, choices_of(image, target, service.settings().ptx_bytes), target,
-                            {[&](const std::string& identity) { return service.wait_for(kTenant, identity, 60s); },
-                             [&](const std::string& reason) { asked.said += reason + "\n"; },
-                             kTenant});
+    asked.decision =
+        decide(service, image, choices_of(image, target, service.settings().ptx_bytes), target,
+               {[&](const std::string& identity) { return service.wait_for(kTenant, identity, 60s); },
+                [&](const std::string& reason) { asked.said += reason + "\n"; }, kTenant});
     return asked;
 }
 
@@ -56,7 +57,8 @@ TEST_CASE("an image without source is managed by its PTX, kernel by kernel") {
 
 TEST_CASE("why an image is not managed is said, and what was said of its kernels is kept") {
     std::string refused = kTwo;
-    refused.erase(refused.find(".visible .entry plain"), std::string(".visible .entry plain() { ret; }").size());
+    refused.erase(refused.find(".visible .entry plain"),
+                  std::string(".visible .entry plain() { ret; }").size());
     const Asked looked_at = ask(refused, toy_settings());
     CHECK_FALSE(looked_at.decision.compiled);
     CHECK_THAT(looked_at.said, Contains("no kernel of it can be managed"));
@@ -71,7 +73,7 @@ TEST_CASE("why an image is not managed is said, and what was said of its kernels
     without.ptx = false;
     const Asked not_asked = ask(kTwo, without);
     CHECK_THAT(not_asked.decision.why_unmanaged("plain"), Contains("ptx=0 in SMT_COMPILE"));
-    CHECK(not_asked.said.empty());   // who switched it off need not be told each time
+    CHECK(not_asked.said.empty());  // who switched it off need not be told each time
 }
 
 TEST_CASE("a source that is known comes first, and PTX where it fails") {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kTimeout = 60s;
 constexpr Target kSimulated{90, true};
-constexpr uint64_t kMuch = 1 << 20;   // of PTX
+constexpr uint64_t kMuch = 1 << 20;  // of PTX
 
 void silent(const std::string&) {}
 
@@ -100,7 +100,8 @@ TEST_CASE("a fatbin whose source is in the index is compiled when a program load
                     [&](const std::string& line) { lines += line + "\n"; });
     CHECK(service.request(kNoTenant, image, choices_of(image, kSimulated, kMuch)).empty());
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale()));
-    CHECK(service.request(kNoTenant, image, choices_of(image, {70, true}, kMuch)).empty());  // nothing of it runs there
+    CHECK(service.request(kNoTenant, image, choices_of(image, {70, true}, kMuch))
+              .empty());  // nothing of it runs there
     const std::string identity = service.request(kNoTenant, image, choices_of(image, kSimulated, kMuch));
     REQUIRE_FALSE(identity.empty());
     Service::Answer answer = service.wait_for(kNoTenant, identity, kTimeout);
@@ -120,7 +121,8 @@ TEST_CASE("a managed image without a variable that the host names is not loaded"
     const std::string image = fatbin(kPtx);
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"other"}));
     Service service(toy_settings(folder.file("cache")), silent);
-    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, choices_of(image, kSimulated, kMuch)), kTimeout);
+    Service::Answer answer = service.wait_for(
+        kNoTenant, service.request(kNoTenant, image, choices_of(image, kSimulated, kMuch)), kTimeout);
     REQUIRE(answer.state == State::kDone);
     CHECK(answer.result->image.empty());
     CHECK_THAT(answer.result->reason, Contains("lacks variable other"));
@@ -131,7 +133,8 @@ TEST_CASE("an indexed image is managed by its own PTX, which lacks nothing that 
     const std::string image = fatbin(kPtx);
     SourceIndex(folder.file("cache"), silent).store(image, indexed(managed_scale(), {"state"}));
     Service service(toy_settings(folder.file("cache")), silent);
-    Service::Answer answer = service.wait_for(kNoTenant, service.request(kNoTenant, image, choices_of(image, kSimulated, kMuch)), kTimeout);
+    Service::Answer answer = service.wait_for(
+        kNoTenant, service.request(kNoTenant, image, choices_of(image, kSimulated, kMuch)), kTimeout);
     REQUIRE(answer.state == State::kDone);
     INFO(answer.result->reason);
     CHECK_THAT(answer.result->image, Contains(".entry smt_scale") && Contains(" state;"));

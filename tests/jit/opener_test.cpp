@@ -1,4 +1,5 @@
-// Images opened in a worker: what comes back, hostile images, and workers that go wrong over one (toy_worker.cpp).
+// Images opened in a worker: what comes back, hostile images, and workers that go wrong over one
+// (toy_worker.cpp).
 #include "runtime/jit/opener.h"
 
 #include <catch2/catch.hpp>
@@ -19,15 +20,19 @@ namespace {
 
 constexpr TenantId kOne = 1;
 constexpr uint16_t kPtxKind = 1, kCubinKind = 2;
-const std::string kText = ".version 8.0\n.target sm_90a\n.address_size 64\n.global .b8 v[40];\n.visible .entry k() { ret; }\n";
+const std::string kText =
+    ".version 8.0\n.target sm_90a\n.address_size 64\n.global .b8 v[40];\n.visible .entry k() { ret; }\n";
 
 OpenOrder asked() { return {{90}, {90}, 1 << 20}; }
 
-Opener::Answer open(Opener& opener, const std::string& image, TenantId tenant = kOne) { return opener.open(tenant, asked(), image); }
+Opener::Answer open(Opener& opener, const std::string& image, TenantId tenant = kOne) {
+    return opener.open(tenant, asked(), image);
+}
 
 std::string packed_cubin(uint64_t flags, uint32_t architecture = 90) {
     const std::string cubin = image::small_cubin();
-    return image::fatbin({{kCubinKind, architecture, flags, flags == image::kZstd ? image::zstd(cubin) : image::lz4(cubin), cubin.size()}});
+    return image::fatbin({{kCubinKind, architecture, flags,
+                           flags == image::kZstd ? image::zstd(cubin) : image::lz4(cubin), cubin.size()}});
 }
 
 void check_opens(Opener& opener) {
@@ -71,11 +76,14 @@ TEST_CASE("what is wrong with an image is its problem alone") {
     const std::string cubin = image::small_cubin(), good = packed_cubin(image::kZstd);
     std::string cut = cubin;
     cut.resize(cut.size() / 2);
-    const auto bomb = [](uint64_t said) { return image::fatbin({{kCubinKind, 90, image::kZstd, image::zstd(std::string(64 << 20, ' ')), said}}); };
+    const auto bomb = [](uint64_t said) {
+        return image::fatbin({{kCubinKind, 90, image::kZstd, image::zstd(std::string(64 << 20, ' ')), said}});
+    };
     const std::pair<std::string, const char*> hostile[] = {
         {good.substr(0, good.size() - 8), "a fatbin of"},
         {image::fatbin({{kCubinKind, 90, image::kZstd, "no frame", 100}}), "is broken"},
-        {image::fatbin({{kCubinKind, 90, image::kLz4, image::lz4(cubin), 1ull << 40}}), "taken for a mistake"},
+        {image::fatbin({{kCubinKind, 90, image::kLz4, image::lz4(cubin), 1ull << 40}}),
+         "taken for a mistake"},
         {bomb(100), "more than 100 bytes"},
         {bomb(64 << 20), "no cubin"},
         {image::fatbin({{kCubinKind, 90, image::kLz4, image::lz4(cut), cut.size()}}), "ELF file"},
@@ -94,9 +102,9 @@ TEST_CASE("a worker that goes wrong over an image costs that image") {
     Settings settings = toy_settings();
     settings.memory_bytes = 2ull << 30;
     settings.time = 3s;
-    const std::pair<const char*, const char*> ways[] = {{"crash", "Segmentation"}, {"kill", "Killed"}, {"hang", "longer than 3 s"},
-                                                       {"exit", "exit code 7"}, {"garbage", "nonsense"}, {"lie", "nonsense"},
-                                                       {"beyond", "nonsense"}, {"much", "nonsense"}};
+    const std::pair<const char*, const char*> ways[] = {
+        {"crash", "Segmentation"}, {"kill", "Killed"},  {"hang", "longer than 3 s"}, {"exit", "exit code 7"},
+        {"garbage", "nonsense"},   {"lie", "nonsense"}, {"beyond", "nonsense"},      {"much", "nonsense"}};
     for (const auto& [way, reason] : ways) {
         Opener opener(settings, ignore);
         const Opener::Answer answer = open(opener, std::string("//toy ") + way);
@@ -128,7 +136,9 @@ TEST_CASE("many threads open images at the same time, beside some that hang") {
     for (int i = 0; i < 3; ++i) hanging.emplace_back([&] { open(opener, "//toy hang", kOne); });
     for (TenantId tenant = 2; tenant < 6; ++tenant)
         others.emplace_back([&, tenant] {
-            for (int i = 0; i < 20; ++i) right += open(opener, packed_cubin(image::kLz4), tenant).opened.unpacked == image::small_cubin();
+            for (int i = 0; i < 20; ++i)
+                right +=
+                    open(opener, packed_cubin(image::kLz4), tenant).opened.unpacked == image::small_cubin();
         });
     for (std::thread& each : others) each.join();
     CHECK(right == 80);
@@ -153,7 +163,8 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     REQUIRE(back);
     CHECK(encode(*back) == bytes);
     CHECK_FALSE(unpacked);
-    for (size_t cut = 0; cut < bytes.size(); ++cut) CHECK(!decode_opened(std::string_view(bytes).substr(0, cut), 108, &unpacked));
+    for (size_t cut = 0; cut < bytes.size(); ++cut)
+        CHECK(!decode_opened(std::string_view(bytes).substr(0, cut), 108, &unpacked));
     CHECK(!decode_opened(bytes + "trailing", 108, &unpacked));
     CHECK(!decode_opened(bytes, 107, &unpacked));
     const auto refuses = [&](auto change) {
@@ -163,14 +174,15 @@ TEST_CASE("what is said of an image survives its way, and what leads out of it d
     };
     CHECK(refuses([](Opened& opened) { opened.at = ~0ull; }));
     CHECK(refuses([](Opened& opened) { opened.code = static_cast<Code>(4); }));
-    CHECK(refuses([](Opened& opened) { opened.code = Code::kPtx; }));   // the plan is a cubin's
+    CHECK(refuses([](Opened& opened) { opened.code = Code::kPtx; }));  // the plan is a cubin's
     CHECK(refuses([](Opened& opened) { opened.variant = 'x'; }));
     CHECK(refuses([](Opened& opened) { opened.managed.bytes = 2; }));
     CHECK(refuses([](Opened& opened) { opened.managed.variables["v"].offset = ~0ull; }));
     CHECK(refuses([](Opened& opened) { opened.managed.initials[0].at = 97; }));
     CHECK(refuses([](Opened& opened) { opened.managed.initials[0].offset = 253; }));
     CHECK(refuses([](Opened& opened) { opened.managed.fixups[0].at = 93; }));
-    CHECK(refuses([](Opened& opened) { opened.managed.fixups[0].kind = static_cast<image::ManagedPlan::Kind>(3); }));
+    CHECK(refuses(
+        [](Opened& opened) { opened.managed.fixups[0].kind = static_cast<image::ManagedPlan::Kind>(3); }));
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].at = 53; }));
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].size_at = 93; }));
     CHECK(refuses([](Opened& opened) { opened.managed.trimmed[0].entry_bytes = ~0ull; }));

@@ -6,9 +6,11 @@ using namespace smt::runtime::jit;
 using Texts = std::vector<std::string>;
 
 TEST_CASE("options that write files are dropped, all others kept") {
-    const Texts plain = {"-arch=sm_90", "--std=c++17", "-DNAME=-I", "-lineinfo", "-Ifolder", "-I", "folder", "--pre-include=x.h", "-rdc=false", "x"};
+    const Texts plain = {"-arch=sm_90", "--std=c++17", "-DNAME=-I",         "-lineinfo",  "-Ifolder",
+                         "-I",          "folder",      "--pre-include=x.h", "-rdc=false", "x"};
     CHECK(prepare_options(plain).kept == plain);
-    CHECK(prepare_options({"--time=/tmp/t", "-fdevice-time-trace=/tmp/t", "--pch", "--create-pch=/tmp/p"}).kept.empty());
+    CHECK(prepare_options({"--time=/tmp/t", "-fdevice-time-trace=/tmp/t", "--pch", "--create-pch=/tmp/p"})
+              .kept.empty());
 }
 
 TEST_CASE("what is compiled to be linked is refused") {

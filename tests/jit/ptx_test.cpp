@@ -59,7 +59,8 @@ Made make(const PtxChoice& choice, const Settings& settings) {
         std::lock_guard lock(mutex);
         made.lines += line + "\n";
     });
-    const Service::Answer answer = service.wait_for(kNoTenant, service.submit_ptx(kNoTenant, choice, {90, true}), 60s);
+    const Service::Answer answer =
+        service.wait_for(kNoTenant, service.submit_ptx(kNoTenant, choice, {90, true}), 60s);
     REQUIRE(answer.state == State::kDone);
     made.result = answer.result;
     return made;
@@ -69,7 +70,8 @@ Made make(const PtxChoice& choice, const Settings& settings) {
 
 TEST_CASE("the PTX that the driver would take is taken, or there is a reason") {
     CHECK(choose_ptx(module_for(75), 90, kMuch).text == module_for(75));
-    CHECK(choose_ptx(fatbin(entry(1, 75, module_for(75)) + entry(1, 90, module_for(90))), 90, kMuch).text == module_for(90));
+    CHECK(choose_ptx(fatbin(entry(1, 75, module_for(75)) + entry(1, 90, module_for(90))), 90, kMuch).text ==
+          module_for(90));
     CHECK_THAT(choose_ptx(module_for(100), 90, kMuch).reason, Contains("none of its PTX is for sm_90"));
     CHECK_THAT(choose_ptx(fatbin(entry(2, 90, "code")), 90, kMuch).reason, Contains("machine code only"));
     CHECK_THAT(choose_ptx("what", 90, kMuch).reason, Contains("cannot be read"));
@@ -79,7 +81,7 @@ TEST_CASE("the PTX that the driver would take is taken, or there is a reason") {
                Contains("its PTX is for sm_75, its machine code for sm_90"));
     const PtxChoice both = choose_ptx(fatbin(entry(2, 90, "code") + entry(1, 90, module_for(90))), 90, kMuch);
     CHECK(both.text == module_for(90));
-    CHECK(both.registers.empty());   // machine code that cannot be read
+    CHECK(both.registers.empty());  // machine code that cannot be read
 }
 
 TEST_CASE("PTX has a managed form, made once and kept on disk") {
@@ -87,7 +89,8 @@ TEST_CASE("PTX has a managed form, made once and kept on disk") {
     Settings settings = toy_settings(folder.file("cache"));
     PtxChoice choice{module_for(90), {{"k", 41}}, ""};
     Made first = make(choice, settings);
-    CHECK_THAT(first.result->image, Contains(".entry smt_k(") && Contains(".entry k(") && Contains(".maxnreg 48"));
+    CHECK_THAT(first.result->image,
+               Contains(".entry smt_k(") && Contains(".entry k(") && Contains(".maxnreg 48"));
     CHECK(first.result->language == Language::kPtx);
     REQUIRE(first.result->kernels.size() == 1);
     CHECK(first.result->kernels[0].managed == "smt_k");
@@ -108,5 +111,6 @@ TEST_CASE("why PTX has no managed form is said by kernel, and is kept too") {
         CHECK_THAT(made.result->reason, Contains("no kernel of it can be managed"));
         CHECK_THAT(made.lines, Contains("1 refused (k: reads %gridid)") && Contains(how));
     }
-    CHECK_THAT(make({"nonsense", {}, ""}, toy_settings()).result->reason, Contains("its PTX cannot be read: line 1"));
+    CHECK_THAT(make({"nonsense", {}, ""}, toy_settings()).result->reason,
+               Contains("its PTX cannot be read: line 1"));
 }

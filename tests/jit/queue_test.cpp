@@ -84,7 +84,7 @@ TEST_CASE("what two tenants ask for runs once, at the first of their turns") {
     CHECK(jobs.queue.size() == 3);
     CHECK(jobs.all() == "a1 common a2 ");
     jobs.add(1, "a3"), jobs.add(1, "a4");
-    jobs.queue.hurry(2, jobs.jobs["a4"]);   // another's, that a load of this one waits for
+    jobs.queue.hurry(2, jobs.jobs["a4"]);  // another's, that a load of this one waits for
     CHECK(jobs.all() == "a4 a3 ");
 }
 
@@ -93,10 +93,10 @@ TEST_CASE("what waits is bounded, by tenant and in all") {
     CHECK(jobs.add(1, "a1", 60));
     CHECK_FALSE(jobs.add(1, "a2", 41));
     CHECK(jobs.add(1, "a3", 40));
-    CHECK(jobs.add(2, "a1"));   // is held already, and counts as this one's too
+    CHECK(jobs.add(2, "a1"));  // is held already, and counts as this one's too
     CHECK_FALSE(jobs.add(2, "b1", 41));
     CHECK(jobs.add(2, "b2", 40));
-    CHECK_FALSE(jobs.add(3, "c1", 11));   // in all
+    CHECK_FALSE(jobs.add(3, "c1", 11));  // in all
     CHECK(jobs.add(3, "c2", 10));
     CHECK(jobs.all() == "a1 b2 c2 a3 ");
     for (const char* name : {"1", "2", "3"}) CHECK(jobs.add(1, name, 0));

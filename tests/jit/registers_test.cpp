@@ -15,10 +15,14 @@ namespace {
 
 // A kernel that holds so many values at once.
 std::string holding(const std::string& name, int values) {
-    std::string text = fmt::format(".visible .entry {}(.param .u64 p)\n{{\n.reg .b64 %a<2>;\n.reg .f32 %f<{}>;\n"
-                                   "ld.param.u64 %a1, [p];\n", name, values + 1);
-    for (int i = 0; i < values; ++i) text += fmt::format("ld.volatile.global.f32 %f{}, [%a1+{}];\n", i, 4 * i);
-    for (int i = 0; i < values; ++i) text += fmt::format("st.volatile.global.f32 [%a1+{}], %f{};\n", 4 * i, values - 1 - i);
+    std::string text = fmt::format(
+        ".visible .entry {}(.param .u64 p)\n{{\n.reg .b64 %a<2>;\n.reg .f32 %f<{}>;\n"
+        "ld.param.u64 %a1, [p];\n",
+        name, values + 1);
+    for (int i = 0; i < values; ++i)
+        text += fmt::format("ld.volatile.global.f32 %f{}, [%a1+{}];\n", i, 4 * i);
+    for (int i = 0; i < values; ++i)
+        text += fmt::format("st.volatile.global.f32 [%a1+{}], %f{};\n", 4 * i, values - 1 - i);
     return text + "ret;\n}\n";
 }
 
@@ -62,7 +66,7 @@ TEST_CASE("a managed form with no more registers than its kernel's step stays as
     CHECK(made.registers > 40);
     CHECK(made.stack_bytes == 0);
     CHECK(!exceeds(cubin, kKernels, {}));
-    CHECK(exceeds(cubin, kKernels, {{"k", 24}}));   // what the program's machine code says counts more
+    CHECK(exceeds(cubin, kKernels, {{"k", 24}}));  // what the program's machine code says counts more
     CHECK(!exceeds(cubin, kKernels, {{"k", 64}}));
 }
 
@@ -71,7 +75,7 @@ TEST_CASE("a managed form with more is held to it, and let have more where it wo
     const Made held = managed_in(assemble(module_of(20, 90), {}));
     CHECK(free.stack_bytes == 0);
     CHECK(free.registers > 90);
-    CHECK(held.registers > 32);   // 32 are the own form's step; 48 is as far as it goes
+    CHECK(held.registers > 32);  // 32 are the own form's step; 48 is as far as it goes
     CHECK(held.registers <= 48);
     CHECK(managed_in(assemble(module_of(20, 90), {{"k", 20}})).registers <= 48);
 }
@@ -85,7 +89,8 @@ TEST_CASE("a text for the driver is limited by what is known") {
 TEST_CASE("what cannot be assembled says why, and is held to what is known") {
     const Assembler assembler;
     std::string reason;
-    CHECK_THAT(hold_registers(module_of(4, 8), kKernels, {{"k", 41}}, "sm_12345", assembler, reason), Contains(".maxnreg 48"));
+    CHECK_THAT(hold_registers(module_of(4, 8), kKernels, {{"k", 41}}, "sm_12345", assembler, reason),
+               Contains(".maxnreg 48"));
     CHECK(assembler.assemble("nonsense", "sm_90", reason).empty());
     CHECK_THAT(reason, Contains("nvJitLink: error"));
     CHECK(assembler.assemble(module_of(1, 1), "sm_12345", reason).empty());

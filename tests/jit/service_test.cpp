@@ -36,11 +36,13 @@ struct Lines {
     }
 };
 
-Service::Answer wait(Service& service, const std::string& image, std::chrono::milliseconds patience = kTimeout, TenantId tenant = kOne) {
+Service::Answer wait(Service& service, const std::string& image,
+                     std::chrono::milliseconds patience = kTimeout, TenantId tenant = kOne) {
     return service.wait_for(tenant, identity_of(image), patience);
 }
 
-ResultPointer compiled(Service& service, const Source& source, const std::string& image, TenantId tenant = kOne) {
+ResultPointer compiled(Service& service, const Source& source, const std::string& image,
+                       TenantId tenant = kOne) {
     service.submit(tenant, source, "", image);
     Service::Answer answer = wait(service, image, kTimeout, tenant);
     REQUIRE(answer.state == State::kDone);
@@ -68,7 +70,7 @@ TEST_CASE("a submitted image has a managed form, found by its bytes") {
         CHECK(wait(service, image.substr(0, image.size() - 1), 0s).result == result);
         CHECK(wait(service, image + std::string(3, '\0'), 0s).result == result);
         CHECK(wait(service, image + " ", 0s).state == State::kUnknown);
-        service.submit(kOne, managed_scale(), "", image);   // again
+        service.submit(kOne, managed_scale(), "", image);  // again
     }
     CHECK(count(lines.text(), "source captured: test.cu") == 1);
     CHECK_THAT(lines.text(), Contains("1 kernels managed, 0 refused; compiled in"));
@@ -130,7 +132,8 @@ TEST_CASE("refusals are kept, a worker's troubles are not") {
         CHECK_THAT(line_of(toy), Contains("compiled in"));
         CHECK_THAT(line_of(toy), Contains("kept from before"));
     }
-    CHECK_THAT(line_of("//toy refused scale it launches kernels"), Contains("0 kernels managed, 1 refused (scale: it launches kernels)"));
+    CHECK_THAT(line_of("//toy refused scale it launches kernels"),
+               Contains("0 kernels managed, 1 refused (scale: it launches kernels)"));
     CHECK_THAT(line_of("//toy crash"), Contains("crashed") && Contains("compiled in"));
     CHECK_THAT(line_of("//toy crash"), Contains("crashed") && Contains("compiled in"));
 }
@@ -139,7 +142,8 @@ TEST_CASE("a source that does not make the image is not used, by any program") {
     TemporaryFolder folder;
     Lines lines;
     const Form form = GENERATE(Form::kPtx, Form::kCubin);
-    Source honest = managed_scale(), lie = source("//toy managed scale smt_scale", std::string(kScale) + "/* and */ __device__ int more;");
+    Source honest = managed_scale(), lie = source("//toy managed scale smt_scale",
+                                                  std::string(kScale) + "/* and */ __device__ int more;");
     lie.text.replace(lie.text.find("*= 2"), 4, "*= 3");
     if (form == Form::kCubin) honest.options = lie.options = {"--gpu-architecture=sm_90"};
     const std::string target = plain_image(honest, form);
@@ -150,9 +154,10 @@ TEST_CASE("a source that does not make the image is not used, by any program") {
         CHECK(refused->image.empty());
         CHECK_THAT(refused->reason, Contains("does not make it") && Contains("makes another image"));
         CHECK(wait(service, target, 0s, kOther).state == State::kUnknown);
-        ResultPointer proven = compiled(service, honest, target, kOther);   // the lie does not stand in its way
+        ResultPointer proven =
+            compiled(service, honest, target, kOther);  // the lie does not stand in its way
         CHECK_THAT(proven->image, Contains("smt_scale"));
-        CHECK(compiled(service, lie, target) == proven);   // the image's own, whatever it announces
+        CHECK(compiled(service, lie, target) == proven);  // the image's own, whatever it announces
         CHECK_THAT(lines.text(), Contains("does not make it"));
     }
     Service later(toy_settings(folder.file("cache")), lines.say());
@@ -164,13 +169,15 @@ TEST_CASE("what a rewritten text became is for programs that announced this text
     Lines lines;
     // It makes the image, and something else once it is rewritten.
     Source trick = source("//toy managed scale smt_scale", kUneven);
-    trick.text.replace(trick.text.find("#ifdef TOY_REWRITTEN"), 20, "#ifdef TOY_REWRITTEN\n__device__ int trick;");
+    trick.text.replace(trick.text.find("#ifdef TOY_REWRITTEN"), 20,
+                       "#ifdef TOY_REWRITTEN\n__device__ int trick;");
     const std::string image = plain_image(source("//toy managed scale smt_scale", kUneven));
     {
         Service service(toy_settings(folder.file("cache")), lines.say());
         CHECK_THAT(compiled(service, trick, image)->image, Contains("trick"));
         CHECK(wait(service, image, 0s, kOther).state == State::kUnknown);
-        CHECK_THAT(compiled(service, source("//toy managed scale smt_scale", kUneven), image, kOther)->image, !Contains("trick"));
+        CHECK_THAT(compiled(service, source("//toy managed scale smt_scale", kUneven), image, kOther)->image,
+                   !Contains("trick"));
     }
     Service later(toy_settings(folder.file("cache")), lines.say());
     CHECK(wait(later, image, 0s).state == State::kUnknown);
@@ -186,7 +193,7 @@ TEST_CASE("a source is compiled in its program's folder") {
     std::ofstream(folder.file("include/factor.h")) << "__device__ int factor = 3;\n";
     Source given = source("//toy managed scale smt_scale", "#include \"factor.h\"\n" + std::string(kScale));
     given.options.push_back("-Iinclude");
-    given.options.push_back("-lineinfo");   // names the folders
+    given.options.push_back("-lineinfo");  // names the folders
     const std::string image = plain_image(given, Form::kPtx, folder.path());
     service.submit(kOther, given, "/nowhere", image);
     CHECK_THAT(wait(service, image, kTimeout, kOther).result->reason, Contains("factor.h"));
@@ -197,8 +204,9 @@ TEST_CASE("a source is compiled in its program's folder") {
 TEST_CASE("an image that lacks something of the program's own is not loaded") {
     Lines lines;
     Service service(toy_settings(), lines.say());
-    Source given = source("//toy managed scale smt_scale", "#ifndef TOY_REWRITTEN\n" + std::string(kUneven) +
-                                                               "#else\nextern \"C\" __global__ void smt_scale() {}\n#endif");
+    Source given = source("//toy managed scale smt_scale",
+                          "#ifndef TOY_REWRITTEN\n" + std::string(kUneven) +
+                              "#else\nextern \"C\" __global__ void smt_scale() {}\n#endif");
     ResultPointer result = compiled(service, given, plain_image(given));
     CHECK(result->image.empty());
     CHECK_THAT(result->reason, Contains("lacks kernel scale"));
@@ -210,7 +218,8 @@ TEST_CASE("one tenant's compiles do not keep another's waiting") {
     Settings settings = toy_settings();
     settings.workers = 2;
     Service service(settings, lines.say());
-    for (const char* hang : {"//toy hang", "//toy hang a", "//toy hang b"}) service.submit(kOne, source(hang), "", image);
+    for (const char* hang : {"//toy hang", "//toy hang a", "//toy hang b"})
+        service.submit(kOne, source(hang), "", image);
     CHECK(wait(service, image, 0s).state == State::kPending);
     CHECK_THAT(compiled(service, managed_scale(), image, kOther)->image, Contains(".entry smt_scale"));
     CHECK(wait(service, image, 0s).state == State::kPending);
@@ -224,7 +233,8 @@ TEST_CASE("what two tenants ask for is compiled once") {
     Service service(settings, lines.say());
     for (TenantId tenant = 1; tenant <= 8; ++tenant) service.submit(tenant, managed_scale(), "", image);
     ResultPointer first = wait(service, image).result;
-    for (TenantId tenant = 1; tenant <= 8; ++tenant) CHECK(wait(service, image, kTimeout, tenant).result == first);
+    for (TenantId tenant = 1; tenant <= 8; ++tenant)
+        CHECK(wait(service, image, kTimeout, tenant).result == first);
     CHECK(count(lines.text(), "compiled in") == 1);
 }
 
@@ -263,9 +273,9 @@ TEST_CASE("waiting ends when patience does, and when the service leaves") {
     auto service = std::make_unique<Service>(toy_settings(), lines.say());
     service->submit(kOne, source("//toy hang"), "", image);
     CHECK(wait(*service, image, 20ms).state == State::kPending);
-    service->submit(kOne, managed_scale(), "", "\n" + image);   // behind it
+    service->submit(kOne, managed_scale(), "", "\n" + image);  // behind it
     CHECK(wait(*service, "\n" + image, 20ms).state == State::kPending);
-    service.reset();   // at once, not after a minute
+    service.reset();  // at once, not after a minute
 }
 
 TEST_CASE("what NVRTC does not make is not looked up") {

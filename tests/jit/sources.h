@@ -50,8 +50,11 @@ inline runtime::jit::Settings toy_settings(const std::string& cache_folder = "")
 }
 
 // As a program has it: what NVRTC makes of the source as it stands.
-inline std::string plain_image(runtime::jit::Source source, runtime::jit::Form form = runtime::jit::Form::kPtx, const std::string& directory = "") {
-    for (size_t at = 0; (at = source.text.find("//toy", at)) != source.text.npos; at += 5) source.text.replace(at, 5, "//was");
+inline std::string plain_image(runtime::jit::Source source,
+                               runtime::jit::Form form = runtime::jit::Form::kPtx,
+                               const std::string& directory = "") {
+    for (size_t at = 0; (at = source.text.find("//toy", at)) != source.text.npos; at += 5)
+        source.text.replace(at, 5, "//was");
     source.text += "\n//toy managed none none\n//toy plain";
     runtime::jit::Order order{source, form, ""};
     order.directory = directory;

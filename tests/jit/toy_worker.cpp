@@ -7,7 +7,8 @@
 //   //toy drop                       the text that comes out is empty
 //   //toy crash, hang, exit, memory  what a compiler does with a text that it was not made for
 //   //toy garbage, lie               it talks past its worker on the server's socket
-//   //toy try WHAT [PATH]            the whole text is refused: what came of writing or reading PATH, of a socket, exec, fork,
+//   //toy try WHAT [PATH]            the whole text is refused: what came of writing or reading PATH, of a
+//   socket, exec, fork,
 //                                    ptrace, a signal to the server, a thread; "WHAT: done", or why not
 //   //toy spin                       it computes for ever
 //
@@ -42,7 +43,7 @@ constexpr int kServer = 3;
 void misbehave(const std::string& how) {
     using namespace smt::runtime::jit;
     if (how == "crash") {
-        std::signal(SIGSEGV, SIG_DFL);   // a sanitizer would report it and leave in its own way
+        std::signal(SIGSEGV, SIG_DFL);  // a sanitizer would report it and leave in its own way
         std::raise(SIGSEGV);
     }
     if (how == "kill") std::raise(SIGKILL);
@@ -56,7 +57,7 @@ void misbehave(const std::string& how) {
         const std::string garbage(4096, 'x');
         if (send(kServer, garbage.data(), garbage.size(), 0) < 0) _exit(8);
     }
-    if (how == "lie") {   // a whole message with nonsense in it
+    if (how == "lie") {  // a whole message with nonsense in it
         if (!write_message(kServer, Message::kResult, "no result at all")) _exit(8);
     }
     if (how == "spin")
@@ -112,8 +113,10 @@ Output toy(const Input& input) {
             misbehave(how);
         }
     }
-    if (plain) output.text = input.text;
-    else if (!dropped) output.text = "#include \"smt_worker.h\"\n#define TOY_REWRITTEN 1\n" + input.text;
+    if (plain)
+        output.text = input.text;
+    else if (!dropped)
+        output.text = "#include \"smt_worker.h\"\n#define TOY_REWRITTEN 1\n" + input.text;
     return output;
 }
 
@@ -121,7 +124,8 @@ smt::runtime::jit::Opened toy_open(const smt::runtime::jit::OpenOrder& asked, st
     using namespace smt::runtime::jit;
     constexpr std::string_view kMark = "//toy ";
     if (!image.starts_with(kMark)) return open_image(asked, image);
-    const std::string how(image.substr(kMark.size(), image.find_first_of(" \n", kMark.size()) - kMark.size()));
+    const std::string how(
+        image.substr(kMark.size(), image.find_first_of(" \n", kMark.size()) - kMark.size()));
     misbehave(how);
     Opened opened = open_image(asked, image);
     if (how == "beyond") opened.bytes = image.size() + 1;
@@ -131,4 +135,6 @@ smt::runtime::jit::Opened toy_open(const smt::runtime::jit::OpenOrder& asked, st
 
 }  // namespace
 
-int main(int count, char** arguments) { return smt::runtime::jit::worker_main(count, arguments, toy, toy_open); }
+int main(int count, char** arguments) {
+    return smt::runtime::jit::worker_main(count, arguments, toy, toy_open);
+}

@@ -80,7 +80,7 @@ TEST_CASE("compact: tables 2 and 3, LM and BS, then FT", "[policy]") {
     CHECK(tables.take(policy->decide({device(30, kTitan), {lm, bs, ft}}, kBegin)) ==
           Said{{kLm, "4x20 1x10"}, {kBs, "12x20 0x10"}, {kFt, "0x20 1x10"}});
     // FT ends: what LM got for nothing is taken back, and ten SMs are free for the next.
-    CHECK(policy->decide({device(30, kTitan), {lm, bs}}, kBegin).assignments.empty());   // it may launch again
+    CHECK(policy->decide({device(30, kTitan), {lm, bs}}, kBegin).assignments.empty());  // it may launch again
     CHECK(tables.take(policy->decide({device(30, kTitan), {lm, bs}}, kBegin + 200us))[kLm] == "4x20 0x10");
 }
 
@@ -98,7 +98,8 @@ TEST_CASE("compact: who launches again soon finds its place", "[policy]") {
     next.launch = 1;
     CHECK(tables.take(policy->decide({device(10, kTitan), {next, two}}, kBegin + 1199us)) == halves);
     policy->decide({device(10, kTitan), {two}}, kBegin + 2ms);
-    CHECK(policy->decide({device(10, kTitan), {two}}, kBegin + 2300us).assignments.empty());   // it took 199 us before
+    CHECK(policy->decide({device(10, kTitan), {two}}, kBegin + 2300us)
+              .assignments.empty());  // it took 199 us before
     CHECK(tables.take(policy->decide({device(10, kTitan), {two}}, kBegin + 2400us))[2] == "4x10");
 }
 
@@ -136,14 +137,15 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
         Said expected;
     };
     const Kernel a = sized(1, 16384, {}), b = sized(2, 16384, {}), c = sized(3, 16384, {});
-    const Kernel known = sized(4, 32768, {{6, 2, 1}}), small = sized(5, 32768, {{10, 1, 1}}), nine = sized(6, 32768, {{9, 2, 1}}), all = sized(7, 32768, {{10, 2, 1}});
+    const Kernel known = sized(4, 32768, {{6, 2, 1}}), small = sized(5, 32768, {{10, 1, 1}}),
+                 nine = sized(6, 32768, {{9, 2, 1}}), all = sized(7, 32768, {{10, 2, 1}});
     const Row rows[] = {
         {{a}, {{1, "4x10"}}},
         {{a, b, c}, {{1, "4x10"}, {2, "4x10"}, {3, "4x10"}}},
         {{a, b, known}, {{1, "0x6 4x4"}, {2, "0x6 4x4"}, {4, "2x6 0x4"}}},
         {{a, small}, {{1, "2x10"}, {5, "1x10"}}},  // no whole SM is free
         {{a, b, small}, {{1, "2x10"}, {2, "2x10"}, {5, "1x10"}}},
-        {{a, nine}, {{1, "0x5 4x5"}, {6, "2x5 0x5"}}},   // one SM is no part of ten for one of two
+        {{a, nine}, {{1, "0x5 4x5"}, {6, "2x5 0x5"}}},  // one SM is no part of ten for one of two
         {{a, all}, {{1, "0x5 4x5"}, {7, "2x5 0x5"}}},
         {{a, b, nine}, {{1, "0x6 4x4"}, {2, "0x6 4x4"}, {6, "2x6 0x4"}}},
     };
@@ -153,7 +155,8 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
     }
     // Where there is one SM, what is kept for others is never all of it.
     Tables on_one;
-    CHECK(on_one.take(make_compact()->decide({device(1, kTitan), {a, sized(8, 32768, {{1, 1, 1}})}}, kBegin)) == Said{{1, "2x1"}, {8, "1x1"}});
+    CHECK(on_one.take(make_compact()->decide({device(1, kTitan), {a, sized(8, 32768, {{1, 1, 1}})}},
+                                             kBegin)) == Said{{1, "2x1"}, {8, "1x1"}});
     // Who has no footprint moves over when somebody with one comes.
     const auto policy = make_compact();
     Tables tables;
@@ -163,16 +166,23 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
     CHECK(tables.take(policy->decide({device(10, kTitan), {a, b}}, kBegin + 1ms))[2] == "4x10");
 }
 
-TEST_CASE("compact: what is kept for who has no footprint is kept while it is away for a gap, and nobody moves for it again", "[policy]") {
-    const Kernel unknown = sized(1, 16384, {}), all = sized(2, 32768, {{10, 2, 1}}), one = sized(3, 32768, {{1, 1, 1}});
-    Kernel other = sized(2, 32768, {{9, 2, 1}});   // the next one in its stream
+TEST_CASE(
+    "compact: what is kept for who has no footprint is kept while it is away for a gap, and nobody moves for "
+    "it again",
+    "[policy]") {
+    const Kernel unknown = sized(1, 16384, {}), all = sized(2, 32768, {{10, 2, 1}}),
+                 one = sized(3, 32768, {{1, 1, 1}});
+    Kernel other = sized(2, 32768, {{9, 2, 1}});  // the next one in its stream
     const auto policy = make_compact({.idle_grace = 200us});
     Tables tables;
-    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, all}}, kBegin)) == Said{{1, "0x5 4x5"}, {2, "2x5 0x5"}});
+    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, all}}, kBegin)) ==
+          Said{{1, "0x5 4x5"}, {2, "2x5 0x5"}});
     tables.take(policy->decide({device(10, kTitan), {other}}, kBegin + 100us));
-    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, other}}, kBegin + 150us))[2] == "2x5 0x5");
+    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, other}}, kBegin + 150us))[2] ==
+          "2x5 0x5");
     tables.take(policy->decide({device(10, kTitan), {unknown, other, one}}, kBegin + 160us));
-    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, other, one}}, kBegin + 170us))[1] == "0x6 4x4");
+    CHECK(tables.take(policy->decide({device(10, kTitan), {unknown, other, one}}, kBegin + 170us))[1] ==
+          "0x6 4x4");
 }
 
 TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
@@ -192,7 +202,8 @@ TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
 }
 
 TEST_CASE("compact: unmanaged work between two launches takes no quota away", "[policy]") {
-    Kernel a = sized(1, 65536 / 4, {{2, 1, 1}}), b = sized(2, 65536 / 4, {{2, 1, 1}}), unmanaged = waiting(kernel(1, 0));
+    Kernel a = sized(1, 65536 / 4, {{2, 1, 1}}), b = sized(2, 65536 / 4, {{2, 1, 1}}),
+           unmanaged = waiting(kernel(1, 0));
     unmanaged.managed = false;
     const auto policy = make_compact();
     CHECK(said(policy->decide({device(4, kTitan), {a, b}}, kBegin))[1] == "run 1 1 0 0");

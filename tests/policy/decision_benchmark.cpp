@@ -1,9 +1,10 @@
-// What a decision for 16 kernels takes, for people: decision_benchmark [FOLDER [POLICY...]]. With a folder that is not "", the situations it was
-// measured in are recorded there, one file a policy, for `smt replay`.
+// What a decision for 16 kernels takes, for people: decision_benchmark [FOLDER [POLICY...]]. With a folder
+// that is not "", the situations it was measured in are recorded there, one file a policy, for `smt replay`.
 //
-// Sixteen tenants of all kinds launch, pause and launch again on a GPU of 132 multiprocessors in virtual time, as the policy
-// decides. The situations are kept and decided on again by a new policy, several times over; a decision's time is the least of
-// these, so that what else the machine did is left out. What is computed ahead of a decision, outside of every lock, is apart.
+// Sixteen tenants of all kinds launch, pause and launch again on a GPU of 132 multiprocessors in virtual
+// time, as the policy decides. The situations are kept and decided on again by a new policy, several times
+// over; a decision's time is the least of these, so that what else the machine did is left out. What is
+// computed ahead of a decision, outside of every lock, is apart.
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr int kSms = 132, kTrials = 9;
 constexpr uint64_t kKernels = 16;
-constexpr double kUntil = 60e6;   // ns
+constexpr double kUntil = 60e6;  // ns
 using Watch = std::chrono::steady_clock;
 
 struct Situation {
@@ -27,7 +28,8 @@ struct Situation {
 // Keeps what a policy is asked.
 class Kept final : public Policy {
 public:
-    Kept(std::unique_ptr<Policy> policy, Recorder* recorder) : policy_(std::move(policy)), recorder_(recorder) {
+    Kept(std::unique_ptr<Policy> policy, Recorder* recorder)
+        : policy_(std::move(policy)), recorder_(recorder) {
         if (recorder_) recorder_->choose(policy_->name());
     }
     std::string_view name() const override { return policy_->name(); }
@@ -61,7 +63,7 @@ std::vector<Situation> situations(const std::string& policy, const char* folder)
     h200.model = models::Multiprocessor{4, {.latency = 600, .requests_per_cycle = 0.56}};
     VirtualGpu gpu(h200);
     for (uint64_t id = 1; id <= kKernels; ++id) {
-        const uint32_t parts = 2u << id % 4;   // 2 to 16 fill a multiprocessor
+        const uint32_t parts = 2u << id % 4;  // 2 to 16 fill a multiprocessor
         const int ctas = static_cast<int>(std::max(1u, parts / 2)), sms = 8 + 7 * static_cast<int>(id);
         Program program;
         program.kernel = kernel(id, kSms * parts * (1 + id % 5), nth_of(kSm, parts));
@@ -75,14 +77,19 @@ std::vector<Situation> situations(const std::string& policy, const char* folder)
         gpu.add(program);
     }
     std::unique_ptr<Recorder> recorder;
-    if (folder) recorder = std::make_unique<Recorder>(folder + ("/" + policy + ".jsonl"), 1ull << 30, [](const std::string& why) { std::puts(why.c_str()); });
-    if (recorder && !recorder->error().empty()) std::fprintf(stderr, "%s\n", recorder->error().c_str()), std::exit(2);
+    if (folder)
+        recorder = std::make_unique<Recorder>(folder + ("/" + policy + ".jsonl"), 1ull << 30,
+                                              [](const std::string& why) { std::puts(why.c_str()); });
+    if (recorder && !recorder->error().empty())
+        std::fprintf(stderr, "%s\n", recorder->error().c_str()), std::exit(2);
     Kept kept(make_policy(policy), recorder.get());
     gpu.run(kept, kUntil);
     return std::move(kept.situations);
 }
 
-double since_us(Watch::time_point begin) { return std::chrono::duration<double, std::micro>(Watch::now() - begin).count(); }
+double since_us(Watch::time_point begin) {
+    return std::chrono::duration<double, std::micro>(Watch::now() - begin).count();
+}
 
 double quantile(std::vector<double> values, double q) {
     std::sort(values.begin(), values.end());
@@ -105,15 +112,17 @@ void measure(const std::string& name, const char* folder) {
             }
             ahead_us += since_us(before);
             const auto begin = Watch::now();
-            policy->study(all[i].snapshot);   // as the dispatcher asks, when there is nothing left
+            policy->study(all[i].snapshot);  // as the dispatcher asks, when there is nothing left
             policy->decide(all[i].snapshot, all[i].now);
             least[i] = std::min(least[i], since_us(begin));
         }
     }
     size_t most = 0;
     for (const Situation& each : all) most = std::max(most, each.snapshot.kernels.size());
-    std::printf("%-15s %6zu %8zu %8.2f %8.2f %8.2f", name.c_str(), all.size(), most, quantile(least, .5), quantile(least, .99), quantile(least, 1));
-    if (studies) std::printf("   and %d pairs ahead of them, %.0f us each", studies / kTrials, ahead_us / studies);
+    std::printf("%-15s %6zu %8zu %8.2f %8.2f %8.2f", name.c_str(), all.size(), most, quantile(least, .5),
+                quantile(least, .99), quantile(least, 1));
+    if (studies)
+        std::printf("   and %d pairs ahead of them, %.0f us each", studies / kTrials, ahead_us / studies);
     std::printf("\n");
 }
 
@@ -121,6 +130,7 @@ void measure(const std::string& name, const char* folder) {
 
 int main(int argc, char** argv) {
     std::printf("%-15s %6s %8s %8s %8s %8s   us\n", "policy", "n", "kernels", "p50", "p99", "most");
-    const std::vector<std::string> names = argc > 2 ? std::vector<std::string>(argv + 2, argv + argc) : policy_names();
+    const std::vector<std::string> names =
+        argc > 2 ? std::vector<std::string>(argv + 2, argv + argc) : policy_names();
     for (const std::string& name : names) measure(name, argc > 1 && *argv[1] ? argv[1] : nullptr);
 }

@@ -27,7 +27,7 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
     const Row rows[] = {
         {0.1, 1, 1, 100us, 100us, 1ms, 1ms},  // T = 200 us / (0.1 * 2)
         {0.1, 2, 1, 150us, 150us, 2ms, 1ms},  // T = 300 us / (0.1 * 3)
-        {0.05, 2, 1, 150us, 150us, 4ms, 2ms}, {0.1, 1, 3, 300us, 100us, 1ms, 3ms},
+        {0.05, 2, 1, 150us, 150us, 4ms, 2ms},    {0.1, 1, 3, 300us, 100us, 1ms, 3ms},
         {0.1, 1, 1, 0us, 0us, 100us, 100us},  // no shorter than that
         {0.1, 1, 1, 90us, 90us, 1ms, 1ms, 10us},
     };
@@ -45,7 +45,7 @@ TEST_CASE("fair: epochs of T times the weight, with the smallest T that keeps to
         const Decision second = policy->decide({device(4), {a, waiting(b)}}, kBegin + row.first);
         CHECK(said(second) == Said{{1, "wait"}, {2, "run"}});
         CHECK(*second.again == row.second);
-        policy->decide({device(4), {waiting(a), b}}, kBegin + row.first);   // it stops at once
+        policy->decide({device(4), {waiting(a), b}}, kBegin + row.first);  // it stops at once
         CHECK(said(policy->decide({device(4), {waiting(a), b}}, kBegin + row.first + row.second)) ==
               Said{{1, "run"}, {2, "wait"}});
     }
@@ -78,7 +78,7 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
     CHECK(gap.assignments.empty());
     CHECK(*gap.again == 200us);  // its work has ended just now
     CHECK(said(policy->decide({device(4), {a, b}}, kBegin + 150us)) == Said{{1, "run"}});
-    CHECK(policy->decide({device(4), {b}}, kBegin + 600us).assignments.empty());   // nobody asked while it ran
+    CHECK(policy->decide({device(4), {b}}, kBegin + 600us).assignments.empty());  // nobody asked while it ran
     CHECK(policy->decide({device(4), {b}}, kBegin + 799us).assignments.empty());
     const Decision over = policy->decide({device(4), {b}}, kBegin + 800us);
     CHECK(said(over) == Said{{2, "run"}});
@@ -93,18 +93,19 @@ TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]
     CHECK(said(policy->decide({device(4), {waiting(two)}}, kBegin + 2us)) == Said{{2, "run"}});
 }
 
-TEST_CASE("fair: who runs on into another's turn pays with its next one, and that one is longer", "[policy]") {
+TEST_CASE("fair: who runs on into another's turn pays with its next one, and that one is longer",
+          "[policy]") {
     const auto policy = make_fair(kStopsOnly);
-    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
+    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);  // turns of 1 ms
     Kernel stopping = a;
     stopping.state = Kernel::State::kStopping;
     CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin).again == 1ms);
     CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 1ms).again == 1ms);
     policy->decide({device(4), {stopping, b}}, kBegin + 1100us);
-    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 1300us).again == 1ms);   // 300 us late
+    CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 1300us).again == 1ms);  // 300 us late
     CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 2ms).again == 300us);
     CHECK(*policy->decide({device(4), {waiting(a), b}}, kBegin + 2300us).again == 700us);
-    policy->decide({device(4), {a, waiting(b)}}, kBegin + 2300us);   // b has stopped at once, and owes nothing
+    policy->decide({device(4), {a, waiting(b)}}, kBegin + 2300us);  // b has stopped at once, and owes nothing
     CHECK(*policy->decide({device(4), {a, waiting(b)}}, kBegin + 3ms).again == 1ms);
 }
 
@@ -113,17 +114,19 @@ TEST_CASE("fair: a small share is long enough for the others to leave", "[policy
     const Kernel large = weighted(1, 1, 100us), small = weighted(2, 0.01, 50us);
     const Decision first = policy->decide({device(4), {large, waiting(small)}}, kBegin);
     CHECK(*first.again == 20ms);
-    CHECK(*policy->decide({device(4), {large, waiting(small)}}, kBegin + 20ms).again == 200us);   // the longest stop and 100 us
+    CHECK(*policy->decide({device(4), {large, waiting(small)}}, kBegin + 20ms).again ==
+          200us);  // the longest stop and 100 us
 }
 
 TEST_CASE("fair: who runs on through another's whole turn pays for all of it", "[policy]") {
     const auto policy = make_fair(kStopsOnly);
-    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);   // turns of 1 ms
+    const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);  // turns of 1 ms
     Kernel stopping = a;
     stopping.state = Kernel::State::kStopping;
     policy->decide({device(4), {a, waiting(b)}}, kBegin);
     policy->decide({device(4), {a, waiting(b)}}, kBegin + 1ms);
-    CHECK(*policy->decide({device(4), {stopping, b}}, kBegin + 2ms).again == 125us);   // the least part of its turn
+    CHECK(*policy->decide({device(4), {stopping, b}}, kBegin + 2ms).again ==
+          125us);  // the least part of its turn
 }
 
 TEST_CASE("fair: rounds go on where they were when tenants come and go", "[policy]") {
@@ -148,6 +151,7 @@ TEST_CASE("fair: unmanaged work runs in others' turns, too", "[policy]") {
     unmanaged.managed = false;
     CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), unmanaged}}, kBegin)) ==
           Said{{1, "run"}});
-    CHECK(said(make_fair(kStopsOnly)->decide({device(4), {weighted(1, 1, 100us), waiting(unmanaged)}}, kBegin)) ==
+    CHECK(said(make_fair(kStopsOnly)
+                   ->decide({device(4), {weighted(1, 1, 100us), waiting(unmanaged)}}, kBegin)) ==
           Said{{1, "run"}, {2, "run"}});
 }

@@ -91,20 +91,26 @@ TEST_CASE("greedy: each resource of an SM counts", "[policy]") {
     }
 }
 
-TEST_CASE("greedy: of more kernels than fit those that came first run, and the others have their turn", "[policy]") {
+TEST_CASE("greedy: of more kernels than fit those that came first run, and the others have their turn",
+          "[policy]") {
     const Resources half = nth_of(kSm, 2);
     const auto policy = make_greedy({.aging = {.starvation_timeout = 10ms, .boost = 5ms}});
     const Kernel one = kernel(1, 9, half), two = kernel(2, 9, half), third = waiting(kernel(3, 9, half));
     CHECK(said(policy->decide({device(15), {one, two}}, kBegin)) == Said{{1, "run 1"}, {2, "run 1"}});
     const Decision later = policy->decide({device(15), {third, one, two}}, kBegin);
-    CHECK(said(later).empty());   // it waits already
+    CHECK(said(later).empty());  // it waits already
     REQUIRE(later.again);
     CHECK(*later.again == 10ms);
-    CHECK(said(policy->decide({device(15), {third, one, two}}, kBegin + 10ms)) == Said{{2, "wait"}, {3, "run 1"}});
-    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}}, kBegin + 15ms)).empty());
-    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}}, kBegin + 20ms)) == Said{{1, "wait"}, {2, "run 1"}});
+    CHECK(said(policy->decide({device(15), {third, one, two}}, kBegin + 10ms)) ==
+          Said{{2, "wait"}, {3, "run 1"}});
+    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}},
+                              kBegin + 15ms))
+              .empty());
+    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}},
+                              kBegin + 20ms)) == Said{{1, "wait"}, {2, "run 1"}});
     // Room, and everybody has some.
-    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), waiting(one, kBegin + 20ms)}}, kBegin + 21ms)) == Said{{1, "run 1"}});
+    CHECK(said(policy->decide({device(15), {kernel(3, 9, half), waiting(one, kBegin + 20ms)}},
+                              kBegin + 21ms)) == Said{{1, "run 1"}});
 }
 
 TEST_CASE("greedy: one that would not even fit alone runs, and does not wait for ever", "[policy]") {

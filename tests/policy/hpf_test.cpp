@@ -6,7 +6,7 @@ using namespace smt::tests;
 namespace {
 
 const Resources kHalf = nth_of(kSm, 2);
-const HpfKnobs kPaper{.short_job = 0us};   // nobody waits where spatial preemption is possible
+const HpfKnobs kPaper{.short_job = 0us};  // nobody waits where spatial preemption is possible
 
 Kernel urgent(Kernel kernel, int priority) {
     kernel.priority = priority;
@@ -78,7 +78,7 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us);
     large.cta = fifth;
-    large.usual_ctas = 2;   // so three fifths are free
+    large.usual_ctas = 2;  // so three fifths are free
     Kernel small = urgent(kernel(2, 12, fifth), 1);
     small.remaining = 40us;
     struct Row {
@@ -86,16 +86,22 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
         void (*change)(Kernel& large, Kernel& small);
         Said expected;
     };
-    const Said beside{{1, "run"}, {2, "run"}}, spatial{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}}, all{{1, "run 0 0 0 5"}, {2, "run 5 5 5 0"}};
+    const Said beside{{1, "run"}, {2, "run"}}, spatial{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}},
+        all{{1, "run 0 0 0 5"}, {2, "run 5 5 5 0"}};
     const Row rows[] = {
         {"it does", [](Kernel&, Kernel&) {}, beside},
         {"who waits comes beside", [](Kernel& large, Kernel&) { large = waiting(large); }, beside},
         {"a block too many", [](Kernel&, Kernel& small) { small.blocks = 13; }, spatial},
-        {"nobody knows how many", [](Kernel&, Kernel& small) { small.blocks = 0; }, {{1, "wait"}, {2, "run"}}},
+        {"nobody knows how many",
+         [](Kernel&, Kernel& small) { small.blocks = 0; },
+         {{1, "wait"}, {2, "run"}}},
         {"all that fit are at work", [](Kernel& large, Kernel&) { large.usual_ctas = 5; }, all},
         {"or nobody knows how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, all},
-        {"multiprocessors of its own", [](Kernel&, Kernel& small) { small.own_sms = true; }, {{1, "wait"}, {2, "run"}}},
-        {"shared memory that no multiprocessor has set aside", [](Kernel&, Kernel& small) { small.cta = {1, 1, kSm.shared_bytes / 5 + 1, 1, 1}; },
+        {"multiprocessors of its own",
+         [](Kernel&, Kernel& small) { small.own_sms = true; },
+         {{1, "wait"}, {2, "run"}}},
+        {"shared memory that no multiprocessor has set aside",
+         [](Kernel&, Kernel& small) { small.cta = {1, 1, kSm.shared_bytes / 5 + 1, 1, 1}; },
          {{1, "run 0 0 0 2"}, {2, "run 4 4 4 0"}}},
     };
     for (const Row& row : rows) {
@@ -108,8 +114,10 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     // Only among priorities, and only beside one.
     Kernel equal = small;
     equal.priority = 0;
-    CHECK(said(make_hpf(kPaper)->decide({device(4), {large, equal}}, kBegin)) == spatial);   // the shorter one first
-    CHECK(said(make_hpf({.spatial = false})->decide({device(4), {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
+    CHECK(said(make_hpf(kPaper)->decide({device(4), {large, equal}}, kBegin)) ==
+          spatial);  // the shorter one first
+    CHECK(said(make_hpf({.spatial = false})->decide({device(4), {large, small}}, kBegin)) ==
+          Said{{1, "wait"}, {2, "run"}});
     Kernel third = large;
     third.id = 3;
     CHECK(said(make_hpf(kPaper)->decide({device(4), {large, small, third}}, kBegin))[1] == "run 0 0 0 2");
@@ -128,7 +136,7 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     small.blocks = 2;
     const Said whole{{1, "wait"}, {2, "run"}}, spatial{{1, "run 0 2"}, {2, "run 2 0"}};
     auto policy = make_hpf();
-    const auto after = [&](uint64_t large_launch) {   // the small one's next launch, when the other is there
+    const auto after = [&](uint64_t large_launch) {  // the small one's next launch, when the other is there
         large.launch = large_launch;
         ++small.launch;
         policy->decide({device(2), {large}}, kBegin);
@@ -137,9 +145,9 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     CHECK(after(0) == whole);
     Kernel works = small;
     works.remaining = 20us;
-    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 199us)).empty());   // it stays so
-    CHECK(after(0) == spatial);   // again in the same launch
-    CHECK(after(1) == spatial);   // or in the next
+    CHECK(said(policy->decide({device(2), {waiting(large), works}}, kBegin + 199us)).empty());  // it stays so
+    CHECK(after(0) == spatial);  // again in the same launch
+    CHECK(after(1) == spatial);  // or in the next
     CHECK(after(3) == whole);
     struct Row {
         const char* what;
@@ -148,7 +156,8 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     };
     const Row rows[] = {
         {"long enough for a table to pay", [](Kernel& small) { small.remaining = 101us; }, spatial},
-        {"nobody knows how long it takes, but few blocks", [](Kernel& small) { small.remaining.reset(); }, whole},
+        {"nobody knows how long it takes, but few blocks", [](Kernel& small) { small.remaining.reset(); },
+         whole},
         {"all SMs anyway", [](Kernel& small) { small.blocks = 4; }, whole},
         {"equals", [](Kernel& small) { small.priority = 0; }, spatial},
     };
@@ -170,19 +179,22 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     CHECK(after(7) == whole);
 }
 
-TEST_CASE("hpf: who takes longer than was thought is not waited for any more, nor the next time", "[policy]") {
+TEST_CASE("hpf: who takes longer than was thought is not waited for any more, nor the next time",
+          "[policy]") {
     Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1);
     small.blocks = 2;
     const Said whole{{1, "wait"}, {2, "run"}}, spatial{{1, "run 0 2"}, {2, "run 2 0"}};
     const auto policy = make_hpf();
-    const auto again = [&](const Kernel& large, const Kernel& small, Duration at) { return policy->decide({device(2), {large, small}}, kBegin + at).again; };
+    const auto again = [&](const Kernel& large, const Kernel& small, Duration at) {
+        return policy->decide({device(2), {large, small}}, kBegin + at).again;
+    };
     CHECK(said(policy->decide({device(2), {large, small}}, kBegin)) == whole);
     // It counts while it runs, and the other has stopped.
     Kernel stops = large;
     stops.state = State::kStopping;
     CHECK_FALSE(again(stops, small, 500us));
-    CHECK(again(waiting(large), small, 900us) == 200us);   // twice what pays
-    CHECK(again(waiting(large), waiting(small), 950us) > 10ms);   // for its turn only
+    CHECK(again(waiting(large), small, 900us) == 200us);         // twice what pays
+    CHECK(again(waiting(large), waiting(small), 950us) > 10ms);  // for its turn only
     CHECK(again(waiting(large), small, 1000us) == 200us);
     CHECK(again(waiting(large), small, 1199us) == 1us);
     CHECK(said(policy->decide({device(2), {waiting(large), small}}, kBegin + 1200us)) == spatial);
@@ -208,7 +220,8 @@ TEST_CASE("hpf: who was given a table meanwhile is not stopped as a whole again"
     const Device four = device(4);
     const auto policy = make_hpf();
     CHECK(said(policy->decide({four, {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
-    CHECK(said(policy->decide({four, {waiting(large), small, equal}}, kBegin + 50us)) == Said{{1, "run 0 0 2 2"}, {2, "run 2 0 0 0"}, {3, "run 0 2 0 0"}});
+    CHECK(said(policy->decide({four, {waiting(large), small, equal}}, kBegin + 50us)) ==
+          Said{{1, "run 0 0 2 2"}, {2, "run 2 0 0 0"}, {3, "run 0 2 0 0"}});
     CHECK(said(policy->decide({four, {large, small}}, kBegin + 100us))[1] == "run 0 2 2 2");
 }
 
@@ -218,8 +231,10 @@ TEST_CASE("hpf: who comes between is not held against whoever is waited for", "[
     first.blocks = 4;
     const auto policy = make_hpf();
     CHECK(said(policy->decide({device(2), {large, small}}, kBegin)) == Said{{1, "wait"}, {2, "run"}});
-    CHECK(said(policy->decide({device(2), {waiting(large), small, first}}, kBegin + 20us)) == Said{{2, "wait"}, {3, "run"}});
-    CHECK(said(policy->decide({device(2), {waiting(large), waiting(small)}}, kBegin + 600us)) == Said{{2, "run"}});
+    CHECK(said(policy->decide({device(2), {waiting(large), small, first}}, kBegin + 20us)) ==
+          Said{{2, "wait"}, {3, "run"}});
+    CHECK(said(policy->decide({device(2), {waiting(large), waiting(small)}}, kBegin + 600us)) ==
+          Said{{2, "run"}});
     CHECK(said(policy->decide({device(2), {waiting(large), small}}, kBegin + 640us)).empty());
     large.launch = 5;
     small.launch = 1;
@@ -238,12 +253,14 @@ TEST_CASE("hpf: room beside is not enough where the other one leaves no cycles",
     policy->decide({device(4), {large}}, kBegin);
     const Decision first = policy->decide({device(4), {large, small}}, kBegin);
     CHECK(said(first) == Said{{2, "run"}});
-    CHECK(first.again == 340us);   // a stop, and its own time
+    CHECK(first.again == 340us);  // a stop, and its own time
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 339us)).empty());
-    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 340us)) == Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 340us)) ==
+          Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
     CHECK(said(policy->decide({device(4), {large}}, kBegin + 400us)) == Said{{1, "run"}});
     small.launch = 1;
-    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 3ms)) == Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
+    CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 3ms)) ==
+          Said{{1, "run 0 0 0 2"}, {2, "run 5 5 5 0"}});
     // Another one is tried. Beside yet another one it was for a part of its time only: the next launch tells.
     small.id = 3;
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 6ms)) == Said{{1, "run"}, {3, "run"}});
@@ -266,10 +283,14 @@ TEST_CASE("hpf: a guest whose blocks have all begun takes nothing from others", 
     policy->decide({device(4), {large}}, kBegin);
     policy->decide({device(4), {large, small}}, kBegin);
     small.last_taken = true;
-    CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 500us)) == Said{{3, "run"}});   // beside the large one, as the first was
+    CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 500us)) ==
+          Said{{3, "run"}});  // beside the large one, as the first was
 }
 
-TEST_CASE("hpf: a guest all of whose blocks have begun is looked after, and what it has is nobody's guess: the other one stops everywhere", "[policy]") {
+TEST_CASE(
+    "hpf: a guest all of whose blocks have begun is looked after, and what it has is nobody's guess: the "
+    "other one stops everywhere",
+    "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us);
     large.cta = fifth;
@@ -284,13 +305,14 @@ TEST_CASE("hpf: a guest all of whose blocks have begun is looked after, and what
     small.state = State::kRunning;
     small.last_taken = true;
     CHECK(policy->decide({device(4), {large, small}}, kBegin + 600us).again == 240us);
-    large.launch = 1;   // another launch of the same stream
+    large.launch = 1;  // another launch of the same stream
     CHECK(policy->decide({device(4), {large, small}}, kBegin + 700us).again == 140us);
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin + 840us)) == Said{{1, "wait"}});
     CHECK(said(policy->decide({device(4), {waiting(large)}}, kBegin + 900us)) == Said{{1, "run"}});
 }
 
-TEST_CASE("hpf: a tenant with multiprocessors of its own is given all, for nobody knows which they are", "[policy]") {
+TEST_CASE("hpf: a tenant with multiprocessors of its own is given all, for nobody knows which they are",
+          "[policy]") {
     const Kernel k1 = kernel(1, 1000, kHalf);
     Kernel k2 = urgent(kernel(2, 2, kHalf), 1);
     k2.own_sms = true;
@@ -315,14 +337,16 @@ TEST_CASE("hpf: equals have their turns also beside a more urgent kernel that le
 
 TEST_CASE("hpf: who is beside another is stopped by equals only if that pays", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
-    Kernel large = timed(1, 5000us, 300us), small = urgent(timed(2, 200us, 100us), 1), equal = urgent(timed(3, 150us), 1);
+    Kernel large = timed(1, 5000us, 300us), small = urgent(timed(2, 200us, 100us), 1),
+           equal = urgent(timed(3, 150us), 1);
     for (Kernel* each : {&large, &small, &equal}) each->cta = fifth;
     large.usual_ctas = 2;
     small.blocks = equal.blocks = 12;
     const auto policy = make_hpf();
     policy->decide({device(4), {large}}, kBegin);
     CHECK(said(policy->decide({device(4), {large, small}}, kBegin)) == Said{{2, "run"}});
-    const Said found = said(policy->decide({device(4), {large, small, waiting(equal)}}, kBegin + 10us));   // 200 < 150 + 100
+    const Said found =
+        said(policy->decide({device(4), {large, small, waiting(equal)}}, kBegin + 10us));  // 200 < 150 + 100
     CHECK(found.at(2) == "run 5 5 5 0");
     CHECK(found.count(3) == 1);
 }

@@ -3,8 +3,8 @@
 
 #include <cstdio>
 
-#include "runtime/schedule/recorder.h"
 #include "runtime/schedule/record.h"
+#include "runtime/schedule/recorder.h"
 #include "tests/policy/virtual_gpu.h"
 #include "tests/profiler/cost.h"
 
@@ -47,7 +47,7 @@ std::vector<Kernel> crowd(bool profiles) {
     return kernels;
 }
 
-constexpr double kQuarter = 1e9;   // ns
+constexpr double kQuarter = 1e9;  // ns
 
 VirtualGpu gpu_with(const std::vector<Kernel>& kernels) {
     VirtualGpu gpu(modelled(4));
@@ -83,7 +83,7 @@ TEST_CASE("somebody would starve without patience", "[policy]") {
     CHECK(least_progress(*make_hpf({.aging = none}), crowd(true)) == 0);
     CHECK(least_progress(*make_slice({.aging = none}), crowd(true)) == 0);
     std::vector<Kernel> full{kernel(1, 1'000'000, nth_of(kSm, 1)), kernel(2, 1'000'000, nth_of(kSm, 1))};
-    for (Kernel& each : full) each.profile = full_profile(0.1, 4, 1);   // all SMs
+    for (Kernel& each : full) each.profile = full_profile(0.1, 4, 1);  // all SMs
     CHECK(least_progress(*make_compact({.aging = none}), full) == 0);
     CHECK(least_progress(*make_compact(), full) > 0);
 }
@@ -96,10 +96,14 @@ TEST_CASE("a low priority starves under hpf while others have work, which is wha
 }
 
 TEST_CASE("equals that share what a more urgent kernel leaves do not starve under hpf", "[policy]") {
-    std::vector<Kernel> kernels{kernel(1, 4, nth_of(kSm, 4)), kernel(2, 12, nth_of(kSm, 4)), kernel(3, 4000, nth_of(kSm, 4))};
-    kernels[0].priority = 1;   // one SM of four; the second kernel needs the others, is short, and comes again and again
+    std::vector<Kernel> kernels{kernel(1, 4, nth_of(kSm, 4)), kernel(2, 12, nth_of(kSm, 4)),
+                                kernel(3, 4000, nth_of(kSm, 4))};
+    kernels[0].priority =
+        1;  // one SM of four; the second kernel needs the others, is short, and comes again and again
     CHECK(least_progress(*make_hpf(), kernels) > 0);
-    CHECK(least_progress(*make_hpf({.short_job = {}, .aging = {.starvation_timeout = std::chrono::hours(10)}}), kernels) == 0);
+    CHECK(
+        least_progress(*make_hpf({.short_job = {}, .aging = {.starvation_timeout = std::chrono::hours(10)}}),
+                       kernels) == 0);
 }
 
 TEST_CASE("every policy gives the same decisions for the same snapshots", "[policy]") {
@@ -119,7 +123,8 @@ namespace {
 class Recorded final : public Policy {
 public:
     Recorded(std::string_view policy, const std::string& path)
-        : policy_(make_policy(policy)), recorder_(path, 1ull << 30, [](const std::string& why) { FAIL(why); }) {
+        : policy_(make_policy(policy)),
+          recorder_(path, 1ull << 30, [](const std::string& why) { FAIL(why); }) {
         recorder_.choose(policy);
     }
     std::string_view name() const override { return policy_->name(); }
@@ -151,7 +156,8 @@ TEST_CASE("what was recorded is decided again, the same", "[policy]") {
         read_recording(path, [&](const Record& record) {
             const Decision decision = study_and_decide(*again, record.snapshot, record.now);
             ++decisions;
-            different += record_line(record.snapshot, record.now, decision) != record_line(record.snapshot, record.now, record.decision);
+            different += record_line(record.snapshot, record.now, decision) !=
+                         record_line(record.snapshot, record.now, record.decision);
         });
         INFO(name);
         CHECK(decisions > 10);
@@ -160,9 +166,10 @@ TEST_CASE("what was recorded is decided again, the same", "[policy]") {
     unlink(path);
 }
 
-TEST_CASE("slice: what is studied ahead of a decision changes nothing but the time that it takes", "[policy]") {
+TEST_CASE("slice: what is studied ahead of a decision changes nothing but the time that it takes",
+          "[policy]") {
     std::vector<Kernel> kernels = crowd(true);
-    kernels.resize(4);   // six pairs: fewer than a decision would leave for the next
+    kernels.resize(4);  // six pairs: fewer than a decision would leave for the next
     const Snapshot snapshot{modelled(132), kernels};
     const auto studied = make_slice(), not_studied = make_slice();
     int studies = 0;
@@ -186,8 +193,12 @@ TEST_CASE("no kernels, no decision", "[policy]") {
 }
 
 TEST_CASE("a server can have what the dispatcher carries out", "[policy]") {
-    for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole", "fair", "compact", "slice", "slice-paper"}) CHECK(policy_problem(carried_out).empty());
-    const std::string choices = "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, compact, slice, slice-paper can be chosen";
+    for (const char* carried_out : {"priority", "priority-whole", "fifo", "greedy", "hpf", "hpf-whole",
+                                    "fair", "compact", "slice", "slice-paper"})
+        CHECK(policy_problem(carried_out).empty());
+    const std::string choices =
+        "fifo, priority, priority-whole, greedy, hpf, hpf-whole, fair, compact, slice, slice-paper can be "
+        "chosen";
     CHECK(policy_problem("nonsense") == "there is no policy 'nonsense'; " + choices);
 }
 

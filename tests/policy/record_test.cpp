@@ -1,10 +1,11 @@
 // Recordings: a line comes back as what it was made of, and what is no line is refused.
+#include "runtime/schedule/record.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <fstream>
 
-#include "runtime/schedule/record.h"
 #include "runtime/schedule/recorder.h"
 #include "tests/policy/snapshots.h"
 #include "tests/unit/temporary_folder.h"
@@ -16,16 +17,34 @@ using Catch::Matchers::Contains;
 
 // Nothing in it has its default.
 Kernel full_kernel() {
-    Kernel kernel{.id = 1ull << 63, .tenant = "a \"tenant\"\n", .session = 7, .priority = -3, .managed = false, .state = State::kStopping,
-                  .blocks = 4096, .blocks_done = 17, .ctas_per_sm = 8, .usual_ctas = 3, .multiprocessors = 96, .since = kBegin - 3ns, .launch = 12,
-                  .last_taken = true, .weight = 0.1, .cta = {256, 8192, 1024, 8, 1}, .predicted = 5ms, .remaining = -1ns, .preemption = 44us, .profile = nullptr};
+    Kernel kernel{.id = 1ull << 63,
+                  .tenant = "a \"tenant\"\n",
+                  .session = 7,
+                  .priority = -3,
+                  .managed = false,
+                  .state = State::kStopping,
+                  .blocks = 4096,
+                  .blocks_done = 17,
+                  .ctas_per_sm = 8,
+                  .usual_ctas = 3,
+                  .multiprocessors = 96,
+                  .since = kBegin - 3ns,
+                  .launch = 12,
+                  .last_taken = true,
+                  .weight = 0.1,
+                  .cta = {256, 8192, 1024, 8, 1},
+                  .predicted = 5ms,
+                  .remaining = -1ns,
+                  .preemption = 44us,
+                  .profile = nullptr};
     auto profile = std::make_shared<Profile>();
     profile->blocks = 9;
     profile->configurations = {{1, 80.5}, {2, 1.0 / 3}};
     profile->preemption = 50us;
     profile->slice_overhead = 10us;
     profile->by_ctas = {{1, 80.5}, {2, 1.0 / 3}, {3, 7}};
-    profile->mix = Mix{{0.5, 0.25}, 0.125, 0.75, 1e9, models::Waits{3, 70, 0.5, {1, 0, 0.25, 0, 0, 0, 0, 1.0 / 3}}};
+    profile->mix =
+        Mix{{0.5, 0.25}, 0.125, 0.75, 1e9, models::Waits{3, 70, 0.5, {1, 0, 0.25, 0, 0, 0, 0, 1.0 / 3}}};
     profile->footprint = models::Footprint{48, 2, 1000};
     profile->identity = ~0ull;
     profile->beside = {{1ull << 63, 3, 5, 0.625}, {7, 1, 2, 1.0 / 3}};
@@ -39,13 +58,16 @@ Record full_record() {
     record.snapshot.device = {132, kSm, models::Multiprocessor{3, {600, 0.5, 1.5, 4, 16}}};
     record.snapshot.kernels = {full_kernel(), kernel(2, 0)};
     record.snapshot.urgent = {{5, kBegin - 2s}};
-    record.decision.assignments = {{1, Action::kWait, "because", {}, 0}, {2, Action::kRun, "why not", {2, 0, 255}, 400}};
+    record.decision.assignments = {{1, Action::kWait, "because", {}, 0},
+                                   {2, Action::kRun, "why not", {2, 0, 255}, 400}};
     record.decision.confinements = {{1, 96, 100us, "its blocks are long"}};
     record.decision.again = 200us;
     return record;
 }
 
-std::string line_of(const Record& record) { return record_line(record.snapshot, record.now, record.decision); }
+std::string line_of(const Record& record) {
+    return record_line(record.snapshot, record.now, record.decision);
+}
 
 TEST_CASE("a line comes back as it was", "[record]") {
     const Record record = full_record();
@@ -86,7 +108,8 @@ TEST_CASE("a line comes back as it was", "[record]") {
     CHECK(is.profile->footprint->throughput == 1000);
     CHECK(is.profile->identity == ~0ull);
     REQUIRE(is.profile->beside.size() == 2);
-    CHECK((is.profile->beside[0].other == 1ull << 63 && is.profile->beside[0].ctas_per_sm == 3 && is.profile->beside[0].other_ctas_per_sm == 5));
+    CHECK((is.profile->beside[0].other == 1ull << 63 && is.profile->beside[0].ctas_per_sm == 3 &&
+           is.profile->beside[0].other_ctas_per_sm == 5));
     CHECK(is.profile->beside[1].rate == 1.0 / 3);
     CHECK(back.snapshot.device.sm == kSm);
     CHECK(back.snapshot.device.model->memory.uncoalesced_requests == 16);
@@ -101,7 +124,8 @@ TEST_CASE("what was measured of a pair is decided on alike when it is read back"
     Profile first, second;
     first.identity = 7, first.beside = {{9, 3, 5, 0.7}};
     second.identity = 9, second.beside = {{7, 5, 3, 0.8}};
-    snapshot.kernels[0].profile = std::make_shared<Profile>(first), snapshot.kernels[1].profile = std::make_shared<Profile>(second);
+    snapshot.kernels[0].profile = std::make_shared<Profile>(first),
+    snapshot.kernels[1].profile = std::make_shared<Profile>(second);
     const Decision decision = make_slice()->decide(snapshot, kBegin);
     REQUIRE(said(decision) == Said{{1, "run 3"}, {2, "run 5"}});
     Record back;
@@ -112,7 +136,7 @@ TEST_CASE("what was measured of a pair is decided on alike when it is read back"
 TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
     const std::string line = record_line({}, {}, {});
     CHECK(line == R"({"now":0,"snapshot":{"device":{}},"decision":{}})");
-    Record back = full_record();   // nothing stays of the last one
+    Record back = full_record();  // nothing stays of the last one
     REQUIRE(read_line(line, back));
     CHECK(line_of(back) == line);
     Snapshot one;
@@ -124,7 +148,9 @@ TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
 
 TEST_CASE("a line of before profiles knew of pairs is read", "[record]") {
     Record record;
-    REQUIRE(read_line(R"({"now":1,"snapshot":{"device":{},"kernels":[{"id":1,"profile":{"blocks":9,"preemption":50000}}]},"decision":{}})", record));
+    REQUIRE(read_line(
+        R"({"now":1,"snapshot":{"device":{},"kernels":[{"id":1,"profile":{"blocks":9,"preemption":50000}}]},"decision":{}})",
+        record));
     const Profile& profile = *record.snapshot.kernels[0].profile;
     CHECK((profile.blocks == 9 && profile.identity == 0 && profile.beside.empty()));
 }
@@ -132,7 +158,8 @@ TEST_CASE("a line of before profiles knew of pairs is read", "[record]") {
 TEST_CASE("a line cut anywhere is refused", "[record]") {
     const std::string line = line_of(full_record());
     Record record;
-    for (size_t bytes = 0; bytes < line.size(); ++bytes) CHECK_THROWS_AS(read_line(line.substr(0, bytes), record), std::runtime_error);
+    for (size_t bytes = 0; bytes < line.size(); ++bytes)
+        CHECK_THROWS_AS(read_line(line.substr(0, bytes), record), std::runtime_error);
 }
 
 TEST_CASE("what is no line is refused, with the reason", "[record]") {
@@ -146,7 +173,8 @@ TEST_CASE("what is no line is refused, with the reason", "[record]") {
         return std::string("taken");
     };
     const auto with = [&](const std::string& kernel) {
-        return refusal(R"({"now":1,"snapshot":{"device":{"multiprocessors":8},"kernels":[)" + kernel + R"(]},"decision":{}})");
+        return refusal(R"({"now":1,"snapshot":{"device":{"multiprocessors":8},"kernels":[)" + kernel +
+                       R"(]},"decision":{}})");
     };
     CHECK(with(R"({"id":1})") == "taken");
     CHECK_THAT(with(R"({"id":"1"})"), Contains("snapshot: kernels: id: it is no whole number"));
@@ -162,9 +190,11 @@ TEST_CASE("what is no line is refused, with the reason", "[record]") {
     CHECK_THAT(with(R"({"weight":null})"), Contains("such numbers"));
     CHECK_THAT(with(R"({"ctas_per_sm":-1})"), Contains("such numbers"));
     CHECK_THAT(with("1"), Contains("no object"));
-    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{"multiprocessors":1000000000}},"decision":{}})"), Contains("so many"));
+    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{"multiprocessors":1000000000}},"decision":{}})"),
+               Contains("so many"));
     CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{}}})"), Contains("should be in it"));
-    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{},"kernels":{}},"decision":{}})"), Contains("no list"));
+    CHECK_THAT(refusal(R"({"now":1,"snapshot":{"device":{},"kernels":{}},"decision":{}})"),
+               Contains("no list"));
     CHECK_THAT(refusal("[]"), Contains("no object"));
     CHECK_THAT(refusal(R"({"recording":2,"policy":"fifo"})"), Contains("another version"));
     CHECK_THAT(refusal(""), Contains("no JSON"));
@@ -177,10 +207,13 @@ struct Recording {
     std::vector<std::string> notes;
     std::unique_ptr<Recorder> recorder;
     explicit Recording(uint64_t most = 1 << 20)
-        : recorder(std::make_unique<Recorder>(path, most, [this](const std::string& note) { notes.push_back(note); })) {}
+        : recorder(std::make_unique<Recorder>(path, most,
+                                              [this](const std::string& note) { notes.push_back(note); })) {}
     std::vector<std::string> read() {
         std::vector<std::string> seen;
-        read_recording(path, [&](const Record& record) { seen.push_back(record.policy + " " + std::to_string(record.decision.assignments.size())); });
+        read_recording(path, [&](const Record& record) {
+            seen.push_back(record.policy + " " + std::to_string(record.decision.assignments.size()));
+        });
         return seen;
     }
 };
@@ -190,7 +223,7 @@ TEST_CASE("a recorder's file is read back, each decision with who made it", "[re
     const Record record = full_record();
     recording.recorder->choose("priority");
     recording.recorder->write(record.snapshot, record.now, record.decision);
-    CHECK(recording.read().size() == 1);   // the first is there at once
+    CHECK(recording.read().size() == 1);  // the first is there at once
     recording.recorder->choose("fifo");
     recording.recorder->write({}, record.now + 1ms, {});
     recording.recorder.reset();
@@ -232,7 +265,8 @@ TEST_CASE("a recorder that cannot write says so", "[record]") {
 
 TEST_CASE("a damaged recording is refused with its name and the line", "[record]") {
     TemporaryFolder folder;
-    const std::string path = folder.file("r"), good = policy_line("fifo") + "\n" + line_of(full_record()) + "\n";
+    const std::string path = folder.file("r"),
+                      good = policy_line("fifo") + "\n" + line_of(full_record()) + "\n";
     const auto refusal = [&](const std::string& text) {
         std::ofstream(path, std::ios::binary) << text;
         try {

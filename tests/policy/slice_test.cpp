@@ -16,15 +16,18 @@ TEST_CASE("slice-paper: a pair runs with balanced blocks, in slices of that rati
     const auto slice = [&](int blocks) {
         return "run " + std::to_string(blocks) + ", slice " + std::to_string(132 * rounds * blocks);
     };
-    CHECK(said(make_slice({.slices = true})->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}},
-                                    kBegin)) == Said{{1, slice(a)}, {2, slice(b)}});
+    CHECK(said(make_slice({.slices = true})
+                   ->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}}, kBegin)) ==
+          Said{{1, slice(a)}, {2, slice(b)}});
 }
 
 TEST_CASE("slice: a pair runs with the most profitable blocks, and is not sliced", "[policy]") {
-    const models::CoSchedule best = *models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), kFull);
+    const models::CoSchedule best =
+        *models::most_profitable(kModel, model_of(*kComputes), model_of(*kLoads), kFull);
     REQUIRE(best.profit > expected(*kComputes, *kLoads).profit);
     const auto run = [&](size_t i) { return "run " + std::to_string(best.blocks[i]); };
-    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}}, kBegin)) == Said{{1, run(0)}, {2, run(1)}});
+    CHECK(said(make_slice()->decide({modelled(132), {profiled(1, kComputes), profiled(2, kLoads)}},
+                                    kBegin)) == Said{{1, run(0)}, {2, run(1)}});
 }
 
 TEST_CASE("slice-paper: the smallest slice with the overhead allowed", "[policy]") {
@@ -33,15 +36,18 @@ TEST_CASE("slice-paper: the smallest slice with the overhead allowed", "[policy]
     struct Row {
         double overhead;
         std::chrono::microseconds slice_overhead;
-        uint64_t smallest;   // blocks, a multiple of the SMs
+        uint64_t smallest;  // blocks, a multiple of the SMs
     };
-    const Row rows[] = {{0.02, 10us, 5016}, {0.04, 10us, 2508}, {0.02, 1us, 528}, {0.02, 0us, 132}, {0.001, 10us, 100056}};
+    const Row rows[] = {
+        {0.02, 10us, 5016}, {0.04, 10us, 2508}, {0.02, 1us, 528}, {0.02, 0us, 132}, {0.001, 10us, 100056}};
     for (const Row& row : rows) {
         Profile computes = *kComputes, loads = *kLoads;
         computes.slice_overhead = loads.slice_overhead = row.slice_overhead;
         const auto policy = make_slice({.overhead = row.overhead, .slices = true});
-        const Decision decision = policy->decide(
-            {modelled(132), {profiled(1, std::make_shared<Profile>(computes)), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
+        const Decision decision = policy->decide({modelled(132),
+                                                  {profiled(1, std::make_shared<Profile>(computes)),
+                                                   profiled(2, std::make_shared<Profile>(loads))}},
+                                                 kBegin);
         REQUIRE(decision.assignments.size() == 2);
         const uint64_t slice = std::min(decision.assignments[0].slice, decision.assignments[1].slice);
         CHECK(slice == (row.smallest + round - 1) / round * round);
@@ -60,9 +66,11 @@ TEST_CASE("slice: no pair for a profit that the model may only imagine", "[polic
     CHECK(chosen(*make_slice({.least_profit = 0.9}), modelled(132), kernels) == Ids{1});
 }
 
-TEST_CASE("slice: the model is told of waits, and of times with fewer CTAs; slice-paper's is not", "[policy]") {
+TEST_CASE("slice: the model is told of waits, and of times with fewer CTAs; slice-paper's is not",
+          "[policy]") {
     const auto decided = [&](const Profile& loads, const SliceKnobs& knobs) {
-        const Decision decision = make_slice(knobs)->decide({modelled(132), {profiled(1, kComputes), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
+        const Decision decision = make_slice(knobs)->decide(
+            {modelled(132), {profiled(1, kComputes), profiled(2, std::make_shared<Profile>(loads))}}, kBegin);
         REQUIRE(decision.assignments.size() == 2);
         return decision.assignments[1].reason;
     };
@@ -71,12 +79,14 @@ TEST_CASE("slice: the model is told of waits, and of times with fewer CTAs; slic
         if (loads.mix->waits) models::tell(*loads.mix->waits, model);
         model.rates = models::relative_throughput(loads.by_ctas, 8);
         const auto best = *models::most_profitable(kModel, model_of(*kComputes), model, kFull);
-        return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", best.blocks[1], best.profit * 100);
+        return fmt::format("{} CTAs an SM beside another, to save {:.0f} %", best.blocks[1],
+                           best.profit * 100);
     };
     Profile waits = *kLoads, faster = *kLoads;
-    waits.mix->waits = models::Waits{.interval = 2, .latency = 150, .requests = 0.05};   // caches answer
-    faster.by_ctas = {{1, 400}, {4, 200}, {5, 50}, {6, 100}, {8, 100}};                  // with five CTAs
-    REQUIRE((told(waits) != told(*kLoads) && told(faster).starts_with("5 ") && !told(*kLoads).starts_with("5 ")));
+    waits.mix->waits = models::Waits{.interval = 2, .latency = 150, .requests = 0.05};  // caches answer
+    faster.by_ctas = {{1, 400}, {4, 200}, {5, 50}, {6, 100}, {8, 100}};                 // with five CTAs
+    REQUIRE(
+        (told(waits) != told(*kLoads) && told(faster).starts_with("5 ") && !told(*kLoads).starts_with("5 ")));
     for (const Profile& loads : {*kLoads, waits, faster}) {
         CHECK(decided(loads, {}) == told(loads));
         CHECK(decided(loads, {.slices = true}) == decided(*kLoads, {.slices = true}));
@@ -127,11 +137,15 @@ TEST_CASE("slice: with many pairs that were never seen, models take their time",
     CHECK(said(decision).count(12));
 }
 
-TEST_CASE("slice: of more kinds of kernels than are kept apart the last ones are not paired, and studying them ends", "[policy]") {
+TEST_CASE(
+    "slice: of more kinds of kernels than are kept apart the last ones are not paired, and studying them "
+    "ends",
+    "[policy]") {
     constexpr uint64_t kKinds = 130;
     const auto policy = make_slice({.prune = {0, 0}});
     std::vector<Kernel> many;
-    for (uint64_t id = 1; id <= kKinds; ++id) many.push_back(waiting(profiled(id, mix(0.002 * static_cast<double>(id), 0.5, 0.5))));
+    for (uint64_t id = 1; id <= kKinds; ++id)
+        many.push_back(waiting(profiled(id, mix(0.002 * static_cast<double>(id), 0.5, 0.5))));
     uint64_t studies = 0;
     while (std::unique_ptr<Study> study = policy->study({modelled(132), many})) {
         REQUIRE(++studies < kKinds * kKinds / 2);
@@ -161,24 +175,24 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     again.launch = 1;
     CHECK(chosen(*policy, sms, {loads, between, computes}) == Ids{1, 3});
     Kernel ends = computes;
-    ends.last_taken = true;   // the other goes on with what it has
+    ends.last_taken = true;  // the other goes on with what it has
     CHECK(chosen(*policy, sms, {loads, between, ends}, kBegin + 1ms) == Ids{1});
     CHECK(chosen(*policy, sms, {loads, between}, kBegin + 2ms) == Ids{1});
     CHECK(*policy->decide({sms, {loads, between}}, kBegin + 2ms + 50us).again == 150us);
     CHECK(chosen(*policy, sms, {loads, between, again}, kBegin + 2ms + 100us) == Ids{1, 3});
     CHECK(chosen(*policy, sms, {loads, between}, kBegin + 3ms) == Ids{1});
-    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 3ms + 200us) == Ids{1, 2});   // it did not come
+    CHECK(chosen(*policy, sms, {loads, between}, kBegin + 3ms + 200us) == Ids{1, 2});  // it did not come
     CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 4ms) == Ids{1, 2});
-    between.launch = 1;   // the best pair is looked for when one has come again
+    between.launch = 1;  // the best pair is looked for when one has come again
     CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 5ms) == Ids{1, 3});
-    CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});   // nobody waits for two
+    CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});  // nobody waits for two
 }
 
 TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[policy]") {
     const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
-    const Kernel between = profiled(2, kBetween), other = profiled(4, mix(0.015, 0.5, 0.5));   // no pair
+    const Kernel between = profiled(2, kBetween), other = profiled(4, mix(0.015, 0.5, 0.5));  // no pair
     CHECK(chosen(*policy, sms, {loads, between, computes, other}) == Ids{1, 3});
     CHECK(chosen(*policy, sms, {between, other}, kBegin + 1ms) == Ids{2});
     loads.launch = computes.launch = 1;
@@ -187,14 +201,19 @@ TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[
     CHECK(chosen(*policy, sms, {between, other}, kBegin + 2ms) == Ids{2});
     loads.launch = computes.launch = 2;
     CHECK(chosen(*policy, sms, {loads, between, other}, kBegin + 2100us) == Ids{1, 2});
-    CHECK(chosen(*policy, sms, {loads, between, computes, other}, kBegin + 2300us) == Ids{1, 2});   // too late
+    CHECK(chosen(*policy, sms, {loads, between, computes, other}, kBegin + 2300us) == Ids{1, 2});  // too late
 }
 
-TEST_CASE("slice: whoever has waited too long has a turn, and then the best pair goes on, whatever they have left", "[policy]") {
+TEST_CASE(
+    "slice: whoever has waited too long has a turn, and then the best pair goes on, whatever they have left",
+    "[policy]") {
     const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
-    Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes), between = waiting(profiled(2, kBetween), kBegin);
-    const auto at = [&](Duration time) { return said(policy->decide({sms, {loads, between, computes}}, kBegin + time)); };
+    Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes),
+           between = waiting(profiled(2, kBetween), kBegin);
+    const auto at = [&](Duration time) {
+        return said(policy->decide({sms, {loads, between, computes}}, kBegin + time));
+    };
     CHECK(at(0ms).count(2) == 0);
     CHECK(at(99ms).empty());
     const Said turn = at(100ms);
@@ -213,7 +232,9 @@ TEST_CASE("slice: a turn alone ends, too", "[policy]") {
     const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
     Kernel first = profiled(1, kLoads), second = waiting(profiled(2, kLoads), kBegin);
-    const auto at = [&](Duration time) { return said(policy->decide({sms, {first, second}}, kBegin + time)); };
+    const auto at = [&](Duration time) {
+        return said(policy->decide({sms, {first, second}}, kBegin + time));
+    };
     CHECK(at(0ms) == Said{{1, "run"}});
     CHECK(at(100ms) == Said{{1, "wait"}, {2, "run"}});
     first = waiting(first, kBegin + 100ms), second = profiled(2, kLoads);
@@ -230,7 +251,7 @@ TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
     CHECK(chosen(*policy, sms, {loads, between}, kBegin + 1ms) == Ids{1});
     CHECK(chosen(*policy, sms, {loads, between}, kBegin + 1200us) == Ids{1, 2});
     computes.launch = 1;
-    CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 1300us) == Ids{1, 2});   // after 300 us
+    CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 1300us) == Ids{1, 2});  // after 300 us
     between.launch = 1;
     CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 2ms) == Ids{1, 3});
     CHECK(chosen(*policy, sms, {loads, between}, kBegin + 3ms) == Ids{1});
@@ -245,14 +266,14 @@ TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[po
     gaps.works(1, kBegin + 300us);
     CHECK(gaps.of(1) == 600us);
     CHECK(gaps.of(2) == 200us);
-    gaps.works(1, kBegin + 400us);   // has worked all the time
+    gaps.works(1, kBegin + 400us);  // has worked all the time
     CHECK(gaps.of(1) == 600us);
     gaps.gone(1, kBegin + 1ms);
     gaps.works(1, kBegin + 1ms + 700us);
-    CHECK(gaps.of(1) == 800us);   // of 400 us on average
+    CHECK(gaps.of(1) == 800us);  // of 400 us on average
     gaps.gone(1, kBegin + 2ms);
     gaps.works(1, kBegin + 3ms);
-    CHECK(gaps.of(1) == 1ms);     // at most
+    CHECK(gaps.of(1) == 1ms);  // at most
     gaps.gone(1, kBegin + 4ms);
     gaps.works(1, kBegin + 6ms);  // nobody waits for so long
     CHECK(gaps.of(1) == 200us);

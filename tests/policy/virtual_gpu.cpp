@@ -8,7 +8,7 @@ namespace smt::tests {
 
 namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kNothing = 1e-9;   // of a block: rounding
+constexpr double kNothing = 1e-9;  // of a block: rounding
 
 // The smallest number from 1 on that is enough, asked last.
 template <class SaturatingCtas>
@@ -45,7 +45,8 @@ void VirtualGpu::run(Policy& policy, double until_ns) {
 }
 
 bool VirtualGpu::done() const {
-    return std::all_of(programs.begin(), programs.end(), [](const Program& program) { return program.ends_ns.size() == program.launches; });
+    return std::all_of(programs.begin(), programs.end(),
+                       [](const Program& program) { return program.ends_ns.size() == program.launches; });
 }
 
 // ---- programs and the policy
@@ -70,7 +71,8 @@ void VirtualGpu::ask(Policy& policy) {
     const Decision decision = policy.decide(snapshot, time());
     for (const Assignment& each : decision.assignments) carry_out(each);
     // Time is whole nanoseconds to a policy.
-    if (decision.again) again_ = now_ + std::max(1.0, std::chrono::duration<double, std::nano>(*decision.again).count());
+    if (decision.again)
+        again_ = now_ + std::max(1.0, std::chrono::duration<double, std::nano>(*decision.again).count());
 }
 
 void VirtualGpu::carry_out(const Assignment& assignment) {
@@ -105,7 +107,9 @@ int VirtualGpu::quota(size_t program, size_t sm) const {
     return quota.empty() ? UINT8_MAX : quota.size() == 1 ? quota[0] : quota[sm];
 }
 
-int VirtualGpu::ctas_of(size_t program) const { return std::accumulate(counts_[program].begin(), counts_[program].end(), 0); }
+int VirtualGpu::ctas_of(size_t program) const {
+    return std::accumulate(counts_[program].begin(), counts_[program].end(), 0);
+}
 
 bool VirtualGpu::may_take(size_t program) const {
     const Kernel& kernel = programs[program].kernel;
@@ -120,7 +124,8 @@ bool VirtualGpu::takes(size_t program) {
         kernel.last_taken = true;
         ask_ = true;
     }
-    if (progress.slice_left && !--progress.slice_left && kernel.state == State::kRunning) set(program, State::kStopping);
+    if (progress.slice_left && !--progress.slice_left && kernel.state == State::kRunning)
+        set(program, State::kStopping);
     return true;
 }
 
@@ -132,12 +137,14 @@ void VirtualGpu::place() {
     std::vector<size_t> order;
     for (size_t i = 0; i < programs.size(); ++i)
         if (progress_[i].here && progress_[i].begins <= now_ && may_take(i)) order.push_back(i);
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return progress_[a].in_queue < progress_[b].in_queue; });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return progress_[a].in_queue < progress_[b].in_queue; });
     for (const size_t program : order)
         if (!fill(program, free)) break;
     int used = 0;
     for (size_t sm = 0; sm < free.size(); ++sm)
-        used += std::any_of(counts_.begin(), counts_.end(), [&](const std::vector<int>& counts) { return counts[sm] > 0; });
+        used += std::any_of(counts_.begin(), counts_.end(),
+                            [&](const std::vector<int>& counts) { return counts[sm] > 0; });
     most_used_ = std::max(most_used_, used);
 }
 
@@ -169,7 +176,9 @@ void VirtualGpu::set_speeds() {
     least([&](double waiting) { return memory_use(waiting) <= device_.multiprocessors; });
     for (Cta& cta : ctas_) {
         const std::vector<Group>& groups = groups_[cta.sm];
-        cta.speed = std::find_if(groups.begin(), groups.end(), [&](const Group& each) { return each.program == cta.program; })->speed;
+        cta.speed = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
+                        return each.program == cta.program;
+                    })->speed;
     }
 }
 
@@ -194,11 +203,15 @@ double VirtualGpu::next_event(double until) const {
     double next = std::min(until, again_);
     for (size_t i = 0; i < programs.size(); ++i) {
         const Progress& progress = progress_[i];
-        if (!progress.here) next = std::min(next, progress.arrives);
-        else if (progress.begins > now_) next = std::min(next, progress.begins);
+        if (!progress.here)
+            next = std::min(next, progress.arrives);
+        else if (progress.begins > now_)
+            next = std::min(next, progress.begins);
     }
     if (ask_) next = now_;
-    for (const Cta& cta : ctas_) next = std::min(next, now_ + std::max(cta.left, 0.0) * programs[cta.program].work.block_ns / cta.speed);
+    for (const Cta& cta : ctas_)
+        next =
+            std::min(next, now_ + std::max(cta.left, 0.0) * programs[cta.program].work.block_ns / cta.speed);
     return next;
 }
 
@@ -227,7 +240,7 @@ void VirtualGpu::settle(size_t program) {
     Kernel& kernel = programs[program].kernel;
     if (!progress_[program].here || ctas_of(program) > 0) return;
     if (kernel.state == State::kStopping) {
-        const Duration took = time() - kernel.since;   // averaged as the dispatcher does
+        const Duration took = time() - kernel.since;  // averaged as the dispatcher does
         kernel.preemption = kernel.preemption ? (3 * *kernel.preemption + took) / 4 : took;
         set(program, State::kWaiting);
     }
@@ -241,7 +254,7 @@ void VirtualGpu::end_launch(size_t index) {
     program.kernel.blocks_done = progress.taken = 0;
     program.kernel.last_taken = false;
     ++program.kernel.launch;
-    progress.in_queue = ++queue_;   // the next one, which has been waiting behind this one
+    progress.in_queue = ++queue_;  // the next one, which has been waiting behind this one
     ask_ = true;
     if (program.ends_ns.size() < program.launches && program.gap_ns == 0) return;
     progress.here = false;

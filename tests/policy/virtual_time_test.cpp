@@ -12,9 +12,10 @@ using namespace smt::tests;
 namespace {
 
 constexpr int kSms = 16;
-constexpr double kMs = 1e6, kLong = 100e9;   // ns
+constexpr double kMs = 1e6, kLong = 100e9;  // ns
 
-// Warps of a kernel as Kernelet's model has them, and what they ask of a multiprocessor when nobody is in their way.
+// Warps of a kernel as Kernelet's model has them, and what they ask of a multiprocessor when nobody is in
+// their way.
 const models::Multiprocessor kModel{4, {.latency = 600, .requests_per_cycle = 0.14, .coalesced_requests = 4}};
 Device modelled() {
     Device made = device(kSms);
@@ -24,18 +25,21 @@ Device modelled() {
 
 struct Character {
     const char* name;
-    uint32_t parts;            // CTAs that fill a multiprocessor
-    double memory_ratio;       // R_m
-    double instructions;       // of a block's warps
+    uint32_t parts;       // CTAs that fill a multiprocessor
+    double memory_ratio;  // R_m
+    double instructions;  // of a block's warps
 };
-constexpr Character kComputes{"computes", 8, 0.002, 200'000}, kLoads{"loads", 8, 0.1, 40'000}, kWaits{"waits", 8, 0.03, 30'000},
-    kLarge{"large", 2, 0.01, 400'000}, kBetween{"between", 4, 0.006, 150'000};
+constexpr Character kComputes{"computes", 8, 0.002, 200'000}, kLoads{"loads", 8, 0.1, 40'000},
+    kWaits{"waits", 8, 0.03, 30'000}, kLarge{"large", 2, 0.01, 400'000},
+    kBetween{"between", 4, 0.006, 150'000};
 
 Work work_of(const Character& of) {
-    const double warps = 64.0 / of.parts, cycles = 1 + of.memory_ratio * kModel.memory.latency;   // of one instruction of one warp
+    const double warps = 64.0 / of.parts,
+                 cycles = 1 + of.memory_ratio * kModel.memory.latency;  // of one instruction of one warp
     const double pipeline = warps / (kModel.warp_schedulers * cycles);
-    const double memory = warps * of.memory_ratio * kModel.memory.coalesced_requests / (cycles * kModel.memory.requests_per_cycle);
-    const double slower = std::max({1.0, pipeline, memory});   // one CTA by itself wants more than there is
+    const double memory = warps * of.memory_ratio * kModel.memory.coalesced_requests /
+                          (cycles * kModel.memory.requests_per_cycle);
+    const double slower = std::max({1.0, pipeline, memory});  // one CTA by itself wants more than there is
     return {of.instructions / warps * cycles * slower, pipeline / slower, memory / slower, 1 - 1 / cycles};
 }
 
@@ -55,7 +59,8 @@ public:
     Decision decide(const Snapshot& snapshot, TimePoint) override {
         Decision decision;
         for (const Kernel& each : snapshot.kernels)
-            if (given_.insert(each.id).second) decision.assignments.push_back({each.id, Action::kRun, "fixed", quotas_.at(each.id), 0});
+            if (given_.insert(each.id).second)
+                decision.assignments.push_back({each.id, Action::kRun, "fixed", quotas_.at(each.id), 0});
         return decision;
     }
 
@@ -65,7 +70,7 @@ private:
 };
 
 struct Outcome {
-    std::vector<double> ends_ns;   // of each program's last launch
+    std::vector<double> ends_ns;  // of each program's last launch
     int most_used = 0;
     double total() const { return *std::max_element(ends_ns.begin(), ends_ns.end()); }
 };
@@ -110,14 +115,19 @@ std::shared_ptr<const Profile> measure(const Program& of, const Character& chara
         one[0] = static_cast<uint8_t>(ctas);
         const double all_ns = alone(of, even_quota(ctas)), one_ns = alone(of, one);
         made.configurations.push_back({ctas, all_ns});
-        points.push_back({ctas, static_cast<double>(of.kernel.blocks) / one_ns, static_cast<double>(of.kernel.blocks) / all_ns});
+        points.push_back({ctas, static_cast<double>(of.kernel.blocks) / one_ns,
+                          static_cast<double>(of.kernel.blocks) / all_ns});
     }
     made.configurations = models::prune(made.configurations);
     made.footprint = models::footprint(points, kSms, loss);
     made.slice_overhead = std::chrono::microseconds(10);
     made.preemption = nanoseconds(of.work.block_ns);
     const Work& work = of.work;
-    made.mix = Mix{{std::min(1.0, work.pipeline * character.parts), std::min(1.0, work.memory * character.parts)}, character.memory_ratio, 0, character.instructions};
+    made.mix =
+        Mix{{std::min(1.0, work.pipeline * character.parts), std::min(1.0, work.memory * character.parts)},
+            character.memory_ratio,
+            0,
+            character.instructions};
     return std::make_shared<Profile>(made);
 }
 
@@ -130,20 +140,22 @@ Program profiled(uint64_t id, const Character& of, uint64_t rounds) {
 
 }  // namespace
 
-TEST_CASE("an urgent short kernel behind a long one has four fifths of the speed-up that there is to have", "[policy]") {
+TEST_CASE("an urgent short kernel behind a long one has four fifths of the speed-up that there is to have",
+          "[policy]") {
     for (const Character& large : {kComputes, kLoads, kWaits, kLarge, kBetween}) {
         for (const char* name : {"hpf", "priority"}) {
             Program behind = profiled(1, large, 60), urgent = profiled(2, kWaits, 30);
             urgent.kernel.priority = 1;
-            urgent.arrives_ns = alone(behind) * 0.1237;   // in the middle of a block
+            urgent.arrives_ns = alone(behind) * 0.1237;  // in the middle of a block
             const double by_itself = alone(urgent);
             const auto fifo = make_policy("fifo"), policy = make_policy(name);
             const double without = run(*fifo, {behind, urgent}).ends_ns[1] - urgent.arrives_ns;
             const double with = run(*policy, {behind, urgent}).ends_ns[1] - urgent.arrives_ns;
-            std::printf("%-8s behind %-9s %8.3f ms, %7.3f under %s, %7.3f alone: %.2f of the ideal speed-up\n", "waits", large.name, without / kMs,
-                        with / kMs, name, by_itself / kMs, by_itself / with);
+            std::printf(
+                "%-8s behind %-9s %8.3f ms, %7.3f under %s, %7.3f alone: %.2f of the ideal speed-up\n",
+                "waits", large.name, without / kMs, with / kMs, name, by_itself / kMs, by_itself / with);
             INFO(name << " behind " << large.name);
-            CHECK(without > 2 * by_itself);   // or there would be nothing to gain
+            CHECK(without > 2 * by_itself);  // or there would be nothing to gain
             CHECK(by_itself / with >= 0.8);
         }
     }
@@ -160,7 +172,8 @@ TEST_CASE("fair: shares of 2:1 and 3:1 are kept within 2 %", "[policy]") {
             gpu.add(other);
             const auto fair = make_policy("fair");
             gpu.run(*fair, 2000 * kMs);
-            const double ratio = static_cast<double>(gpu.programs[0].blocks) / static_cast<double>(gpu.programs[1].blocks);
+            const double ratio =
+                static_cast<double>(gpu.programs[0].blocks) / static_cast<double>(gpu.programs[1].blocks);
             std::printf("fair, %-9s %.0f:1: %.3f\n", of.name, weight, ratio);
             INFO(of.name);
             CHECK(ratio == Approx(weight).epsilon(0.02));
@@ -168,7 +181,8 @@ TEST_CASE("fair: shares of 2:1 and 3:1 are kept within 2 %", "[policy]") {
     }
 }
 
-TEST_CASE("greedy is never worse than one after the other by more than 2 %, and better where kernels differ", "[policy]") {
+TEST_CASE("greedy is never worse than one after the other by more than 2 %, and better where kernels differ",
+          "[policy]") {
     const std::vector<Character> all{kComputes, kLoads, kWaits, kLarge, kBetween};
     for (size_t a = 0; a < all.size(); ++a) {
         for (size_t b = a; b < all.size(); ++b) {
@@ -176,7 +190,8 @@ TEST_CASE("greedy is never worse than one after the other by more than 2 %, and 
             const double sequential = alone(first) + alone(second);
             const auto greedy = make_policy("greedy");
             const double together = run(*greedy, {first, second}).total();
-            std::printf("greedy, %-9s and %-9s %8.3f ms of %8.3f: %.3f\n", all[a].name, all[b].name, together / kMs, sequential / kMs, together / sequential);
+            std::printf("greedy, %-9s and %-9s %8.3f ms of %8.3f: %.3f\n", all[a].name, all[b].name,
+                        together / kMs, sequential / kMs, together / sequential);
             INFO(all[a].name << " and " << all[b].name);
             CHECK(together / sequential <= 1.02);
         }
@@ -186,11 +201,13 @@ TEST_CASE("greedy is never worse than one after the other by more than 2 %, and 
     CHECK(run(*greedy, {computes, loads}).total() < 0.9 * (alone(computes) + alone(loads)));
 }
 
-TEST_CASE("compact: a saturating kernel leaves a quarter of the multiprocessors free for 3 % of its time", "[policy]") {
+TEST_CASE("compact: a saturating kernel leaves a quarter of the multiprocessors free for 3 % of its time",
+          "[policy]") {
     Program loads = profiled(1, kLoads, 60);
     const auto compact = make_policy("compact");
     const Outcome outcome = run(*compact, {loads});
-    std::printf("compact, loads: %d of %d multiprocessors, %.3f of its time\n", outcome.most_used, kSms, outcome.total() / alone(loads));
+    std::printf("compact, loads: %d of %d multiprocessors, %.3f of its time\n", outcome.most_used, kSms,
+                outcome.total() / alone(loads));
     CHECK(outcome.most_used <= kSms * 3 / 4);
     CHECK(outcome.total() <= 1.03 * alone(loads));
 }
@@ -199,7 +216,8 @@ TEST_CASE("compact: a saturating kernel leaves a quarter of the multiprocessors 
 
 namespace {
 
-// What gets done while all of them have blocks: of each in units of what it gets done alone, in all. 1 is what taking turns gives.
+// What gets done while all of them have blocks: of each in units of what it gets done alone, in all. 1 is
+// what taking turns gives.
 double throughput(Policy& policy, const std::vector<Program>& queue) {
     constexpr double kWindow = 300 * kMs;
     constexpr uint64_t kLonger = 1000;
@@ -212,7 +230,8 @@ double throughput(Policy& policy, const std::vector<Program>& queue) {
     gpu.run(policy, kWindow);
     double sum = 0;
     for (size_t i = 0; i < queue.size(); ++i)
-        sum += static_cast<double>(gpu.programs[i].blocks) / static_cast<double>(queue[i].kernel.blocks) * alone(queue[i]) / kWindow;
+        sum += static_cast<double>(gpu.programs[i].blocks) / static_cast<double>(queue[i].kernel.blocks) *
+               alone(queue[i]) / kWindow;
     return sum;
 }
 
@@ -226,7 +245,8 @@ double best_throughput(const std::vector<Program>& queue) {
                 take(free, queue[first].kernel.cta, a);
                 const int b = fitting(free, queue[second].kernel.cta);
                 if (b == 0) continue;
-                Fixed fixed({{queue[first].kernel.id, even_quota(a)}, {queue[second].kernel.id, even_quota(b)}});
+                Fixed fixed(
+                    {{queue[first].kernel.id, even_quota(a)}, {queue[second].kernel.id, even_quota(b)}});
                 best = std::max(best, throughput(fixed, {queue[first], queue[second]}));
             }
         }
@@ -237,9 +257,11 @@ double best_throughput(const std::vector<Program>& queue) {
 }  // namespace
 
 TEST_CASE("slice: within 5 % of the best pair and ratio that there are", "[policy]") {
-    const std::vector<std::vector<Character>> queues{
-        {kComputes, kLoads, kLarge, kWaits}, {kComputes, kLoads, kBetween, kLoads}, {kLarge, kLoads, kComputes, kBetween}, {kWaits, kBetween, kLarge}};
-    const AgingKnobs endless{.starvation_timeout = std::chrono::hours(1)};   // the best pair only
+    const std::vector<std::vector<Character>> queues{{kComputes, kLoads, kLarge, kWaits},
+                                                     {kComputes, kLoads, kBetween, kLoads},
+                                                     {kLarge, kLoads, kComputes, kBetween},
+                                                     {kWaits, kBetween, kLarge}};
+    const AgingKnobs endless{.starvation_timeout = std::chrono::hours(1)};  // the best pair only
     for (const auto& characters : queues) {
         std::vector<Program> queue;
         for (const Character& each : characters) queue.push_back(profiled(queue.size() + 1, each, 200));

@@ -1,6 +1,6 @@
-// addresses ADDRESS...: calls that name memory of other sessions and of the server are refused, whatever carries the
-// address; calls that name memory of this session are not. The addresses are hexadecimal; that of the words which the
-// server keeps in the session's own arena is one more.
+// addresses ADDRESS...: calls that name memory of other sessions and of the server are refused, whatever
+// carries the address; calls that name memory of this session are not. The addresses are hexadecimal; that of
+// the words which the server keeps in the session's own arena is one more.
 #include <cinttypes>
 #include <cstring>
 #include <functional>
@@ -83,23 +83,29 @@ CUresult copy_node(CUdeviceptr address) {
     copy.dstDevice = address;
     copy.WidthInBytes = kBytes;
     copy.Height = copy.Depth = 1;
-    return add_to_graph([&](CUgraph graph, CUgraphNode* node) { return cuGraphAddMemcpyNode(node, graph, nullptr, 0, &copy, context); });
+    return add_to_graph([&](CUgraph graph, CUgraphNode* node) {
+        return cuGraphAddMemcpyNode(node, graph, nullptr, 0, &copy, context);
+    });
 }
 
 CUresult memset_node(CUdeviceptr address) {
     CUDA_MEMSET_NODE_PARAMS fill = bytes_at(address);
-    return add_to_graph([&](CUgraph graph, CUgraphNode* node) { return cuGraphAddMemsetNode(node, graph, nullptr, 0, &fill, context); });
+    return add_to_graph([&](CUgraph graph, CUgraphNode* node) {
+        return cuGraphAddMemsetNode(node, graph, nullptr, 0, &fill, context);
+    });
 }
 
 using Carrier = std::pair<const char*, CUresult (*)(CUdeviceptr)>;
 const Carrier kCarriers[] = {
     {"a fill", [](CUdeviceptr at) { return cuMemsetD8(at, 0, kBytes); }},
-    {"an asynchronous fill", [](CUdeviceptr at) { return settle(cuMemsetD32Async(at, 0, kBytes / 4, stream)); }},
+    {"an asynchronous fill",
+     [](CUdeviceptr at) { return settle(cuMemsetD32Async(at, 0, kBytes / 4, stream)); }},
     {"a fill of rows", [](CUdeviceptr at) { return settle(cuMemsetD2D8Async(at, 32, 0, 16, 2, stream)); }},
     {"a copy to", [](CUdeviceptr at) { return settle(cuMemcpyDtoDAsync(at, mine, kBytes, stream)); }},
     {"a copy from", [](CUdeviceptr at) { return settle(cuMemcpyDtoDAsync(mine, at, kBytes, stream)); }},
     {"a value written", [](CUdeviceptr at) { return settle(cuStreamWriteValue32(stream, at, 0, 0)); }},
-    {"a value waited for", [](CUdeviceptr at) { return settle(cuStreamWaitValue32(stream, at, 0, CU_STREAM_WAIT_VALUE_GEQ)); }},
+    {"a value waited for",
+     [](CUdeviceptr at) { return settle(cuStreamWaitValue32(stream, at, 0, CU_STREAM_WAIT_VALUE_GEQ)); }},
     {"a batch of operations", batch},
     {"a texture object", texture},
     {"a node that fills", memset_node},
@@ -112,7 +118,8 @@ void expect(CUdeviceptr address, const char* whose, CUresult expected) {
     for (const auto& [what, carry] : kCarriers) {
         const CUresult status = carry(address);
         if (status == expected) continue;
-        std::fprintf(stderr, "%s at %s (%llx): error %d, not %d\n", what, whose, address, static_cast<int>(status), static_cast<int>(expected));
+        std::fprintf(stderr, "%s at %s (%llx): error %d, not %d\n", what, whose, address,
+                     static_cast<int>(status), static_cast<int>(expected));
         std::exit(1);
     }
 }
@@ -167,9 +174,10 @@ int main(int count, char** arguments) {
     expect(global, "a variable", CUDA_SUCCESS);
     CHECK(cuModuleUnload(module));
     expect(global, "a variable that is gone", CUDA_ERROR_INVALID_VALUE);
-    CHECK(cuMemsetD8Async(0, 0, 0, stream));   // nothing is touched
+    CHECK(cuMemsetD8Async(0, 0, 0, stream));  // nothing is touched
 
     expect(arena() + smt::protocol::kWordsOffset, "the server's words", CUDA_ERROR_INVALID_VALUE);
-    for (int i = 1; i < count; ++i) expect(std::strtoull(arguments[i], nullptr, 16), "an address given", CUDA_ERROR_INVALID_VALUE);
+    for (int i = 1; i < count; ++i)
+        expect(std::strtoull(arguments[i], nullptr, 16), "an address given", CUDA_ERROR_INVALID_VALUE);
     std::puts("refused");
 }

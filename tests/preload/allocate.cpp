@@ -12,7 +12,8 @@ int main() {
     std::vector<CUdeviceptr> pieces;
     CUdeviceptr piece = 0;
     CUresult status = CUDA_SUCCESS;
-    while (pieces.size() < kMostPieces && (status = cuMemAlloc(&piece, kPiece)) == CUDA_SUCCESS) pieces.push_back(piece);
+    while (pieces.size() < kMostPieces && (status = cuMemAlloc(&piece, kPiece)) == CUDA_SUCCESS)
+        pieces.push_back(piece);
     REQUIRE(status == CUDA_SUCCESS || status == CUDA_ERROR_OUT_OF_MEMORY);
     std::printf("%zu pieces\n", pieces.size());
     // An error that ends nothing: what is given back can be taken again.

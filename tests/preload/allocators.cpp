@@ -1,5 +1,6 @@
-// allocators: what PyTorch's allocators do to the driver, with the answers that a GPU gives natively: segments that grow
-// and shrink in a reserved range, attributes of pools, and memory that a capture allocates and frees.
+// allocators: what PyTorch's allocators do to the driver, with the answers that a GPU gives natively:
+// segments that grow and shrink in a reserved range, attributes of pools, and memory that a capture allocates
+// and frees.
 #include <functional>
 #include <vector>
 
@@ -8,7 +9,7 @@
 namespace {
 
 constexpr size_t kMiB = 1u << 20;
-constexpr size_t kStep = 32 * kMiB;   // of a pool's reserved memory
+constexpr size_t kStep = 32 * kMiB;  // of a pool's reserved memory
 
 CUdevice device;
 CUstream stream, side;
@@ -140,7 +141,8 @@ CUgraphExec instantiate(CUgraph graph) {
     return exec;
 }
 
-// The address stays while the graph is there, launched or not; what is freed in the capture serves again in it.
+// The address stays while the graph is there, launched or not; what is freed in the capture serves again in
+// it.
 void captured() {
     CUdeviceptr plain = 0;
     CHECK(cuMemAllocAsync(&plain, 4096, stream));
@@ -166,7 +168,7 @@ void captured() {
     CHECK(cuStreamWaitEvent(side, forked, 0));
     CHECK(cuMemFreeAsync(again, side));
     CHECK(cuMemAllocAsync(&third, kMiB, stream));
-    REQUIRE(third != again);   // nothing orders it behind that free
+    REQUIRE(third != again);  // nothing orders it behind that free
     CHECK(cuMemFreeAsync(third, stream));
     CHECK(cuEventRecord(joined, side));
     CHECK(cuStreamWaitEvent(stream, joined, 0));

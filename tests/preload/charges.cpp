@@ -1,5 +1,5 @@
-// charges: under --memory 64M, and 64M of host memory, every way to get memory ends with OUT_OF_MEMORY, cuMemGetInfo
-// knows of all of it, and what is given back can be had again.
+// charges: under --memory 64M, and 64M of host memory, every way to get memory ends with OUT_OF_MEMORY,
+// cuMemGetInfo knows of all of it, and what is given back can be had again.
 #include <functional>
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMiB = 1u << 20;
 constexpr size_t kLimit = 64 * kMiB;
-constexpr int kMost = 1000;   // of one kind
+constexpr int kMost = 1000;  // of one kind
 
 size_t free_bytes() {
     size_t free = 0, total = 0;
@@ -20,7 +20,8 @@ size_t free_bytes() {
 }
 
 // Takes until there is no more, gives all back; twice. How many there were.
-int exhaust(const char* what, const std::function<CUresult()>& take, const std::function<void()>& give_all, bool on_device) {
+int exhaust(const char* what, const std::function<CUresult()>& take, const std::function<void()>& give_all,
+            bool on_device) {
     int counts[2] = {};
     const size_t before = free_bytes();
     for (int& count : counts) {
@@ -64,15 +65,19 @@ void arrays() {
         return status;
     };
     REQUIRE(exhaust("arrays", [&] { return keep(cuArrayCreate(&array, &flat)); }, give, true) == 16);
-    REQUIRE(exhaust("arrays of layers", [&] { return keep(cuArray3DCreate(&array, &layers)); }, give, true) == 16);
+    REQUIRE(exhaust(
+                "arrays of layers", [&] { return keep(cuArray3DCreate(&array, &layers)); }, give, true) ==
+            16);
     std::vector<CUmipmappedArray> all;
     const auto with_levels = [&] {
         const CUresult status = cuMipmappedArrayCreate(&mipmapped, &layers, 10);
         if (status == CUDA_SUCCESS) all.push_back(mipmapped);
         return status;
     };
-    const int count = exhaust("mipmapped arrays", with_levels, [&] { give_each<CUmipmappedArray>(all, cuMipmappedArrayDestroy); }, true);
-    REQUIRE(count >= 10 && count <= 12);   // all levels together take a third more than the first
+    const int count = exhaust(
+        "mipmapped arrays", with_levels, [&] { give_each<CUmipmappedArray>(all, cuMipmappedArrayDestroy); },
+        true);
+    REQUIRE(count >= 10 && count <= 12);  // all levels together take a third more than the first
 }
 
 // What is mapped stays although its handle is released, and is counted on.
@@ -131,10 +136,12 @@ void host_memory() {
     // An image on its way counts, too, and is gone when it has arrived.
     CUmodule module = nullptr;
     const std::string image = "FAKE\nkernel fill params 8,4,4\n";
-    FAILS(cuModuleLoadData(&module, (image + std::string(80 * kMiB, '\n')).c_str()), CUDA_ERROR_OUT_OF_MEMORY);
+    FAILS(cuModuleLoadData(&module, (image + std::string(80 * kMiB, '\n')).c_str()),
+          CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(cuModuleLoadData(&module, image.c_str()));
     REQUIRE(exhaust("pinned memory", pin, [&] { give_each<void*>(taken, cuMemFreeHost); }, false) == 16);
-    REQUIRE(exhaust("managed memory", manage, [&] { give_each<CUdeviceptr>(managed, cuMemFree); }, false) == 16);
+    REQUIRE(
+        exhaust("managed memory", manage, [&] { give_each<CUdeviceptr>(managed, cuMemFree); }, false) == 16);
 }
 
 }  // namespace

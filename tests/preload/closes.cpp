@@ -1,5 +1,5 @@
-// closes FILE: closes every descriptor that it has not opened itself, as daemons do, opens a file of its own, and goes on calling. Says
-// what its calls return, in this thread and in one that has made no call yet.
+// closes FILE: closes every descriptor that it has not opened itself, as daemons do, opens a file of its own,
+// and goes on calling. Says what its calls return, in this thread and in one that has made no call yet.
 #include <fcntl.h>
 #include <unistd.h>
 

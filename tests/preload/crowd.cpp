@@ -1,5 +1,5 @@
-// crowd THREADS: says "begun", waits for a line, then so many threads at once make their first call. Says how many got an error, if
-// all got the same one.
+// crowd THREADS: says "begun", waits for a line, then so many threads at once make their first call. Says how
+// many got an error, if all got the same one.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -10,7 +10,7 @@ int main(int, char** arguments) {
     const int count = std::atoi(arguments[1]);
     const CUcontext context = preload::start();
     CUdeviceptr memory = 0;
-    CHECK(cuMemAlloc(&memory, 4096));   // the first thread's lane
+    CHECK(cuMemAlloc(&memory, 4096));  // the first thread's lane
     std::puts("begun");
     std::fflush(stdout);
     char line[16];
@@ -28,7 +28,8 @@ int main(int, char** arguments) {
                 failed.fetch_add(1);
             }
             called.fetch_add(1);
-            while (called.load() < count) std::this_thread::yield();   // it keeps its lane until all have asked for one
+            while (called.load() < count)
+                std::this_thread::yield();  // it keeps its lane until all have asked for one
         });
     }
     for (std::thread& thread : threads) thread.join();

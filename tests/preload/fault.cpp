@@ -20,7 +20,7 @@ int main(int, char** arguments) {
     std::printf("error %d\n", static_cast<int>(status));
     std::fflush(stdout);
     CUdeviceptr memory = 0;
-    REQUIRE(cuMemAlloc(&memory, 64) == status);   // for good
+    REQUIRE(cuMemAlloc(&memory, 64) == status);  // for good
     while (!causes && std::getchar() != EOF) {
     }
 }

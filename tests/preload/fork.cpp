@@ -1,5 +1,5 @@
-// A child of fork() has no CUDA if its parent had used it, as with the real driver, and does its parent no harm: not by
-// its calls, and not by its end. One that was forked before is a program like any other.
+// A child of fork() has no CUDA if its parent had used it, as with the real driver, and does its parent no
+// harm: not by its calls, and not by its end. One that was forked before is a program like any other.
 #include <sys/wait.h>
 #include <unistd.h>
 

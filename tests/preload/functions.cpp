@@ -56,7 +56,7 @@ int main() {
         CHECK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, on, parameters, nullptr));
     };
 
-    {   // Beside and behind.
+    {  // Beside and behind.
         Gate& gate = *next++;
         write(0, 1, stream);
         CHECK(cuLaunchHostFunc(stream, wait_at_gate, &gate));
@@ -66,7 +66,7 @@ int main() {
         write(0, 3, stream);
         CHECK(cuEventRecord(event, stream));
         REQUIRE(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
-        gate.reached.wait(false);   // so the 1 is there: nothing else orders it before the copy beside it
+        gate.reached.wait(false);  // so the 1 is there: nothing else orders it before the copy beside it
         CHECK(cuMemcpyDtoHAsync(seen, memory, 2 * sizeof(int), beside));
         CHECK(cuStreamSynchronize(beside));
         REQUIRE(seen[0] == 1 && seen[1] == 2);
@@ -86,7 +86,7 @@ int main() {
         CHECK(wait(blocking));
         REQUIRE(gate.passed);
     }
-    {   // A capture that begins behind one; a stream destroyed behind one.
+    {  // A capture that begins behind one; a stream destroyed behind one.
         Gate& gate = *next++;
         CUgraph graph = nullptr;
         CHECK(cuLaunchHostFunc(stream, wait_at_gate, &gate));

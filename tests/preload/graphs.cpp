@@ -40,7 +40,7 @@ void look_at(const Built& built) {
     size_t count = 0;
     CHECK(cuGraphGetNodes(built.graph, nullptr, &count));
     REQUIRE(count == 3);
-    std::vector<CUgraphNode> nodes(1 << 20);   // more room than a reply has
+    std::vector<CUgraphNode> nodes(1 << 20);  // more room than a reply has
     count = nodes.size();
     CHECK(cuGraphGetNodes(built.graph, nodes.data(), &count));
     REQUIRE(count == 3 && nodes[0] == built.empty && nodes[2] == built.kernel);

@@ -5,7 +5,7 @@
 
 #include "tests/preload/program.h"
 
-constexpr size_t kBytes = 32u << 20;   // more than a lane's staging slots take
+constexpr size_t kBytes = 32u << 20;  // more than a lane's staging slots take
 constexpr char kImage[] = "FAKE\nkernel gate params 4\n";
 
 CUresult stay(const char* how, CUdeviceptr memory) {
@@ -31,7 +31,7 @@ int main(int, char** arguments) {
     std::fflush(stdout);
     const CUresult status = stay(arguments[1], memory);
     std::printf("error %d\n", static_cast<int>(status));
-    if (status != CUDA_SUCCESS) {   // for good, and nothing hangs
+    if (status != CUDA_SUCCESS) {  // for good, and nothing hangs
         REQUIRE(cuCtxSynchronize() == status);
         REQUIRE(cuMemFree(memory) == status);
         return 0;

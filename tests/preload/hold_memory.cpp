@@ -18,6 +18,7 @@ int main() {
     std::getchar();
     std::vector<unsigned char> bytes(kBytes);
     CHECK(cuMemcpyDtoH(bytes.data(), memory, kBytes));
-    const bool same = std::all_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte == 0x11; });
+    const bool same =
+        std::all_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte == 0x11; });
     std::puts(same ? "unchanged" : "overwritten");
 }

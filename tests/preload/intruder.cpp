@@ -67,13 +67,14 @@ Session open_session(const char* path) {
     require(send(session.socket, &hello, sizeof hello, 0) == sizeof hello, "greeted");
     const int file = receive_welcome(session.socket);
     Mapped mapped;
-    mapped.ok = 1;   // not at the server's address, which a client that sends no pointer does not need
+    mapped.ok = 1;  // not at the server's address, which a client that sends no pointer does not need
     require(send(session.socket, &mapped, sizeof mapped, 0) == sizeof mapped, "mapped");
     const OpenLane request;
     LaneOpened opened;
     require(send(session.socket, &request, sizeof request, 0) == sizeof request, "asked for a lane");
     require(recv(session.socket, &opened, sizeof opened, 0) == sizeof opened, "a lane came");
-    void* lane = mmap(nullptr, kLaneBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(opened.offset));
+    void* lane = mmap(nullptr, kLaneBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                      static_cast<off_t>(opened.offset));
     require(lane != MAP_FAILED, "the lane is mapped");
     close(file);
     session.lane = static_cast<char*>(lane);
@@ -84,8 +85,11 @@ void await_end(Session& session) {
     pollfd ended{session.socket, POLLIN, 0};
     Farewell farewell;
     require(poll(&ended, 1, kTimeoutMs) == 1, "the server reacts");
-    require(recv(session.socket, &farewell, sizeof farewell, 0) == sizeof farewell && farewell.kind == ControlKind::kFarewell, "it says why");
-    require(farewell.message[0] != 0 && recv(session.socket, &farewell, sizeof farewell, 0) == 0, "it ends the session");
+    require(recv(session.socket, &farewell, sizeof farewell, 0) == sizeof farewell &&
+                farewell.kind == ControlKind::kFarewell,
+            "it says why");
+    require(farewell.message[0] != 0 && recv(session.socket, &farewell, sizeof farewell, 0) == 0,
+            "it ends the session");
     close(session.socket);
     munmap(session.lane, kLaneBytes);
 }
@@ -97,7 +101,8 @@ void publish(const Session& session, uint64_t tail) {
 }
 
 void garbage(const Session& session) {
-    for (uint64_t i = 0; i < kRingBytes; ++i) session.lane[kLaneRingOffset + i] = static_cast<char>(rand() | 1);
+    for (uint64_t i = 0; i < kRingBytes; ++i)
+        session.lane[kLaneRingOffset + i] = static_cast<char>(rand() | 1);
     publish(session, kRingBytes);
 }
 void crooked_tail(const Session& session) {
@@ -127,8 +132,8 @@ void false_message(const Session& session) {
 }  // namespace
 
 int main(int, char** arguments) {
-    for (auto* intrude : {garbage, crooked_tail, far_tail, negative_tail, empty_record, half_record, long_payload,
-                          long_record, false_message}) {
+    for (auto* intrude : {garbage, crooked_tail, far_tail, negative_tail, empty_record, half_record,
+                          long_payload, long_record, false_message}) {
         Session session = open_session(arguments[1]);
         intrude(session);
         await_end(session);

@@ -25,12 +25,13 @@ void copy_round(CUcontext context, uint32_t thread) {
             const uint32_t word = value(i, seed);
             std::memcpy(from.data() + i, &word, 4);
         }
-        const size_t left_out = round * 3;   // neither end on a page or a line
+        const size_t left_out = round * 3;  // neither end on a page or a line
         std::memset(back.data(), 0x5a, back.size());
         CHECK(cuMemcpyHtoD(there, from.data() + left_out, kBytes - left_out));
         CHECK(cuMemcpyDtoH(back.data() + kMargin, there, kBytes - left_out));
         REQUIRE(std::memcmp(back.data() + kMargin, from.data() + left_out, kBytes - left_out) == 0);
-        for (size_t i = 0; i < kMargin; ++i) REQUIRE(back[i] == 0x5a && back[kMargin + kBytes - left_out + i] == 0x5a);
+        for (size_t i = 0; i < kMargin; ++i)
+            REQUIRE(back[i] == 0x5a && back[kMargin + kBytes - left_out + i] == 0x5a);
     }
     CHECK(cuMemFree(there));
 }

@@ -1,4 +1,5 @@
-// PTX and the linker's inputs, in a server whose driver takes cubins alone: what it refuses has come past the compile worker.
+// PTX and the linker's inputs, in a server whose driver takes cubins alone: what it refuses has come past the
+// compile worker.
 #include <cstring>
 #include <string>
 
@@ -7,16 +8,25 @@
 namespace {
 
 const std::string kHead = ".version 8.0\n.target sm_90\n.address_size 64\n";
-const std::string kCaller = kHead + ".extern .func (.param .b32 r) twice (.param .b32 x);\n"
-                                    ".visible .entry k() { .reg .b32 %r<2>; { .param .b32 a, b; st.param.b32 [a], 21; call.uni (b), twice, (a); } ret; }\n";
-const std::string kCallee = kHead + ".visible .func (.param .b32 r) twice (.param .b32 x) { .reg .b32 %r<3>; ld.param.b32 %r1, [x];\n"
-                                    "add.s32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret; }\n";
+const std::string kCaller = kHead +
+                            ".extern .func (.param .b32 r) twice (.param .b32 x);\n"
+                            ".visible .entry k() { .reg .b32 %r<2>; { .param .b32 a, b; st.param.b32 [a], "
+                            "21; call.uni (b), twice, (a); } ret; }\n";
+const std::string kCallee =
+    kHead +
+    ".visible .func (.param .b32 r) twice (.param .b32 x) { .reg .b32 %r<3>; ld.param.b32 %r1, [x];\n"
+    "add.s32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret; }\n";
 
 struct Logs {
     char info[4096] = {}, error[4096] = {};
-    CUjit_option names[6] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
-                             CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE, CU_JIT_MAX_REGISTERS};
-    void* values[6] = {info, reinterpret_cast<void*>(sizeof info), error, reinterpret_cast<void*>(sizeof error), reinterpret_cast<void*>(1),
+    CUjit_option names[6] = {CU_JIT_INFO_LOG_BUFFER,  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                             CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                             CU_JIT_LOG_VERBOSE,      CU_JIT_MAX_REGISTERS};
+    void* values[6] = {info,
+                       reinterpret_cast<void*>(sizeof info),
+                       error,
+                       reinterpret_cast<void*>(sizeof error),
+                       reinterpret_cast<void*>(1),
                        reinterpret_cast<void*>(40)};
 };
 
@@ -28,7 +38,8 @@ CUresult load(const std::string& text, Logs& logs) {
 }
 
 void add(CUlinkState state, const std::string& text, CUresult expected = CUDA_SUCCESS) {
-    REQUIRE(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "text", 0, nullptr, nullptr) == expected);
+    REQUIRE(cuLinkAddData(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.c_str()), text.size() + 1, "text",
+                          0, nullptr, nullptr) == expected);
 }
 
 }  // namespace
@@ -40,7 +51,8 @@ int main() {
     REQUIRE(std::strstr(good.info, "Used") && good.error[0] == '\0');
     REQUIRE(load(kHead + ".visible .entry k() { mov.u32 %r1, 5; ret; }\n", bad) == CUDA_ERROR_INVALID_PTX);
     REQUIRE(std::strstr(bad.error, "line 4; error") && std::strstr(bad.error, "Unknown symbol '%r1'"));
-    REQUIRE(load(".version 99.9\n.target sm_90\n.address_size 64\n", newer) == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    REQUIRE(load(".version 99.9\n.target sm_90\n.address_size 64\n", newer) ==
+            CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 
     CUlinkState state = nullptr;
     void* image = nullptr;

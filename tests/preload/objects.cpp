@@ -22,7 +22,7 @@ void pools(CUstream stream) {
     CHECK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
     CHECK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &back));
     REQUIRE(back == threshold);
-    int reuse[2] = {7, 7};   // this attribute is an int: the second stays
+    int reuse[2] = {7, 7};  // this attribute is an int: the second stays
     CHECK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, reuse));
     REQUIRE(reuse[0] == 1 && reuse[1] == 7);
 
@@ -106,7 +106,8 @@ void destroy(void* data) { destroyed = static_cast<int>(reinterpret_cast<intptr_
 
 void user_objects() {
     CUuserObject object = nullptr;
-    CHECK(cuUserObjectCreate(&object, reinterpret_cast<void*>(77), destroy, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    CHECK(cuUserObjectCreate(&object, reinterpret_cast<void*>(77), destroy, 2,
+                             CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     CHECK(cuUserObjectRetain(object, 1));
     CHECK(cuUserObjectRelease(object, 2));
     REQUIRE(destroyed == 0);
@@ -121,7 +122,7 @@ void values(CUstream stream) {
     CUstream other = nullptr;
     CHECK(cuMemAlloc(&memory, 64));
     CHECK(cuMemsetD8(memory, 0, 64));
-    CHECK(cuCtxSynchronize());   // the other stream waits for nobody
+    CHECK(cuCtxSynchronize());  // the other stream waits for nobody
     CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     CUstreamBatchMemOpParams operations[2] = {};
     operations[0].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_64, memory, {0}, 0, 0};
@@ -133,7 +134,7 @@ void values(CUstream stream) {
     CHECK(cuStreamWriteValue64(other, memory, 3, 0));
     CUstreamBatchMemOpParams unaligned{};
     unaligned.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, memory + 2, {1}, 0, 0};
-    CHECK(cuStreamBatchMemOp(other, 1, &unaligned, 0));   // a record, whose error comes with a later call
+    CHECK(cuStreamBatchMemOp(other, 1, &unaligned, 0));  // a record, whose error comes with a later call
     FAILS(cuStreamSynchronize(other), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuStreamSynchronize(stream));
     unsigned words[4] = {};

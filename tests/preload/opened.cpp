@@ -1,5 +1,5 @@
-// opened FILE...: loads each image and gives it to the linker, and prints what came of it: both errors' numbers and the first
-// line of the load's error log. After each an image that is no file's must load.
+// opened FILE...: loads each image and gives it to the linker, and prints what came of it: both errors'
+// numbers and the first line of the load's error log. After each an image that is no file's must load.
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -22,7 +22,8 @@ CUresult load(const char* image, char* log, size_t log_bytes) {
 CUresult add_to_link(const std::string& image) {
     CUlinkState state = nullptr;
     CHECK(cuLinkCreate(0, nullptr, nullptr, &state));
-    const CUresult status = cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, const_cast<char*>(image.data()), image.size(), "image", 0, nullptr, nullptr);
+    const CUresult status = cuLinkAddData(state, CU_JIT_INPUT_FATBINARY, const_cast<char*>(image.data()),
+                                          image.size(), "image", 0, nullptr, nullptr);
     CHECK(cuLinkDestroy(state));
     return status;
 }

@@ -1,7 +1,7 @@
 // prefers: says what its context prefers, sets it, says it again, and stays until its input ends.
 #include "tests/preload/program.h"
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"   // programs of older CUDA call them
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // programs of older CUDA call them
 
 void say() {
     CUfunc_cache cache{};

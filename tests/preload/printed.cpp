@@ -1,5 +1,5 @@
-// printed HOW: has printed, and something of it does not end before the test opens gate 1. after: that is a kernel which
-// prints nothing, behind what printed. itself: it is a kernel that may print.
+// printed HOW: has printed, and something of it does not end before the test opens gate 1. after: that is a
+// kernel which prints nothing, behind what printed. itself: it is a kernel that may print.
 #include <cstring>
 
 #include "tests/preload/program.h"

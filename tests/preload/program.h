@@ -19,7 +19,8 @@ inline void check(CUresult status, const char* call, const char* file, int line)
     if (status == CUDA_SUCCESS) return;
     const char* name = nullptr;
     cuGetErrorName(status, &name);
-    std::fprintf(stderr, "%s:%d: %s returns %s (%d)\n", file, line, call, name ? name : "?", static_cast<int>(status));
+    std::fprintf(stderr, "%s:%d: %s returns %s (%d)\n", file, line, call, name ? name : "?",
+                 static_cast<int>(status));
     std::exit(1);
 }
 

@@ -30,7 +30,7 @@ void limits() {
     FAILS(cuCtxGetLimit(&bytes, static_cast<CUlimit>(77)), CUDA_ERROR_INVALID_VALUE);
     FAILS(cuCtxGetLimit(&bytes, CU_LIMIT_MAX_L2_FETCH_GRANULARITY), CUDA_ERROR_UNSUPPORTED_LIMIT);
 
-    int least = 9, greatest = 9;   // either may be left out
+    int least = 9, greatest = 9;  // either may be left out
     CHECK(cuCtxGetStreamPriorityRange(&least, nullptr));
     CHECK(cuCtxGetStreamPriorityRange(nullptr, &greatest));
     REQUIRE(least == 0 && greatest < 0);
@@ -60,8 +60,8 @@ void occupancy() {
 CUresult encode(CUtensorMap* map, cuuint32_t rank, void* address) {
     const cuuint64_t sizes[] = {10, 20, 30}, strides[] = {64, 640};
     const cuuint32_t ones[] = {1, 1, 1};
-    return cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, address, sizes, strides, ones, ones,
-                                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+    return cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, address, sizes, strides, ones,
+                                  ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                                   CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 

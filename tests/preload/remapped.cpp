@@ -75,10 +75,11 @@ void by_hand(CUcontext context) {
     REQUIRE(told.srcHost == other.data());
     // To the application it is pageable memory still.
     unsigned type = 0;
-    FAILS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(in.data())),
+    FAILS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                reinterpret_cast<CUdeviceptr>(in.data())),
           CUDA_ERROR_INVALID_VALUE);
     FAILS(cuMemHostUnregister(in.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-    other.resize(2000000, 5);   // may move: the new place is remapped anew
+    other.resize(2000000, 5);  // may move: the new place is remapped anew
     REQUIRE(other[2999] == 77 && other[1999999] == 5);
     copy = to_device(other.data(), bytes);
     CHECK(cuGraphExecMemcpyNodeSetParams(exec, up, &copy, context));
@@ -188,7 +189,8 @@ size_t nodes_of(CUgraph graph) {
     return count;
 }
 
-// Stacks are no memory that can be remapped: a result goes there through the graph, and a host function behind it sees it.
+// Stacks are no memory that can be remapped: a result goes there through the graph, and a host function
+// behind it sees it.
 void stack_captured() {
     int in[2] = {}, local = 0;
     Seen seen{&local, {}};
@@ -254,7 +256,7 @@ void refused(CUcontext context) {
     CUgraph graph = nullptr;
     CUgraphNode node = nullptr;
     CHECK(cuGraphCreate(&graph, 0));
-    CUDA_MEMCPY3D copy = from_device(const_cast<char*>("text"), 4);   // cannot be written
+    CUDA_MEMCPY3D copy = from_device(const_cast<char*>("text"), 4);  // cannot be written
     FAILS(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context), CUDA_ERROR_NOT_SUPPORTED);
     void* const nothing = mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     copy = to_device(nothing, 4);
@@ -294,5 +296,5 @@ int main() {
     CUDA_MEMCPY3D copy = to_device(kept.data(), 4000);
     CHECK(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, context));
     CHECK(cuDevicePrimaryCtxReset(0));
-    for (int value : kept) REQUIRE(value == 3);   // its own pages again
+    for (int value : kept) REQUIRE(value == 3);  // its own pages again
 }

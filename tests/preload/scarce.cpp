@@ -16,7 +16,9 @@ namespace {
 bool scarce(const char* what) {
     const char* folder = std::getenv("SMT_TEST_SCARCE");
     char path[512];
-    if (!folder || std::snprintf(path, sizeof path, "%s/no-%s", folder, what) >= static_cast<int>(sizeof path)) return false;
+    if (!folder ||
+        std::snprintf(path, sizeof path, "%s/no-%s", folder, what) >= static_cast<int>(sizeof path))
+        return false;
     return access(path, F_OK) == 0;
 }
 
@@ -29,8 +31,10 @@ constexpr std::size_t kLarge = 16u << 20;
 
 }  // namespace
 
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
-    static const auto real = next<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) {
+    static const auto real =
+        next<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
     return scarce("threads") ? EAGAIN : real(thread, attributes, start, argument);
 }
 

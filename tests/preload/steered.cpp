@@ -25,7 +25,7 @@ constexpr int kInts = 1024;
 struct Program {
     CUfunction gate = nullptr, fill = nullptr;
     CUdeviceptr memory = 0, word_there = 0;
-    std::atomic<unsigned>* word = nullptr;   // how many holds are released
+    std::atomic<unsigned>* word = nullptr;  // how many holds are released
     unsigned holds = 0;
     CUstream stream = nullptr;
     std::map<int, CUstream> streams;

@@ -29,7 +29,7 @@ int main() {
     for (int round = 0; round < kRounds; ++round) {
         void* fill_parameters[] = {&numbers, &round, &count};
         void* sum_parameters[] = {&numbers, &count, &total};
-        CHECK(cuStreamWaitEvent(filling, summed, 0));   // the first time it was never recorded: no wait
+        CHECK(cuStreamWaitEvent(filling, summed, 0));  // the first time it was never recorded: no wait
         CHECK(cuLaunchKernel(fill, kNumbers / 128, 1, 1, 128, 1, 1, 0, filling, fill_parameters, nullptr));
         CHECK(cuEventRecord(filled, filling));
         CHECK(cuStreamWaitEvent(summing, filled, 0));
@@ -39,7 +39,8 @@ int main() {
     }
     CHECK(cuEventSynchronize(summed));
     CHECK(cuStreamSynchronize(filling));
-    for (int round = 0; round < kRounds; ++round) REQUIRE(totals[round] == static_cast<long long>(round) * kNumbers);
+    for (int round = 0; round < kRounds; ++round)
+        REQUIRE(totals[round] == static_cast<long long>(round) * kNumbers);
 
     CHECK(cuMemFreeHost(pinned));
     CHECK(cuMemFree(numbers));

@@ -11,15 +11,15 @@
 
 constexpr int kThreads = 4;
 constexpr int kTurns = 200;
-constexpr int kDelay = 40;   // launches in front
+constexpr int kDelay = 40;  // launches in front
 constexpr char kImage[] = "FAKE\nkernel fill params 8,4,4\nkernel idle params 4\n";
 
 struct Shared {
     CUcontext context;
     CUfunction fill, idle;
-    CUstream one, other;       // by turns; `passed` orders them
+    CUstream one, other;  // by turns; `passed` orders them
     CUevent passed;
-    CUdeviceptr number, log;   // number := turn; log[turn] := number
+    CUdeviceptr number, log;  // number := turn; log[turn] := number
     std::atomic<int> turn{0};
 };
 
@@ -28,7 +28,8 @@ void take_turn(Shared& shared, CUstream own, int turn) {
     void* nothing[] = {&turn};
     void* filling[] = {&shared.number, &turn, &one};
     CUstream stream = turn / 2 % 2 ? shared.one : shared.other;
-    for (int i = 0; i < kDelay; ++i) CHECK(cuLaunchKernel(shared.idle, 1, 1, 1, 1, 1, 1, 0, own, nothing, nullptr));
+    for (int i = 0; i < kDelay; ++i)
+        CHECK(cuLaunchKernel(shared.idle, 1, 1, 1, 1, 1, 1, 0, own, nothing, nullptr));
     if (turn % 2 == 0) {
         CHECK(cuStreamWaitEvent(stream, shared.passed, 0));
         CHECK(cuLaunchKernel(shared.fill, 1, 1, 1, 1, 1, 1, 0, stream, filling, nullptr));

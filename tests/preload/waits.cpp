@@ -1,5 +1,6 @@
 // waits: a stream waits for a word that the program writes only when its standard input ends.
-// waits busy: the word is there, and behind the wait the stream has a kernel that ends when the test opens gate 1.
+// waits busy: the word is there, and behind the wait the stream has a kernel that ends when the test opens
+// gate 1.
 #include "tests/preload/program.h"
 
 constexpr char kImage[] = "FAKE\nkernel gate params 4\n";
@@ -25,10 +26,11 @@ int main(int count, char**) {
     REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
     std::printf("waiting\n");
     std::fflush(stdout);
-    while (std::getchar() != EOF) {}
+    while (std::getchar() != EOF) {
+    }
     const CUresult status = cuStreamWriteValue32(writer, word, 1, 0);
     if (status != CUDA_SUCCESS || cuStreamSynchronize(stream) != CUDA_SUCCESS) {
-        std::printf("ended\n");   // the server has ended the session
+        std::printf("ended\n");  // the server has ended the session
         return 0;
     }
     CHECK(cuStreamDestroy(stream));

@@ -37,15 +37,15 @@ TEST_CASE("each scheduler has a part of each block's warps, and of memory", "[co
 
 TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
     const KernelModel loads{.warps_per_block = 8,
-                       .most_blocks = 8,
-                       .memory_ratio = 0.1,
-                       .uncoalesced_ratio = 0,
-                       .instructions_per_block = 3000};
+                            .most_blocks = 8,
+                            .memory_ratio = 0.1,
+                            .uncoalesced_ratio = 0,
+                            .instructions_per_block = 3000};
     const KernelModel computes{.warps_per_block = 4,
-                          .most_blocks = 6,
-                          .memory_ratio = 0.01,
-                          .uncoalesced_ratio = 0,
-                          .instructions_per_block = 8000};
+                               .most_blocks = 6,
+                               .memory_ratio = 0.01,
+                               .uncoalesced_ratio = 0,
+                               .instructions_per_block = 8000};
     const CoSchedule found = co_schedule(kSm, loads, computes, {3, 4}, 25);
     const auto together = issued(kPart, {3, 2, 0.1}, {4, 1, 0.01});
     CHECK(found.blocks == Blocks{3, 4});
@@ -59,9 +59,13 @@ TEST_CASE("a pair on one multiprocessor", "[co_schedule]") {
     CHECK(found.imbalance == Approx(std::abs(first - second) / std::max(first, second)));
 }
 
-TEST_CASE("where a kernel was measured with fewer blocks, the chain says how much less it gets done beside another", "[co_schedule]") {
-    KernelModel loads{.warps_per_block = 8, .most_blocks = 8, .memory_ratio = 0.1, .instructions_per_block = 3000};
-    const KernelModel computes{.warps_per_block = 4, .most_blocks = 6, .memory_ratio = 0.01, .instructions_per_block = 8000};
+TEST_CASE(
+    "where a kernel was measured with fewer blocks, the chain says how much less it gets done beside another",
+    "[co_schedule]") {
+    KernelModel loads{
+        .warps_per_block = 8, .most_blocks = 8, .memory_ratio = 0.1, .instructions_per_block = 3000};
+    const KernelModel computes{
+        .warps_per_block = 4, .most_blocks = 6, .memory_ratio = 0.01, .instructions_per_block = 8000};
     const CoSchedule chain = co_schedule(kSm, loads, computes, {3, 4}, 25);
     loads.rates = {0.3, 0.6, 1.1, 1.2, 1.2, 1.1, 1, 1};
     const CoSchedule found = co_schedule(kSm, loads, computes, {3, 4}, 25);
@@ -71,7 +75,7 @@ TEST_CASE("where a kernel was measured with fewer blocks, the chain says how muc
     CHECK(found.together[1] == chain.together[1]);
     CHECK(found.profit == Approx(profit(found.alone, found.together)));
     CHECK(found.cycles[0] == Approx(3000 * 3 / found.together[0]));
-    loads.rates.pop_back();   // of another number of blocks
+    loads.rates.pop_back();  // of another number of blocks
     CHECK(co_schedule(kSm, loads, computes, {3, 4}, 25).together == chain.together);
 }
 
@@ -144,15 +148,15 @@ TEST_CASE("dividing the blocks by the schedulers would see a profit where there 
 
 TEST_CASE("the balanced slices end together, as far as the candidates allow", "[co_schedule]") {
     const KernelModel first{.warps_per_block = 8,
-                       .most_blocks = 8,
-                       .memory_ratio = 0.005,
-                       .uncoalesced_ratio = 0,
-                       .instructions_per_block = 4000};
+                            .most_blocks = 8,
+                            .memory_ratio = 0.005,
+                            .uncoalesced_ratio = 0,
+                            .instructions_per_block = 4000};
     const KernelModel second{.warps_per_block = 8,
-                        .most_blocks = 8,
-                        .memory_ratio = 0.02,
-                        .uncoalesced_ratio = 0,
-                        .instructions_per_block = 2300};
+                             .most_blocks = 8,
+                             .memory_ratio = 0.02,
+                             .uncoalesced_ratio = 0,
+                             .instructions_per_block = 2300};
     const std::vector<Blocks> candidates{{1, 7}, {2, 6}, {3, 5}, {4, 4}, {5, 3}, {6, 2}, {7, 1}};
     const auto found = balanced(kSm, first, second, candidates);
     REQUIRE(found);

@@ -14,11 +14,12 @@ using namespace smt::profiler::collect;
 
 namespace {
 
-using Told = std::vector<std::pair<uint64_t, uint64_t>>;   // number, ns
+using Told = std::vector<std::pair<uint64_t, uint64_t>>;  // number, ns
 
 Told told(Times& times) {
     Told all;
-    times.collect([&](const KernelTime& time) { all.emplace_back(time.launch, time.ended_ns - time.began_ns); });
+    times.collect(
+        [&](const KernelTime& time) { all.emplace_back(time.launch, time.ended_ns - time.began_ns); });
     std::sort(all.begin(), all.end());
     return all;
 }
@@ -33,7 +34,7 @@ TEST_CASE("kernel times are told by the launch's number") {
     cupti.launch(7);
     cupti.launch(7, CUPTI_API_EXIT);
     times.after();
-    cupti.launch(8);   // nobody asked about it
+    cupti.launch(8);  // nobody asked about it
     times.before(101);
     cupti.launch(9);
     times.after();
@@ -47,7 +48,7 @@ TEST_CASE("kernel times are told by the launch's number") {
     cupti.buffers = {first, second, {}};
     CHECK(told(times) == Told{{100, 500}, {101, 100}});
     CHECK(told(times).empty());
-    std::vector<uint8_t> third;   // it had not ended then
+    std::vector<uint8_t> third;  // it had not ended then
     RecordedCupti::append(third, RecordedCupti::kernel(10, 4000, 4001));
     cupti.buffers = {third};
     CHECK(told(times) == Told{{102, 1}});
@@ -59,7 +60,7 @@ TEST_CASE("kernel times leave out what CUPTI could not time") {
     REQUIRE(times.open().empty());
     times.before(100);
     cupti.launch(7);
-    cupti.launch(8);   // two kernels by one number
+    cupti.launch(8);  // two kernels by one number
     times.after();
     std::vector<uint8_t> buffer;
     RecordedCupti::append(buffer, RecordedCupti::kernel(7, 0, 0));
@@ -152,7 +153,7 @@ TEST_CASE("counters: what forbids them is said, with the setting, and they are n
     RecordedCupti cupti;
     RangeCounters counters(cupti.table, nullptr, 0);
     REQUIRE(counters.open());
-    cupti.fails["start"] = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;   // some drivers say so only here
+    cupti.fails["start"] = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;  // some drivers say so only here
     CHECK_FALSE(counters.before());
     CHECK(counters.final());
 }
@@ -182,7 +183,7 @@ TEST_CASE("metrics: what the models take") {
     sample[kGlobalAtomics] = 2'000;
     sample[kLoadRequests] = 100'000;
     sample[kStoreRequests] = 40'000;
-    sample[kLoadSectors] = 100'000 * 11.0;   // a quarter of the loads touch 32 sectors, the others 4
+    sample[kLoadSectors] = 100'000 * 11.0;  // a quarter of the loads touch 32 sectors, the others 4
     sample[kStoreSectors] = 40'000 * 11.0;
     sample[kDramReads] = 600;
     sample[kDramWrites] = 400;
@@ -210,7 +211,7 @@ TEST_CASE("metrics: what the models take") {
     CHECK(facts.at("counted.l1_bytes_per_block") == Approx(140'000 * 11.0 * 32 / 16));
     CHECK(facts.at("counted.active") == Approx(0.8));
     CHECK((facts.at("counted.waits.mio") == 0.75 && facts.at("counted.pipes.alu") == Approx(0.4)));
-    CHECK(facts.at("counted.pipes.data") == Approx(0.75));   // of the active cycles
+    CHECK(facts.at("counted.pipes.data") == Approx(0.75));  // of the active cycles
     CHECK((facts.at("counted.waits.issue") == 1.5 && facts.at("counted.waits.queue") == 0.25));
     // PUR and MUR of Kernelet's 4.3 with 2 instructions and 0.5 requests a cycle of 1.5 GHz.
     const auto use = models::utilization(counters, {facts.at("counted.hertz"), 400, 0.5});
@@ -221,7 +222,7 @@ TEST_CASE("metrics: what the models take") {
 TEST_CASE("metrics: sectors within what the model knows, and nothing of nothing") {
     Sample sample{};
     sample[kGlobalLoads] = sample[kLoadRequests] = 1000;
-    sample[kLoadSectors] = 1000;   // one sector each: all threads read one word
+    sample[kLoadSectors] = 1000;  // one sector each: all threads read one word
     CHECK(counters_of(sample, 1).uncoalesced_instructions == 0);
     sample[kLoadSectors] = 64'000;
     CHECK(counters_of(sample, 1).uncoalesced_instructions == 1000);

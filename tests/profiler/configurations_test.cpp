@@ -18,12 +18,19 @@ TEST_CASE("of a configuration that was measured twice the faster counts", "[conf
     CHECK(prune({{1, 80}, {2, 90}, {2, 60}, {1, 70}}) == Points{{1, 70}, {2, 60}});
 }
 
-TEST_CASE("throughput with fewer CTAs, of that with the most: along a line between those that were measured", "[configurations]") {
-    CHECK(relative_throughput({{2, 40}, {4, 20}, {6, 25}}, 6) == std::vector<double>{0.3125, 0.625, 0.9375, 1.25, 1.125, 1});
-    CHECK(relative_throughput({{1, 80}, {2, 40}, {8, 1}}, 2) == std::vector<double>{0.5, 1});   // eight cannot be had
+TEST_CASE("throughput with fewer CTAs, of that with the most: along a line between those that were measured",
+          "[configurations]") {
+    CHECK(relative_throughput({{2, 40}, {4, 20}, {6, 25}}, 6) ==
+          std::vector<double>{0.3125, 0.625, 0.9375, 1.25, 1.125, 1});
+    CHECK(relative_throughput({{1, 80}, {2, 40}, {8, 1}}, 2) ==
+          std::vector<double>{0.5, 1});  // eight cannot be had
     CHECK(relative_throughput({{1, 80}, {2, 40}}, 3).empty());
     CHECK(relative_throughput({}, 3).empty());
-    for (const Points& disorder : {Points{{2, 40}, {1, 80}, {3, 30}}, {{1, 80}, {1, 70}, {3, 30}}, {{1 << 30, 1}, {3, 30}}, {{-5, 1}, {3, 30}}}) CHECK(relative_throughput(disorder, 3).empty());
+    for (const Points& disorder : {Points{{2, 40}, {1, 80}, {3, 30}},
+                                   {{1, 80}, {1, 70}, {3, 30}},
+                                   {{1 << 30, 1}, {3, 30}},
+                                   {{-5, 1}, {3, 30}}})
+        CHECK(relative_throughput(disorder, 3).empty());
     CHECK(relative_throughput({}, 0).empty());
 }
 

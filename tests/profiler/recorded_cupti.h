@@ -1,5 +1,5 @@
-// A CUPTI that has no GPU: it gives out activity buffers that were recorded, and says what a test wants of counters.
-// One at a time: CUPTI's functions know no object.
+// A CUPTI that has no GPU: it gives out activity buffers that were recorded, and says what a test wants of
+// counters. One at a time: CUPTI's functions know no object.
 #pragma once
 
 #include <cstring>
@@ -24,10 +24,10 @@ public:
     RecordedCupti& operator=(const RecordedCupti&) = delete;
 
     Cupti table;
-    std::vector<std::vector<uint8_t>> buffers;   // handed out at the next flush
-    std::vector<std::string> calls;              // of the range profiler
-    std::map<std::string, CUptiResult> fails;    // what a call answers, if not success
-    Sample sample{};                             // of every launch
+    std::vector<std::vector<uint8_t>> buffers;  // handed out at the next flush
+    std::vector<std::string> calls;             // of the range profiler
+    std::map<std::string, CUptiResult> fails;   // what a call answers, if not success
+    Sample sample{};                            // of every launch
 
     // The bytes of records, one behind the other.
     template <class Record>
@@ -76,14 +76,17 @@ private:
     }
 
     static CUptiResult CUPTIAPI next(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
-        uint8_t* const at = *record ? reinterpret_cast<uint8_t*>(*record) + sizeof(CUpti_ActivityKernel10) : buffer;
+        uint8_t* const at =
+            *record ? reinterpret_cast<uint8_t*>(*record) + sizeof(CUpti_ActivityKernel10) : buffer;
         if (at >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
         *record = reinterpret_cast<CUpti_Activity*>(at);
         return CUPTI_SUCCESS;
     }
 
     void fill_activity() {
-        table.cuptiGetResultString = [](CUptiResult, const char** text) { return *text = "said so", CUPTI_SUCCESS; };
+        table.cuptiGetResultString = [](CUptiResult, const char** text) {
+            return *text = "said so", CUPTI_SUCCESS;
+        };
         table.cuptiActivityRegisterCallbacks = [](auto request, auto complete) {
             current->request_ = request;
             current->complete_ = complete;
@@ -93,19 +96,23 @@ private:
         table.cuptiActivityDisable = [](CUpti_ActivityKind) { return current->answer("activity disable"); };
         table.cuptiActivityFlushAll = [](uint32_t) { return current->flush(); };
         table.cuptiActivityGetNextRecord = next;
-        table.cuptiSubscribe = [](CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* listener) {
+        table.cuptiSubscribe = [](CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                                  void* listener) {
             *handle = reinterpret_cast<CUpti_SubscriberHandle>(8);
             current->callback_ = callback;
             current->listener_ = listener;
             return current->answer("subscribe");
         };
         table.cuptiUnsubscribe = [](CUpti_SubscriberHandle) { return current->answer("unsubscribe"); };
-        table.cuptiEnableCallback = [](uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain, CUpti_CallbackId) { return current->answer("callback"); };
+        table.cuptiEnableCallback = [](uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain,
+                                       CUpti_CallbackId) { return current->answer("callback"); };
     }
 
     void fill_counters() {
         table.cuptiProfilerInitialize = [](auto*) { return current->answer("initialize"); };
-        table.cuptiDeviceGetChipName = [](auto* of) { return of->pChipName = "GH100", current->answer("chip"); };
+        table.cuptiDeviceGetChipName = [](auto* of) {
+            return of->pChipName = "GH100", current->answer("chip");
+        };
         table.cuptiProfilerGetCounterAvailability = [](auto* of) {
             of->counterAvailabilityImageSize = 8;
             return current->answer("availability");
@@ -116,9 +123,13 @@ private:
         };
         table.cuptiProfilerHostDeinitialize = [](auto*) { return current->answer("end host"); };
         table.cuptiProfilerHostConfigAddMetrics = [](auto*) { return current->answer("metrics"); };
-        table.cuptiProfilerHostGetConfigImageSize = [](auto* of) { return of->configImageSize = 16, current->answer("config size"); };
+        table.cuptiProfilerHostGetConfigImageSize = [](auto* of) {
+            return of->configImageSize = 16, current->answer("config size");
+        };
         table.cuptiProfilerHostGetConfigImage = [](auto*) { return current->answer("config"); };
-        table.cuptiProfilerHostGetNumOfPasses = [](auto* of) { return of->numOfPasses = 3, current->answer("passes"); };
+        table.cuptiProfilerHostGetNumOfPasses = [](auto* of) {
+            return of->numOfPasses = 3, current->answer("passes");
+        };
         table.cuptiProfilerHostEvaluateToGpuValues = [](auto* of) {
             std::copy(current->sample.begin(), current->sample.end(), of->pMetricValues);
             return current->answer("evaluate");
@@ -132,7 +143,9 @@ private:
         table.cuptiRangeProfilerStart = [](auto*) { return current->answer("start"); };
         table.cuptiRangeProfilerStop = [](auto*) { return current->answer("stop"); };
         table.cuptiRangeProfilerDecodeData = [](auto*) { return current->answer("decode"); };
-        table.cuptiRangeProfilerGetCounterDataSize = [](auto* of) { return of->counterDataSize = 32, current->answer("size"); };
+        table.cuptiRangeProfilerGetCounterDataSize = [](auto* of) {
+            return of->counterDataSize = 32, current->answer("size");
+        };
         table.cuptiRangeProfilerCounterDataImageInitialize = [](auto*) { return current->answer("clear"); };
     }
 };

@@ -31,7 +31,9 @@ std::string bytes_of(const std::string& path) {
 
 TEST_CASE("a file of version 0 is brought up to date", "[profiles]") {
     TemporaryFolder folder;
-    { Database(folder.file("p")).run("PRAGMA journal_mode = DELETE; CREATE TABLE t (x); DROP TABLE t"); }
+    {
+        Database(folder.file("p")).run("PRAGMA journal_mode = DELETE; CREATE TABLE t (x); DROP TABLE t");
+    }
     CHECK_FALSE(bytes_of(folder.file("p")).empty());
     CHECK(Database(folder.file("p")).integer("PRAGMA user_version") == 0);
     Store store(folder.file("p"));
@@ -80,11 +82,14 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
     CHECK(Database(folder.file("p")).integer("PRAGMA user_version") == 3);
 }
 
-TEST_CASE("a file of version 2 keeps its profiles, and loses its pairs, which were counted over two stretches of time", "[profiles]") {
+TEST_CASE(
+    "a file of version 2 keeps its profiles, and loses its pairs, which were counted over two stretches of "
+    "time",
+    "[profiles]") {
     TemporaryFolder folder;
     REQUIRE(problem_of(Store(folder.file("p")).record(some_profile())).empty());
     REQUIRE_FALSE(some_profile().beside.empty());
-    Database(folder.file("p")).run("PRAGMA user_version = 2");   // whose tables are the same
+    Database(folder.file("p")).run("PRAGMA user_version = 2");  // whose tables are the same
     Profile left = some_profile();
     left.beside.clear();
     CHECK(value_of(Store(folder.file("p")).find(some_key())) == left);
@@ -105,7 +110,9 @@ TEST_CASE("a file of a newer version is left alone, and named", "[profiles]") {
     TemporaryFolder folder;
     const std::string path = folder.file("p");
     REQUIRE(problem_of(Store(path).record(some_profile())).empty());
-    { Database(path).run("PRAGMA user_version = 1000"); }
+    {
+        Database(path).run("PRAGMA user_version = 1000");
+    }
     const std::string before = bytes_of(path);
     std::string said;
     Store store(path, [&](const std::string& line) { said += line; });
@@ -122,7 +129,9 @@ TEST_CASE("a file of a newer version is left alone, and named", "[profiles]") {
 TEST_CASE("the database of another program is left alone, and named", "[profiles]") {
     TemporaryFolder folder;
     const std::string path = folder.file("p");
-    { Database(path).run("CREATE TABLE bookmarks (x); INSERT INTO bookmarks VALUES (1)"); }
+    {
+        Database(path).run("CREATE TABLE bookmarks (x); INSERT INTO bookmarks VALUES (1)");
+    }
     const std::string before = bytes_of(path);
     Store store(path);
     CHECK(problem_of(store.record(some_profile())).find(path) == 0);

@@ -29,7 +29,7 @@ TEST_CASE("what was learnt is news by block shape and class of grids, summed", "
     kernel.ran(large, {1, 4}, 8, 100);
     kernel.ran(other, {10, 4}, 5000, 1);
     kernel.stopped(large, 30);
-    kernel.ran(large, {10, 4}, 0, 50);   // nothing ran
+    kernel.ran(large, {10, 4}, 0, 50);  // nothing ran
     const std::vector<Profile> news = kernel.take_news();
     REQUIRE(news.size() == 2);
     CHECK(news[1].key == smt::profiler::Key{"kernel", "image", {256, 1, 1}, 12, "a device"});
@@ -46,13 +46,13 @@ TEST_CASE("a profile is found by its block shape and the nearest class of grids"
     const Shape shape{{256, 1, 1}, 1024};
     CHECK_FALSE(kernel.find(shape));
     kernel.know({stored({256, 1, 1}, 9, 10), stored({128, 1, 1}, 10, 20), stored({256, 1, 1}, 13, 30)});
-    REQUIRE(kernel.find(shape));   // class 10; 9 is one away
+    REQUIRE(kernel.find(shape));  // class 10; 9 is one away
     CHECK(*kernel.predict(shape) == Approx(10.0 * 1024));
-    CHECK_FALSE(kernel.find({{256, 1, 1}, 2048}));   // 11: two away from both
+    CHECK_FALSE(kernel.find({{256, 1, 1}, 2048}));  // 11: two away from both
     CHECK(*kernel.predict({{256, 1, 1}, 4096}) == Approx(30.0 * 4096));
     CHECK_FALSE(kernel.find({{64, 1, 1}, 1024}));
     kernel.know({stored({256, 1, 1}, 9, 10), stored({256, 1, 1}, 10, 7)});
-    CHECK(*kernel.predict(shape) == Approx(7.0 * 1024));   // its own class comes first
+    CHECK(*kernel.predict(shape) == Approx(7.0 * 1024));  // its own class comes first
 }
 
 TEST_CASE("a profile that says the same stays the same object", "[known]") {
@@ -76,13 +76,14 @@ TEST_CASE("what ran beside another kernel is news, and counts with what is store
     CHECK(kernel.windows(shape, company) == 1);
     kernel.ran_beside(shape, company, 40, 500);
     kernel.ran_beside(shape, company, 50, 600);
-    kernel.ran_beside(shape, less, 0, 600);   // nothing ran
+    kernel.ran_beside(shape, less, 0, 600);  // nothing ran
     CHECK(kernel.windows(shape, company) == 3);
     CHECK(kernel.windows(shape, less) == 0);
-    CHECK(kernel.windows({{256, 1, 1}, 2048}, company) == 0);   // exactly this class
+    CHECK(kernel.windows({{256, 1, 1}, 2048}, company) == 0);  // exactly this class
     const std::vector<Profile> news = kernel.take_news();
     REQUIRE(news.size() == 1);
-    CHECK(news[0].beside == std::map<smt::profiler::Beside, smt::profiler::SharedTime>{{company, {2, 90, 1100}}});
+    CHECK(news[0].beside ==
+          std::map<smt::profiler::Beside, smt::profiler::SharedTime>{{company, {2, 90, 1100}}});
     CHECK(news[0].coefficients.at("device.multiprocessors") == 10);
 }
 
@@ -94,12 +95,12 @@ TEST_CASE("samples count what is stored and what is new", "[known]") {
     kernel.ran(shape, {10, 4}, 1024, 5);
     CHECK(kernel.samples(shape, {10, 4}) == 2);
     CHECK(kernel.samples(shape, {10, 3}) == 0);
-    CHECK(kernel.samples({{256, 1, 1}, 2048}, {10, 4}) == 0);   // exactly this class
+    CHECK(kernel.samples({{256, 1, 1}, 2048}, {10, 4}) == 0);  // exactly this class
     CHECK(kernel.counted_blocks(shape) == 0);
     kernel.counted(shape, {.blocks = 1024}, {{"counted.hertz", 2e9}});
     CHECK(kernel.counted_blocks(shape) == 1024);
     const Profile news = kernel.take_news().at(0);
     CHECK(news.coefficients.at("counted.hertz") == 2e9);
     CHECK(news.coefficients.at("peak.instructions_per_cycle") == 40);
-    CHECK(news.coefficients.at("peak.requests_per_cycle") == Approx(10));   // of that clock
+    CHECK(news.coefficients.at("peak.requests_per_cycle") == Approx(10));  // of that clock
 }

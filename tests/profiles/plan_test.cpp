@@ -8,12 +8,14 @@ using smt::profiler::Placement;
 
 TEST_CASE("the plan of a sweep: curves on all and on one multiprocessor, and doubling", "[plan]") {
     const std::vector<Placement> plan = placements(12, 3);
-    CHECK(plan == std::vector<Placement>{{12, 3}, {12, 2}, {12, 1}, {1, 3}, {1, 2}, {1, 1}, {2, 3}, {4, 3}, {8, 3}});
+    CHECK(plan ==
+          std::vector<Placement>{{12, 3}, {12, 2}, {12, 1}, {1, 3}, {1, 2}, {1, 1}, {2, 3}, {4, 3}, {8, 3}});
 }
 
 TEST_CASE("the plan has each placement once", "[plan]") {
     CHECK(placements(1, 2) == std::vector<Placement>{{1, 2}, {1, 1}});
-    CHECK(placements(8, 0).size() == 2);   // nothing fits, or nobody knows: the doubling alone, which nobody can carry out
+    CHECK(placements(8, 0).size() ==
+          2);  // nothing fits, or nobody knows: the doubling alone, which nobody can carry out
     const std::vector<Placement> plan = placements(132, 16);
     CHECK(std::set<Placement>(plan.begin(), plan.end()).size() == plan.size());
     CHECK(plan.size() == 16 + 16 + 7);
@@ -24,7 +26,7 @@ TEST_CASE("a sample is eight rounds, more of short blocks, fewer of long ones", 
     CHECK(sample_blocks({1, 1}, 500'000) == 8);
     CHECK(sample_blocks({1, 1}, 1'000'000) == 4);
     CHECK(sample_blocks({132, 8}, 60'000'000) == 2 * 132 * 8);
-    CHECK(sample_blocks({1, 2}, 2'000) == 2 * 100);   // 100 rounds of 2 us
+    CHECK(sample_blocks({1, 2}, 2'000) == 2 * 100);  // 100 rounds of 2 us
     CHECK(sample_blocks({0, 0}, 0) == 8);
 }
 

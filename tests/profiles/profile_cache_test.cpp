@@ -28,16 +28,16 @@ TEST_CASE("what one server learnt the next one knows", "[book]") {
         ProfileCache book(path, facts(), [](const std::string& line) { FAIL(line); });
         const auto kernel = book.open("kernel", "image");
         REQUIRE(kernel);
-        CHECK(book.open("kernel", "image") == kernel);   // all sessions share it
+        CHECK(book.open("kernel", "image") == kernel);  // all sessions share it
         CHECK(book.open("kernel", "other") != kernel);
         book.wait();
         CHECK_FALSE(kernel->find(shape));
         kernel->ran(shape, {10, 4}, 1024, 2048);
         book.write_soon();
         book.wait();
-        CHECK(*kernel->predict(shape) == Approx(2048));   // and is told the policies at once
+        CHECK(*kernel->predict(shape) == Approx(2048));  // and is told the policies at once
         kernel->stopped(shape, 77);
-    }   // the rest is written at the end
+    }  // the rest is written at the end
     REQUIRE(all_of(path).size() == 1);
     CHECK(all_of(path)[0].preemption.stops == 1);
     ProfileCache book(path, facts(), [](const std::string& line) { FAIL(line); });
@@ -65,11 +65,11 @@ TEST_CASE("what others have learnt meanwhile is known when a kernel is met again
         measuring.open("kernel", "image")->ran(shape, {10, 4}, 1024, 2048);
     }
     CHECK_FALSE(kernel->predict(shape));
-    book.open("other", "image");   // a program comes
+    book.open("other", "image");  // a program comes
     book.wait();
     REQUIRE(kernel->predict(shape));
     CHECK(*kernel->predict(shape) == Approx(2048));
-    kernel->ran(shape, {10, 4}, 1024, 4096);   // not written yet, and not lost
+    kernel->ran(shape, {10, 4}, 1024, 4096);  // not written yet, and not lost
     book.open("kernel", "image");
     book.write_soon();
     book.wait();
@@ -89,7 +89,8 @@ TEST_CASE("a file that cannot be used is said once", "[book]") {
     std::ofstream(folder.file("file")) << "no folder";
     std::vector<std::string> said;
     {
-        ProfileCache book(folder.file("file/profiles.db"), facts(), [&](const std::string& line) { said.push_back(line); });
+        ProfileCache book(folder.file("file/profiles.db"), facts(),
+                          [&](const std::string& line) { said.push_back(line); });
         const auto kernel = book.open("kernel", "image");
         REQUIRE(kernel);
         book.wait();

@@ -1,8 +1,8 @@
-#include "tools/smt/profile_rows.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+
+#include "tools/smt/profile_rows.h"
 
 using namespace smt::tools;
 using smt::profiler::Profile;
@@ -25,8 +25,13 @@ Profile swept() {
 Profile counted() {
     Profile one = swept();
     one.counters = {1024, 512'000, 10'240'000, 1'024'000, 0, 40'000, 20'000};
-    one.coefficients.insert({{"counted.hertz", 1e9}, {"counted.ipc", 20}, {"counted.issue_slot_utilization", 0.5}, {"counted.occupancy", 0.9},
-                             {"counted.ctas_per_sm", 4}, {"peak.instructions_per_cycle", 40}, {"peak.requests_per_cycle", 20}});
+    one.coefficients.insert({{"counted.hertz", 1e9},
+                             {"counted.ipc", 20},
+                             {"counted.issue_slot_utilization", 0.5},
+                             {"counted.occupancy", 0.9},
+                             {"counted.ctas_per_sm", 4},
+                             {"peak.instructions_per_cycle", 40},
+                             {"peak.requests_per_cycle", 20}});
     return one;
 }
 
@@ -34,11 +39,11 @@ Profile counted() {
 std::vector<Profile> beside_each_other() {
     Profile first = counted(), second = swept();
     second.key.kernel = "_Z5otherv";
-    first.beside[{second.key, 1, 3}] = {2, 1000, 1'000'000};   // half of its rate alone
-    second.beside[{first.key, 3, 1}] = {2, 1500, 1'000'000};   // three quarters
+    first.beside[{second.key, 1, 3}] = {2, 1000, 1'000'000};  // half of its rate alone
+    second.beside[{first.key, 3, 1}] = {2, 1500, 1'000'000};  // three quarters
     first.beside[{second.key, 3, 1}] = {2, 1200, 1'000'000};
     second.beside[{first.key, 1, 3}] = {2, 1200, 1'000'000};
-    first.beside[{second.key, 2, 2}] = {2, 1900, 1'000'000};   // of the other one nothing is known there
+    first.beside[{second.key, 2, 2}] = {2, 1900, 1'000'000};  // of the other one nothing is known there
     first.beside[{first.key, 2, 2}] = {2, 900, 1'000'000};
     return {first, second};
 }
@@ -104,20 +109,23 @@ TEST_CASE("JSON for scripts", "[rows]") {
     CHECK_FALSE(all[0].contains("duration_error"));
 }
 
-TEST_CASE("pairs that were measured have a row for each combination, and the best one among the models'", "[rows]") {
+TEST_CASE("pairs that were measured have a row for each combination, and the best one among the models'",
+          "[rows]") {
     const std::vector<Profile> profiles = beside_each_other();
     const std::vector<ProfileRow> rows = rows_of(profiles);
     const std::vector<MeasuredRow> measured = measured_of(rows);
     REQUIRE(measured.size() == 3);
-    CHECK((measured[0].first == &rows[0] && measured[0].second == &rows[0] && measured[0].measured.profit == Approx(1 - 1 / 0.9)));
-    CHECK((measured[0].paper && measured[0].told));   // it was counted
+    CHECK((measured[0].first == &rows[0] && measured[0].second == &rows[0] &&
+           measured[0].measured.profit == Approx(1 - 1 / 0.9)));
+    CHECK((measured[0].paper && measured[0].told));  // it was counted
     CHECK(measured[1].measured.blocks == smt::profiler::models::Blocks{1, 3});
     CHECK(measured[1].measured.together[0] == Approx(0.5));
     CHECK(measured[1].measured.together[1] == Approx(0.75));
     CHECK(measured[1].measured.profit == Approx(0.2));
     CHECK_FALSE((measured[1].paper || measured[1].told));
     const std::string table = table_of(measured);
-    CHECK(table.find("scale                        other                          1   3   0.500   0.750     20.0%       -       -\n") != std::string::npos);
+    CHECK(table.find("scale                        other                          1   3   0.500   0.750     "
+                     "20.0%       -       -\n") != std::string::npos);
     CHECK(count(table, "\n") == 5);
 
     const std::vector<PairRow> pairs = pairs_of(rows);
@@ -133,7 +141,8 @@ TEST_CASE("pairs that were measured have a row for each combination, and the bes
 
     const nlohmann::json all = nlohmann::json::parse(json_of(measured));
     REQUIRE(all.size() == 3);
-    CHECK((all[1]["first"]["symbol"] == profiles[0].key.kernel && all[1]["second"]["grid_class"] == profiles[1].key.grid_class));
+    CHECK((all[1]["first"]["symbol"] == profiles[0].key.kernel &&
+           all[1]["second"]["grid_class"] == profiles[1].key.grid_class));
     CHECK((all[1]["rates"][0].get<double>() == Approx(0.5) && !all[1].contains("refused")));
 
     std::vector<Profile> elsewhere = profiles;
@@ -145,9 +154,10 @@ TEST_CASE("pairs that were measured have a row for each combination, and the bes
 }
 
 TEST_CASE("rates that keep a pipe busier than it can be are refused, with the reason", "[rows]") {
-    Profile first = counted(), second = counted();   // PUR is 0.5
+    Profile first = counted(), second = counted();  // PUR is 0.5
     second.key.kernel = "_Z5otherv";
-    first.beside = {{{second.key, 1, 3}, {2, 2400, 1'000'000}}, {{second.key, 2, 2}, {2, 1000, 1'000'000}}};   // 1.2 and 0.5 of its rate alone
+    first.beside = {{{second.key, 1, 3}, {2, 2400, 1'000'000}},
+                    {{second.key, 2, 2}, {2, 1000, 1'000'000}}};  // 1.2 and 0.5 of its rate alone
     second.beside = {{{first.key, 3, 1}, {2, 2200, 1'000'000}}, {{first.key, 2, 2}, {2, 1600, 1'000'000}}};
     const std::vector<Profile> profiles = {first, second};
     const std::vector<ProfileRow> rows = rows_of(profiles);
@@ -156,9 +166,11 @@ TEST_CASE("rates that keep a pipe busier than it can be are refused, with the re
     REQUIRE(measured[0].refused);
     CHECK(measured[0].refused->busy == Approx(0.5 * 1.2 + 0.5 * 1.1));
     CHECK_FALSE(measured[1].refused);
-    CHECK(table_of(measured).find("refused: that would take 115 % of the issue slots\n") != std::string::npos);
+    CHECK(table_of(measured).find("refused: that would take 115 % of the issue slots\n") !=
+          std::string::npos);
     CHECK(nlohmann::json::parse(json_of(measured))[0]["refused"]["pipe"] == "issue slots");
-    CHECK(pairs_of(rows).at(1).measured->blocks == smt::profiler::models::Blocks{2, 2});   // the best of those that can be
+    CHECK(pairs_of(rows).at(1).measured->blocks ==
+          smt::profiler::models::Blocks{2, 2});  // the best of those that can be
 }
 
 TEST_CASE("curves are drawn of what was swept", "[rows]") {
@@ -170,7 +182,7 @@ TEST_CASE("curves are drawn of what was swept", "[rows]") {
     CHECK(plot_of(rows_of(none)).empty());
     const std::string svg = plot_of(rows_of(two));
     CHECK(svg.starts_with("<svg"));
-    CHECK(count(svg, "<polyline") == 4);   // two kernels, two charts
+    CHECK(count(svg, "<polyline") == 4);  // two kernels, two charts
     Profile odd = swept();
     odd.key.kernel = "_ZN2ns6kernelIfLi4EEEvPT_i";
     const std::vector<Profile> one = {odd};
@@ -189,10 +201,10 @@ TEST_CASE("durations are fitted over classes of grids", "[rows]") {
     const std::vector<Profile> fitted = fitted_durations(profiles);
     REQUIRE(fitted.size() == 4);
     CHECK(fitted[0].coefficients.at("duration.sizes") == 4);
-    CHECK(fitted[0].coefficients.at("duration.held_out_error") < 0.1);   // a line it is
-    CHECK(fitted[0].coefficients.count("duration.held_out_error_long") == 0);   // none takes 100 us
+    CHECK(fitted[0].coefficients.at("duration.held_out_error") < 0.1);         // a line it is
+    CHECK(fitted[0].coefficients.count("duration.held_out_error_long") == 0);  // none takes 100 us
     CHECK(fitted[0].key.grid_class == 10);
-    CHECK(fitted[0].times.empty());   // what is recorded is added
+    CHECK(fitted[0].times.empty());  // what is recorded is added
     CHECK(fitted_durations({profiles[0]}).empty());
 }
 
@@ -202,7 +214,9 @@ TEST_CASE("how far off durations are is told of long launches by themselves", "[
         Profile one = swept();
         one.key.grid_class = grids;
         const int64_t blocks = int64_t{1} << grids;
-        one.times = {{{10, 4}, {1, blocks, 0, blocks * 100 + (grids == 14 ? 40'000 : 0)}}};   // the shortest takes 1.6 us
+        one.times = {
+            {{10, 4},
+             {1, blocks, 0, blocks * 100 + (grids == 14 ? 40'000 : 0)}}};  // the shortest takes 1.6 us
         profiles.push_back(one);
     }
     const auto coefficients = fitted_durations(profiles).at(0).coefficients;

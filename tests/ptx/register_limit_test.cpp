@@ -8,19 +8,24 @@ using Catch::Contains;
 namespace {
 
 std::string kernel(const std::string& directive) {
-    return ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n" + directive + "{\n\tret;\n}\n";
+    return ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n" + directive +
+           "{\n\tret;\n}\n";
 }
 
 }  // namespace
 
 TEST_CASE("a kernel is held to a number of registers", "[ptx]") {
     CHECK_THAT(limit_registers(kernel(""), {{"k", 40}}), Contains(".maxnreg 40"));
-    CHECK_THAT(limit_registers(kernel(".maxntid 256\n"), {{"k", 40}}), Contains(".maxnreg 40") && Contains(".maxntid 256"));
+    CHECK_THAT(limit_registers(kernel(".maxntid 256\n"), {{"k", 40}}),
+               Contains(".maxnreg 40") && Contains(".maxntid 256"));
 }
 
-TEST_CASE("a kernel that says itself what it may have stays as it is, and so does one that is not named", "[ptx]") {
-    CHECK_THAT(limit_registers(kernel(".maxnreg 64\n"), {{"k", 40}}), Contains(".maxnreg 64") && !Contains("40"));
-    CHECK_THAT(limit_registers(kernel(".maxntid 256\n.minnctapersm 4\n"), {{"k", 40}}), !Contains(".maxnreg"));
+TEST_CASE("a kernel that says itself what it may have stays as it is, and so does one that is not named",
+          "[ptx]") {
+    CHECK_THAT(limit_registers(kernel(".maxnreg 64\n"), {{"k", 40}}),
+               Contains(".maxnreg 64") && !Contains("40"));
+    CHECK_THAT(limit_registers(kernel(".maxntid 256\n.minnctapersm 4\n"), {{"k", 40}}),
+               !Contains(".maxnreg"));
     CHECK_THAT(limit_registers(kernel(""), {{"other", 40}}), !Contains(".maxnreg"));
 }
 

@@ -15,7 +15,12 @@ const std::vector<Instruction> kLoads = {
     {.unit = Unit::kFloat, .writes = {3}},
     {.unit = Unit::kMemory, .reads = {3}, .writes = {1}, .space = Space::kGlobal, .transactions = 4},
     {.unit = Unit::kBarrier, .result = Step::Result::kBarrier},
-    {.unit = Unit::kMemory, .reads = {1}, .writes = {2}, .space = Space::kGlobal, .transactions = 32, .atomic = true},
+    {.unit = Unit::kMemory,
+     .reads = {1},
+     .writes = {2},
+     .space = Space::kGlobal,
+     .transactions = 32,
+     .atomic = true},
 };
 
 // Runs one block to its end, a step of each warp in turns, and records it.
@@ -48,7 +53,8 @@ TEST_CASE("a block is written down as it runs", "[streams]") {
         CHECK((!warp[0].arrives && !warp[1].arrives && warp[2].arrives && !warp[3].arrives));
         CHECK(stream.instructions[warp[3].instruction].atomic);
         CHECK(stream.instructions[warp[3].instruction].reads == std::vector<uint16_t>{1});
-        CHECK((stream.instructions[warp[1].instruction].to_memory() && !stream.instructions[warp[0].instruction].to_memory()));
+        CHECK((stream.instructions[warp[1].instruction].to_memory() &&
+               !stream.instructions[warp[0].instruction].to_memory()));
     }
 }
 
@@ -63,8 +69,10 @@ TEST_CASE("what was recorded is the same after a file", "[streams]") {
     CHECK(second.str() == file.str());
     CHECK(again.executed() == 40);
     CHECK((again.kernel == "loads" && again.grid_blocks == 8 && again.needs.threads == 64));
-    for (const std::string& broken : {std::string("nothing"), std::string("smt-instruction-stream-1 k 64 32 0 1 8 1 1\n0 0 0 0 0 0\n1\n1 7\n"),
-                                      file.str().substr(0, file.str().size() / 2)}) {
+    for (const std::string& broken :
+         {std::string("nothing"),
+          std::string("smt-instruction-stream-1 k 64 32 0 1 8 1 1\n0 0 0 0 0 0\n1\n1 7\n"),
+          file.str().substr(0, file.str().size() / 2)}) {
         std::istringstream in(broken);
         InstructionStream nothing;
         CHECK_FALSE(read(in, nothing));
@@ -78,7 +86,9 @@ TEST_CASE("a recorded block takes the cycles of the block that it was", "[stream
             size = {4, 1, 1};
             needs = stream.needs;
         }
-        std::unique_ptr<Block> begin(Dim3 index, const Place&) override { return std::make_unique<ReplayedBlock>(stream_, index.x, false); }
+        std::unique_ptr<Block> begin(Dim3 index, const Place&) override {
+            return std::make_unique<ReplayedBlock>(stream_, index.x, false);
+        }
         void ended(const GridResult& of) override { result = of; }
         GridResult result;
 
@@ -95,7 +105,8 @@ TEST_CASE("a recorded block takes the cycles of the block that it was", "[stream
     run(first);
     run(second);
     CHECK(replayed->result.instructions == original->result.instructions);
-    CHECK(replayed->result.ended - replayed->result.started == original->result.ended - original->result.started);
+    CHECK(replayed->result.ended - replayed->result.started ==
+          original->result.ended - original->result.started);
 }
 
 TEST_CASE("an endless block begins again when all its warps are through", "[streams]") {
@@ -106,7 +117,7 @@ TEST_CASE("an endless block begins again when all its warps are through", "[stre
             REQUIRE(block.next(0));
             block.step(0);
         }
-        CHECK_FALSE(block.next(0));   // at the barrier
+        CHECK_FALSE(block.next(0));  // at the barrier
         for (int i = 0; i < 3; ++i) {
             REQUIRE(block.next(1));
             block.step(1);

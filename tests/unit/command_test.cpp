@@ -39,7 +39,8 @@ TEST_CASE("sizes", "[command]") {
 
 TEST_CASE("priorities", "[command]") {
     CHECK(parse_multiprocessors("32") == 32);
-    for (const char* bad : {"", "0", "-8", "8x", "5000", "99999999999999999999"}) CHECK_THROWS_AS(parse_multiprocessors(bad), Misuse);
+    for (const char* bad : {"", "0", "-8", "8x", "5000", "99999999999999999999"})
+        CHECK_THROWS_AS(parse_multiprocessors(bad), Misuse);
     CHECK(parse_priority("0") == 0);
     CHECK(parse_priority("-3") == -3);
     CHECK(parse_priority("high") > parse_priority("normal"));
@@ -49,7 +50,8 @@ TEST_CASE("priorities", "[command]") {
 
 TEST_CASE("weights", "[command]") {
     for (const char* fine : {"1", "2.5", "0.001", "1000"}) CHECK(parse_weight(fine) == fine);
-    for (const char* bad : {"", "0", "-1", "0.0001", "1001", "2x", "nan", "heavy"}) CHECK_THROWS_AS(parse_weight(bad), Misuse);
+    for (const char* bad : {"", "0", "-1", "0.0001", "1001", "2x", "nan", "heavy"})
+        CHECK_THROWS_AS(parse_weight(bad), Misuse);
 }
 
 TEST_CASE("options", "[command]") {
@@ -106,7 +108,7 @@ TEST_CASE("a runtime folder that another user's file blocks is passed over for t
     REQUIRE(protocol::pick_runtime_folder(places, path, sizeof path));
     CHECK(path == second.file(name));
     REQUIRE(::mkdir(second.file(name).c_str(), 0700) == 0);
-    REQUIRE(::unlink(first.file(name).c_str()) == 0);   // the folder that is in use stays the one
+    REQUIRE(::unlink(first.file(name).c_str()) == 0);  // the folder that is in use stays the one
     REQUIRE(protocol::pick_runtime_folder(places, path, sizeof path));
     CHECK(path == second.file(name));
     std::ofstream(first.file(name)) << "";
@@ -126,7 +128,7 @@ TEST_CASE("servers are found by what they leave in the runtime folder", "[comman
     CHECK(path_of("0a1b", ".log") == folder.file("0a1b.log"));
     CHECK_FALSE(ask_server("nobody", protocol::ControlKind::kStatus).has_value());
     ::chmod(folder.path().c_str(), 0755);
-    CHECK_THROWS_AS(keys_with(".sock"), Failure);   // not: there is no server
+    CHECK_THROWS_AS(keys_with(".sock"), Failure);  // not: there is no server
 }
 
 TEST_CASE("which CUDA runtime a program has", "[command]") {
@@ -144,17 +146,17 @@ TEST_CASE("which CUDA runtime a program has", "[command]") {
     CHECK_FALSE(examine(shell).static_runtime);
     CHECK(examine(shell).shared_runtime.empty());
     CHECK(examine(shell + text + memory).static_runtime);
-    CHECK_FALSE(examine(shell + text).static_runtime);   // a user of the driver may say that
+    CHECK_FALSE(examine(shell + text).static_runtime);  // a user of the driver may say that
     CHECK_FALSE(examine(text + memory).is_elf);
     CHECK_FALSE(examine("#!/usr/bin/python3\n").is_elf);
     CHECK_FALSE(examine_program(folder.file("missing")).is_elf);
     CHECK_FALSE(examine_program(folder.path()).is_elf);
-    for (size_t bytes = 0; bytes < 4096; bytes += 13) examine(shell.substr(0, bytes));   // cut off anywhere
+    for (size_t bytes = 0; bytes < 4096; bytes += 13) examine(shell.substr(0, bytes));  // cut off anywhere
     std::string crooked = shell;
     for (size_t at = 16; at < 4096 && at < crooked.size(); at += 3) crooked[at] = char(at * 37);
     examine(crooked);
 
-#ifdef SMT_SHARED_RUNTIME_PROGRAM   // a program that was linked with ours
+#ifdef SMT_SHARED_RUNTIME_PROGRAM  // a program that was linked with ours
     CHECK(examine_program(SMT_SHARED_RUNTIME_PROGRAM).shared_runtime == kRuntimeFile);
     CHECK_FALSE(examine_program(SMT_SHARED_RUNTIME_PROGRAM).static_runtime);
     CHECK_FALSE(examine(whole_file(SMT_SHARED_RUNTIME_PROGRAM) + text + memory).static_runtime);
@@ -165,7 +167,7 @@ TEST_CASE("names for people and for programs", "[command]") {
     CHECK(demangle("_Z5saxpyifPfS_") == "saxpy(int, float, float*, float*)");
     CHECK(demangle("plain_kernel") == "plain_kernel");
     CHECK(json_string("a\"b\\c\n\x01") == R"("a\"b\\c\n\u0001")");
-    CHECK(json_string("\xc3\xa4\xff") == "\"\xc3\xa4\xef\xbf\xbd\"");   // a tenant may be called anything
+    CHECK(json_string("\xc3\xa4\xff") == "\"\xc3\xa4\xef\xbf\xbd\"");  // a tenant may be called anything
 }
 
 }  // namespace

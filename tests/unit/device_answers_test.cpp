@@ -1,23 +1,23 @@
 // What a device says it can do while smt serves it.
-#include "interpose/driver/device.h"
-
 #include <catch2/catch.hpp>
+
+#include "interpose/driver/device.h"
 
 namespace smt::interpose {
 namespace {
 
 int answer(CUdevice_attribute attribute, CUresult status = CUDA_SUCCESS) {
-    int value = 1;   // the driver's own
+    int value = 1;  // the driver's own
     CHECK(adjust::cuDeviceGetAttribute(status, &value, attribute, 0) == status);
     return value;
 }
 
 TEST_CASE("a device does not promise what is not served") {
     CHECK(answer(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) == 0);
-    CHECK(answer(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0);              // cuMemGetHandleForAddressRange
+    CHECK(answer(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0);  // cuMemGetHandleForAddressRange
     CHECK(answer(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) == 0);
-    CHECK(answer(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0);   // cuMemCreate
-    CHECK(answer(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED) == 0);                // cuMemPoolCreate
+    CHECK(answer(CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0);  // cuMemCreate
+    CHECK(answer(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED) == 0);               // cuMemPoolCreate
     CHECK(answer(CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK) == 0);  // cuMemBatchDecompressAsync
 }
 

@@ -63,8 +63,10 @@ TEST_CASE("smt inspect says what is wrong with its file or its command line", "[
     CHECK(problem({"/nowhere"}).starts_with("cannot read /nowhere: No such file or directory."));
     CHECK(problem({"/tmp"}).starts_with("cannot read /tmp: it is a folder."));
     CHECK(problem({"/etc/passwd"}).ends_with("is no program, library, object, fatbin, cubin or PTX text"));
-    CHECK(problem({kCorpus + "/zstd", "--arch", "new"}) == "--arch takes an architecture like sm_90, not 'new'");
-    CHECK(problem({kCorpus + "/zstd", "--arch", "sm_90x"}) == "--arch takes an architecture like sm_90, not 'sm_90x'");
+    CHECK(problem({kCorpus + "/zstd", "--arch", "new"}) ==
+          "--arch takes an architecture like sm_90, not 'new'");
+    CHECK(problem({kCorpus + "/zstd", "--arch", "sm_90x"}) ==
+          "--arch takes an architecture like sm_90, not 'sm_90x'");
     CHECK_THROWS_AS(inspect_command.run({}), Misuse);
     CHECK_THROWS_AS(inspect_command.run({"one", "two"}), Misuse);
 }

@@ -1,9 +1,10 @@
 #include "runtime/journal/journal.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fmt/format.h>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -93,14 +94,15 @@ TEST_CASE("lines are written once, and the oldest are forgotten", "[journal]") {
     CHECK(reader.name(first) == "first");
     CHECK(reader.name(long_one) == std::string(kLongestLine, 'a'));
     CHECK(reader.name(first + 1000) == "?");
-    const uint32_t lines = kLineBytes / 64;   // of 50 characters, four units each
+    const uint32_t lines = kLineBytes / 64;  // of 50 characters, four units each
     const auto text = [](uint32_t i) { return fmt::format("{:>50}", i); };
     std::vector<uint32_t> written;
     for (uint32_t i = 0; i < 3 * lines; ++i) written.push_back(writer.line(text(i)));
     CHECK(reader.name(first) == "?");
-    for (uint32_t i = 0; i < 3 * lines; i += 997) CHECK(reader.name(written[i]) == (i < 2 * lines + 1 ? "?" : text(i)));
+    for (uint32_t i = 0; i < 3 * lines; i += 997)
+        CHECK(reader.name(written[i]) == (i < 2 * lines + 1 ? "?" : text(i)));
     CHECK(writer.line(text(3 * lines - 1)) == written.back());
-    CHECK(writer.line(text(2 * lines + 10)) != written[2 * lines + 10]);   // soon forgotten: written again
+    CHECK(writer.line(text(2 * lines + 10)) != written[2 * lines + 10]);  // soon forgotten: written again
     CHECK(writer.name("a name") != 0);
 }
 
@@ -114,7 +116,8 @@ TEST_CASE("a line that is overwritten while it is read is a question mark", "[jo
         newest.store(0);
     });
     int wrong = 0;
-    for (uint32_t index = newest.load(), before = index; index != 0; before = std::exchange(index, newest.load())) {
+    for (uint32_t index = newest.load(), before = index; index != 0;
+         before = std::exchange(index, newest.load())) {
         for (const uint32_t each : {before, index}) {
             const std::string found = reader.name(each);
             wrong += found != "?" && found.substr(0, 5) != "line ";
@@ -197,7 +200,9 @@ TEST_CASE("a missing, foreign, cut or older journal is an error", "[journal]") {
     CHECK(Reader(path).error().find("no journal") != std::string::npos);
     std::ofstream(path) << "not a journal";
     CHECK(Reader(path).error().find("damaged") != std::string::npos);
-    { Writer writer(path); }
+    {
+        Writer writer(path);
+    }
     CHECK(Reader(path).error().empty());
     std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(8).write("\x7f", 1);
     CHECK(Reader(path).error().find("another version") != std::string::npos);

@@ -48,8 +48,13 @@ TEST_CASE("the table of kernels for programs", "[command]") {
     std::vector<Json> rows;
     for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
     REQUIRE(rows.size() == 3);
-    CHECK(rows[0] == Json{{"tenant", "alice"}, {"kernel", "scan(float*)"}, {"symbol", "_Z4scanPf"}, {"how", "managed by PTX"},
-                          {"reason", ""}, {"launches", 3}, {"into_graphs", 0}});
+    CHECK(rows[0] == Json{{"tenant", "alice"},
+                          {"kernel", "scan(float*)"},
+                          {"symbol", "_Z4scanPf"},
+                          {"how", "managed by PTX"},
+                          {"reason", ""},
+                          {"launches", 3},
+                          {"into_graphs", 0}});
     CHECK(rows[1]["reason"] == "it holds machine code only");
     CHECK(rows[1]["into_graphs"] == 1);
     CHECK(rows[2]["tenant"] == "bob");

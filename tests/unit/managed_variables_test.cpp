@@ -34,8 +34,8 @@ struct Cubin {
     std::vector<char> bytes;
     Elf64_Shdr sections[kSections] = {};
 
-    void add(Section section, uint32_t type, uint64_t flags, const std::vector<char>& content, uint32_t link = 0,
-             uint32_t info = 0) {
+    void add(Section section, uint32_t type, uint64_t flags, const std::vector<char>& content,
+             uint32_t link = 0, uint32_t info = 0) {
         sections[section].sh_type = type;
         sections[section].sh_flags = flags;
         sections[section].sh_offset = bytes.size();
@@ -57,8 +57,8 @@ std::vector<char> symbols() {
     const unsigned char object = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT);
     std::vector<char> bytes;
     append(bytes, Elf64_Sym{});
-    append(bytes, Elf64_Sym{1, object, 4, kInit, 0, 4});   // counter
-    append(bytes, Elf64_Sym{9, object, 0, kInit, 8, 4});   // plain
+    append(bytes, Elf64_Sym{1, object, 4, kInit, 0, 4});  // counter
+    append(bytes, Elf64_Sym{9, object, 0, kInit, 8, 4});  // plain
     return bytes;
 }
 
@@ -81,14 +81,17 @@ Cubin cubin(uint32_t code_type = 0x38) {
              relocations({{0, ELF64_R_INFO(2, 2), 0}, {8, ELF64_R_INFO(1, 2), 2}}), kSymbols, kBank);
     made.add(kCode, SHT_PROGBITS, SHF_ALLOC, std::vector<char>(32));
     made.add(kCodeRelocations, SHT_RELA, 0,
-             relocations({{0, ELF64_R_INFO(1, code_type), 0}, {16, ELF64_R_INFO(1, 0x39), 0}}), kSymbols, kCode);
+             relocations({{0, ELF64_R_INFO(1, code_type), 0}, {16, ELF64_R_INFO(1, 0x39), 0}}), kSymbols,
+             kCode);
     header.e_shoff = made.bytes.size();
     std::memcpy(made.bytes.data(), &header, sizeof header);
     for (const Elf64_Shdr& section : made.sections) append(made.bytes, section);
     return made;
 }
 
-ManagedPlan plan_of(const std::vector<char>& cubin) { return image::managed_plan({cubin.data(), cubin.size()}); }
+ManagedPlan plan_of(const std::vector<char>& cubin) {
+    return image::managed_plan({cubin.data(), cubin.size()});
+}
 
 TEST_CASE("a managed variable's address goes where the code looks for it", "[managed]") {
     Cubin image = cubin();
@@ -118,7 +121,7 @@ TEST_CASE("a managed variable's address goes where the code looks for it", "[man
 }
 
 TEST_CASE("what cannot be redirected is left alone", "[managed]") {
-    CHECK(plan_of(cubin(0x20).bytes).bytes == 0);   // a relocation of another kind
+    CHECK(plan_of(cubin(0x20).bytes).bytes == 0);  // a relocation of another kind
     CHECK(plan_of({'t', 'e', 'x', 't'}).bytes == 0);
 }
 

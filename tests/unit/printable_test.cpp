@@ -7,15 +7,18 @@
 using smt::runtime::journal::printable;
 
 TEST_CASE("names that are text stay as they are", "[printable]") {
-    for (const char* name : {"", "train.py", "void saxpy<float>(int, float*)", "Zürich", "東京", "🙂 emoji", "a{}%s\\"}) CHECK(printable(name) == name);
+    for (const char* name :
+         {"", "train.py", "void saxpy<float>(int, float*)", "Zürich", "東京", "🙂 emoji", "a{}%s\\"})
+        CHECK(printable(name) == name);
 }
 
 TEST_CASE("what commands a terminal is shown as '?'", "[printable]") {
     CHECK(printable("\033[31mred\033[0m") == "?[31mred?[0m");
     CHECK(printable("bell\a back\b del\x7f") == "bell? back? del?");
     CHECK(printable("two\nlines\r\tand") == "two lines  and");
-    CHECK(printable("\xc2\x9b" "2J") == "?2J");                    // CSI of the C1 set
-    CHECK(printable("\xe2\x80\xaetxt.exe") == "?txt.exe");         // right-to-left override
+    CHECK(printable("\xc2\x9b"
+                    "2J") == "?2J");                        // CSI of the C1 set
+    CHECK(printable("\xe2\x80\xaetxt.exe") == "?txt.exe");  // right-to-left override
     CHECK(printable(std::string_view("a\0b", 3)) == "a?b");
 }
 

@@ -21,7 +21,7 @@ namespace smt::interpose {
 
 std::atomic<State> process_state{State::kRemote};
 CUresult connect(CUdevice) { return CUDA_SUCCESS; }
-protocol::SessionHeader shown;   // what the server says
+protocol::SessionHeader shown;  // what the server says
 protocol::SessionHeader* session() { return &shown; }
 char* arena_base() { return nullptr; }
 CUresult sticky_error() { return CUDA_SUCCESS; }
@@ -170,7 +170,9 @@ TEST_CASE("a program's thread sleeps as exactly after a wait as before", "[ring]
             naps.nap();
         }
         CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
-        { const Naps none; }
+        {
+            const Naps none;
+        }
         CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
     });
     thread.join();
@@ -182,7 +184,8 @@ TEST_CASE("who waits naps where the server says that cores are scarce, and looks
             shown.cores_scarce = scarce;
             prctl(PR_SET_TIMERSLACK, 70'000ul);
             bool napped = false;
-            CHECK_FALSE(look_on([&] { return napped |= prctl(PR_GET_TIMERSLACK) == 1, false; }, now_nanoseconds() + 1'000'000));
+            CHECK_FALSE(look_on([&] { return napped |= prctl(PR_GET_TIMERSLACK) == 1, false; },
+                                now_nanoseconds() + 1'000'000));
             CHECK(napped == scarce);
             CHECK(prctl(PR_GET_TIMERSLACK) == 70'000);
         });

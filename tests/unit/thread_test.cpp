@@ -1,15 +1,15 @@
 // What happens at the top of a thread of the server.
+#include "runtime/thread/thread.h"
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
 
-#include "runtime/thread/thread.h"
-
 namespace smt::runtime {
 namespace {
 
-std::string logged;   // by one thread at a time, joined before it is read
+std::string logged;  // by one thread at a time, joined before it is read
 
 void log(const std::string& line) { logged += line + "\n"; }
 
@@ -51,7 +51,10 @@ TEST_CASE("a thread of the server's own goes on after an exception", "[thread]")
 TEST_CASE("a detached thread tells its failure", "[thread]") {
     Thread::log_with(log);
     std::atomic<bool> told{false};
-    REQUIRE(Thread::detach({"host function", ""}, [] { throw 1; }, [&](const std::string&) { told.store(true), told.notify_all(); }).empty());
+    REQUIRE(Thread::detach(
+                {"host function", ""}, [] { throw 1; },
+                [&](const std::string&) { told.store(true), told.notify_all(); })
+                .empty());
     told.wait(false);
     CHECK(told.load());
 }

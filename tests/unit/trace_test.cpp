@@ -1,4 +1,5 @@
-// What `smt trace` makes of a journal. The golden file is what a viewer gets; look at it in one after a change.
+// What `smt trace` makes of a journal. The golden file is what a viewer gets; look at it in one after a
+// change.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -21,7 +22,8 @@ using runtime::journal::Writer;
 // A journal that is written line by line, with times of our own.
 class Journal {
 public:
-    Entry entry(Kind kind, uint32_t session, uint64_t time_ns, const char* name, const char* text, uint64_t value = 0) {
+    Entry entry(Kind kind, uint32_t session, uint64_t time_ns, const char* name, const char* text,
+                uint64_t value = 0) {
         Entry made;
         made.kind = kind;
         made.session = session;
@@ -32,11 +34,13 @@ public:
         return made;
     }
     void add(const Entry& entry) { writer_.write(entry); }
-    void add(Kind kind, uint32_t session, uint64_t time_ns, const char* name, const char* text, uint64_t value = 0) {
+    void add(Kind kind, uint32_t session, uint64_t time_ns, const char* name, const char* text,
+             uint64_t value = 0) {
         add(entry(kind, session, time_ns, name, text, value));
     }
     // Its workers say when, by a clock of their own.
-    void add_mapping(uint32_t session, uint64_t time_ns, const char* tenant, const char* kernel, uint64_t sms, uint64_t start, uint64_t end) {
+    void add_mapping(uint32_t session, uint64_t time_ns, const char* tenant, const char* kernel, uint64_t sms,
+                     uint64_t start, uint64_t end) {
         Entry made = entry(Kind::kMapping, session, time_ns, tenant, kernel, 40);
         made.multiprocessors[0] = sms;
         made.blocks_together = 4;
@@ -71,12 +75,14 @@ TwoTenants::TwoTenants() {
     journal.add(launch);
     launch.time_ns = 1'011'000, launch.start_ns = 1'020'000, launch.end_ns = 1'050'500;
     journal.add(launch);
-    launch.start_ns = 1'030'000, launch.end_ns = 1'060'000;   // beside the other, on another stream
+    launch.start_ns = 1'030'000, launch.end_ns = 1'060'000;  // beside the other, on another stream
     launch.stream = 7;
     journal.add(launch);
-    journal.add(Kind::kDecision, 1, 1'040'000, "alice", "stopped for bob \"the\" second, which is more urgent");
+    journal.add(Kind::kDecision, 1, 1'040'000, "alice",
+                "stopped for bob \"the\" second, which is more urgent");
     journal.add(Kind::kStopped, 1, 1'052'000, "alice", "_Z5saxpyPf", 12'000);
-    // SMs 0, 1 and 3; the GPU's timer is 500'000'000 ahead, and the second entry came soonest, 1'000 after its kernel's end.
+    // SMs 0, 1 and 3; the GPU's timer is 500'000'000 ahead, and the second entry came soonest, 1'000 after
+    // its kernel's end.
     journal.add_mapping(1, 1'100'000, "alice", "_Z5saxpyPf", 0b1011, 501'020'000, 501'050'000);
     journal.add_mapping(2, 1'100'000, "bob \"the\" second", "tiny", 0b10, 501'030'000, 501'099'000);
     journal.add(Kind::kUnsupported, 2, 1'110'000, "cuIpcOpenMemHandle", "", 1);
@@ -91,7 +97,7 @@ TEST_CASE("a trace is as it was", "[trace]") {
 }
 
 TEST_CASE("multiprocessors have tracks, and what overlaps there has two", "[trace]") {
-    std::map<std::string, std::vector<std::string>> names;   // of what is on a track, by the track's name
+    std::map<std::string, std::vector<std::string>> names;  // of what is on a track, by the track's name
     std::map<std::pair<int, int>, std::string> tracks;
     const std::vector<Json> events = TwoTenants().events();
     for (const Json& event : events)
@@ -115,7 +121,7 @@ TEST_CASE("multiprocessors have tracks, and what overlaps there has two", "[trac
 TEST_CASE("the GPU's timer is shifted so that no kernel ends after its entry", "[trace]") {
     for (const Json& event : TwoTenants().events()) {
         if (event["name"] != "bob \"the\" second: tiny") continue;
-        CHECK(event["ts"] == 31.0);   // us since the journal's oldest entry
+        CHECK(event["ts"] == 31.0);  // us since the journal's oldest entry
         CHECK(event["dur"] == 69.0);
         return;
     }
@@ -130,7 +136,8 @@ TEST_CASE("a simulated device's journal: launches say where they ran", "[trace]"
     launch.start_ns = 1000, launch.end_ns = 3500;
     launch.multiprocessors[0] = 0b110;
     journal.add(launch);
-    Entry stopped = journal.entry(Kind::kStopped, 3, 4000, "carol", "tiny", 9'000'000);   // longer than the virtual clock has run
+    Entry stopped = journal.entry(Kind::kStopped, 3, 4000, "carol", "tiny",
+                                  9'000'000);  // longer than the virtual clock has run
     stopped.virtual_time = 1;
     journal.add(stopped);
     const Json trace = Json::parse(journal.trace());
@@ -153,9 +160,11 @@ TEST_CASE("the last part of a journal is what ended in it, with the tenants' nam
     std::vector<std::string> names;
     for (const Json& event : trace["traceEvents"])
         if (event["ph"] != "M") names.push_back(event["name"]);
-    CHECK(names == std::vector<std::string>{"bob \"the\" second called cuIpcOpenMemHandle, which is not supported",
-                                            "the compile service has something to say", "alice closed: the program has ended"});
-    CHECK(Json::parse(TwoTenants().trace(31'000))["otherData"]["origin_ns"] == 1'031'000);   // bob's kernel began before
+    CHECK(names == std::vector<std::string>{
+                       "bob \"the\" second called cuIpcOpenMemHandle, which is not supported",
+                       "the compile service has something to say", "alice closed: the program has ended"});
+    CHECK(Json::parse(TwoTenants().trace(31'000))["otherData"]["origin_ns"] ==
+          1'031'000);  // bob's kernel began before
 }
 
 TEST_CASE("an empty journal is a trace with nothing in it", "[trace]") {

@@ -12,7 +12,8 @@ namespace {
 using runtime::journal::Entry;
 using runtime::journal::Kind;
 
-Entry entry(Kind kind, uint32_t session, uint64_t time_ns, uint64_t start = 0, uint64_t end = 0, uint64_t sms = 0) {
+Entry entry(Kind kind, uint32_t session, uint64_t time_ns, uint64_t start = 0, uint64_t end = 0,
+            uint64_t sms = 0) {
     Entry made;
     made.kind = kind;
     made.session = session;
@@ -30,17 +31,19 @@ Entry on_clock(Entry entry) {
 
 TEST_CASE("what is not known is not shown", "[usage]") {
     CHECK(recent_use({}, 5000, 9000, 8).seconds == 0);
-    const RecentUse use = recent_use({entry(Kind::kSessionOpened, 1, 1000), entry(Kind::kLaunch, 1, 2000)}, 5000, 3000, 8);
-    CHECK(use.seconds == Approx(2e-6));   // the journal is no older
+    const RecentUse use =
+        recent_use({entry(Kind::kSessionOpened, 1, 1000), entry(Kind::kLaunch, 1, 2000)}, 5000, 3000, 8);
+    CHECK(use.seconds == Approx(2e-6));  // the journal is no older
     CHECK(use.by_session.at(1).launches_per_second == Approx(5e5));
     CHECK_FALSE(use.by_session.at(1).busy);
     CHECK_FALSE(use.by_session.at(1).multiprocessors);
 }
 
 TEST_CASE("timed launches: what overlaps counts once, what is outside not at all", "[usage]") {
-    const std::vector<Entry> entries = {entry(Kind::kLaunch, 1, 1000, 1000, 2000), entry(Kind::kLaunch, 1, 5000, 5000, 7000),
-                                        entry(Kind::kLaunch, 1, 6000, 6500, 7500), entry(Kind::kLaunch, 1, 9000, 9500, 12'000),
-                                        entry(Kind::kLaunch, 2, 1000, 1000, 2000, 0b11)};   // confined: where it may have run
+    const std::vector<Entry> entries = {
+        entry(Kind::kLaunch, 1, 1000, 1000, 2000), entry(Kind::kLaunch, 1, 5000, 5000, 7000),
+        entry(Kind::kLaunch, 1, 6000, 6500, 7500), entry(Kind::kLaunch, 1, 9000, 9500, 12'000),
+        entry(Kind::kLaunch, 2, 1000, 1000, 2000, 0b11)};  // confined: where it may have run
     const RecentUse use = recent_use(entries, 6000, 10'000, 2);
     CHECK(use.seconds == Approx(6e-6));
     CHECK(*use.by_session.at(1).busy == Approx(3000.0 / 6000));
@@ -52,16 +55,18 @@ TEST_CASE("timed launches: what overlaps counts once, what is outside not at all
 
 TEST_CASE("workers say on which multiprocessors, by the GPU's timer", "[usage]") {
     // The timer is 1000 ahead.
-    const std::vector<Entry> entries = {entry(Kind::kNote, 0, 0, 0, 0), entry(Kind::kMapping, 1, 4000, 3000, 5000, 0b01),
+    const std::vector<Entry> entries = {entry(Kind::kNote, 0, 0, 0, 0),
+                                        entry(Kind::kMapping, 1, 4000, 3000, 5000, 0b01),
                                         entry(Kind::kMapping, 1, 6000, 4000, 6000, 0b11)};
     const RecentUse use = recent_use(entries, 10'000, 10'000, 2);
-    CHECK(*use.by_session.at(1).busy == Approx(0.3));   // 2000 to 5000
+    CHECK(*use.by_session.at(1).busy == Approx(0.3));  // 2000 to 5000
     CHECK(*use.by_session.at(1).multiprocessors == Approx((3000.0 + 2000) / 20'000));
     CHECK(use.by_session.at(1).launches_per_second == 0);
 }
 
 TEST_CASE("a simulated device's clock ends with its newest entry", "[usage]") {
-    const std::vector<Entry> entries = {entry(Kind::kNote, 0, 77'777'777), on_clock(entry(Kind::kLaunch, 1, 0, 0, 400, 0b1111)),
+    const std::vector<Entry> entries = {entry(Kind::kNote, 0, 77'777'777),
+                                        on_clock(entry(Kind::kLaunch, 1, 0, 0, 400, 0b1111)),
                                         on_clock(entry(Kind::kLaunch, 2, 500, 500, 1000, 0b0011))};
     const RecentUse use = recent_use(entries, 1'000'000, 99'999'999, 4);
     CHECK(use.seconds == Approx(1e-6));
@@ -94,9 +99,12 @@ TEST_CASE("a status as text", "[usage]") {
     use.by_session[2] = {10, 0.5, 0.125};
     CHECK(status_text(status, use) ==
           "server k: a GPU, policy fifo, up 1.5 s, 2 sessions; busy and SMs in % of the last 2 s\n"
-          "  tenant               session  process priority  weight       memory        limit         host   launches   a second   busy    SMs\n"
-          "  alice                      1        0       -2     0.5      0.0 MiB   4096.0 MiB      0.0 MiB          0        0.0      -      -\n"
-          "  bob                        2     gone        0       1      1.5 MiB            -     12.0 MiB         77       10.0   50.0   12.5\n"
+          "  tenant               session  process priority  weight       memory        limit         host   "
+          "launches   a second   busy    SMs\n"
+          "  alice                      1        0       -2     0.5      0.0 MiB   4096.0 MiB      0.0 MiB   "
+          "       0        0.0      -      -\n"
+          "  bob                        2     gone        0       1      1.5 MiB            -     12.0 MiB   "
+          "      77       10.0   50.0   12.5\n"
           "  alice waits 1.2 s for cuStreamWaitValue32 of bob\n"
           "  bob is gone: its program has ended, and its work on the GPU has not\n");
 }

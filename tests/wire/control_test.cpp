@@ -1,4 +1,5 @@
-// The control socket of a session: captured sources, good and bad, and what its kernels know of their managed form.
+// The control socket of a session: captured sources, good and bad, and what its kernels know of their managed
+// form.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -66,7 +67,7 @@ TEST_CASE("captured sources that are none harm nobody", "[control]") {
     send_it(0, file_of(""));
     int pipe_ends[2];
     REQUIRE(pipe(pipe_ends) == 0);
-    send_it(8, pipe_ends[0]);   // nobody may wait for it
+    send_it(8, pipe_ends[0]);  // nobody may wait for it
     close(pipe_ends[1]);
     for (size_t cut = 8; cut < good.size(); cut += 8) send_it(cut, file_of(good));
     for (size_t at = 0; at < good.size(); at += 8) {
@@ -108,7 +109,9 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
                          {"alone", "alone", "smt_alone", "", Reuse::kNever},
                          {"refused", "refused", "", "it is", Reuse::kAlways},
                          {"lost", "lost", "smt_lost", "", Reuse::kAlways}};
-    const char image[] = "FAKE\nkernel plain\nkernel smt_plain params 56\nkernel alone\nkernel smt_alone params 56\nkernel refused\nkernel lost\n";
+    const char image[] =
+        "FAKE\nkernel plain\nkernel smt_plain params 56\nkernel alone\nkernel smt_alone params 56\nkernel "
+        "refused\nkernel lost\n";
     auto& code = session.code();
     auto fetch = [&](uint32_t id, const char* name) {
         runtime::server::handlers::LoadedKernel* kernel = nullptr;
@@ -121,8 +124,11 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     for (ImageOwner owner : {ImageOwner::kModule, ImageOwner::kLibrary}) {
         CUmodule module = nullptr;
         CUlibrary library = nullptr;
-        if (owner == ImageOwner::kModule) REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
-        else REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) == CUDA_SUCCESS);
+        if (owner == ImageOwner::kModule)
+            REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
+        else
+            REQUIRE(session.driver().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr,
+                                                       0) == CUDA_SUCCESS);
         const uint32_t id = code.add(owner, module, library, {}, "", {}, {compiled, "", nullptr});
         CHECK(fetch(id, "plain")->managed.function == fetch(id, "smt_plain")->function);
         CHECK(fetch(id, "plain")->managed.reuse == Reuse::kAlways);
@@ -140,15 +146,17 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
     const char plain[] = "FAKE\nkernel plain\nkernel alone\nkernel refused\nkernel lost\n";
     CUmodule module = nullptr;
     REQUIRE(session.driver().cuModuleLoadData(&module, plain) == CUDA_SUCCESS);
-    const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {nullptr, "no reason", compiled});
+    const uint32_t id =
+        code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {nullptr, "no reason", compiled});
     for (const char* name : {"plain", "alone", "refused", "lost"}) {
         CHECK(fetch(id, name)->managed.function == nullptr);
         CHECK(fetch(id, name)->managed.reuse == Reuse::kAlways);
     }
     CHECK(told(id, "plain", "unmanaged: no reason"));
-    CHECK(told(id, "refused", "unmanaged: it is"));   // what was said of it when its image was looked at
+    CHECK(told(id, "refused", "unmanaged: it is"));  // what was said of it when its image was looked at
     CHECK(code.unload(*code.withdraw(id)) == CUDA_SUCCESS);
-    // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders nothing.
+    // Takes the lock that the session takes before it frees its code: to a sanitizer, the socket orders
+    // nothing.
     session.device_bytes();
 }
 

@@ -1,10 +1,11 @@
 // The server's end of a lane, fed with records made by hand: what layout.h and record.h promise.
+#include "runtime/server/lane.h"
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <vector>
 
 #include "opcodes.gen.h"
-#include "runtime/server/lane.h"
 #include "tests/wire/server.h"
 
 namespace smt::tests {
@@ -100,7 +101,7 @@ TEST_CASE("no operation is hurt by a payload that is too short, or by one of one
     const std::vector<unsigned char> ones(512, 0xff);
     for (uint16_t op = 1; op < 1200; ++op) {
         if (op == static_cast<uint16_t>(Op::kCloseLane)) continue;
-        if (op == static_cast<uint16_t>(Op::kWaitLane)) continue;   // no reply, its own cases are below
+        if (op == static_cast<uint16_t>(Op::kWaitLane)) continue;  // no reply, its own cases are below
         INFO("operation " << op);
         lane.call(op, nullptr, 0);
         CHECK(lane.call(op, ones.data(), 4).status != CUDA_ERROR_UNKNOWN);
@@ -115,7 +116,8 @@ TEST_CASE("the ring goes round and pads are skipped", "[lane]") {
     TestLane lane = client.open_lane();
     const std::vector<char> payload(kMaxRecordBytes - sizeof(RecordHeader) - 32);
     for (uint64_t i = 0; lane.position() < 4 * kRingBytes; ++i) {
-        lane.post(static_cast<uint16_t>(Op::kContextSynchronize), payload.data(), payload.size() - i % 7 * 64);
+        lane.post(static_cast<uint16_t>(Op::kContextSynchronize), payload.data(),
+                  payload.size() - i % 7 * 64);
     }
     CHECK(lane.call(Op::kMemInfo).status == CUDA_SUCCESS);
     lane.await_reached(lane.position());
@@ -130,7 +132,7 @@ TEST_CASE("a lane waits for another's position", "[lane]") {
     const StreamCreate make{CU_STREAM_NON_BLOCKING, 0};
     second.post(static_cast<uint16_t>(Op::kStreamCreate), &make, sizeof make, kWantsReply, 1);
     for (int i = 0; i < 200; ++i) CHECK(other.call(Op::kMemInfo).status == CUDA_SUCCESS);
-    first.post(Op::kStreamCreate, make);   // 32 bytes a record: the second one ends where it is waited for
+    first.post(Op::kStreamCreate, make);  // 32 bytes a record: the second one ends where it is waited for
     CHECK(first.call(Op::kStreamCreate, make).as<StreamCreated>().stream == kFirstStream + 1);
     await([&] { return second.header().reply_seq.load(std::memory_order_acquire) == 1; }, "the reply came");
     CHECK(second.header().reply_status == CUDA_SUCCESS);
@@ -139,7 +141,8 @@ TEST_CASE("a lane waits for another's position", "[lane]") {
     CHECK(created.stream == kFirstStream + 2);
 }
 
-TEST_CASE("who waits for a lane that has ended, or for itself, goes on; a lane that never was is an error", "[lane]") {
+TEST_CASE("who waits for a lane that has ended, or for itself, goes on; a lane that never was is an error",
+          "[lane]") {
     TestSession client;
     TestLane ended = client.open_lane(), lane = client.open_lane();
     ended.post(static_cast<uint16_t>(Op::kCloseLane), nullptr, 0);
@@ -170,8 +173,11 @@ TEST_CASE("a client that dies while a lane waits for ever leaves nothing behind"
 TEST_CASE("a corrupt ring ends its own session only", "[lane]") {
     TestSession good;
     TestLane lane = good.open_lane();
-    for (const RecordHeader header : {RecordHeader{0, 23, 0, 0, 0}, {24, 23, 0, 0, 0}, {1 << 20, 23, 0, 0, 0},
-                                      {64, 23, 0, 0, 49}, {8, 0, 0, 0, 0}}) {
+    for (const RecordHeader header : {RecordHeader{0, 23, 0, 0, 0},
+                                      {24, 23, 0, 0, 0},
+                                      {1 << 20, 23, 0, 0, 0},
+                                      {64, 23, 0, 0, 49},
+                                      {8, 0, 0, 0, 0}}) {
         TestSession bad;
         TestLane broken = bad.open_lane();
         std::memcpy(broken.ring(), &header, sizeof header);
@@ -228,7 +234,9 @@ TEST_CASE("a session has so many streams, and another one has its own", "[lane]"
         REQUIRE(made.status == CUDA_SUCCESS);
         last = made.as<StreamCreated>().stream;
     }
-    for (int i = 0; i < 3; ++i) CHECK(lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status == CUDA_ERROR_OUT_OF_MEMORY);
+    for (int i = 0; i < 3; ++i)
+        CHECK(lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status ==
+              CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(other.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status == CUDA_SUCCESS);
     REQUIRE(lane.call(Op::kStreamDestroy, StreamRef{last, 0}).status == CUDA_SUCCESS);
     CHECK(lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).status == CUDA_SUCCESS);

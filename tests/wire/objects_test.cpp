@@ -238,9 +238,8 @@ TEST_CASE("of two lanes that destroy one object, one does", "[objects]") {
         });
         REQUIRE(race.one_won());
         const uint64_t object = new_user_object(lane, 1);
-        race.run([&](TestLane& each) {
-            return status_of(each, GeneratedOp::kUserObjectRelease, {object, 1});
-        });
+        race.run(
+            [&](TestLane& each) { return status_of(each, GeneratedOp::kUserObjectRelease, {object, 1}); });
         REQUIRE(race.one_won());
     }
 }
@@ -434,10 +433,14 @@ TEST_CASE("a node depends on nodes of its own graph", "[objects]") {
     TestLane& lane = capture.lane;
     const uint64_t other = new_graph(lane), foreign = add_node(lane, other);
     const uint64_t graph = new_graph(lane), node = add_node(lane, graph);
-    CHECK(status_of(lane, GeneratedOp::kGraphAddEmptyNode, {1, graph, 1, foreign, 1}) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(status_of(lane, GeneratedOp::kGraphAddChildGraphNode, {1, graph, 1, foreign, 1, other}) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(status_of(lane, GeneratedOp::kGraphAddDependencies_v2, {graph, 1, foreign, 1, node, kNull, 1}) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(status_of(lane, GeneratedOp::kGraphAddDependencies_v2, {graph, 1, node, 1, foreign, kNull, 1}) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddEmptyNode, {1, graph, 1, foreign, 1}) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddChildGraphNode, {1, graph, 1, foreign, 1, other}) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddDependencies_v2, {graph, 1, foreign, 1, node, kNull, 1}) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(status_of(lane, GeneratedOp::kGraphAddDependencies_v2, {graph, 1, node, 1, foreign, kNull, 1}) ==
+          CUDA_ERROR_INVALID_VALUE);
     capture.begin();
     struct {
         StreamUpdateCapture update;
@@ -482,12 +485,14 @@ TEST_CASE("a fill writes elements of 1, 2 or 4 bytes, and nothing where it has n
     TestLane lane = client.open_lane(), others = other.open_lane();
     const auto memory = lane.call(Op::kMemAlloc, MemAlloc{4096, 0, 0}).as<MemAllocated>();
     const auto foreign = others.call(Op::kMemAlloc, MemAlloc{4096, 0, 0}).as<MemAllocated>();
-    REQUIRE(status_of(others, GeneratedOp::kMemsetD8Async, {foreign.address, 1, 64, kLegacyStream}) == CUDA_SUCCESS);
+    REQUIRE(status_of(others, GeneratedOp::kMemsetD8Async, {foreign.address, 1, 64, kLegacyStream}) ==
+            CUDA_SUCCESS);
     REQUIRE(others.call(Op::kContextSynchronize).status == CUDA_SUCCESS);
     status_of(lane, GeneratedOp::kMemsetD2D8Async, {foreign.address, 64, 7, 64, 0, kLegacyStream});
     const uint64_t graph = new_graph(lane);
     const auto fill = [&](uint64_t address, uint64_t element, uint64_t height) {
-        return status_of(lane, GeneratedOp::kGraphAddMemsetNode, {1, graph, kNoArray, 0, 1, address, 64, 7 | element << 32, 4, height});
+        return status_of(lane, GeneratedOp::kGraphAddMemsetNode,
+                         {1, graph, kNoArray, 0, 1, address, 64, 7 | element << 32, 4, height});
     };
     CHECK(fill(memory.address, 8, 1) == CUDA_ERROR_INVALID_VALUE);
     CHECK(fill(memory.address, 1024, 1) == CUDA_ERROR_INVALID_VALUE);
@@ -496,7 +501,8 @@ TEST_CASE("a fill writes elements of 1, 2 or 4 bytes, and nothing where it has n
     const uint64_t exec = handle_from(lane, GeneratedOp::kGraphInstantiateWithFlags, {1, graph, 0});
     REQUIRE(lane.call(Op::kGraphLaunch, GraphLaunch{exec, kLegacyStream, 0}).status == CUDA_SUCCESS);
     REQUIRE(lane.call(Op::kContextSynchronize).status == CUDA_SUCCESS);
-    CHECK(*reinterpret_cast<const uint32_t*>(foreign.address) == 0x01010101);   // the driver's memory is the host's
+    CHECK(*reinterpret_cast<const uint32_t*>(foreign.address) ==
+          0x01010101);  // the driver's memory is the host's
 }
 
 }  // namespace

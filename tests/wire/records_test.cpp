@@ -1,4 +1,5 @@
-// Every struct of record.h and handshake.h goes through the codec and comes out the same; cut short, it is refused.
+// Every struct of record.h and handshake.h goes through the codec and comes out the same; cut short, it is
+// refused.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
@@ -10,14 +11,15 @@
 namespace smt::protocol {
 namespace {
 
-TEMPLATE_TEST_CASE("a record's struct comes back as it was written, or not at all", "[records]", WaitLane, StagingOpened,
-                   Launch, CopyEnd, Copy, CopySlot, EventRef, EventCreate, EventRecord, EventPair, StreamWaitEvent,
-                   StreamRef, StreamCreate, StreamCreated, StreamCapture, MemAlloc, MemAllocated, Address, MemInfo,
-                   MemAllocAsync, MemFreeAsync, AddressReserve, AddressRange, UploadBegin, UploadSlot, Download,
-                   ModuleLoad, JitOption, Loaded, ObjectRef, ParameterInfo, FunctionInfo, FunctionAttribute,
-                   HostFunction, GraphKernelNode, GraphCopyNode, GraphHostNode, GraphChildNode, GraphLaunch, CaptureInfo,
-                   StreamUpdateCapture, LinkCreate, LinkResult, LinkAdd, Hello, Welcome, Mapped, OpenLane, LaneOpened,
-                   StatusRequest, StatusReply, TenantStatus, PolicyRequest, PolicyReply) {
+TEMPLATE_TEST_CASE("a record's struct comes back as it was written, or not at all", "[records]", WaitLane,
+                   StagingOpened, Launch, CopyEnd, Copy, CopySlot, EventRef, EventCreate, EventRecord,
+                   EventPair, StreamWaitEvent, StreamRef, StreamCreate, StreamCreated, StreamCapture,
+                   MemAlloc, MemAllocated, Address, MemInfo, MemAllocAsync, MemFreeAsync, AddressReserve,
+                   AddressRange, UploadBegin, UploadSlot, Download, ModuleLoad, JitOption, Loaded, ObjectRef,
+                   ParameterInfo, FunctionInfo, FunctionAttribute, HostFunction, GraphKernelNode,
+                   GraphCopyNode, GraphHostNode, GraphChildNode, GraphLaunch, CaptureInfo,
+                   StreamUpdateCapture, LinkCreate, LinkResult, LinkAdd, Hello, Welcome, Mapped, OpenLane,
+                   LaneOpened, StatusRequest, StatusReply, TenantStatus, PolicyRequest, PolicyReply) {
     static_assert(std::is_trivially_copyable_v<TestType> && alignof(TestType) <= 8);
     std::mt19937_64 source(sizeof(TestType));
     unsigned char bytes[sizeof(TestType)];

@@ -51,11 +51,11 @@ std::thread start_thread(Work work) {
 
 void give_up(const char* text) {
     std::fprintf(stderr, "did not become true: %s\n", text);
-    std::abort();   // the test, or the fuzz target's input, is told
+    std::abort();  // the test, or the fuzz target's input, is told
 }
 
 TestServer& TestServer::get() {
-    static TestServer* server = new TestServer;   // never destroyed: the fake's threads outlive main()
+    static TestServer* server = new TestServer;  // never destroyed: the fake's threads outlive main()
     return *server;
 }
 
@@ -70,23 +70,27 @@ TestServer::TestServer() {
     bool found = false;
     device_ = runtime::device::open_cuda("device", "", &found, error);
     if (!device_) give_up(error.c_str());
-    journal_ = std::make_unique<runtime::journal::Writer>("/dev/null/none");   // mute
+    journal_ = std::make_unique<runtime::journal::Writer>("/dev/null/none");  // mute
     server_ = std::make_unique<runtime::server::Server>(*device_, *journal_, device_printf_,
-                                                         runtime::schedule::make_policy("priority"), runtime::dispatch::Settings{});
+                                                        runtime::schedule::make_policy("priority"),
+                                                        runtime::dispatch::Settings{});
 }
 
 void TestLane::post(uint16_t op, const void* payload, size_t bytes, uint16_t flags, uint32_t sequence) {
-    const size_t whole = (sizeof(RecordHeader) + bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+    const size_t whole =
+        (sizeof(RecordHeader) + bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
     const uint64_t at = position_ % kRingBytes;
     if (at + whole > kRingBytes) {
         await_reached(position_);
-        const RecordHeader pad{static_cast<uint32_t>(kRingBytes - at), static_cast<uint16_t>(Op::kPad), 0, 0, 0};
+        const RecordHeader pad{static_cast<uint32_t>(kRingBytes - at), static_cast<uint16_t>(Op::kPad), 0, 0,
+                               0};
         std::memcpy(ring() + at, &pad, sizeof pad);
         publish(position_ + (kRingBytes - at));
     }
     await([&] { return position_ + whole - header().head.load(std::memory_order_acquire) <= kRingBytes; },
           "the ring has room");
-    const RecordHeader record{static_cast<uint32_t>(whole), op, flags, sequence, static_cast<uint32_t>(bytes)};
+    const RecordHeader record{static_cast<uint32_t>(whole), op, flags, sequence,
+                              static_cast<uint32_t>(bytes)};
     char* to = ring() + position_ % kRingBytes;
     std::memcpy(to, &record, sizeof record);
     if (bytes) std::memcpy(to + sizeof record, payload, bytes);
@@ -125,14 +129,16 @@ TestSession::TestSession(uint64_t memory_limit) {
     hello.memory_limit = memory_limit;
     std::strcpy(hello.tenant, "test");
     runtime::server::Server& server = TestServer::get().server();
-    session_ = std::make_unique<runtime::server::Session>(server, server.next_session(), server_socket_, hello);
+    session_ =
+        std::make_unique<runtime::server::Session>(server, server.next_session(), server_socket_, hello);
     serving_ = start_thread([this] {
         TestServer::get().device().enter_thread();
         session_->serve();
         shutdown(server_socket_, SHUT_RDWR);
     });
     Welcome welcome;
-    if (uninterrupted([&] { return recv(socket_, &welcome, sizeof welcome, 0); }) != sizeof welcome || welcome.status != WelcomeStatus::kOk) {
+    if (uninterrupted([&] { return recv(socket_, &welcome, sizeof welcome, 0); }) != sizeof welcome ||
+        welcome.status != WelcomeStatus::kOk) {
         give_up(welcome.message);
     }
     Mapped mapped;
@@ -147,7 +153,7 @@ TestSession::~TestSession() { leave(); }
 void TestSession::leave() {
     if (socket_ < 0) return;
     leaving_.store(true);
-    callbacks_.join();   // it looks into the arena, which goes away
+    callbacks_.join();  // it looks into the arena, which goes away
     close(socket_);
     socket_ = -1;
     serving_.join();
@@ -162,7 +168,8 @@ TestLane TestSession::open_lane() {
         uninterrupted([&] { return recv(socket_, &opened, sizeof opened, 0); }) != sizeof opened) {
         give_up("the server answers who opens a lane");
     }
-    if (opened.status != CUDA_SUCCESS) give_up(("a lane is opened, and not error " + std::to_string(opened.status)).c_str());
+    if (opened.status != CUDA_SUCCESS)
+        give_up(("a lane is opened, and not error " + std::to_string(opened.status)).c_str());
     return TestLane(base_ + opened.offset, opened.lane);
 }
 
@@ -181,11 +188,12 @@ void TestSession::send_control(const void* packet, size_t bytes, int file) {
         header->cmsg_len = CMSG_LEN(sizeof(int));
         std::memcpy(CMSG_DATA(header), &file, sizeof file);
     }
-    if (sendmsg(socket_, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes)) give_up("the server listens");
+    if (sendmsg(socket_, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes))
+        give_up("the server listens");
 }
 
 bool TestSession::hung_up() const {
-    pollfd ended{socket_, POLLRDHUP, 0};   // a farewell may lie before the end
+    pollfd ended{socket_, POLLRDHUP, 0};  // a farewell may lie before the end
     return poll(&ended, 1, 0) == 1;
 }
 

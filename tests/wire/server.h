@@ -51,7 +51,8 @@ struct Reply {
 // The client's end of one lane. Waits for at most a minute, then the process ends with a line about it.
 class TestLane {
 public:
-    TestLane(uint64_t address, uint32_t index) : address_(address), index_(index), position_(header().tail.load()) {}
+    TestLane(uint64_t address, uint32_t index)
+        : address_(address), index_(index), position_(header().tail.load()) {}
     protocol::LaneHeader& header() const { return *reinterpret_cast<protocol::LaneHeader*>(address_); }
     char* ring() const { return reinterpret_cast<char*>(address_ + protocol::kLaneRingOffset); }
     uint32_t index() const { return index_; }
@@ -87,10 +88,10 @@ public:
     ~TestSession();
     runtime::server::Session& session() { return *session_; }
     TestLane open_lane();
-    void send_control(const void* packet, size_t bytes, int file);   // file -1: none goes with it
-    bool hung_up() const;       // the server ended it
-    void await_end() const;     // until it does
-    void leave();               // the client dies; returns when the server has freed everything
+    void send_control(const void* packet, size_t bytes, int file);  // file -1: none goes with it
+    bool hung_up() const;                                           // the server ended it
+    void await_end() const;                                         // until it does
+    void leave();  // the client dies; returns when the server has freed everything
 
 private:
     void answer_callbacks();
@@ -101,7 +102,7 @@ private:
     std::unique_ptr<runtime::server::Session> session_;
     std::atomic<bool> leaving_{false};
     std::thread serving_;
-    std::thread callbacks_;     // says of every host function that it has run
+    std::thread callbacks_;  // says of every host function that it has run
 };
 
 // Waits until it is true; ends the process when that takes a minute.

@@ -41,26 +41,42 @@ struct Target {
 
     bool met(double native, double smt) const {
         switch (sense) {
-            case '<': return smt <= limit * native;
-            case '>': return smt >= limit * native;
-            case '=': return smt <= limit;
-            case '+': return smt <= native + limit;
-            default: return true;
+            case '<':
+                return smt <= limit * native;
+            case '>':
+                return smt >= limit * native;
+            case '=':
+                return smt <= limit;
+            case '+':
+                return smt <= native + limit;
+            default:
+                return true;
         }
     }
 };
 constexpr Target kTargets[] = {
-    {"launch_cpu_us", '=', 0.5},               {"launch_sync_us", '+', 3},
-    {"million_launches_per_s", '>', 0.95},     {"one_thread_launches_per_s", ' ', 0},
-    {"four_threads_launches_per_s", '>', 0.95}, {"four_threads_scaling", '>', 0.95},
-    {"pageable_to_1MiB_GBps", '>', 1.0},       {"pageable_from_1MiB_GBps", '>', 1.0},
-    {"pageable_to_64MiB_GBps", '>', 1.0},      {"pageable_from_64MiB_GBps", '>', 1.0},
-    {"pageable_to_1GiB_GBps", '>', 1.0},       {"pageable_from_1GiB_GBps", '>', 1.0},
-    {"pinned_to_1MiB_GBps", '>', 0.95},        {"pinned_from_1MiB_GBps", '>', 0.95},
-    {"pinned_to_64MiB_GBps", '>', 0.95},       {"pinned_from_64MiB_GBps", '>', 0.95},
-    {"pinned_to_1GiB_GBps", '>', 0.95},        {"pinned_from_1GiB_GBps", '>', 0.95},
-    {"malloc_free_256B_us", '=', 15},          {"malloc_free_1MiB_us", '=', 15},
-    {"malloc_free_64MiB_us", '=', 15},         {"startup_s", '<', 0.6},
+    {"launch_cpu_us", '=', 0.5},
+    {"launch_sync_us", '+', 3},
+    {"million_launches_per_s", '>', 0.95},
+    {"one_thread_launches_per_s", ' ', 0},
+    {"four_threads_launches_per_s", '>', 0.95},
+    {"four_threads_scaling", '>', 0.95},
+    {"pageable_to_1MiB_GBps", '>', 1.0},
+    {"pageable_from_1MiB_GBps", '>', 1.0},
+    {"pageable_to_64MiB_GBps", '>', 1.0},
+    {"pageable_from_64MiB_GBps", '>', 1.0},
+    {"pageable_to_1GiB_GBps", '>', 1.0},
+    {"pageable_from_1GiB_GBps", '>', 1.0},
+    {"pinned_to_1MiB_GBps", '>', 0.95},
+    {"pinned_from_1MiB_GBps", '>', 0.95},
+    {"pinned_to_64MiB_GBps", '>', 0.95},
+    {"pinned_from_64MiB_GBps", '>', 0.95},
+    {"pinned_to_1GiB_GBps", '>', 0.95},
+    {"pinned_from_1GiB_GBps", '>', 0.95},
+    {"malloc_free_256B_us", '=', 15},
+    {"malloc_free_1MiB_us", '=', 15},
+    {"malloc_free_64MiB_us", '=', 15},
+    {"startup_s", '<', 0.6},
     {"gpu_memory_per_client_MiB", '=', 16},
 };
 constexpr const char* kGroups[] = {"launch", "million", "threads", "pageable", "pinned", "malloc"};
@@ -104,7 +120,8 @@ Process start(const Options& options, const char* group, bool preloaded) {
 
 bool has_ended(const Process& process) {
     siginfo_t information = {};
-    return waitid(P_PID, static_cast<id_t>(process.pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0 && information.si_pid != 0;
+    return waitid(P_PID, static_cast<id_t>(process.pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           information.si_pid != 0;
 }
 
 // Reads until the child's output ends, holds "READY" (if asked), or time is up. A grandchild that
@@ -136,14 +153,17 @@ bool finish(Process& process, bool in_time) {
     return in_time && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-void record(const Options& options, Samples& samples, const char* side, int round, const std::string& metric, double value) {
+void record(const Options& options, Samples& samples, const char* side, int round, const std::string& metric,
+            double value) {
     samples[metric].push_back(value);
-    std::fprintf(options.json, "{\"round\":%d,\"side\":\"%s\",\"metric\":\"%s\",\"value\":%.9g}\n", round, side, metric.c_str(), value);
+    std::fprintf(options.json, "{\"round\":%d,\"side\":\"%s\",\"metric\":\"%s\",\"value\":%.9g}\n", round,
+                 side, metric.c_str(), value);
     std::fflush(options.json);
 }
 
 void failure(const Options& options, const char* side, int round, const char* group) {
-    std::fprintf(options.json, "{\"round\":%d,\"side\":\"%s\",\"group\":\"%s\",\"failed\":true}\n", round, side, group);
+    std::fprintf(options.json, "{\"round\":%d,\"side\":\"%s\",\"group\":\"%s\",\"failed\":true}\n", round,
+                 side, group);
     std::fflush(options.json);
 }
 
@@ -166,14 +186,17 @@ void run_startup(const Options& options, Samples& samples, bool preloaded, int r
         const bool in_time = read_output(process, options.child_timeout, false);
         const bool right = finish(process, in_time);
         const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-        if (right) record(options, samples, preloaded ? "smt" : "native", round, "startup_s", took);
-        else failure(options, preloaded ? "smt" : "native", round, "startup");
+        if (right)
+            record(options, samples, preloaded ? "smt" : "native", round, "startup_s", took);
+        else
+            failure(options, preloaded ? "smt" : "native", round, "startup");
     }
 }
 
 double gpu_memory_used() {
     double used = -1;
-    FILE* answer = popen("timeout -k 2 20 nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits", "r");
+    FILE* answer =
+        popen("timeout -k 2 20 nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits", "r");
     if (answer == nullptr) return used;
     if (std::fscanf(answer, "%lf", &used) != 1) used = -1;
     pclose(answer);
@@ -191,8 +214,10 @@ void run_memory(const Options& options, Samples& samples, bool preloaded, int ro
     const double during = gpu_memory_used();
     for (Process& holder : holders) ready &= finish(holder, true);
     const char* side = preloaded ? "smt" : "native";
-    if (ready && during >= 0) record(options, samples, side, round, "gpu_memory_per_client_MiB", (during - before) / kHolders);
-    else failure(options, side, round, "hold");
+    if (ready && during >= 0)
+        record(options, samples, side, round, "gpu_memory_per_client_MiB", (during - before) / kHolders);
+    else
+        failure(options, side, round, "hold");
 }
 
 // Returns how many sessions it has served: none means that the preloaded runs were native ones.
@@ -204,7 +229,9 @@ uint64_t stop_server(const Options& options) {
         const std::string path = options.runtime + "/" + entry->d_name;
         sockaddr_un address = {};
         address.sun_family = AF_UNIX;
-        if (path.size() < 5 || path.substr(path.size() - 5) != ".sock" || path.size() >= sizeof address.sun_path) continue;
+        if (path.size() < 5 || path.substr(path.size() - 5) != ".sock" ||
+            path.size() >= sizeof address.sun_path)
+            continue;
         std::memcpy(address.sun_path, path.c_str(), path.size());
         const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         protocol::StatusRequest request;
@@ -213,7 +240,8 @@ uint64_t stop_server(const Options& options) {
         if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
             send(connection, &request, sizeof request, MSG_NOSIGNAL) > 0) {
             pollfd waiting = {connection, POLLIN, 0};
-            if (poll(&waiting, 1, 3000) > 0 && recv(connection, &reply, sizeof reply, 0) == sizeof reply) served += reply.sessions_served;
+            if (poll(&waiting, 1, 3000) > 0 && recv(connection, &reply, sizeof reply, 0) == sizeof reply)
+                served += reply.sessions_served;
         }
         close(connection);
     }
@@ -221,7 +249,9 @@ uint64_t stop_server(const Options& options) {
     return served;
 }
 
-struct Spread { double low, median, high; };
+struct Spread {
+    double low, median, high;
+};
 
 Spread spread(std::vector<double> samples) {
     std::sort(samples.begin(), samples.end());
@@ -230,7 +260,8 @@ Spread spread(std::vector<double> samples) {
 
 bool print_table(Samples& native, Samples& smt) {
     bool all = true;
-    std::printf("\n%-30s %-34s %-34s %7s %8s\n", "metric", "native median [min..max]", "smt median [min..max]", "ratio", "target");   // senses: see Target
+    std::printf("\n%-30s %-34s %-34s %7s %8s\n", "metric", "native median [min..max]",
+                "smt median [min..max]", "ratio", "target");  // senses: see Target
     for (const Target& target : kTargets) {
         if (native[target.metric].empty() && smt[target.metric].empty()) continue;
         if (native[target.metric].empty() || smt[target.metric].empty()) {
@@ -246,7 +277,9 @@ bool print_table(Samples& native, Samples& smt) {
         std::snprintf(right, sizeof right, "%.5g [%.4g..%.4g]", b.median, b.low, b.high);
         if (target.sense != ' ') std::snprintf(limit, sizeof limit, "%c %.3g", target.sense, target.limit);
         std::printf("%-30s %-34s %-34s %7.3f %8s %s\n", target.metric, left, right, ratio, limit,
-                    target.sense == ' ' ? "" : pass ? "PASS" : "FAIL");
+                    target.sense == ' ' ? ""
+                    : pass              ? "PASS"
+                                        : "FAIL");
         all &= pass;
     }
     return all;
@@ -258,12 +291,16 @@ int run(Options& options) {
     options.runtime = runtime;
     signal(SIGPIPE, SIG_IGN);
     Samples native, smt, ignored;
-    run_group(options, ignored, "startup", true, -1);   // starts the server
+    run_group(options, ignored, "startup", true, -1);  // starts the server
     run_group(options, ignored, "startup", false, -1);
     const auto begin = Clock::now();
     int rounds = 0;
-    auto wanted = [&](const char* group) { return options.only.empty() || options.only.find(group) != std::string::npos; };
-    auto out_of_time = [&] { return std::chrono::duration<double>(Clock::now() - begin).count() > options.budget; };
+    auto wanted = [&](const char* group) {
+        return options.only.empty() || options.only.find(group) != std::string::npos;
+    };
+    auto out_of_time = [&] {
+        return std::chrono::duration<double>(Clock::now() - begin).count() > options.budget;
+    };
     for (int round = 0; round < options.rounds && !out_of_time(); ++round, ++rounds) {
         for (bool second : {false, true}) {
             const bool preloaded = second != (round % 2 == 1);
@@ -274,22 +311,27 @@ int run(Options& options) {
         for (const char* group : kGroups) {
             for (bool second : {false, true}) {
                 const bool preloaded = second != (round % 2 == 1);
-                if (wanted(group) && !out_of_time()) run_group(options, preloaded ? smt : native, group, preloaded, round);
+                if (wanted(group) && !out_of_time())
+                    run_group(options, preloaded ? smt : native, group, preloaded, round);
             }
         }
     }
     const uint64_t served = stop_server(options);
     const bool right = print_table(native, smt) && served > 0;
-    std::printf("%d rounds in %.0f s, %llu sessions served by smtd%s\n", rounds, std::chrono::duration<double>(Clock::now() - begin).count(),
-                static_cast<unsigned long long>(served), served > 0 ? "" : ": FAIL, the preloaded runs were native");
+    std::printf("%d rounds in %.0f s, %llu sessions served by smtd%s\n", rounds,
+                std::chrono::duration<double>(Clock::now() - begin).count(),
+                static_cast<unsigned long long>(served),
+                served > 0 ? "" : ": FAIL, the preloaded runs were native");
     std::string remove = "rm -rf " + options.runtime;
     (void)!system(remove.c_str());
     return right ? 0 : 1;
 }
 
 int usage() {
-    std::printf("bench_remoting [--rounds N] [--budget SECONDS] [--preload libsmt.so] [--json FILE]\n"
-                "               [--only GROUP,GROUP...]   groups: launch million threads pageable pinned malloc startup hold\n");
+    std::printf(
+        "bench_remoting [--rounds N] [--budget SECONDS] [--preload libsmt.so] [--json FILE]\n"
+        "               [--only GROUP,GROUP...]   groups: launch million threads pageable pinned malloc "
+        "startup hold\n");
     return 2;
 }
 
@@ -308,14 +350,21 @@ int main(int count, char** arguments) {
         const std::string name = arguments[i];
         if (i + 1 >= count) return usage();
         const char* value = arguments[++i];
-        if (name == "--rounds") options.rounds = std::atoi(value);
-        else if (name == "--budget") options.budget = std::atof(value);
-        else if (name == "--preload") options.preload = value;
-        else if (name == "--only") options.only = value;
-        else if (name == "--json") options.json = std::fopen(value, "w");
-        else return usage();
+        if (name == "--rounds")
+            options.rounds = std::atoi(value);
+        else if (name == "--budget")
+            options.budget = std::atof(value);
+        else if (name == "--preload")
+            options.preload = value;
+        else if (name == "--only")
+            options.only = value;
+        else if (name == "--json")
+            options.json = std::fopen(value, "w");
+        else
+            return usage();
     }
     if (options.json == nullptr) return std::perror("bench_remoting: --json"), 1;
-    if (access(options.preload.c_str(), R_OK) != 0) return std::fprintf(stderr, "bench_remoting: no %s\n", options.preload.c_str()), 1;
+    if (access(options.preload.c_str(), R_OK) != 0)
+        return std::fprintf(stderr, "bench_remoting: no %s\n", options.preload.c_str()), 1;
     return run(options);
 }

@@ -21,7 +21,9 @@ namespace smt::bench {
 namespace {
 
 __global__ void empty() {}
-__global__ void add(const int* a, const int* b, int* sum) { sum[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x]; }
+__global__ void add(const int* a, const int* b, int* sum) {
+    sum[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x];
+}
 
 void check(cudaError_t status, const char* text, int line) {
     if (status == cudaSuccess) return;
@@ -94,7 +96,8 @@ double launches_of(int count) {
             for (int k = 0; k < 1000; ++k) empty<<<1, 1, 0, stream>>>();
             CHECK(cudaStreamSynchronize(stream));
             ready.fetch_add(1);
-            while (!go) {}
+            while (!go) {
+            }
             for (int k = 0; k < kLaunches; ++k) empty<<<1, 1, 0, stream>>>();
             CHECK(cudaGetLastError());
             CHECK(cudaStreamSynchronize(stream));
@@ -117,15 +120,20 @@ void threads() {
 }
 
 void copies(const char* kind, char* host, char* device) {
-    const struct { const char* name; size_t bytes; int rounds; } sizes[] = {
-        {"1MiB", 1 << 20, 60}, {"64MiB", 64 << 20, 10}, {"1GiB", 1 << 30, 4}};
+    const struct {
+        const char* name;
+        size_t bytes;
+        int rounds;
+    } sizes[] = {{"1MiB", 1 << 20, 60}, {"64MiB", 64 << 20, 10}, {"1GiB", 1 << 30, 4}};
     for (const auto& size : sizes) {
         for (bool to_device : {true, false}) {
             std::vector<double> rates;
             for (int round = 0; round < size.rounds; ++round) {
                 const double start = now();
-                if (to_device) CHECK(cudaMemcpy(device, host, size.bytes, cudaMemcpyHostToDevice));
-                else CHECK(cudaMemcpy(host, device, size.bytes, cudaMemcpyDeviceToHost));
+                if (to_device)
+                    CHECK(cudaMemcpy(device, host, size.bytes, cudaMemcpyHostToDevice));
+                else
+                    CHECK(cudaMemcpy(host, device, size.bytes, cudaMemcpyDeviceToHost));
                 const double took = now() - start;
                 if (round > 0) rates.push_back(static_cast<double>(size.bytes) / took / 1e9);
             }
@@ -151,7 +159,10 @@ void pinned() {
 }
 
 void allocate() {
-    const struct { const char* name; size_t bytes; } sizes[] = {{"256B", 256}, {"1MiB", 1 << 20}, {"64MiB", 64 << 20}};
+    const struct {
+        const char* name;
+        size_t bytes;
+    } sizes[] = {{"256B", 256}, {"1MiB", 1 << 20}, {"64MiB", 64 << 20}};
     CHECK(cudaFree(nullptr));
     for (const auto& size : sizes) {
         std::vector<double> pairs;
@@ -187,15 +198,18 @@ void hold() {
     std::printf("READY\n");
     std::fflush(stdout);
     char byte;
-    while (read(0, &byte, 1) > 0) {}
+    while (read(0, &byte, 1) > 0) {
+    }
 }
 
 }  // namespace
 
 int measure(const char* group) {
-    const struct { const char* name; void (*run)(); } groups[] = {
-        {"launch", launch}, {"million", million}, {"threads", threads}, {"pageable", pageable},
-        {"pinned", pinned}, {"malloc", allocate}, {"startup", startup}, {"hold", hold}};
+    const struct {
+        const char* name;
+        void (*run)();
+    } groups[] = {{"launch", launch}, {"million", million}, {"threads", threads}, {"pageable", pageable},
+                  {"pinned", pinned}, {"malloc", allocate}, {"startup", startup}, {"hold", hold}};
     for (const auto& one : groups) {
         if (std::strcmp(one.name, group) != 0) continue;
         one.run();

@@ -118,9 +118,11 @@ ResultPointer Indexer::try_out(const std::string& image, bool text_only) {
     for (const image::Entry& entry : entries_of(image))
         if ((entry.kind == image::Kind::kPtx) == text_only) newest = std::max(newest, entry.architecture);
     if (newest == 0) return nullptr;
-    const runtime::jit::Choices choices = runtime::jit::choices_of(image, {newest, text_only}, service_.settings().ptx_bytes);
+    const runtime::jit::Choices choices =
+        runtime::jit::choices_of(image, {newest, text_only}, service_.settings().ptx_bytes);
     const std::string identity = service_.request(runtime::jit::kNoTenant, image, choices);
-    return identity.empty() ? nullptr : service_.wait_for(runtime::jit::kNoTenant, identity, kWorkerTimeout).result;
+    return identity.empty() ? nullptr
+                            : service_.wait_for(runtime::jit::kNoTenant, identity, kWorkerTimeout).result;
 }
 
 Outcome Indexer::index(const rewriter::source::CompileCommand& command) {

@@ -115,7 +115,6 @@ int main(int argc, char** argv) {
     if (arguments[0] == "--list") return list();
     if (arguments[0] == "--forget") return forget();
     if (arguments[0].starts_with("-")) return complain(kMisuse, "unknown option '" + arguments[0] + "'");
-    if (!fs::exists(toolkit() + "/include/cuda_runtime.h"))
-        return complain(kFailure, no_toolkit(toolkit()));
+    if (!fs::exists(toolkit() + "/include/cuda_runtime.h")) return complain(kFailure, no_toolkit(toolkit()));
     return index_build(arguments[0]);
 }

@@ -17,8 +17,8 @@ namespace {
 
 using smt::rewriter::source::Dialect;
 using smt::rewriter::source::Input;
-using smt::rewriter::source::RewrittenKernel;
 using smt::rewriter::source::Output;
+using smt::rewriter::source::RewrittenKernel;
 
 constexpr int kFailure = 1, kMisuse = 2;
 
@@ -99,7 +99,8 @@ void report(const std::string& file, const RewrittenKernel& kernel, bool symbols
     else if (kernel.reuse == smt::Reuse::kNever)
         verdict += ", one block a worker (threads return ahead of a barrier)";
     else if (kernel.reuse == smt::Reuse::kByWarps)
-        verdict += ", where blocks are a whole number of warps wide (warps return ahead of a shuffle or the like)";
+        verdict +=
+            ", where blocks are a whole number of warps wide (warps return ahead of a shuffle or the like)";
     const std::string place = kernel.line ? fmt::format("{}:{}", file, kernel.line) : file;  // 0: in a header
     fmt::print(stderr, "{}: {}: {}\n", place, kernel.name, verdict);
     if (symbols) fmt::print(stderr, "    {} {}\n", kernel.symbol, kernel.managed);

@@ -29,6 +29,7 @@ int run_bench(const Arguments& arguments) {
 }  // namespace
 
 const Command bench_command = {"bench", "smt bench remoting [ARGUMENT]...",
-                               "measures what remoting costs against the bare driver (needs a GPU)", run_bench};
+                               "measures what remoting costs against the bare driver (needs a GPU)",
+                               run_bench};
 
 }  // namespace smt::tools

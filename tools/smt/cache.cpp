@@ -1,8 +1,9 @@
 // smt cache: what the compile service keeps on disk (runtime/jit/cache.h).
+#include "runtime/jit/cache.h"
+
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
-#include "runtime/jit/cache.h"
 #include "runtime/jit/settings.h"
 #include "tools/smt/command.h"
 
@@ -28,7 +29,8 @@ int list() {
         fmt::print("{}  {:>9}  {:%Y-%m-%d %H:%M:%S}\n", file.key.substr(0, 16), file.bytes,
                    fmt::localtime(static_cast<time_t>(file.read_ns / 1'000'000'000)));
     }
-    fmt::print("{} files, {:.1f} MiB, in {}\n", files.size(), static_cast<double>(bytes) / kMiB, cache.folder());
+    fmt::print("{} files, {:.1f} MiB, in {}\n", files.size(), static_cast<double>(bytes) / kMiB,
+               cache.folder());
     return 0;
 }
 
@@ -47,6 +49,7 @@ int run_cache(const Arguments& arguments) {
 
 }  // namespace
 
-const Command cache_command = {"cache", "smt cache [list | clear]", "shows or removes the compiled kernels that are kept", run_cache};
+const Command cache_command = {"cache", "smt cache [list | clear]",
+                               "shows or removes the compiled kernels that are kept", run_cache};
 
 }  // namespace smt::tools

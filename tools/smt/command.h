@@ -23,8 +23,8 @@ struct Command {
 
 // One for each file of this folder that is named after it.
 extern const Command run_command, server_command, coverage_command, doctor_command, log_command,
-    bench_command, rewrite_command, index_command, cache_command, inspect_command,
-    trace_command, replay_command, status_command, top_command, policy_command, profile_command, config_command;
+    bench_command, rewrite_command, index_command, cache_command, inspect_command, trace_command,
+    replay_command, status_command, top_command, policy_command, profile_command, config_command;
 
 struct Misuse : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -45,7 +45,8 @@ struct Options {
     }
 };
 
-// kCommandLine: options end at the first operand or at --. kMixed: only at --, operands may stand before options.
+// kCommandLine: options end at the first operand or at --. kMixed: only at --, operands may stand before
+// options.
 enum class Operands { kNone, kCommandLine, kMixed };
 
 Options parse_options(const Arguments& arguments, std::initializer_list<const char*> flags,

@@ -50,14 +50,15 @@ public:
     bool ask(const Request& request) {
         sockaddr_un address{};
         address.sun_family = AF_UNIX;
-        if (path_.size() >= sizeof(address.sun_path)) throw Failure(path_ + " is too long for a socket's name");
+        if (path_.size() >= sizeof(address.sun_path))
+            throw Failure(path_ + " is too long for a socket's name");
         std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
         if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
             if (errno == ENOENT || errno == ECONNREFUSED) return false;
             throw Failure("cannot connect to " + path_ + ": " + std::strerror(errno));
         }
         if (::send(socket_, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request)) {
-            if (errno == EPIPE || errno == ECONNRESET) return false;   // it has left meanwhile
+            if (errno == EPIPE || errno == ECONNRESET) return false;  // it has left meanwhile
             throw Failure("cannot ask the server of " + path_ + ": " + std::strerror(errno));
         }
         return true;
@@ -69,15 +70,18 @@ public:
         const protocol::ControlKind kind = reply.kind;
         protocol::Welcome refusal{};
         const ssize_t next = ::recv(socket_, &refusal, sizeof(refusal), MSG_PEEK);
-        if (next == sizeof(refusal) && refusal.kind == protocol::ControlKind::kWelcome && kind != refusal.kind) {
+        if (next == sizeof(refusal) && refusal.kind == protocol::ControlKind::kWelcome &&
+            kind != refusal.kind) {
             terminate(refusal.message);
             throw Failure("the server of " + path_ + " refuses: " + refusal.message);
         }
         const ssize_t got = ::recv(socket_, &reply, sizeof(reply), 0);
         if (got == 0 || (got < 0 && errno == ECONNRESET)) return false;
-        if (got < 0 && errno == EAGAIN) throw Failure("the server of " + path_ + " does not answer; see " + log_);
+        if (got < 0 && errno == EAGAIN)
+            throw Failure("the server of " + path_ + " does not answer; see " + log_);
         if (got != sizeof(reply) || reply.kind != kind)
-            throw Failure("the server of " + path_ + " answers in a way this smt does not know: another version of it?");
+            throw Failure("the server of " + path_ +
+                          " answers in a way this smt does not know: another version of it?");
         return true;
     }
 
@@ -105,7 +109,8 @@ std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol
 }
 
 bool wait_for_end(pid_t server, std::chrono::milliseconds timeout) {
-    const int file = static_cast<int>(::syscall(SYS_pidfd_open, server, 0));   // glibc 2.36 declares pidfd_open for C alone
+    const int file =
+        static_cast<int>(::syscall(SYS_pidfd_open, server, 0));  // glibc 2.36 declares pidfd_open for C alone
     if (file < 0) return errno == ESRCH;
     pollfd ended{file, POLLIN, 0};
     int found = 0;
@@ -139,8 +144,11 @@ std::vector<std::string> ask_differences(const std::string& key, const std::stri
     std::string wanted;
     for (const settings::Setting& setting : settings::kSettings) {
         if (!settings::is_servers(setting)) continue;
-        const std::string value(settings::text_of(setting)), line = settings::key_of(setting) + "=" + value + "\n";
-        if (!value.empty() && value.find('\n') == std::string::npos && wanted.size() + line.size() < sizeof(request.settings)) wanted += line;
+        const std::string value(settings::text_of(setting)),
+            line = settings::key_of(setting) + "=" + value + "\n";
+        if (!value.empty() && value.find('\n') == std::string::npos &&
+            wanted.size() + line.size() < sizeof(request.settings))
+            wanted += line;
     }
     std::vector<std::string> differences;
     if (wanted.empty()) return differences;
@@ -150,7 +158,8 @@ std::vector<std::string> ask_differences(const std::string& key, const std::stri
     if (!question.ask(request) || !question.hear(reply)) return differences;
     reply.differences[sizeof(reply.differences) - 1] = 0;
     std::istringstream lines(reply.differences);
-    for (std::string line; std::getline(lines, line);) differences.push_back(runtime::journal::printable(line));
+    for (std::string line; std::getline(lines, line);)
+        differences.push_back(runtime::journal::printable(line));
     return differences;
 }
 

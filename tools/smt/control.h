@@ -12,14 +12,14 @@
 
 namespace smt::tools {
 
-// Each of these: nothing, if no server of `key` listens there. Throws Failure if one does but answers nonsense, or not
-// within five seconds.
+// Each of these: nothing, if no server of `key` listens there. Throws Failure if one does but answers
+// nonsense, or not within five seconds.
 
 // Sends kStatus or kStop to the server of `key` and returns its answer.
 std::optional<protocol::StatusReply> ask_server(const std::string& key, protocol::ControlKind question);
 
-// Waits for the end of a server that was told to stop: before it, and after it answers no more, sessions write their last
-// entries and files are removed. False if it still runs after `timeout`.
+// Waits for the end of a server that was told to stop: before it, and after it answers no more, sessions
+// write their last entries and files are removed. False if it still runs after `timeout`.
 bool wait_for_end(pid_t server, std::chrono::milliseconds timeout);
 
 struct ServerStatus {
@@ -29,8 +29,8 @@ struct ServerStatus {
 };
 std::optional<ServerStatus> ask_tenants(const std::string& key);
 
-// What this process's environment says of the settings of servers and differs from what the server has; a line each. Says so in the
-// server's log, too.
+// What this process's environment says of the settings of servers and differs from what the server has; a
+// line each. Says so in the server's log, too.
 std::vector<std::string> ask_differences(const std::string& key, const std::string& tenant);
 
 // The reply says whether it has that policy now.

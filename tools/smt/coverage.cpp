@@ -49,7 +49,8 @@ void print_json(std::span<const CoverageLine> lines, const std::map<std::string,
     fmt::print("}}}}\n");
 }
 
-void print_text(const char* what, std::span<const CoverageLine> lines, const std::map<std::string, size_t>& totals) {
+void print_text(const char* what, std::span<const CoverageLine> lines,
+                const std::map<std::string, size_t>& totals) {
     for (const CoverageLine& line : lines)
         fmt::print("{:<48} {:<16} {}\n", line.symbol, line.area, line.treatment);
     std::string counts;
@@ -59,7 +60,8 @@ void print_text(const char* what, std::span<const CoverageLine> lines, const std
         counts += fmt::format(", {} {}", count, treatment);
     }
     size_t unsupported = totals.count("unsupported") ? totals.at("unsupported") : 0;
-    fmt::print("total: {} {} functions, {} supported{}\n", lines.size(), what, lines.size() - unsupported, counts);
+    fmt::print("total: {} {} functions, {} supported{}\n", lines.size(), what, lines.size() - unsupported,
+               counts);
 }
 
 int run_coverage(const Arguments& arguments) {
@@ -69,13 +71,15 @@ int run_coverage(const Arguments& arguments) {
     if (runtime) lines = kRuntimeCoverage;
     std::map<std::string, size_t> totals;
     for (const CoverageLine& line : lines) ++totals[line.treatment];
-    options.has("--json") ? print_json(lines, totals) : print_text(runtime ? "runtime" : "driver", lines, totals);
+    options.has("--json") ? print_json(lines, totals)
+                          : print_text(runtime ? "runtime" : "driver", lines, totals);
     return 0;
 }
 
 }  // namespace
 
 const Command coverage_command = {"coverage", "smt coverage [--runtime] [--json]",
-                                  "lists every driver function, or runtime function, and how it is treated", run_coverage};
+                                  "lists every driver function, or runtime function, and how it is treated",
+                                  run_coverage};
 
 }  // namespace smt::tools

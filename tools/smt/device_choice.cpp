@@ -22,7 +22,8 @@ std::string choose_device(const Options& options, const char* who, const char* g
         settings::set(settings::Id::kDevice, chosen);
     }
     if (!chosen.empty()) return chosen;
-    const bool named = settings::c_text_of(settings::Id::kDriver) || settings::c_text_of(settings::Id::kRealDriver);
+    const bool named =
+        settings::c_text_of(settings::Id::kDriver) || settings::c_text_of(settings::Id::kRealDriver);
     if (named || gpu_node_exists()) return "gpu";
     fmt::print(stderr, "{}: there is no GPU here; {} the simulated device\n", who, gets);
     settings::set(settings::Id::kDevice, "sim");

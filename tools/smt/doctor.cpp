@@ -14,10 +14,10 @@
 #include "runtime/jit/settings.h"
 #include "runtime/jit/toolkit.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/layout.h"
 #include "runtime/protocol/runtime_folder.h"
 #include "runtime/settings/config.h"
 #include "runtime/settings/read.h"
-#include "runtime/protocol/layout.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/gpus.h"
@@ -58,7 +58,8 @@ void check_gpu(Report& report) {
         std::string advice =
             node ? "there is a GPU here: install its driver, or let LD_LIBRARY_PATH or SMT_REAL_DRIVER name "
                    "libcuda.so.1"
-                 : "there is no GPU in this machine (in a container: start it with --gpus all); programs run on "
+                 : "there is no GPU in this machine (in a container: start it with --gpus all); programs run "
+                   "on "
                    "the simulated device";
         if (fake.empty() && node)
             report.bad("GPU", driver.problem, advice);
@@ -89,7 +90,8 @@ void check_files(Report& report) {
     else
         report.good("libsmt.so", interposer);
     if (server.empty())
-        report.bad("smtd", "not in " + own_directory(), std::string(kInstall) + ", or let SMT_SERVER name it");
+        report.bad("smtd", "not in " + own_directory(),
+                   std::string(kInstall) + ", or let SMT_SERVER name it");
     else if (::access(server.c_str(), X_OK) != 0)
         report.bad("smtd", server + " cannot be executed", "chmod +x " + server);
     else
@@ -104,10 +106,13 @@ void check_files(Report& report) {
 void check_simulated_device(Report& report) {
     const std::string runtime = find_runtime(), chosen(settings::text_of(settings::Id::kDevice));
     if (runtime.empty())
-        report.note("simulated", std::string(kRuntimeFile) + " is not in a folder cudart beside libsmt.so",
-                    std::string("programs built with nvcc -cudart shared need it with smt run --device sim: ") + kInstall);
+        report.note(
+            "simulated", std::string(kRuntimeFile) + " is not in a folder cudart beside libsmt.so",
+            std::string("programs built with nvcc -cudart shared need it with smt run --device sim: ") +
+                kInstall);
     else
-        report.good("simulated", "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
+        report.good("simulated",
+                    "smt run --device sim; programs built with nvcc -cudart shared get " + runtime);
     if (!chosen.empty())
         report.note("SMT_DEVICE", "is " + chosen, "every server started here offers that device");
 }
@@ -124,7 +129,8 @@ void check_runtime_directory(Report& report) {
         report.bad("runtime dir", directory + " cannot be written",
                    "let SMT_RUNTIME_DIR name another folder");
     else if (path_of(protocol::kSimulatedKey, ".sock").size() >= sizeof(sockaddr_un::sun_path))
-        report.bad("runtime dir", directory + " is too long for the name of a socket in it", "let SMT_RUNTIME_DIR name another folder");
+        report.bad("runtime dir", directory + " is too long for the name of a socket in it",
+                   "let SMT_RUNTIME_DIR name another folder");
     else
         report.good("runtime dir", directory + (exists ? "" : " (made when needed)"));
 }
@@ -134,27 +140,34 @@ void check_cache(Report& report) {
     const std::string folder = runtime::jit::cache_folder();
     std::filesystem::path existing = folder;
     std::error_code error;
-    while (!existing.empty() && existing != existing.root_path() && !std::filesystem::exists(existing, error)) existing = existing.parent_path();
+    while (!existing.empty() && existing != existing.root_path() && !std::filesystem::exists(existing, error))
+        existing = existing.parent_path();
     if (folder.empty() || ::access(existing.c_str(), W_OK) != 0)
-        report.note("cache", folder.empty() ? "no folder: neither HOME nor SMT_CACHE_DIR is set" : folder + " cannot be written",
+        report.note("cache",
+                    folder.empty() ? "no folder: neither HOME nor SMT_CACHE_DIR is set"
+                                   : folder + " cannot be written",
                     "compiled kernels and profiles are not kept: let SMT_CACHE_DIR name another folder");
     else
         report.good("cache", folder + (existing == folder ? "" : " (made when needed)"));
 }
 
 void check_ptx_compiler(Report& report) {
-    if (runtime::jit::read_settings(own_directory()).compiler.empty()) return;   // it was said
+    if (runtime::jit::read_settings(own_directory()).compiler.empty()) return;  // it was said
     const bool drivers = settings::is(settings::Id::kPtxCompiler, "driver");
     if (runtime::jit::Service::has_ptx_compiler() && !drivers)
         report.good("PTX", "compiled and linked by the compile worker");
     else
-        report.note("PTX", drivers ? "compiled and linked by the driver, in the server: SMT_COMPILE says so"
-                                   : "compiled and linked by the driver, in the server: smt was built without nvPTXCompiler",
-                    drivers ? "unset it to have the compile worker do it" : "install it, or run ./bootstrap.sh build, which fetches it, and build again");
+        report.note(
+            "PTX",
+            drivers ? "compiled and linked by the driver, in the server: SMT_COMPILE says so"
+                    : "compiled and linked by the driver, in the server: smt was built without nvPTXCompiler",
+            drivers ? "unset it to have the compile worker do it"
+                    : "install it, or run ./bootstrap.sh build, which fetches it, and build again");
 }
 
 // NVIDIA's libraries that the worker opens: as it looks for them.
-void check_library(Report& report, const char* what, const std::string& file, settings::Id chosen, const std::string& lost) {
+void check_library(Report& report, const char* what, const std::string& file, settings::Id chosen,
+                   const std::string& lost) {
     for (const std::string& path : runtime::jit::library_paths(file, chosen)) {
         void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
         if (!library) continue;
@@ -162,24 +175,29 @@ void check_library(Report& report, const char* what, const std::string& file, se
         ::dlclose(library);
         return;
     }
-    report.note(what, file + " is neither in $CUDA_HOME nor /usr/local/cuda, and the loader does not know it",
-                lost + fmt::format("; install NVIDIA's CUDA 13 libraries, or let {} in SMT_COMPILE name the file", settings::setting(chosen).item));
+    report.note(
+        what, file + " is neither in $CUDA_HOME nor /usr/local/cuda, and the loader does not know it",
+        lost + fmt::format("; install NVIDIA's CUDA 13 libraries, or let {} in SMT_COMPILE name the file",
+                           settings::setting(chosen).item));
 }
 
 void check_compilers(Report& report) {
-    check_library(report, "NVRTC", "libnvrtc.so.13", settings::Id::kNvrtc, "kernels are managed by the PTX in programs, not by their sources");
+    check_library(report, "NVRTC", "libnvrtc.so.13", settings::Id::kNvrtc,
+                  "kernels are managed by the PTX in programs, not by their sources");
     check_library(report, "nvJitLink", "libnvJitLink.so.13", settings::Id::kNvJitLink,
                   "the driver links what programs link, and managed kernels are not held to registers");
 }
 
 void check_variables(Report& report) {
     const settings::Config config = settings::Config::read();
-    for (const std::string& problem : config.problems()) report.bad("setting", problem, "correct or remove it; smt config shows all");
-    for (const std::string& line : config.unknown_variables()) report.note("setting", line, "smt config --all lists all of them");
+    for (const std::string& problem : config.problems())
+        report.bad("setting", problem, "correct or remove it; smt config shows all");
+    for (const std::string& line : config.unknown_variables())
+        report.note("setting", line, "smt config --all lists all of them");
 }
 
 void check_servers(Report& report) {
-    if (!runtime_directory_problem(runtime_directory()).empty()) return;   // it was said
+    if (!runtime_directory_problem(runtime_directory()).empty()) return;  // it was said
     bool running = false;
     for (const std::string& key : keys_with(".sock")) {
         try {
@@ -264,12 +282,15 @@ int run_doctor(const Arguments& arguments) {
     check_limits(report);
     check_toolkit(report);
     const int bad = report.bad_findings();
-    fmt::print("\n{}\n", bad == 0 ? "all is well" : bad == 1 ? "one finding keeps smt from working" : fmt::format("{} findings keep smt from working", bad));
+    fmt::print("\n{}\n", bad == 0   ? "all is well"
+                         : bad == 1 ? "one finding keeps smt from working"
+                                    : fmt::format("{} findings keep smt from working", bad));
     return report.bad_findings() ? 1 : 0;
 }
 
 }  // namespace
 
-const Command doctor_command = {"doctor", "smt doctor", "examines this machine and says what to do", run_doctor};
+const Command doctor_command = {"doctor", "smt doctor", "examines this machine and says what to do",
+                                run_doctor};
 
 }  // namespace smt::tools

@@ -83,8 +83,6 @@ Driver examine_driver() {
     return driver;  // the library stays open: drivers do not like to be unloaded
 }
 
-bool gpu_node_exists() {
-    return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0;
-}
+bool gpu_node_exists() { return ::access("/dev/nvidiactl", F_OK) == 0 || ::access("/dev/dxg", F_OK) == 0; }
 
 }  // namespace smt::tools

@@ -32,10 +32,11 @@ int parse_architecture(const std::string& text) {
     return architecture;
 }
 
-constexpr std::chrono::minutes kLeaveTimeout{10};   // the worker has a time limit of its own
+constexpr std::chrono::minutes kLeaveTimeout{10};  // the worker has a time limit of its own
 
 image::Verdict verdict_of(const jit::Decision& decision, const std::string& kernel) {
-    if (std::string why = decision.why_unmanaged(kernel); !why.empty()) return {image::Management::kUnmanaged, std::move(why)};
+    if (std::string why = decision.why_unmanaged(kernel); !why.empty())
+        return {image::Management::kUnmanaged, std::move(why)};
     if (decision.by_ptx()) return {image::Management::kPtx, ""};
     return {image::Management::kSource, "its source is known, captured or indexed"};
 }
@@ -43,10 +44,14 @@ image::Verdict verdict_of(const jit::Decision& decision, const std::string& kern
 // What the server would decide, found out in its way: by the index, the cache and the compile worker.
 image::Judge judge_for(jit::Service& service, int architecture) {
     return [&service, architecture](std::string_view bytes) -> image::ImageVerdict {
-        const jit::Deciding how{[&](const std::string& identity) { return service.wait_for(jit::kNoTenant, identity, kLeaveTimeout); }, [](const std::string&) {}, jit::kNoTenant};
+        const jit::Deciding how{[&](const std::string& identity) {
+                                    return service.wait_for(jit::kNoTenant, identity, kLeaveTimeout);
+                                },
+                                [](const std::string&) {}, jit::kNoTenant};
         const jit::Target target{architecture, false};
         jit::Choices choices = jit::choices_of(bytes, target, service.settings().ptx_bytes);
-        auto decision = std::make_shared<const jit::Decision>(jit::decide(service, bytes, std::move(choices), target, how));
+        auto decision = std::make_shared<const jit::Decision>(
+            jit::decide(service, bytes, std::move(choices), target, how));
         return [decision](const std::string& kernel) { return verdict_of(*decision, kernel); };
     };
 }
@@ -59,7 +64,8 @@ void find_written_forms(image::Survey& survey) {
         if (kernel.verdict.management != image::Management::kUnmanaged) continue;
         for (const Reuse reuse : kReuses) {
             const std::string form = managed_symbol(kernel.facts.name, reuse);
-            if (!form.empty() && names.contains({kernel.image, form})) kernel.verdict = {image::Management::kSource, "it was built with a managed form"};
+            if (!form.empty() && names.contains({kernel.image, form}))
+                kernel.verdict = {image::Management::kSource, "it was built with a managed form"};
         }
     }
 }
@@ -81,7 +87,8 @@ int run_inspect(const Arguments& arguments) {
     if (architecture == 0)
         throw Failure(path + " names no architecture: say for which with --arch, like --arch sm_90");
     jit::Service service(jit::read_settings(jit::own_folder()), [](const std::string&) {});
-    auto survey = image::survey_file(file.bytes(), image::device_from_environment(architecture), judge_for(service, architecture));
+    auto survey = image::survey_file(file.bytes(), image::device_from_environment(architecture),
+                                     judge_for(service, architecture));
     if (auto* problem = std::get_if<image::Problem>(&survey)) throw Failure(path + " is " + problem->text);
     auto& all = std::get<image::Survey>(survey);
     find_written_forms(all);
@@ -90,7 +97,9 @@ int run_inspect(const Arguments& arguments) {
     size_t broken = 0;
     for (const image::SurveyedImage& image : all.images) broken += image.problem.has_value();
     if (broken)
-        throw Failure(fmt::format("{} of {} broken: build or fetch the file anew", broken == 1 ? "an image" : fmt::format("{} images", broken), path + (broken == 1 ? " is" : " are")));
+        throw Failure(fmt::format("{} of {} broken: build or fetch the file anew",
+                                  broken == 1 ? "an image" : fmt::format("{} images", broken),
+                                  path + (broken == 1 ? " is" : " are")));
     return 0;
 }
 

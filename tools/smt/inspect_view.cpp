@@ -164,7 +164,8 @@ std::string inspect_text(const std::string& path, int architecture, const Survey
             runs |= entry.chosen;
         }
         if (image.problem) text += fmt::format("  broken: {}\n", image.problem->text);
-        if (image.entries.empty() && !image.problem) text += "  empty: it holds no code\n";
+        if (image.entries.empty() && !image.problem)
+            text += "  empty: it holds no code\n";
         else if (!runs && image.used && !image.problem)
             text += fmt::format("  nothing here runs on sm_{}\n", architecture);
     }

@@ -1,4 +1,5 @@
-// What `smt log --kernels` shows: each kernel that ran, how often, and how: managed by what, or unmanaged and why.
+// What `smt log --kernels` shows: each kernel that ran, how often, and how: managed by what, or unmanaged and
+// why.
 #pragma once
 
 #include <compare>
@@ -11,8 +12,8 @@ namespace smt::tools {
 
 // How launches of a kernel were run.
 struct Treatment {
-    std::string how;      // "managed by PTX", "managed by source", "unmanaged", "as it is", "not known"
-    std::string reason;   // empty: none is needed
+    std::string how;     // "managed by PTX", "managed by source", "unmanaged", "as it is", "not known"
+    std::string reason;  // empty: none is needed
 };
 
 // From the journal's words, "how: reason".
@@ -27,7 +28,7 @@ public:
     };
     struct Count {
         uint64_t launches = 0;
-        uint64_t into_graphs = 0;   // it became part of a graph so often; graphs tell nobody how often it ran
+        uint64_t into_graphs = 0;  // it became part of a graph so often; graphs tell nobody how often it ran
         std::string symbol;
     };
 
@@ -35,7 +36,7 @@ public:
     void add_into_graph(const Key& key, const std::string& symbol) { count(key, symbol).into_graphs += 1; }
     bool empty() const { return rows_.empty(); }
     std::string text() const;
-    std::string json() const;   // a line for each row
+    std::string json() const;  // a line for each row
 
 private:
     Count& count(const Key& key, const std::string& symbol) {

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kPoll{100};
 
 // Which file a path names just now: a server that starts again makes a new journal.
 ino_t identity(const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
@@ -43,7 +43,8 @@ void show(const std::string& path, const LogView::Shape& shape, bool follow) {
     if (view.shown() == 0) {
         std::string whose = shape.tenant.empty() ? "" : " about tenant '" + shape.tenant + "'";
         const bool others = keys_with(".journal").size() > 1;
-        fmt::print(stderr, "smt log: {} has nothing{}{}\n", path, whose, others ? "; there are other servers' journals: --server KEY" : "");
+        fmt::print(stderr, "smt log: {} has nothing{}{}\n", path, whose,
+                   others ? "; there are other servers' journals: --server KEY" : "");
         return;
     }
     view.show_summary();
@@ -56,16 +57,23 @@ std::string log_beside(const std::string& journal) {
 }
 
 int run_log(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels", "--last-crash"}, {"--tenant", "--server", "--before"});
+    Options options =
+        parse_options(arguments, {"--json", "--follow", "--mapping", "--kernels", "--last-crash"},
+                      {"--tenant", "--server", "--before"});
     const std::string* tenant = options.value("--tenant");
-    if (options.has("--kernels") && options.has("--follow")) throw Misuse("--kernels counts what there is, it does not follow");
-    const LogView::Shape shape{options.has("--json"), options.has("--mapping"), options.has("--kernels"), tenant ? *tenant : ""};
+    if (options.has("--kernels") && options.has("--follow"))
+        throw Misuse("--kernels counts what there is, it does not follow");
+    const LogView::Shape shape{options.has("--json"), options.has("--mapping"), options.has("--kernels"),
+                               tenant ? *tenant : ""};
     const std::string* server = options.value("--server");
     const std::string* before = options.value("--before");
-    if ((before || options.has("--last-crash")) && options.has("--follow")) throw Misuse("an earlier server's journal does not grow: leave out --follow");
-    if (before && (before->size() != 1 || (*before)[0] < '1' || (*before)[0] > '0' + kMostGenerations)) throw Misuse("--before wants a number from 1 to 4: how many servers ago");
+    if ((before || options.has("--last-crash")) && options.has("--follow"))
+        throw Misuse("an earlier server's journal does not grow: leave out --follow");
+    if (before && (before->size() != 1 || (*before)[0] < '1' || (*before)[0] > '0' + kMostGenerations))
+        throw Misuse("--before wants a number from 1 to 4: how many servers ago");
     if (options.has("--last-crash") || before) {
-        const std::string path = before ? find_generation(server, (*before)[0] - '0') : find_last_crash(server);
+        const std::string path =
+            before ? find_generation(server, (*before)[0] - '0') : find_last_crash(server);
         fmt::print(stderr, "smt log: {}; what the server said is in {}\n", path, log_beside(path));
         return show(path, shape, false), 0;
     }
@@ -83,7 +91,11 @@ int run_log(const Arguments& arguments) {
 
 }  // namespace
 
-const Command log_command = {"log", "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server KEY] [--before N | --last-crash]",
-                             "shows what the server did: launches by tenant, unsupported calls; --kernels: what ran, and how; --last-crash: of the server that crashed", run_log};
+const Command log_command = {"log",
+                             "smt log [--json] [--follow] [--mapping] [--kernels] [--tenant NAME] [--server "
+                             "KEY] [--before N | --last-crash]",
+                             "shows what the server did: launches by tenant, unsupported calls; --kernels: "
+                             "what ran, and how; --last-crash: of the server that crashed",
+                             run_log};
 
 }  // namespace smt::tools

@@ -40,7 +40,9 @@ std::string dimensions(const uint32_t (&size)[3]) {
 }
 
 // A simulated device's clock counts from its start.
-std::string virtual_time(uint64_t nanoseconds) { return fmt::format("{:.3f} us", static_cast<double>(nanoseconds) / 1000); }
+std::string virtual_time(uint64_t nanoseconds) {
+    return fmt::format("{:.3f} us", static_cast<double>(nanoseconds) / 1000);
+}
 
 std::string time_text(const Entry& entry) {
     return entry.virtual_time ? virtual_time(entry.time_ns) : time_of_day(entry.time_ns);
@@ -52,7 +54,8 @@ std::string microseconds(const Entry& entry) {
 }
 
 constexpr const char* kRow = "{:<16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10}\n";
-constexpr const char* kPlacedRow = "{:>16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10} {:>10} {:>8} {:>16}\n";
+constexpr const char* kPlacedRow =
+    "{:>16} {:<16} {:>6}  {:<40} {:>14} {:>12} {:>5} {:>8} {:>10} {:>10} {:>8} {:>16}\n";
 
 }  // namespace
 
@@ -131,15 +134,17 @@ void LogView::show(const Entry& entry) {
 
 void LogView::count_kernel(const Entry& entry, const std::string& tenant) {
     if (entry.kind != Kind::kLaunch && entry.kind != Kind::kIntoGraph) return;
-    const KernelTable::Key key{tenant, kernel(entry.name), entry.value ? text(static_cast<uint32_t>(entry.value)) : ""};
-    entry.kind == Kind::kLaunch ? table_.add_launch(key, text(entry.name)) : table_.add_into_graph(key, text(entry.name));
+    const KernelTable::Key key{tenant, kernel(entry.name),
+                               entry.value ? text(static_cast<uint32_t>(entry.value)) : ""};
+    entry.kind == Kind::kLaunch ? table_.add_launch(key, text(entry.name))
+                                : table_.add_into_graph(key, text(entry.name));
 }
 
 void LogView::show_text(const Entry& entry, const std::string& tenant) {
     const bool placed = entry.virtual_time != 0;
     if (!headed_ && placed)
-        fmt::print(kPlacedRow, "start", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B", "us", "SMs",
-                   "CTAs/SM", "end");
+        fmt::print(kPlacedRow, "start", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B",
+                   "us", "SMs", "CTAs/SM", "end");
     else if (!headed_)
         fmt::print(kRow, "time", "tenant", "stream", "kernel", "grid", "block", "regs", "shared B", "GPU us");
     headed_ = true;
@@ -148,8 +153,9 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
         case Kind::kLaunch:
             if (placed) {
                 fmt::print(kPlacedRow, virtual_time(entry.start_ns), tenant, entry.stream, kernel(entry.name),
-                           dimensions(entry.grid), dimensions(entry.block), entry.registers, entry.shared_bytes,
-                           microseconds(entry), multiprocessors(entry), entry.blocks_together, virtual_time(entry.end_ns));
+                           dimensions(entry.grid), dimensions(entry.block), entry.registers,
+                           entry.shared_bytes, microseconds(entry), multiprocessors(entry),
+                           entry.blocks_together, virtual_time(entry.end_ns));
                 return;
             }
             fmt::print(kRow, time, tenant, entry.stream, kernel(entry.name), dimensions(entry.grid),
@@ -168,16 +174,18 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
             return;
         case Kind::kMapping:
             if (!shape_.mapping) return;
-            fmt::print("{:<16} {:<16} -- {} ran {} blocks in {} workers on SMs {}, {} us\n", time, tenant, kernel(entry.text),
-                       entry.value, entry.blocks_together, multiprocessors(entry), microseconds(entry));
+            fmt::print("{:<16} {:<16} -- {} ran {} blocks in {} workers on SMs {}, {} us\n", time, tenant,
+                       kernel(entry.text), entry.value, entry.blocks_together, multiprocessors(entry),
+                       microseconds(entry));
             return;
         case Kind::kIntoGraph:
             fmt::print("{:<16} {:<16} -- {} becomes part of a graph\n", time, tenant, kernel(entry.name));
             return;
         case Kind::kStopped:
-            fmt::print("{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision{}\n", time, tenant, kernel(entry.text),
-                       static_cast<double>(entry.value) / 1e3,
-                       timed(entry) ? fmt::format("; its longest ticket took {} us", microseconds(entry)) : "");
+            fmt::print(
+                "{:<16} {:<16} -- {} has stopped, {:.1f} us after the decision{}\n", time, tenant,
+                kernel(entry.text), static_cast<double>(entry.value) / 1e3,
+                timed(entry) ? fmt::format("; its longest ticket took {} us", microseconds(entry)) : "");
             return;
         case Kind::kDecision:
         case Kind::kNote:
@@ -187,31 +195,36 @@ void LogView::show_text(const Entry& entry, const std::string& tenant) {
 }
 
 void LogView::show_json(const Entry& entry, const std::string& tenant) {
-    static constexpr const char* kKinds[] = {"?", "launch", "opened", "closed", "unsupported", "note", "decision", "mapping", "stopped", "into graph"};
+    static constexpr const char* kKinds[] = {"?",    "launch",   "opened",  "closed",  "unsupported",
+                                             "note", "decision", "mapping", "stopped", "into graph"};
     auto kind = static_cast<uint32_t>(entry.kind);
     fmt::print(R"({{"sequence":{},"kind":"{}","time_ns":{},"session":{},"tenant":{})", entry.sequence,
                kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
                json_string(tenant));
     if (entry.kind == Kind::kLaunch || entry.kind == Kind::kIntoGraph) {
-        fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"treatment":{},"grid":[{},{},{}],"block":[{},{},{}],)"
-                   R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}{}}})",
-                   entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
-                   json_string(entry.value ? text(static_cast<uint32_t>(entry.value)) : ""),
-                   entry.grid[0], entry.grid[1], entry.grid[2], entry.block[0], entry.block[1],
-                   entry.block[2], entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns,
-                   entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
-                                                    fmt::join(placed_on(entry), ","), entry.blocks_together)
-                   : placed_on(entry).empty() ? ""
-                                              : fmt::format(R"(,"sms":[{}])", fmt::join(placed_on(entry), ",")));   // confined to
+        fmt::print(
+            R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"treatment":{},"grid":[{},{},{}],"block":[{},{},{}],)"
+            R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}{}}})",
+            entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
+            json_string(entry.value ? text(static_cast<uint32_t>(entry.value)) : ""), entry.grid[0],
+            entry.grid[1], entry.grid[2], entry.block[0], entry.block[1], entry.block[2], entry.registers,
+            entry.shared_bytes, entry.start_ns, entry.end_ns,
+            entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
+                                             fmt::join(placed_on(entry), ","), entry.blocks_together)
+            : placed_on(entry).empty()
+                ? ""
+                : fmt::format(R"(,"sms":[{}])", fmt::join(placed_on(entry), ",")));  // confined to
     } else {
-        fmt::print(R"(,"name":{},"text":{},"value":{}{}}})", json_string(text(entry.name)), json_string(text(entry.text)),
-                   entry.value,
-                   entry.kind == Kind::kMapping ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})",
-                                                              entry.blocks_together, fmt::join(placed_on(entry), ","),
-                                                              entry.start_ns, entry.end_ns)
-                   : entry.kind == Kind::kStopped && timed(entry)
-                       ? fmt::format(R"(,"start_ns":{},"end_ns":{},"ticket_blocks":{})", entry.start_ns, entry.end_ns, entry.blocks_together)
-                       : "");
+        fmt::print(
+            R"(,"name":{},"text":{},"value":{}{}}})", json_string(text(entry.name)),
+            json_string(text(entry.text)), entry.value,
+            entry.kind == Kind::kMapping
+                ? fmt::format(R"(,"workers":{},"sms":[{}],"start_ns":{},"end_ns":{})", entry.blocks_together,
+                              fmt::join(placed_on(entry), ","), entry.start_ns, entry.end_ns)
+            : entry.kind == Kind::kStopped && timed(entry)
+                ? fmt::format(R"(,"start_ns":{},"end_ns":{},"ticket_blocks":{})", entry.start_ns,
+                              entry.end_ns, entry.blocks_together)
+                : "");
     }
     fmt::print("\n");
 }

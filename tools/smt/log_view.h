@@ -21,18 +21,20 @@ std::string multiprocessors(const runtime::journal::Entry& entry);
 // Follows the entries of one journal: knows which session belongs to which tenant, and counts.
 class LogView {
 public:
-    // What is shown: each entry, as text or as JSON, or (kernels) a table of what ran and how. `tenant`: only this one's
-    // entries; empty: everybody's. `mapping`: where managed kernels ran, too.
+    // What is shown: each entry, as text or as JSON, or (kernels) a table of what ran and how. `tenant`: only
+    // this one's entries; empty: everybody's. `mapping`: where managed kernels ran, too.
     struct Shape {
         bool json = false;
         bool mapping = false;
         bool kernels = false;
         std::string tenant = {};
     };
-    LogView(const runtime::journal::Reader& reader, Shape shape) : reader_(reader), shape_(std::move(shape)) {}
+    LogView(const runtime::journal::Reader& reader, Shape shape)
+        : reader_(reader), shape_(std::move(shape)) {}
 
     void show(const runtime::journal::Entry& entry);
-    // Totals by tenant, then functions that programs called and smt does not support; or the table of kernels.
+    // Totals by tenant, then functions that programs called and smt does not support; or the table of
+    // kernels.
     void show_summary() const;
     uint64_t shown() const { return shown_; }
 

@@ -13,9 +13,9 @@ namespace smt::tools {
 namespace {
 
 const Command* const kCommands[] = {
-    &run_command,      &status_command,  &top_command,   &policy_command, &server_command, &log_command,   &trace_command,
-    &coverage_command, &doctor_command,  &bench_command, &rewrite_command, &index_command, &cache_command, &inspect_command,
-    &replay_command,   &profile_command, &config_command};
+    &run_command,   &status_command,   &top_command,    &policy_command,  &server_command,  &log_command,
+    &trace_command, &coverage_command, &doctor_command, &bench_command,   &rewrite_command, &index_command,
+    &cache_command, &inspect_command,  &replay_command, &profile_command, &config_command};
 
 constexpr int kMisuseExit = 2;
 
@@ -37,7 +37,8 @@ int run(const Command& command, const Arguments& arguments) {
     if (&command != &config_command) settings::Config::read().apply();
     try {
         const int code = command.run(arguments);
-        if (std::fflush(stdout) != 0) throw Failure(std::string("cannot write what it has to say: ") + std::strerror(errno));
+        if (std::fflush(stdout) != 0)
+            throw Failure(std::string("cannot write what it has to say: ") + std::strerror(errno));
         return code;
     } catch (const Misuse& misuse) {
         fmt::print(stderr, "smt {}: {}\nusage: {}\n", command.name, misuse.what(), command.usage);

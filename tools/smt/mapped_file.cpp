@@ -12,7 +12,7 @@ namespace smt::tools {
 
 MappedFile::MappedFile(const std::string& path) {
     int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe would wait for its writer
-    struct stat facts {};
+    struct stat facts{};
     if (file < 0 || ::fstat(file, &facts) != 0) {
         problem_ = std::strerror(errno);
     } else if (!S_ISREG(facts.st_mode)) {

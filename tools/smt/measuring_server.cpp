@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 constexpr auto kLook = 100ms;        // between two ticks
-constexpr auto kLeaveTimeout = 30s;      // for a server to leave
+constexpr auto kLeaveTimeout = 30s;  // for a server to leave
 constexpr auto kMercy = 5s;          // for a program that is told to end
 
 std::optional<int> code_of(pid_t child) {
@@ -47,7 +47,9 @@ std::optional<int> code_of(pid_t child) {
 
 MeasuringServer::MeasuringServer() {
     std::string name = (fs::temp_directory_path() / "smt-profile-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw Failure("cannot make a folder in " + fs::temp_directory_path().string() + ": " + std::strerror(errno));
+    if (!::mkdtemp(name.data()))
+        throw Failure("cannot make a folder in " + fs::temp_directory_path().string() + ": " +
+                      std::strerror(errno));
     path_ = name;
     using settings::Id;
     settings::set(Id::kRuntimeDir, path_);
@@ -62,7 +64,9 @@ MeasuringServer::~MeasuringServer() {
     fs::remove_all(path_, ignored);
 }
 
-std::string MeasuringServer::output(size_t program) const { return fmt::format("{}/output-{}", path_, program); }
+std::string MeasuringServer::output(size_t program) const {
+    return fmt::format("{}/output-{}", path_, program);
+}
 
 std::string MeasuringServer::printed(size_t program) const {
     constexpr size_t kMost = 2000;
@@ -73,7 +77,8 @@ std::string MeasuringServer::printed(size_t program) const {
     return all.size() > kMost ? all.substr(all.size() - kMost) : all;
 }
 
-int MeasuringServer::start(const Program& program, const std::string& profile, const std::string& output) const {
+int MeasuringServer::start(const Program& program, const std::string& profile,
+                           const std::string& output) const {
     std::vector<std::string> words = {own_directory() + "/smt", "run"};
     if (!program.device.empty()) words.insert(words.end(), {"--device", program.device});
     if (!program.stress.empty()) words.insert(words.end(), {"--stress", program.stress});
@@ -85,8 +90,10 @@ int MeasuringServer::start(const Program& program, const std::string& profile, c
     const pid_t child = ::fork();
     if (child < 0) throw Failure(std::string("cannot start a process: ") + std::strerror(errno));
     if (child != 0) return child;
-    if (profile.empty()) ::unsetenv(settings::variable_of(settings::Id::kProfile));
-    else settings::set(settings::Id::kProfile, profile);
+    if (profile.empty())
+        ::unsetenv(settings::variable_of(settings::Id::kProfile));
+    else
+        settings::set(settings::Id::kProfile, profile);
     // What pairs get done is counted by the dispatcher's clock, and times alone are a simulated device's.
     if (profile == "pairs") settings::set(settings::Id::kSimDispatchClock, "1");
     const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -95,19 +102,21 @@ int MeasuringServer::start(const Program& program, const std::string& profile, c
     ::_exit(127);
 }
 
-void MeasuringServer::run(const std::vector<Program>& programs, const std::string& profile, const std::function<void()>& tick) {
-    std::vector<pid_t> running;   // 0: has ended
+void MeasuringServer::run(const std::vector<Program>& programs, const std::string& profile,
+                          const std::function<void()>& tick) {
+    std::vector<pid_t> running;  // 0: has ended
     const auto end_all = [&](int signal) {
         for (const pid_t each : running)
             if (each) ::kill(each, signal);
     };
     try {
-        for (size_t i = 0; i < programs.size(); ++i) running.push_back(start(programs[i], profile, output(i)));
+        for (size_t i = 0; i < programs.size(); ++i)
+            running.push_back(start(programs[i], profile, output(i)));
     } catch (const Failure&) {
         end_all(SIGKILL);
         throw;
     }
-    std::optional<std::pair<size_t, int>> failed;   // the first program that has, and its code
+    std::optional<std::pair<size_t, int>> failed;  // the first program that has, and its code
     auto next = Clock::now(), killed = Clock::time_point::max();
     while (std::any_of(running.begin(), running.end(), [](pid_t each) { return each != 0; })) {
         std::this_thread::sleep_for(kLook / 10);
@@ -128,7 +137,8 @@ void MeasuringServer::run(const std::vector<Program>& programs, const std::strin
     end_server();
     if (!failed) return;
     const std::string which = programs.size() == 1 ? "the program" : programs[failed->first].command.front();
-    throw Failure(fmt::format("{} ended with {} while it was measured:\n{}", which, failed->second, printed(failed->first)));
+    throw Failure(fmt::format("{} ended with {} while it was measured:\n{}", which, failed->second,
+                              printed(failed->first)));
 }
 
 void MeasuringServer::end_server() {
@@ -141,14 +151,17 @@ void MeasuringServer::end_server() {
         journal.read(0, [&](const runtime::journal::Entry& entry) {
             if (entry.kind != runtime::journal::Kind::kNote) return;
             const std::string text(journal.name(entry.text));
-            if (text.starts_with(runtime::profiles::kSideBySide)) side_by_side_ = text.substr(sizeof runtime::profiles::kSideBySide - 1);
-            const bool ours = text.starts_with("counters") || text.starts_with("kernel times") || text.starts_with("profiles of kernels");
+            if (text.starts_with(runtime::profiles::kSideBySide))
+                side_by_side_ = text.substr(sizeof runtime::profiles::kSideBySide - 1);
+            const bool ours = text.starts_with("counters") || text.starts_with("kernel times") ||
+                              text.starts_with("profiles of kernels");
             if (ours && said_.insert(text).second) fmt::print(stderr, "  {}\n", text);
         });
     }
 }
 
-Progress::Progress(std::string what) : what_(std::move(what)), begun_(Clock::now()), terminal_(::isatty(STDERR_FILENO)) {}
+Progress::Progress(std::string what)
+    : what_(std::move(what)), begun_(Clock::now()), terminal_(::isatty(STDERR_FILENO)) {}
 
 void Progress::show(double done) {
     if (!terminal_) return;
@@ -157,7 +170,8 @@ void Progress::show(double done) {
     std::string line = fmt::format("{:<28}", what_);
     if (done >= 0) {
         const int full = static_cast<int>(done * kBar);
-        line += fmt::format("[{:<{}}] {:3.0f} %", std::string(static_cast<size_t>(full), '#'), kBar, done * 100);
+        line +=
+            fmt::format("[{:<{}}] {:3.0f} %", std::string(static_cast<size_t>(full), '#'), kBar, done * 100);
     }
     line += fmt::format("  {:.0f} s", seconds);
     if (done > 0.02 && done < 1) line += fmt::format(", {:.0f} s left", seconds * (1 - done) / done);

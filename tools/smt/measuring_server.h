@@ -1,5 +1,5 @@
-// What `smt profile` measures with: servers of its own in a runtime folder of its own, so that nobody else's programs are in it, and the
-// programs that run under them.
+// What `smt profile` measures with: servers of its own in a runtime folder of its own, so that nobody else's
+// programs are in it, and the programs that run under them.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,13 @@
 
 namespace smt::tools {
 
-inline constexpr int kFruitlessRuns = 2;   // in a row, of what is run again and again until all is measured: then no more are made
+inline constexpr int kFruitlessRuns =
+    2;  // in a row, of what is run again and again until all is measured: then no more are made
 
 class MeasuringServer {
 public:
-    // The folder, which goes when this does; and this process's environment, by which servers are the folder's. Throws Failure.
+    // The folder, which goes when this does; and this process's environment, by which servers are the
+    // folder's. Throws Failure.
     MeasuringServer();
     ~MeasuringServer();
     MeasuringServer(const MeasuringServer&) = delete;
@@ -22,17 +24,20 @@ public:
 
     struct Program {
         std::vector<std::string> command;
-        std::string device = {};   // of smt run --device; empty: its choice
-        std::string stress = {};   // of smt run --stress; empty: none
+        std::string device = {};  // of smt run --device; empty: its choice
+        std::string stress = {};  // of smt run --stress; empty: none
     };
-    // Runs programs at the same time under a server that measures this (SMT_PROFILE; empty: nothing), and ends the server: all that it learnt is in the
-    // store then. `tick` is called now and then. What its journal says of measurements goes to stderr, each line once. Throws
-    // Failure, with what a program printed, if that ends with another code than 0; the others are ended then.
-    void run(const std::vector<Program>& programs, const std::string& profile, const std::function<void()>& tick);
+    // Runs programs at the same time under a server that measures this (SMT_PROFILE; empty: nothing), and
+    // ends the server: all that it learnt is in the store then. `tick` is called now and then. What its
+    // journal says of measurements goes to stderr, each line once. Throws Failure, with what a program
+    // printed, if that ends with another code than 0; the others are ended then.
+    void run(const std::vector<Program>& programs, const std::string& profile,
+             const std::function<void()>& tick);
 
     // The last that a program of the last run printed.
     std::string printed(size_t program) const;
-    // The last that a server of the last run said of pairs (profiles::kSideBySide), without that; empty: nothing.
+    // The last that a server of the last run said of pairs (profiles::kSideBySide), without that; empty:
+    // nothing.
     const std::string& side_by_side() const { return side_by_side_; }
 
 private:
@@ -49,7 +54,7 @@ private:
 class Progress {
 public:
     explicit Progress(std::string what);
-    void show(double done);   // 0 to 1; below 0: nobody knows
+    void show(double done);  // 0 to 1; below 0: nobody knows
     void end(const std::string& result);
 
 private:

@@ -38,7 +38,8 @@ Options parse_options(const Arguments& arguments, std::initializer_list<const ch
             throw Misuse(name + " needs a value");
         }
     }
-    options.operands.insert(options.operands.end(), arguments.begin() + static_cast<std::ptrdiff_t>(at), arguments.end());
+    options.operands.insert(options.operands.end(), arguments.begin() + static_cast<std::ptrdiff_t>(at),
+                            arguments.end());
     if (operands == Operands::kNone && !options.operands.empty())
         throw Misuse("unexpected argument '" + options.operands.front() + "'");
     return options;

@@ -14,8 +14,8 @@
 
 #include "install_layout.gen.h"
 #include "runtime/journal/journal.h"
-#include "runtime/settings/read.h"
 #include "runtime/protocol/runtime_folder.h"
+#include "runtime/settings/read.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 
@@ -41,7 +41,8 @@ std::string own_directory() { return fs::read_symlink("/proc/self/exe").parent_p
 
 std::string find_interposer() {
     const std::string here = own_directory();
-    return first_existing({here + "/" + install_layout::kLibrariesFromBin + "/libsmt.so", here + "/../lib/libsmt.so"});
+    return first_existing(
+        {here + "/" + install_layout::kLibrariesFromBin + "/libsmt.so", here + "/../lib/libsmt.so"});
 }
 
 std::string find_runtime() {
@@ -66,7 +67,7 @@ std::string runtime_directory() {
 }
 
 std::string runtime_directory_problem(const std::string& directory) {
-    struct stat status {};
+    struct stat status{};
     if (::lstat(directory.c_str(), &status) != 0)
         return errno == ENOENT ? "" : std::string(std::strerror(errno));
     if (!S_ISDIR(status.st_mode)) return "it is not a folder";
@@ -97,19 +98,22 @@ std::string find_journal(const std::string* key) {
     const std::vector<std::string> keys = keys_with(".journal");
     if (keys.empty())
         throw Failure("there is no journal in " + runtime_directory() +
-                      ": no server ran there, or it could not write one (its .log file there says so). Run a program with smt run first");
+                      ": no server ran there, or it could not write one (its .log file there says so). Run a "
+                      "program with smt run first");
     if (!key) return path_of(keys.front(), ".journal");
     if (std::find(keys.begin(), keys.end(), *key) != keys.end()) return path_of(*key, ".journal");
     std::string known;
     for (const std::string& each : keys) known += (known.empty() ? "" : ", ") + each;
-    throw Failure("there is no journal of a server " + *key + " in " + runtime_directory() + ", but of: " + known);
+    throw Failure("there is no journal of a server " + *key + " in " + runtime_directory() +
+                  ", but of: " + known);
 }
 
 std::string find_generation(const std::string* key, int generation) {
     const std::string newest = find_journal(key);
     if (generation == 0) return newest;
     const std::string path = newest + "." + std::to_string(generation);
-    if (::access(path.c_str(), R_OK) != 0) throw Failure("there is no journal " + path + ": of the servers before, at most four are kept");
+    if (::access(path.c_str(), R_OK) != 0)
+        throw Failure("there is no journal " + path + ": of the servers before, at most four are kept");
     return path;
 }
 
@@ -121,7 +125,8 @@ std::string find_last_crash(const std::string* key) {
         const runtime::journal::Reader journal(path);
         if (journal.error().empty() && journal.ending() != runtime::journal::Ending::kLeft) return path;
     }
-    throw Failure("no server of " + newest + " that is still known crashed or lost its context: all left in order");
+    throw Failure("no server of " + newest +
+                  " that is still known crashed or lost its context: all left in order");
 }
 
 std::string path_of(const std::string& key, const std::string& suffix) {

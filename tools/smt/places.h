@@ -1,5 +1,5 @@
-// Where things are: what was built or installed with this program (cmake/InstallLayout.cmake), and what servers leave in
-// the runtime folder.
+// Where things are: what was built or installed with this program (cmake/InstallLayout.cmake), and what
+// servers leave in the runtime folder.
 #pragma once
 
 #include <optional>
@@ -28,16 +28,16 @@ std::string runtime_directory();
 // Empty if the folder may be used (or does not exist yet); else what is wrong with it.
 std::string runtime_directory_problem(const std::string& directory);
 
-// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first. Throws Failure: the folder
-// is not one that smt may use.
+// The keys of what lies in the runtime folder with this suffix (".sock", ".journal"), newest first. Throws
+// Failure: the folder is not one that smt may use.
 std::vector<std::string> keys_with(const std::string& suffix);
 // The journal of this server, or of the one that started last. Throws Failure: there is none.
 std::string find_journal(const std::string* key);
-// The journal of an earlier server of that key, 1 being the one before; of the last one that crashed, was killed or lost its context.
-// Throw Failure: there is none. The server's log has the same number.
+// The journal of an earlier server of that key, 1 being the one before; of the last one that crashed, was
+// killed or lost its context. Throw Failure: there is none. The server's log has the same number.
 std::string find_generation(const std::string* key, int generation);
 std::string find_last_crash(const std::string* key);
-inline constexpr int kMostGenerations = 4;   // that servers keep
+inline constexpr int kMostGenerations = 4;  // that servers keep
 std::string path_of(const std::string& key, const std::string& suffix);
 
 }  // namespace smt::tools

@@ -1,8 +1,9 @@
 // smt policy: which policies there are, which one a server has, and another one while it runs.
+#include "runtime/schedule/policy.h"
+
 #include <fmt/core.h>
 
 #include "runtime/settings/table.h"
-#include "runtime/schedule/policy.h"
 #include "tools/smt/command.h"
 #include "tools/smt/control.h"
 #include "tools/smt/places.h"
@@ -15,7 +16,9 @@ using namespace runtime::schedule;
 int list() {
     for (const std::string& name : policy_names()) {
         const bool counted = name == "slice" || name == "slice-paper";
-        const char* what = name == settings::setting(settings::Id::kPolicy).initial.text ? "the default" : counted ? "for kernels that smt profile has counted" : "";
+        const char* what = name == settings::setting(settings::Id::kPolicy).initial.text ? "the default"
+                           : counted ? "for kernels that smt profile has counted"
+                                     : "";
         fmt::print("{:<16} {}\n", name, what);
     }
     return 0;
@@ -33,7 +36,8 @@ int at_servers(Ask ask) {
 int show() {
     return at_servers([](const std::string& key) {
         const auto reply = ask_server(key, protocol::ControlKind::kStatus);
-        if (reply) fmt::print("server {}: {}\n", key, reply->policy[0] ? reply->policy : "none: it has no device");
+        if (reply)
+            fmt::print("server {}: {}\n", key, reply->policy[0] ? reply->policy : "none: it has no device");
         return reply.has_value();
     });
 }
@@ -53,12 +57,14 @@ int run_policy(const Arguments& arguments) {
     if (count == 1 && arguments[0] == "list") return list();
     if (count == 1 && arguments[0] == "show") return show();
     if (count == 2 && arguments[0] == "set") return set(arguments[1]);
-    if (count >= 1 && arguments[0] == "set") throw Misuse("which policy? One name; smt policy list shows them");
+    if (count >= 1 && arguments[0] == "set")
+        throw Misuse("which policy? One name; smt policy list shows them");
     throw Misuse("list, show or set?");
 }
 
 }  // namespace
 
-const Command policy_command = {"policy", "smt policy list | show | set NAME", "shows and changes how tenants share the GPU", run_policy};
+const Command policy_command = {"policy", "smt policy list | show | set NAME",
+                                "shows and changes how tenants share the GPU", run_policy};
 
 }  // namespace smt::tools

@@ -25,12 +25,16 @@ using profiler::Store;
 std::string path_of_store() {
     const std::string path = runtime::profiles::store_path();
     if (path.empty())
-        throw Failure(fmt::format("nothing is kept: SMT_PROFILES is \"none\", or there is no folder for it (neither SMT_CACHE_DIR nor HOME is set)"));
+        throw Failure(
+            fmt::format("nothing is kept: SMT_PROFILES is \"none\", or there is no folder for it (neither "
+                        "SMT_CACHE_DIR nor HOME is set)"));
     return path;
 }
 
 profiler::Which which(const Options& options) {
-    const auto text = [&](const char* name) { return options.value(name) ? *options.value(name) : std::string(); };
+    const auto text = [&](const char* name) {
+        return options.value(name) ? *options.value(name) : std::string();
+    };
     return {text("--kernel"), text("--image"), text("--device")};
 }
 
@@ -53,7 +57,8 @@ void plot(const Options& options, const std::vector<ProfileRow>& rows) {
 }
 
 int show(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {"--json"}, {"--kernel", "--image", "--device", "--plot"});
+    const Options options =
+        parse_options(arguments, {"--json"}, {"--kernel", "--image", "--device", "--plot"});
     Store store(path_of_store());
     const std::vector<Profile> profiles = take(store.list(which(options)));
     const std::vector<ProfileRow> rows = rows_of(profiles);
@@ -69,35 +74,44 @@ int show(const Arguments& arguments) {
 }
 
 int pairs(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {"--json", "--measured"}, {"--kernel", "--image", "--device"});
+    const Options options =
+        parse_options(arguments, {"--json", "--measured"}, {"--kernel", "--image", "--device"});
     Store store(path_of_store());
     const std::vector<Profile> profiles = take(store.list(which(options)));
     const std::vector<ProfileRow> rows = rows_of(profiles);
     if (options.has("--measured")) {
         const std::vector<MeasuredRow> measured = measured_of(rows);
         if (options.has("--json")) return write(nullptr, json_of(measured)), 0;
-        write(nullptr, measured.empty() ? "no two kernels were measured side by side; smt profile --pair -- PROGRAM -- PROGRAM does that\n" : table_of(measured));
+        write(nullptr, measured.empty() ? "no two kernels were measured side by side; smt profile --pair -- "
+                                          "PROGRAM -- PROGRAM does that\n"
+                                        : table_of(measured));
         return 0;
     }
     const std::vector<PairRow> found = pairs_of(rows);
-    if (options.has("--json")) write(nullptr, json_of(found));
+    if (options.has("--json"))
+        write(nullptr, json_of(found));
     else if (found.empty())
-        fmt::print("no two kernels were measured side by side, and none has counters that a model could go by; smt profile --pair -- PROGRAM -- PROGRAM measures, "
-                   "smt profile -- PROGRAM counts, where it may\n");
-    else write(nullptr, table_of(found));
+        fmt::print(
+            "no two kernels were measured side by side, and none has counters that a model could go by; smt "
+            "profile --pair -- PROGRAM -- PROGRAM measures, "
+            "smt profile -- PROGRAM counts, where it may\n");
+    else
+        write(nullptr, table_of(found));
     return 0;
 }
 
 int export_all(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--csv"}, {"--kernel", "--image", "--device", "-o"});
     Store store(path_of_store());
-    write(options.value("-o"), take(options.has("--csv") ? store.export_csv(which(options)) : store.export_json(which(options))));
+    write(options.value("-o"),
+          take(options.has("--csv") ? store.export_csv(which(options)) : store.export_json(which(options))));
     return 0;
 }
 
 int forget(const Arguments& arguments) {
     const Options options = parse_options(arguments, {"--all"}, {"--kernel", "--image", "--device"});
-    if (options.values.empty()) throw Misuse("which? --kernel SYMBOL, --image DIGEST, --device NAME, or --all");
+    if (options.values.empty())
+        throw Misuse("which? --kernel SYMBOL, --image DIGEST, --device NAME, or --all");
     Store store(path_of_store());
     fmt::print("{} profiles forgotten\n", take(store.forget(which(options))));
     return 0;
@@ -121,7 +135,9 @@ Store store_for_servers() {
 // The first -- between the two separates them.
 int measure_two(const Options& options) {
     for (const char* other : {"--sweep", "--times", "--plot", "--stops"}) {
-        if (options.has(other)) throw Misuse(fmt::format("--pair measures two programs side by side, and nothing else: no {}", other));
+        if (options.has(other))
+            throw Misuse(
+                fmt::format("--pair measures two programs side by side, and nothing else: no {}", other));
     }
     const Arguments& words = options.operands;
     const auto between = std::find(words.begin(), words.end(), "--");
@@ -129,7 +145,9 @@ int measure_two(const Options& options) {
     request.commands[0].assign(words.begin(), between);
     if (between != words.end()) request.commands[1].assign(between + 1, words.end());
     if (request.commands[0].empty() || request.commands[1].empty())
-        throw Misuse("--pair wants two programs: smt profile --pair -- PROGRAM [ARGUMENT]... -- PROGRAM [ARGUMENT]...");
+        throw Misuse(
+            "--pair wants two programs: smt profile --pair -- PROGRAM [ARGUMENT]... -- PROGRAM "
+            "[ARGUMENT]...");
     if (const std::string* device = options.value("--device")) request.device = *device;
     request.most_runs = most_runs(options, request.most_runs);
     Store store = store_for_servers();
@@ -143,7 +161,9 @@ int measure_two(const Options& options) {
 }
 
 int measure(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {"--sweep", "--times", "--pair"}, {"--plot", "--device", "--runs", "--stops"}, Operands::kCommandLine);
+    const Options options =
+        parse_options(arguments, {"--sweep", "--times", "--pair"},
+                      {"--plot", "--device", "--runs", "--stops"}, Operands::kCommandLine);
     if (options.has("--pair")) return measure_two(options);
     if (options.operands.empty()) throw Misuse("which program?");
     ProfileRequest request;
@@ -180,13 +200,16 @@ int run_profile(const Arguments& arguments) {
 
 }  // namespace
 
-const Command profile_command = {"profile",
-                                 "smt profile [--sweep [--plot FILE.svg] [--runs N] [--stops N] | --times] [--device gpu|sim] -- PROGRAM [ARGUMENT]...\n"
-                                 "       smt profile --pair [--runs N] [--device gpu|sim] -- PROGRAM [ARGUMENT]... -- PROGRAM [ARGUMENT]...\n"
-                                 "       smt profile show [--json] [--plot FILE.svg] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
-                                 "       smt profile pairs [--json] [--measured] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
-                                 "       smt profile export [--csv] [-o FILE] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
-                                 "       smt profile forget --all | [--kernel SYMBOL] [--image DIGEST] [--device NAME]",
-                                 "measures what a program's kernels need, alone or beside another's, for policies", run_profile};
+const Command profile_command = {
+    "profile",
+    "smt profile [--sweep [--plot FILE.svg] [--runs N] [--stops N] | --times] [--device gpu|sim] -- PROGRAM "
+    "[ARGUMENT]...\n"
+    "       smt profile --pair [--runs N] [--device gpu|sim] -- PROGRAM [ARGUMENT]... -- PROGRAM "
+    "[ARGUMENT]...\n"
+    "       smt profile show [--json] [--plot FILE.svg] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
+    "       smt profile pairs [--json] [--measured] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
+    "       smt profile export [--csv] [-o FILE] [--kernel SYMBOL] [--image DIGEST] [--device NAME]\n"
+    "       smt profile forget --all | [--kernel SYMBOL] [--image DIGEST] [--device NAME]",
+    "measures what a program's kernels need, alone or beside another's, for policies", run_profile};
 
 }  // namespace smt::tools

@@ -29,7 +29,10 @@ public:
         std::vector<Profile> ours = profiles();
         const std::vector<ProfileRow> rows = rows_of(ours);
         if (windows() == 0) throw Failure("nothing was measured side by side: " + server_.side_by_side());
-        if (measured_of(rows).empty()) throw Failure("kernels were measured side by side, and not alone with all the CTAs that fit: smt profile --sweep -- PROGRAM measures that");
+        if (measured_of(rows).empty())
+            throw Failure(
+                "kernels were measured side by side, and not alone with all the CTAs that fit: smt profile "
+                "--sweep -- PROGRAM measures that");
         return ours;
     }
 
@@ -39,14 +42,17 @@ private:
         ChangedProfiles changed(store_);
         server_.run({{command, request_.device}}, "times", [&] { progress.show(-1); });
         const size_t kernels = changed.profiles().size();
-        if (kernels == 0) throw Failure(fmt::format("{} launched no kernel by way of smt: {}", command.front(), server_.printed(0)));
+        if (kernels == 0)
+            throw Failure(
+                fmt::format("{} launched no kernel by way of smt: {}", command.front(), server_.printed(0)));
         keys_.insert(changed.keys().begin(), changed.keys().end());
         progress.end(fmt::format("{} kernels", kernels));
     }
 
     void side_by_side() {
         Progress progress("side by side");
-        const std::vector<MeasuringServer::Program> both = {{request_.commands[0], request_.device}, {request_.commands[1], request_.device}};
+        const std::vector<MeasuringServer::Program> both = {{request_.commands[0], request_.device},
+                                                            {request_.commands[1], request_.device}};
         int runs = 0;
         bool missing = true;
         int64_t reached = windows();
@@ -70,7 +76,8 @@ private:
     int64_t windows() {
         int64_t sum = 0;
         for (const Profile& each : profiles()) {
-            for (const auto& [company, time] : each.beside) sum += keys_.contains(company.other) ? time.windows : 0;
+            for (const auto& [company, time] : each.beside)
+                sum += keys_.contains(company.other) ? time.windows : 0;
         }
         return sum;
     }
@@ -83,6 +90,8 @@ private:
 
 }  // namespace
 
-std::vector<Profile> measure_pair(const PairRequest& request, profiler::Store& store) { return PairMeasurement(request, store).run(); }
+std::vector<Profile> measure_pair(const PairRequest& request, profiler::Store& store) {
+    return PairMeasurement(request, store).run();
+}
 
 }  // namespace smt::tools

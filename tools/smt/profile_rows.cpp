@@ -47,9 +47,12 @@ void add_counted(const Profile& profile, const runtime::profiles::DeviceFacts& f
     if (const auto inputs = model_inputs(profile)) {
         row.predicted_ipc = models::alone(inputs->multiprocessor, inputs->paper, inputs->paper.most_blocks);
         // Between the two numbers of CTAs that it lies between, and of the cycles in which there were any.
-        const auto alone = [&](double ctas) { return models::alone(inputs->multiprocessor, inputs->told, static_cast<int>(ctas)); };
+        const auto alone = [&](double ctas) {
+            return models::alone(inputs->multiprocessor, inputs->told, static_cast<int>(ctas));
+        };
         const double fewer = std::floor(inputs->resident);
-        const double while_there = std::lerp(alone(fewer), alone(std::ceil(inputs->resident)), inputs->resident - fewer);
+        const double while_there =
+            std::lerp(alone(fewer), alone(std::ceil(inputs->resident)), inputs->resident - fewer);
         row.told_ipc = while_there * coefficient(profile, "counted.active").value_or(1);
     }
 }
@@ -60,7 +63,8 @@ void add_curves(const Profile& profile, ProfileRow& row) {
     for (const auto& [place, times] : profile.times) {
         if (times.blocks <= 0) continue;
         const double each = static_cast<double>(times.nanoseconds) / static_cast<double>(times.blocks);
-        if (place.sms == row.multiprocessors) row.by_ctas.points.emplace_back(static_cast<int>(place.ctas_per_sm), each);
+        if (place.sms == row.multiprocessors)
+            row.by_ctas.points.emplace_back(static_cast<int>(place.ctas_per_sm), each);
         if (place.ctas_per_sm == most) row.by_sms.points.emplace_back(static_cast<int>(place.sms), each);
     }
     if (row.by_ctas.points.size() < 2) row.by_ctas.points.clear();
@@ -75,8 +79,9 @@ ProfileRow row_of(const Profile& profile) {
     row.multiprocessors = facts.multiprocessors;
     row.managed = number(profile, "managed") != 0;
     row.block_ns = runtime::profiles::block_ns(profile, row.multiprocessors);
-    for (const auto& [place, times] : profile.times) {   // the last one has the most CTAs
-        if (place.sms == row.multiprocessors && times.launches > 0) row.launch_ns = static_cast<double>(times.nanoseconds) / static_cast<double>(times.launches);
+    for (const auto& [place, times] : profile.times) {  // the last one has the most CTAs
+        if (place.sms == row.multiprocessors && times.launches > 0)
+            row.launch_ns = static_cast<double>(times.nanoseconds) / static_cast<double>(times.launches);
     }
     add_counted(profile, facts, row);
     add_curves(profile, row);
@@ -84,7 +89,8 @@ ProfileRow row_of(const Profile& profile) {
     row.saturation = row.known.footprint;
     if (row.known.preemption) row.stop_ns = static_cast<double>(row.known.preemption->count());
     if (row.managed && row.block_ns && profile.resources)
-        row.predicted_stop_ns = models::stop_ns({*row.block_ns, row.multiprocessors, static_cast<int>(profile.resources->most_ctas_per_sm)});
+        row.predicted_stop_ns = models::stop_ns(
+            {*row.block_ns, row.multiprocessors, static_cast<int>(profile.resources->most_ctas_per_sm)});
     row.duration_error = coefficient(profile, "duration.held_out_error");
     row.long_duration_error = coefficient(profile, "duration.held_out_error_long");
     return row;
@@ -94,21 +100,24 @@ ProfileRow row_of(const Profile& profile) {
 std::optional<models::TimedLaunch> whole_launch(const Profile& profile) {
     const int sms = static_cast<int>(number(profile, "device.multiprocessors"));
     const profiler::Times* whole = nullptr;
-    for (const auto& [place, times] : profile.times) {   // by CTAs, ascending
+    for (const auto& [place, times] : profile.times) {  // by CTAs, ascending
         if (place.sms == sms && times.launches > 0) whole = &times;
     }
     if (!whole) return std::nullopt;
     const auto launches = static_cast<double>(whole->launches);
     const auto& block = profile.key.block;
-    const double shared =
-        profile.resources ? static_cast<double>(profile.resources->dynamic_shared_bytes + profile.resources->static_shared_bytes) : 0;
-    return models::TimedLaunch{{static_cast<double>(whole->blocks) / launches, static_cast<double>(block[0] * block[1] * block[2]),
-                                static_cast<double>(whole->input_bytes) / launches, shared},
-                               static_cast<double>(whole->nanoseconds) / launches};
+    const double shared = profile.resources ? static_cast<double>(profile.resources->dynamic_shared_bytes +
+                                                                  profile.resources->static_shared_bytes)
+                                            : 0;
+    return models::TimedLaunch{
+        {static_cast<double>(whole->blocks) / launches, static_cast<double>(block[0] * block[1] * block[2]),
+         static_cast<double>(whole->input_bytes) / launches, shared},
+        static_cast<double>(whole->nanoseconds) / launches};
 }
 
-// Of a launch of a few microseconds nearly all is what every launch takes, and next to a line through much longer ones it is far off by
-// any measure that is a part of itself. So: held_out_error(), of launches of 100 us and more; each is predicted from all others.
+// Of a launch of a few microseconds nearly all is what every launch takes, and next to a line through much
+// longer ones it is far off by any measure that is a part of itself. So: held_out_error(), of launches of 100
+// us and more; each is predicted from all others.
 std::optional<double> held_out_error_of_long(const std::vector<models::TimedLaunch>& rows) {
     constexpr double kLongNs = 100'000;
     double sum = 0;
@@ -129,7 +138,8 @@ std::optional<double> held_out_error_of_long(const std::vector<models::TimedLaun
 std::optional<ModelInputs> model_inputs(const Profile& profile) {
     const runtime::profiles::DeviceFacts facts = runtime::profiles::facts_when_counted(profile);
     const int ctas = static_cast<int>(number(profile, "counted.ctas_per_sm"));
-    if (profile.counters.instructions == 0 || ctas < 1 || facts.model.memory.requests_per_cycle <= 0) return std::nullopt;
+    if (profile.counters.instructions == 0 || ctas < 1 || facts.model.memory.requests_per_cycle <= 0)
+        return std::nullopt;
     const auto& block = profile.key.block;
     ModelInputs inputs;
     inputs.multiprocessor = facts.model;
@@ -140,8 +150,10 @@ std::optional<ModelInputs> model_inputs(const Profile& profile) {
     inputs.paper.instructions_per_block = models::instructions_per_block(profile.counters);
     inputs.told = inputs.paper;
     if (const auto waits = runtime::profiles::waits_of(profile)) models::tell(*waits, inputs.told);
-    inputs.told.rates = models::relative_throughput(runtime::profiles::translate(profile, {}, facts).by_ctas, ctas);
-    const double warps = number(profile, "counted.occupancy") * runtime::profiles::kSlotsOfScheduler * inputs.multiprocessor.warp_schedulers;
+    inputs.told.rates =
+        models::relative_throughput(runtime::profiles::translate(profile, {}, facts).by_ctas, ctas);
+    const double warps = number(profile, "counted.occupancy") * runtime::profiles::kSlotsOfScheduler *
+                         inputs.multiprocessor.warp_schedulers;
     inputs.resident = std::clamp(warps / inputs.paper.warps_per_block, 1.0, static_cast<double>(ctas));
     return inputs;
 }
@@ -159,7 +171,8 @@ std::string short_name(const std::string& symbol) {
         if (name[at] == '<') ++angles;
         if (name[at] == '>') --angles;
         if (angles == 0 && name[at] == ' ') begin = at + 1;
-        if (angles == 0 && name[at] == '(' && name.compare(at, 21, "(anonymous namespace)") != 0) return name.substr(begin, at - begin);
+        if (angles == 0 && name[at] == '(' && name.compare(at, 21, "(anonymous namespace)") != 0)
+            return name.substr(begin, at - begin);
         if (angles == 0 && name[at] == '(') at += 20;
     }
     return name;
@@ -172,9 +185,12 @@ std::vector<ProfileRow> rows_of(const std::vector<Profile>& profiles) {
 }
 
 std::vector<Profile> fitted_durations(const std::vector<Profile>& profiles) {
-    std::map<std::tuple<std::string, std::string, std::string, std::array<int64_t, 3>>, std::vector<const Profile*>> groups;
+    std::map<std::tuple<std::string, std::string, std::string, std::array<int64_t, 3>>,
+             std::vector<const Profile*>>
+        groups;
     for (const Profile& profile : profiles)
-        groups[{profile.key.kernel, profile.key.image, profile.key.device, profile.key.block}].push_back(&profile);
+        groups[{profile.key.kernel, profile.key.image, profile.key.device, profile.key.block}].push_back(
+            &profile);
     std::vector<Profile> news;
     for (const auto& [key, group] : groups) {
         std::vector<models::TimedLaunch> rows;
@@ -187,11 +203,16 @@ std::vector<Profile> fitted_durations(const std::vector<Profile>& profiles) {
         for (const Profile* profile : group) {
             Profile fitted;
             fitted.key = profile->key;
-            fitted.coefficients = {{"duration.block_ns", model.block_ns}, {"duration.intercept_ns", model.intercept_ns},
-                                   {"duration.ns_per_block", model.ns_per[0]}, {"duration.ns_per_thread", model.ns_per[1]},
-                                   {"duration.ns_per_input_byte", model.ns_per[2]}, {"duration.ns_per_shared_byte", model.ns_per[3]},
-                                   {"duration.held_out_error", *error}, {"duration.sizes", static_cast<double>(rows.size())}};
-            if (const auto of_long = held_out_error_of_long(rows)) fitted.coefficients["duration.held_out_error_long"] = *of_long;
+            fitted.coefficients = {{"duration.block_ns", model.block_ns},
+                                   {"duration.intercept_ns", model.intercept_ns},
+                                   {"duration.ns_per_block", model.ns_per[0]},
+                                   {"duration.ns_per_thread", model.ns_per[1]},
+                                   {"duration.ns_per_input_byte", model.ns_per[2]},
+                                   {"duration.ns_per_shared_byte", model.ns_per[3]},
+                                   {"duration.held_out_error", *error},
+                                   {"duration.sizes", static_cast<double>(rows.size())}};
+            if (const auto of_long = held_out_error_of_long(rows))
+                fitted.coefficients["duration.held_out_error_long"] = *of_long;
             news.push_back(std::move(fitted));
         }
     }

@@ -18,15 +18,17 @@ using profiler::Profile;
 
 namespace {
 
-constexpr uint32_t kStopsOnly = 2147483648u;   // SMT_STRESS: stops, and nothing else
+constexpr uint32_t kStopsOnly = 2147483648u;  // SMT_STRESS: stops, and nothing else
 
 class Measurement {
 public:
-    Measurement(const ProfileRequest& request, profiler::Store& store) : request_(request), store_(store), ours_(store) {}
+    Measurement(const ProfileRequest& request, profiler::Store& store)
+        : request_(request), store_(store), ours_(store) {}
 
     std::vector<Profile> run() {
         once("times", "times");
-        if (ours_.profiles().empty()) throw Failure("the program launched no kernel by way of smt: " + server_.printed(0));
+        if (ours_.profiles().empty())
+            throw Failure("the program launched no kernel by way of smt: " + server_.printed(0));
         if (request_.counters) once("counters", "counters");
         if (request_.sweep) {
             repeat("sweep", "sweep", "", [this] { return swept(); });
@@ -50,12 +52,15 @@ private:
         progress.end(fmt::format("{} kernels", ours_.profiles().size()));
     }
 
-    void repeat(const std::string& name, const std::string& profile, const std::string& stress, const std::function<double()>& done, int* seed = nullptr) {
+    void repeat(const std::string& name, const std::string& profile, const std::string& stress,
+                const std::function<double()>& done, int* seed = nullptr) {
         Progress progress(name);
         double reached = done();
         int runs = 0;
-        for (int fruitless = 0; reached < 1 && runs < request_.most_runs && fruitless < kFruitlessRuns; ++runs) {
-            go(profile, stress.empty() ? "" : std::to_string(kStopsOnly + static_cast<uint32_t>(++*seed)), [&] { progress.show(done()); });
+        for (int fruitless = 0; reached < 1 && runs < request_.most_runs && fruitless < kFruitlessRuns;
+             ++runs) {
+            go(profile, stress.empty() ? "" : std::to_string(kStopsOnly + static_cast<uint32_t>(++*seed)),
+               [&] { progress.show(done()); });
             const double now = done();
             fruitless = now > reached ? 0 : fruitless + 1;
             reached = now;
@@ -91,7 +96,8 @@ private:
         });
     }
     double stopped() {
-        return part([this](const Profile& profile) { return std::pair{profile.preemption.stops, request_.stops}; });
+        return part(
+            [this](const Profile& profile) { return std::pair{profile.preemption.stops, request_.stops}; });
     }
 
     const ProfileRequest& request_;
@@ -102,6 +108,8 @@ private:
 
 }  // namespace
 
-std::vector<Profile> measure_program(const ProfileRequest& request, profiler::Store& store) { return Measurement(request, store).run(); }
+std::vector<Profile> measure_program(const ProfileRequest& request, profiler::Store& store) {
+    return Measurement(request, store).run();
+}
 
 }  // namespace smt::tools

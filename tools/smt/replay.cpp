@@ -14,11 +14,14 @@ namespace {
 using namespace runtime::schedule;
 
 int run_replay(const Arguments& arguments) {
-    const Options options = parse_options(arguments, {"--differences", "--summary"}, {"--policy"}, Operands::kMixed);
+    const Options options =
+        parse_options(arguments, {"--differences", "--summary"}, {"--policy"}, Operands::kMixed);
     if (options.operands.size() != 1) throw Misuse("which recording? One file");
     std::vector<std::string> policies = policy_names();
     if (const std::string* name = options.value("--policy")) {
-        if (!make_policy(*name)) throw Misuse(fmt::format("there is no policy '{}'; there are {}", *name, fmt::join(policies, ", ")));
+        if (!make_policy(*name))
+            throw Misuse(
+                fmt::format("there is no policy '{}'; there are {}", *name, fmt::join(policies, ", ")));
         policies = {*name};
     }
     ReplayView view(policies);
@@ -33,6 +36,7 @@ int run_replay(const Arguments& arguments) {
 }  // namespace
 
 const Command replay_command = {"replay", "smt replay FILE [--policy NAME] [--differences | --summary]",
-                                "asks other policies what a server's decided (SMT_JOURNAL=record=FILE)", run_replay};
+                                "asks other policies what a server's decided (SMT_JOURNAL=record=FILE)",
+                                run_replay};
 
 }  // namespace smt::tools

@@ -15,7 +15,9 @@ namespace {
 
 double milliseconds(Duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
 
-std::string name_of(const Kernel& kernel) { return fmt::format("{}#{}", runtime::journal::printable(kernel.tenant), kernel.id); }
+std::string name_of(const Kernel& kernel) {
+    return fmt::format("{}#{}", runtime::journal::printable(kernel.tenant), kernel.id);
+}
 
 std::string situation(const Kernel& kernel) {
     static constexpr const char* kStates[] = {"runs", "stops", "waits"};
@@ -33,8 +35,10 @@ std::string words(const Assignment& assignment) {
     // Many SMs with the same number in a row are said once.
     for (size_t i = 0; assignment.quota.size() > 1 && i < assignment.quota.size();) {
         size_t last = i;
-        while (last + 1 < assignment.quota.size() && assignment.quota[last + 1] == assignment.quota[i]) ++last;
-        text += fmt::format("{} {} on SM {}", i ? "," : " with", assignment.quota[i], last == i ? fmt::format("{}", i) : fmt::format("{}-{}", i, last));
+        while (last + 1 < assignment.quota.size() && assignment.quota[last + 1] == assignment.quota[i])
+            ++last;
+        text += fmt::format("{} {} on SM {}", i ? "," : " with", assignment.quota[i],
+                            last == i ? fmt::format("{}", i) : fmt::format("{}-{}", i, last));
         i = last + 1;
     }
     if (assignment.slice) text += fmt::format(", {} blocks at a time", assignment.slice);
@@ -55,9 +59,11 @@ ReplayView::ReplayView(const std::vector<std::string>& policies) {
 void ReplayView::take(Side& side, const Record& record, const Decision& decision) {
     for (const Assignment& each : decision.assignments) side.runs[each.kernel] = words(each);
     for (const Confinement& each : decision.confinements)
-        side.confined[each.kernel] = each.multiprocessors ? fmt::format(" (unmanaged on {} SMs)", each.multiprocessors) : "";
+        side.confined[each.kernel] =
+            each.multiprocessors ? fmt::format(" (unmanaged on {} SMs)", each.multiprocessors) : "";
     const auto gone = [&](const auto& entry) {
-        return std::none_of(record.snapshot.kernels.begin(), record.snapshot.kernels.end(), [&](const Kernel& kernel) { return kernel.id == entry.first; });
+        return std::none_of(record.snapshot.kernels.begin(), record.snapshot.kernels.end(),
+                            [&](const Kernel& kernel) { return kernel.id == entry.first; });
     };
     std::erase_if(side.runs, gone);
     std::erase_if(side.confined, gone);
@@ -70,7 +76,8 @@ std::string ReplayView::standing(const Side& side, const Record& record) {
         const auto run = side.runs.find(kernel.id);
         const auto confined = side.confined.find(kernel.id);
         const char* as_it_is = kernel.state == Kernel::State::kRunning ? "runs" : "waits";
-        text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", name_of(kernel), run == side.runs.end() ? as_it_is : run->second,
+        text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", name_of(kernel),
+                            run == side.runs.end() ? as_it_is : run->second,
                             confined == side.confined.end() ? "" : confined->second);
     }
     return text.empty() ? "nothing to decide" : text;
@@ -97,7 +104,8 @@ std::string ReplayView::show(const Record& record, bool only_differences) {
 
 std::string ReplayView::summary() const {
     std::string text = fmt::format("{} decisions in {:.3f} ms\n", decisions_, milliseconds(end_ - begin_));
-    for (const Side& side : sides_) text += fmt::format("  {:<16} {} would have been different\n", side.name, side.differ);
+    for (const Side& side : sides_)
+        text += fmt::format("  {:<16} {} would have been different\n", side.name, side.differ);
     return text;
 }
 

@@ -1,9 +1,10 @@
-// What `smt replay` prints, apart from the command so that tests can read it: what each policy would have decided in each
-// situation of a recording, beside what was decided.
+// What `smt replay` prints, apart from the command so that tests can read it: what each policy would have
+// decided in each situation of a recording, beside what was decided.
 //
-// The situations are the recorded ones. A policy that would have stopped somebody else would soon have seen others, so
-// this shows single decisions side by side, not how a policy would have done. What counts is what holds after a decision,
-// not what is said: a policy says only what changes. Each policy keeps what it remembers through the recording.
+// The situations are the recorded ones. A policy that would have stopped somebody else would soon have seen
+// others, so this shows single decisions side by side, not how a policy would have done. What counts is what
+// holds after a decision, not what is said: a policy says only what changes. Each policy keeps what it
+// remembers through the recording.
 #pragma once
 
 #include <map>
@@ -29,12 +30,13 @@ private:
     using Standing = std::map<uint64_t, std::string>;
     struct Side {
         std::string name;
-        std::unique_ptr<runtime::schedule::Policy> policy;   // null: what was recorded
+        std::unique_ptr<runtime::schedule::Policy> policy;  // null: what was recorded
         Standing runs;
         Standing confined;
         uint64_t differ = 0;
     };
-    static void take(Side& side, const runtime::schedule::Record& record, const runtime::schedule::Decision& decision);
+    static void take(Side& side, const runtime::schedule::Record& record,
+                     const runtime::schedule::Decision& decision);
     static std::string standing(const Side& side, const runtime::schedule::Record& record);
 
     Side recorded_;

@@ -83,7 +83,8 @@ void export_settings(const Options& options, const std::string& interposer, cons
         settings::set(settings::Id::kMultiprocessors, std::to_string(parse_multiprocessors(*count)));
     if (const std::string* seed = options.value("--stress"))
         settings::set(settings::Id::kStress, std::to_string(parse_seed(*seed)));
-    if (const std::string* weight = options.value("--weight")) settings::set(settings::Id::kWeight, parse_weight(*weight));
+    if (const std::string* weight = options.value("--weight"))
+        settings::set(settings::Id::kWeight, parse_weight(*weight));
     if (const std::string* priority = options.value("--priority"))
         settings::set(settings::Id::kPriority, std::to_string(parse_priority(*priority)));
 }
@@ -94,14 +95,20 @@ void warn_of_other_settings() {
     std::vector<std::string> keys;
     try {
         keys = keys_with(".sock");
-    } catch (const Failure&) {   // the program will say it
+    } catch (const Failure&) {  // the program will say it
     }
     for (const std::string& key : keys) {
         if ((key == protocol::kSimulatedKey) != simulated) continue;
         try {
-            for (const std::string& line : ask_differences(key, variable(settings::variable_of(settings::Id::kTenant))))
-                fmt::print(stderr, "smt run: {} {}, which runs already: the server's counts. `smt server stop` ends it{}\n", line, key,
-                           line.starts_with(settings::variable_of(settings::Id::kPolicy)) ? "; `smt policy set` changes its policy" : "");
+            for (const std::string& line :
+                 ask_differences(key, variable(settings::variable_of(settings::Id::kTenant))))
+                fmt::print(
+                    stderr,
+                    "smt run: {} {}, which runs already: the server's counts. `smt server stop` ends it{}\n",
+                    line, key,
+                    line.starts_with(settings::variable_of(settings::Id::kPolicy))
+                        ? "; `smt policy set` changes its policy"
+                        : "");
         } catch (const Failure& failure) {
             fmt::print(stderr, "smt run: {}\n", failure.what());
         }
@@ -109,8 +116,9 @@ void warn_of_other_settings() {
 }
 
 int run_program(const Arguments& arguments) {
-    Options options = parse_options(arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
-                                    Operands::kCommandLine);
+    Options options = parse_options(
+        arguments, {}, {"--device", "--tenant", "--priority", "--weight", "--sms", "--memory", "--stress"},
+        Operands::kCommandLine);
     if (options.operands.empty()) throw Misuse("which program?");
     check_environment("smt run");
     std::string interposer = find_interposer();
@@ -141,8 +149,10 @@ const Command run_command = {
     "\n"
     "  --device gpu|sim  the GPU, or the simulated device (default: the GPU where there is one)\n"
     "  --tenant NAME     whose work it is, for smt log and smt status (default: the program's name)\n"
-    "  --priority P      high, normal, low or a whole number: others stop between two blocks while more urgent ones have work\n"
-    "  --weight W        its share beside others, where the policy goes by shares: 2 is twice the share of 1\n"
+    "  --priority P      high, normal, low or a whole number: others stop between two blocks while more "
+    "urgent ones have work\n"
+    "  --weight W        its share beside others, where the policy goes by shares: 2 is twice the share of "
+    "1\n"
     "  --sms N           on N of the GPU's multiprocessors\n"
     "  --memory LIMIT    most device memory that it gets, such as 800M or 4G\n"
     "  --stress SEED     stop, move, resize and slice its kernels at random: is the result the same?",

@@ -69,7 +69,8 @@ int start(const Options& options) {
     std::string directory = runtime_directory();
     if (std::string problem = runtime_directory_problem(directory); !problem.empty())
         throw Failure("cannot use " + directory + ": " + problem);
-    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) throw Failure("cannot make " + directory + ": " + std::strerror(errno));
+    if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+        throw Failure("cannot make " + directory + ": " + std::strerror(errno));
     Gpu gpu = choose_gpu(options);
     if (auto running = status_of(gpu.key)) {
         fmt::print("server {} is running already, process {}\n", gpu.key, running->server_pid);
@@ -80,9 +81,11 @@ int start(const Options& options) {
         throw Failure("smtd is not in " + own_directory() + " (and SMT_SERVER names none): build it");
     std::optional<StatusReply> answer;
     int error = 0;
-    const auto started = protocol::start_server_process(program.c_str(), gpu.key.c_str(), gpu.visible.empty() ? nullptr : gpu.visible.c_str(),
+    const auto started = protocol::start_server_process(program.c_str(), gpu.key.c_str(),
+                                                        gpu.visible.empty() ? nullptr : gpu.visible.c_str(),
                                                         path_of(gpu.key, ".log").c_str(), &error);
-    if (started == protocol::ServerStart::kCannotRun) throw Failure("cannot run " + program + ": " + std::strerror(error));
+    if (started == protocol::ServerStart::kCannotRun)
+        throw Failure("cannot run " + program + ": " + std::strerror(error));
     if (started == protocol::ServerStart::kRefused ||
         !wait_for([&] { return (answer = status_of(gpu.key)).has_value(); }))
         throw Failure("the server did not start; " + path_of(gpu.key, ".log") + " says why");

@@ -21,7 +21,8 @@ uint32_t parse_seed(const std::string& text) {
     char* end = nullptr;
     errno = 0;
     unsigned long long value = std::strtoull(text.c_str(), &end, 10);
-    if (text.empty() || text.front() == '-' || *end || errno || value == 0 || value > std::numeric_limits<uint32_t>::max())
+    if (text.empty() || text.front() == '-' || *end || errno || value == 0 ||
+        value > std::numeric_limits<uint32_t>::max())
         throw Misuse("--stress wants a seed, a whole number from 1 to 4294967295, not '" + text + "'");
     return static_cast<uint32_t>(value);
 }
@@ -30,7 +31,8 @@ uint32_t parse_multiprocessors(const std::string& text) {
     char* end = nullptr;
     errno = 0;
     const unsigned long value = std::strtoul(text.c_str(), &end, 10);
-    if (text.empty() || text.front() == '-' || *end || errno || value == 0 || value > settings::setting(settings::Id::kMultiprocessors).takes.most)
+    if (text.empty() || text.front() == '-' || *end || errno || value == 0 ||
+        value > settings::setting(settings::Id::kMultiprocessors).takes.most)
         throw Misuse("--sms wants a number of multiprocessors, from 1 to 4096, not '" + text + "'");
     return static_cast<uint32_t>(value);
 }
@@ -38,15 +40,19 @@ uint32_t parse_multiprocessors(const std::string& text) {
 int parse_priority(const std::string& text) {
     int32_t value = 0;
     if (!settings::read_priority(text, &value))
-        throw Misuse("--priority wants high, normal, low or a whole number (0 is normal, more is more urgent), not '" +
-                     text + "'");
+        throw Misuse(
+            "--priority wants high, normal, low or a whole number (0 is normal, more is more urgent), not '" +
+            text + "'");
     return value;
 }
 
 std::string parse_weight(const std::string& text) {
     uint32_t thousandths = 0;
     if (!settings::read_weight(text, &thousandths))
-        throw Misuse("--weight wants a number from 0.001 to 1000 with three decimals at most (1 is normal, 2 twice the share), not '" + text + "'");
+        throw Misuse(
+            "--weight wants a number from 0.001 to 1000 with three decimals at most (1 is normal, 2 twice "
+            "the share), not '" +
+            text + "'");
     return text;
 }
 

@@ -8,10 +8,10 @@ namespace smt::tools {
 
 // "512M" -> bytes. K, M, G and T are powers of 1024; without one it is bytes. Zero makes no sense.
 uint64_t parse_bytes(const std::string& text);
-uint32_t parse_seed(const std::string& text);      // of --stress
+uint32_t parse_seed(const std::string& text);  // of --stress
 int parse_priority(const std::string& text);
 // --weight; in words that SMT_WEIGHT takes.
 std::string parse_weight(const std::string& text);
-uint32_t parse_multiprocessors(const std::string& text);   // of --sms
+uint32_t parse_multiprocessors(const std::string& text);  // of --sms
 
 }  // namespace smt::tools

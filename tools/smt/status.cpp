@@ -15,6 +15,7 @@ int run_status(const Arguments& arguments) {
 
 }  // namespace
 
-const Command status_command = {"status", "smt status", "shows who shares the GPU: memory, launches, share of the SMs", run_status};
+const Command status_command = {"status", "smt status",
+                                "shows who shares the GPU: memory, launches, share of the SMs", run_status};
 
 }  // namespace smt::tools

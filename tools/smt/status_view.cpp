@@ -17,11 +17,14 @@ using runtime::journal::Entry;
 
 namespace {
 
-constexpr uint64_t kWindow = 5'000'000'000;   // long enough to see more than one step of most programs
+constexpr uint64_t kWindow = 5'000'000'000;  // long enough to see more than one step of most programs
 
-constexpr const char* kRow = "  {:<20} {:>7} {:>8} {:>8} {:>7} {:>12} {:>12} {:>12} {:>10} {:>10} {:>6} {:>6}\n";
+constexpr const char* kRow =
+    "  {:<20} {:>7} {:>8} {:>8} {:>7} {:>12} {:>12} {:>12} {:>10} {:>10} {:>6} {:>6}\n";
 
-std::string mebibytes(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string mebibytes(uint64_t bytes) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
 
 std::string age(std::chrono::seconds seconds) {
     const auto count = seconds.count();
@@ -30,33 +33,44 @@ std::string age(std::chrono::seconds seconds) {
     return fmt::format("{} h ago", count / 3600);
 }
 
-std::string percent(const std::optional<double>& part) { return part ? fmt::format("{:.1f}", *part * 100) : "-"; }
+std::string percent(const std::optional<double>& part) {
+    return part ? fmt::format("{:.1f}", *part * 100) : "-";
+}
 
 }  // namespace
 
 std::string status_text(const ServerStatus& status, const RecentUse& use) {
     const protocol::StatusReply& server = status.server;
-    std::string text = fmt::format("server {}: {}, policy {}, up {:.1f} s, {} sessions", status.key, server.device,
-                                   server.policy[0] ? server.policy : "-", static_cast<double>(server.uptime_ms) / 1000, status.tenants.size());
+    std::string text = fmt::format("server {}: {}, policy {}, up {:.1f} s, {} sessions", status.key,
+                                   server.device, server.policy[0] ? server.policy : "-",
+                                   static_cast<double>(server.uptime_ms) / 1000, status.tenants.size());
     if (use.seconds > 0) text += fmt::format("; busy and SMs in % of the last {:.3g} s", use.seconds);
-    text += "\n" + fmt::format(kRow, "tenant", "session", "process", "priority", "weight", "memory", "limit", "host", "launches", "a second", "busy", "SMs");
+    text += "\n" + fmt::format(kRow, "tenant", "session", "process", "priority", "weight", "memory", "limit",
+                               "host", "launches", "a second", "busy", "SMs");
     for (const protocol::TenantStatus& tenant : status.tenants) {
         const auto found = use.by_session.find(tenant.session);
         const Usage usage = found == use.by_session.end() ? Usage{} : found->second;
-        text += fmt::format(kRow, tenant.tenant, tenant.session, tenant.gone ? "gone" : fmt::format("{}", tenant.pid), tenant.priority, fmt::format("{:.3g}", tenant.weight),
-                            mebibytes(tenant.device_bytes), tenant.memory_limit ? mebibytes(tenant.memory_limit) : "-", mebibytes(tenant.host_bytes), tenant.launches,
-                            fmt::format("{:.1f}", usage.launches_per_second), percent(usage.busy), percent(usage.multiprocessors));
+        text += fmt::format(
+            kRow, tenant.tenant, tenant.session, tenant.gone ? "gone" : fmt::format("{}", tenant.pid),
+            tenant.priority, fmt::format("{:.3g}", tenant.weight), mebibytes(tenant.device_bytes),
+            tenant.memory_limit ? mebibytes(tenant.memory_limit) : "-", mebibytes(tenant.host_bytes),
+            tenant.launches, fmt::format("{:.1f}", usage.launches_per_second), percent(usage.busy),
+            percent(usage.multiprocessors));
     }
     for (const protocol::TenantStatus& tenant : status.tenants) {
-        if (tenant.waits_for[0]) text += fmt::format("  {} waits {:.1f} s for {}\n", tenant.tenant, tenant.waited_ms / 1000.0, tenant.waits_for);
-        if (tenant.gone) text += fmt::format("  {} is gone: its program has ended, and its work on the GPU has not\n", tenant.tenant);
+        if (tenant.waits_for[0])
+            text += fmt::format("  {} waits {:.1f} s for {}\n", tenant.tenant, tenant.waited_ms / 1000.0,
+                                tenant.waits_for);
+        if (tenant.gone)
+            text += fmt::format("  {} is gone: its program has ended, and its work on the GPU has not\n",
+                                tenant.tenant);
     }
     return text;
 }
 
 RecentUse StatusView::use_of(const ServerStatus& status) {
     const runtime::journal::Reader journal(path_of(status.key, ".journal"));
-    if (!journal.error().empty()) return {};   // the rest is worth showing without it
+    if (!journal.error().empty()) return {};  // the rest is worth showing without it
     Place& place = read_[status.key];
     if (place.server_pid != status.server.server_pid) place = {status.server.server_pid, 0};
     std::vector<Entry> entries;
@@ -66,9 +80,12 @@ RecentUse StatusView::use_of(const ServerStatus& status) {
         newest = std::max({newest, entry.time_ns, entry.end_ns});
     });
     // A kernel's times are added to its entry when it is over, so the same entries are read again.
-    const auto counts = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) { return entry.time_ns + 2 * kWindow > newest; });
+    const auto counts = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+        return entry.time_ns + 2 * kWindow > newest;
+    });
     if (counts != entries.end()) place.sequence = counts->sequence;
-    return recent_use(entries, kWindow, runtime::journal::now_ns(), static_cast<int>(status.server.multiprocessors));
+    return recent_use(entries, kWindow, runtime::journal::now_ns(),
+                      static_cast<int>(status.server.multiprocessors));
 }
 
 // Of each GPU's last one, also when its server has left.

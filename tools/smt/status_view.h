@@ -1,4 +1,5 @@
-// What `smt status` and `smt top` show: what servers say of their tenants, and their journals of what these did lately.
+// What `smt status` and `smt top` show: what servers say of their tenants, and their journals of what these
+// did lately.
 #pragma once
 
 #include <map>
@@ -25,7 +26,7 @@ private:
         int server_pid = 0;
         uint64_t sequence = 0;
     };
-    std::map<std::string, Place> read_;   // by key
+    std::map<std::string, Place> read_;  // by key
 };
 
 }  // namespace smt::tools

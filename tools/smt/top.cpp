@@ -18,7 +18,7 @@
 namespace smt::tools {
 namespace {
 
-constexpr double kInterval = 1, kShortest = 0.1, kLongest = 3600;   // seconds
+constexpr double kInterval = 1, kShortest = 0.1, kLongest = 3600;  // seconds
 constexpr const char* kClear = "\033[H\033[2J";
 
 double parse_interval(const std::string& text) {
@@ -57,10 +57,11 @@ public:
     bool leaves_within(double seconds) {
         pollfd files[] = {{signals_, POLLIN, 0}, {open_ ? STDIN_FILENO : -1, POLLIN, 0}};
         if (::poll(files, 2, static_cast<int>(seconds * 1000)) <= 0) return false;
-        signalfd_siginfo taken;   // or it would end the program when signals are let through again
+        signalfd_siginfo taken;  // or it would end the program when signals are let through again
         if (files[0].revents) return ::read(signals_, &taken, sizeof(taken)) > 0;
         char key = 0;
-        if (files[1].revents && ::read(STDIN_FILENO, &key, 1) <= 0) open_ = false;   // nobody is there: it goes on
+        if (files[1].revents && ::read(STDIN_FILENO, &key, 1) <= 0)
+            open_ = false;  // nobody is there: it goes on
         return key == 'q' || key == 'Q';
     }
 
@@ -85,13 +86,14 @@ int run_top(const Arguments& arguments) {
     Keyboard keyboard;
     do {
         fmt::print("{}{}{}", clears ? kClear : "", view.text(), clears ? "\nq: leave\n" : "\n");
-        if (std::fflush(stdout) != 0) return 0;   // whoever read it has left
+        if (std::fflush(stdout) != 0) return 0;  // whoever read it has left
     } while (!keyboard.leaves_within(interval));
     return 0;
 }
 
 }  // namespace
 
-const Command top_command = {"top", "smt top [--interval SECONDS] [--once]", "smt status, again and again; q leaves", run_top};
+const Command top_command = {"top", "smt top [--interval SECONDS] [--once]",
+                             "smt status, again and again; q leaves", run_top};
 
 }  // namespace smt::tools

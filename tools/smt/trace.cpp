@@ -16,12 +16,13 @@ namespace {
 
 // False: it could not all be written, and errno says why.
 bool write_all(const runtime::journal::Reader& journal, uint64_t last_ns, std::FILE* to, uint64_t* events) {
-    *events = write_trace(journal, last_ns, [&](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), to); });
+    *events = write_trace(journal, last_ns,
+                          [&](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), to); });
     return std::fflush(to) == 0 && !std::ferror(to);
 }
 
 uint64_t parse_nanoseconds(const std::string& text) {
-    constexpr double kMost = 1e9;   // 30 years
+    constexpr double kMost = 1e9;  // 30 years
     char* end = nullptr;
     const double seconds = std::strtod(text.c_str(), &end);
     if (text.empty() || *end || !(seconds > 0) || seconds > kMost)
@@ -44,12 +45,15 @@ int run_trace(const Arguments& arguments) {
     bool whole = write_all(journal, last_ns, to, &events);
     if (name && std::fclose(to) != 0) whole = false;
     if (!whole) throw Failure("cannot write " + (name ? *name : "the trace") + ": " + std::strerror(errno));
-    if (name) fmt::print("{}: {} events of {}; open it in https://ui.perfetto.dev or chrome://tracing\n", *name, events, path);
+    if (name)
+        fmt::print("{}: {} events of {}; open it in https://ui.perfetto.dev or chrome://tracing\n", *name,
+                   events, path);
     return 0;
 }
 
 }  // namespace
 
-const Command trace_command = {"trace", "smt trace [-o FILE] [--last SECONDS] [--server KEY]", "writes what the server did for a trace viewer (Perfetto, Chrome)", run_trace};
+const Command trace_command = {"trace", "smt trace [-o FILE] [--last SECONDS] [--server KEY]",
+                               "writes what the server did for a trace viewer (Perfetto, Chrome)", run_trace};
 
 }  // namespace smt::tools

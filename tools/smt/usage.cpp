@@ -27,8 +27,8 @@ uint64_t covered(std::vector<Span> spans) {
 
 struct Seen {
     uint64_t launches = 0;
-    bool timed = false;    // it is known when kernels of it ran,
-    bool placed = false;   // and where
+    bool timed = false;   // it is known when kernels of it ran,
+    bool placed = false;  // and where
     std::vector<Span> spans;
     std::map<int, std::vector<Span>> by_multiprocessor;
 };
@@ -64,9 +64,11 @@ Span ran(const Entry& entry, int64_t shift) {
     return {entry.start_ns + by, entry.end_ns + by};
 }
 
-RecentUse recent_use(const std::vector<Entry>& entries, uint64_t window_ns, uint64_t now_ns, int multiprocessors) {
+RecentUse recent_use(const std::vector<Entry>& entries, uint64_t window_ns, uint64_t now_ns,
+                     int multiprocessors) {
     if (entries.empty()) return {};
-    const bool is_virtual = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.virtual_time; });
+    const bool is_virtual =
+        std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.virtual_time; });
     Span window{std::numeric_limits<uint64_t>::max(), is_virtual ? 0 : now_ns};
     for (const Entry& entry : entries) {
         if ((entry.virtual_time != 0) != is_virtual) continue;

@@ -10,10 +10,11 @@ namespace {
 constexpr size_t kBufferBytes = 1u << 20;
 constexpr size_t kAlignment = 8;
 constexpr CUpti_ActivityKind kKind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
                                           CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
 
-thread_local uint64_t current_launch = 0;   // 0: none that anybody asks about
+thread_local uint64_t current_launch = 0;  // 0: none that anybody asks about
 std::atomic<ActivityTimes*> only{nullptr};
 
 }  // namespace
@@ -32,12 +33,14 @@ std::string ActivityTimes::open() {
     open_ = true;
     if (CUptiResult result = cupti_.cuptiActivityRegisterCallbacks(request, complete))
         return describe(cupti_, "cuptiActivityRegisterCallbacks", result);
-    if (CUptiResult result = cupti_.cuptiSubscribe(&subscriber_, called, this)) return describe(cupti_, "cuptiSubscribe", result);
+    if (CUptiResult result = cupti_.cuptiSubscribe(&subscriber_, called, this))
+        return describe(cupti_, "cuptiSubscribe", result);
     for (const CUpti_CallbackId call : kLaunches) {
         if (CUptiResult result = cupti_.cuptiEnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, call))
             return describe(cupti_, "cuptiEnableCallback", result);
     }
-    if (CUptiResult result = cupti_.cuptiActivityEnable(kKind)) return describe(cupti_, "cuptiActivityEnable", result);
+    if (CUptiResult result = cupti_.cuptiActivityEnable(kKind))
+        return describe(cupti_, "cuptiActivityEnable", result);
     return "";
 }
 
@@ -81,9 +84,10 @@ void ActivityTimes::read(uint8_t* buffer, size_t valid) {
     while (valid && cupti_.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         if (record->kind != kKind) continue;
         const auto& kernel = *reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-        const auto number = numbers_.find(kernel.correlationId);   // known since before it began
+        const auto number = numbers_.find(kernel.correlationId);  // known since before it began
         if (number == numbers_.end()) continue;
-        if (kernel.start != 0 && kernel.end >= kernel.start) ready_.push_back({number->second, kernel.start, kernel.end});
+        if (kernel.start != 0 && kernel.end >= kernel.start)
+            ready_.push_back({number->second, kernel.start, kernel.end});
         numbers_.erase(number);
     }
 }

@@ -1,10 +1,11 @@
 // Kernel times from CUPTI's activity records.
 //
-// CUPTI asks for buffers and gives them back full, from threads of its own, by two functions that know no object: so there
-// is one of this class at a time. CUPTI numbers calls of the driver, and its records of kernels have the number of the call that launched
-// them. Which launch of ours that was is heard from a callback, which comes from inside the call, on the thread that makes it.
-// (CUPTI's external correlation ids would need a record of every call of the driver: without those, and with those of
-// launches alone, none came on an H200.)
+// CUPTI asks for buffers and gives them back full, from threads of its own, by two functions that know no
+// object: so there is one of this class at a time. CUPTI numbers calls of the driver, and its records of
+// kernels have the number of the call that launched them. Which launch of ours that was is heard from a
+// callback, which comes from inside the call, on the thread that makes it. (CUPTI's external correlation ids
+// would need a record of every call of the driver: without those, and with those of launches alone, none came
+// on an H200.)
 #pragma once
 
 #include <mutex>
@@ -31,16 +32,18 @@ public:
     void collect(const Visit& visit) override;
 
 private:
-    static void CUPTIAPI called(void* times, CUpti_CallbackDomain domain, CUpti_CallbackId call, const void* data);
+    static void CUPTIAPI called(void* times, CUpti_CallbackDomain domain, CUpti_CallbackId call,
+                                const void* data);
     static void CUPTIAPI request(uint8_t** buffer, size_t* bytes, size_t* most_records);
-    static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
+    static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t* buffer, size_t bytes,
+                                  size_t valid);
     void read(uint8_t* buffer, size_t valid);
 
     const Cupti& cupti_;
     bool open_ = false;
     CUpti_SubscriberHandle subscriber_ = nullptr;
-    std::mutex mutex_;  // the rest
-    std::unordered_map<uint32_t, uint64_t> numbers_;    // ours, by CUPTI's of the call, until it has run
+    std::mutex mutex_;                                // the rest
+    std::unordered_map<uint32_t, uint64_t> numbers_;  // ours, by CUPTI's of the call, until it has run
     std::vector<KernelTime> ready_;
 };
 

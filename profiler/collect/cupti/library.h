@@ -1,8 +1,8 @@
 // CUPTI as a table of functions, found and opened at run time.
 //
-// SMT_CUPTI names the file; else libcupti.so.13 is looked for in $CUDA_HOME, the toolkit that smt was built with,
-// /usr/local/cuda*, where the loader looks, and in the folders of pip's nvidia wheels. Another major version has other records:
-// it is not taken.
+// SMT_CUPTI names the file; else libcupti.so.13 is looked for in $CUDA_HOME, the toolkit that smt was built
+// with, /usr/local/cuda*, where the loader looks, and in the folders of pip's nvidia wheels. Another major
+// version has other records: it is not taken.
 #pragma once
 
 #include <cupti.h>
@@ -16,34 +16,34 @@
 
 namespace smt::profiler::collect {
 
-#define SMT_CUPTI_FUNCTIONS(X)                  \
-    X(cuptiGetVersion)                          \
-    X(cuptiGetResultString)                     \
-    X(cuptiActivityRegisterCallbacks)           \
-    X(cuptiActivityEnable)                      \
-    X(cuptiActivityDisable)                     \
-    X(cuptiActivityFlushAll)                    \
-    X(cuptiActivityGetNextRecord)               \
-    X(cuptiSubscribe)                           \
-    X(cuptiUnsubscribe)                         \
-    X(cuptiEnableCallback)                      \
-    X(cuptiProfilerInitialize)                  \
-    X(cuptiProfilerGetCounterAvailability)      \
-    X(cuptiDeviceGetChipName)                   \
-    X(cuptiProfilerHostInitialize)              \
-    X(cuptiProfilerHostDeinitialize)            \
-    X(cuptiProfilerHostConfigAddMetrics)        \
-    X(cuptiProfilerHostGetConfigImageSize)      \
-    X(cuptiProfilerHostGetConfigImage)          \
-    X(cuptiProfilerHostGetNumOfPasses)          \
-    X(cuptiProfilerHostEvaluateToGpuValues)     \
-    X(cuptiRangeProfilerEnable)                 \
-    X(cuptiRangeProfilerDisable)                \
-    X(cuptiRangeProfilerSetConfig)              \
-    X(cuptiRangeProfilerStart)                  \
-    X(cuptiRangeProfilerStop)                   \
-    X(cuptiRangeProfilerDecodeData)             \
-    X(cuptiRangeProfilerGetCounterDataSize)     \
+#define SMT_CUPTI_FUNCTIONS(X)              \
+    X(cuptiGetVersion)                      \
+    X(cuptiGetResultString)                 \
+    X(cuptiActivityRegisterCallbacks)       \
+    X(cuptiActivityEnable)                  \
+    X(cuptiActivityDisable)                 \
+    X(cuptiActivityFlushAll)                \
+    X(cuptiActivityGetNextRecord)           \
+    X(cuptiSubscribe)                       \
+    X(cuptiUnsubscribe)                     \
+    X(cuptiEnableCallback)                  \
+    X(cuptiProfilerInitialize)              \
+    X(cuptiProfilerGetCounterAvailability)  \
+    X(cuptiDeviceGetChipName)               \
+    X(cuptiProfilerHostInitialize)          \
+    X(cuptiProfilerHostDeinitialize)        \
+    X(cuptiProfilerHostConfigAddMetrics)    \
+    X(cuptiProfilerHostGetConfigImageSize)  \
+    X(cuptiProfilerHostGetConfigImage)      \
+    X(cuptiProfilerHostGetNumOfPasses)      \
+    X(cuptiProfilerHostEvaluateToGpuValues) \
+    X(cuptiRangeProfilerEnable)             \
+    X(cuptiRangeProfilerDisable)            \
+    X(cuptiRangeProfilerSetConfig)          \
+    X(cuptiRangeProfilerStart)              \
+    X(cuptiRangeProfilerStop)               \
+    X(cuptiRangeProfilerDecodeData)         \
+    X(cuptiRangeProfilerGetCounterDataSize) \
     X(cuptiRangeProfilerCounterDataImageInitialize)
 
 struct Cupti {

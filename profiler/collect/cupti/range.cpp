@@ -54,10 +54,12 @@ bool RangeCounters::prepare_host() {
 
     auto available = SIZED(CUpti_Profiler_GetCounterAvailability_Params);
     available.ctx = context_;
-    if (!good("cuptiProfilerGetCounterAvailability", cupti_.cuptiProfilerGetCounterAvailability(&available))) return false;
+    if (!good("cuptiProfilerGetCounterAvailability", cupti_.cuptiProfilerGetCounterAvailability(&available)))
+        return false;
     std::vector<uint8_t> availability(available.counterAvailabilityImageSize);
     available.pCounterAvailabilityImage = availability.data();
-    if (!good("cuptiProfilerGetCounterAvailability", cupti_.cuptiProfilerGetCounterAvailability(&available))) return false;
+    if (!good("cuptiProfilerGetCounterAvailability", cupti_.cuptiProfilerGetCounterAvailability(&available)))
+        return false;
 
     auto host = SIZED(CUpti_Profiler_Host_Initialize_Params);
     host.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
@@ -71,16 +73,19 @@ bool RangeCounters::prepare_host() {
     metrics.pHostObject = host_;
     metrics.ppMetricNames = names();
     metrics.numMetrics = kMetrics;
-    if (!good("cuptiProfilerHostConfigAddMetrics", cupti_.cuptiProfilerHostConfigAddMetrics(&metrics))) return false;
+    if (!good("cuptiProfilerHostConfigAddMetrics", cupti_.cuptiProfilerHostConfigAddMetrics(&metrics)))
+        return false;
     auto size = SIZED(CUpti_Profiler_Host_GetConfigImageSize_Params);
     size.pHostObject = host_;
-    if (!good("cuptiProfilerHostGetConfigImageSize", cupti_.cuptiProfilerHostGetConfigImageSize(&size))) return false;
+    if (!good("cuptiProfilerHostGetConfigImageSize", cupti_.cuptiProfilerHostGetConfigImageSize(&size)))
+        return false;
     config_.resize(size.configImageSize);
     auto image = SIZED(CUpti_Profiler_Host_GetConfigImage_Params);
     image.pHostObject = host_;
     image.configImageSize = config_.size();
     image.pConfigImage = config_.data();
-    if (!good("cuptiProfilerHostGetConfigImage", cupti_.cuptiProfilerHostGetConfigImage(&image))) return false;
+    if (!good("cuptiProfilerHostGetConfigImage", cupti_.cuptiProfilerHostGetConfigImage(&image)))
+        return false;
     auto passes = SIZED(CUpti_Profiler_Host_GetNumOfPasses_Params);
     passes.configImageSize = config_.size();
     passes.pConfigImage = config_.data();
@@ -99,7 +104,8 @@ bool RangeCounters::prepare_device() {
     size.numMetrics = kMetrics;
     size.maxNumOfRanges = 1;
     size.maxNumRangeTreeNodes = 1;
-    if (!good("cuptiRangeProfilerGetCounterDataSize", cupti_.cuptiRangeProfilerGetCounterDataSize(&size))) return false;
+    if (!good("cuptiRangeProfilerGetCounterDataSize", cupti_.cuptiRangeProfilerGetCounterDataSize(&size)))
+        return false;
     counts_.resize(size.counterDataSize);
     return clear_counts();
 }
@@ -109,7 +115,8 @@ bool RangeCounters::clear_counts() {
     clear.pRangeProfilerObject = ranges_;
     clear.counterDataSize = counts_.size();
     clear.pCounterData = counts_.data();
-    return good("cuptiRangeProfilerCounterDataImageInitialize", cupti_.cuptiRangeProfilerCounterDataImageInitialize(&clear));
+    return good("cuptiRangeProfilerCounterDataImageInitialize",
+                cupti_.cuptiRangeProfilerCounterDataImageInitialize(&clear));
 }
 
 bool RangeCounters::before() {
@@ -137,7 +144,8 @@ std::optional<Sample> RangeCounters::after() {
     if (!good("cuptiRangeProfilerStop", cupti_.cuptiRangeProfilerStop(&stop))) return std::nullopt;
     auto decode = SIZED(CUpti_RangeProfiler_DecodeData_Params);
     decode.pRangeProfilerObject = ranges_;
-    if (!good("cuptiRangeProfilerDecodeData", cupti_.cuptiRangeProfilerDecodeData(&decode))) return std::nullopt;
+    if (!good("cuptiRangeProfilerDecodeData", cupti_.cuptiRangeProfilerDecodeData(&decode)))
+        return std::nullopt;
     Sample sample{};
     auto evaluate = SIZED(CUpti_Profiler_Host_EvaluateToGpuValues_Params);
     evaluate.pHostObject = host_;
@@ -147,11 +155,13 @@ std::optional<Sample> RangeCounters::after() {
     evaluate.ppMetricNames = names();
     evaluate.numMetrics = kMetrics;
     evaluate.pMetricValues = sample.data();
-    if (!good("cuptiProfilerHostEvaluateToGpuValues", cupti_.cuptiProfilerHostEvaluateToGpuValues(&evaluate))) return std::nullopt;
+    if (!good("cuptiProfilerHostEvaluateToGpuValues", cupti_.cuptiProfilerHostEvaluateToGpuValues(&evaluate)))
+        return std::nullopt;
     return sample;
 }
 
-std::unique_ptr<LaunchCounters> open_cupti_counters(CUcontext context, CUdevice device, std::string* problem) {
+std::unique_ptr<LaunchCounters> open_cupti_counters(CUcontext context, CUdevice device,
+                                                    std::string* problem) {
     const Cupti* cupti = open_cupti(problem);
     if (!cupti) return nullptr;
     auto counters = std::make_unique<RangeCounters>(*cupti, context, device);

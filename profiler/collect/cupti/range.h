@@ -1,5 +1,5 @@
-// Counters of one launch at a time, by CUPTI's range profiler: a session with one automatic range around the launch, which
-// CUPTI replays as often as the metrics need passes.
+// Counters of one launch at a time, by CUPTI's range profiler: a session with one automatic range around the
+// launch, which CUPTI replays as often as the metrics need passes.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,13 @@ namespace smt::profiler::collect {
 
 class RangeCounters final : public LaunchCounters {
 public:
-    RangeCounters(const Cupti& cupti, CUcontext context, CUdevice device) : cupti_(cupti), context_(context), device_(device) {}
+    RangeCounters(const Cupti& cupti, CUcontext context, CUdevice device)
+        : cupti_(cupti), context_(context), device_(device) {}
     ~RangeCounters() override;
     RangeCounters(const RangeCounters&) = delete;
     RangeCounters& operator=(const RangeCounters&) = delete;
 
-    bool open();   // false: problem() says why
+    bool open();  // false: problem() says why
     size_t passes() const { return passes_; }
 
     bool before() override;
@@ -26,10 +27,10 @@ public:
     bool final() const override { return final_; }
 
 private:
-    bool prepare_host();     // which counters, in which passes
-    bool prepare_device();   // room for what they count
+    bool prepare_host();    // which counters, in which passes
+    bool prepare_device();  // room for what they count
     bool clear_counts();
-    bool good(const char* call, CUptiResult result);   // else problem_ says it
+    bool good(const char* call, CUptiResult result);  // else problem_ says it
 
     const Cupti& cupti_;
     const CUcontext context_;

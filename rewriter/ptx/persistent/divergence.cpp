@@ -25,7 +25,10 @@ bool is_pure(Opcode opcode) {
 class Divergence {
 public:
     Divergence(const Function& function, const Graph& graph, Team team)
-        : graph_(graph), team_(team), spread_(graph.blocks.size(), false), apart_(graph.blocks.size(), false) {
+        : graph_(graph),
+          team_(team),
+          spread_(graph.blocks.size(), false),
+          apart_(graph.blocks.size(), false) {
         if (function.kernel)  // what others are given may differ
             for (const Variable& parameter : function.parameters) parameters_.insert(parameter.name);
         const std::vector<size_t> joins = postdominators(graph);
@@ -70,7 +73,8 @@ private:
                 return rewriter::uniformity_of_integer(operand.bits);
             default: {
                 Uniformity all = Uniformity::kSame;
-                for (const Operand& element : operand.elements) all = rewriter::join(all, of_operand(element));
+                for (const Operand& element : operand.elements)
+                    all = rewriter::join(all, of_operand(element));
                 return all;
             }
         }
@@ -164,8 +168,8 @@ private:
     const Team team_;
     std::set<std::string> parameters_;
     std::unordered_map<std::string, Uniformity> registers_;
-    std::vector<bool> spread_;                   // branches whose sides are known to be
-    std::vector<bool> apart_;                    // blocks where only some threads may come by
+    std::vector<bool> spread_;  // branches whose sides are known to be
+    std::vector<bool> apart_;   // blocks where only some threads may come by
 };
 
 // A barrier that waits for every thread of the block which has not left.

@@ -19,8 +19,8 @@
 
 namespace smt::ptx::persistent {
 
-// Of a function that kernels call, leaving is returning. `wide`: the operation is one of the whole team. What is
-// said of warps holds where a block is a whole number of warps wide.
+// Of a function that kernels call, leaving is returning. `wide`: the operation is one of the whole team. What
+// is said of warps holds where a block is a whole number of warps wide.
 bool leaves_early(const Function& function, const Test& wide, Team team);
 
 }  // namespace smt::ptx::persistent

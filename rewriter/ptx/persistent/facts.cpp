@@ -27,7 +27,8 @@ void look_at(const Instruction& instruction, const ModuleFacts& module, Facts& f
     facts.width = std::max(facts.width, width_of(instruction));
     facts.shares |= width_of(instruction) != Width::kThread || in_shared(instruction) ||
                     instruction.opcode == Opcode::kActivemask || instruction.opcode == Opcode::kMbarrier;
-    facts.system |= (instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed) && instruction.has(Modifier::kSys);
+    facts.system |= (instruction.opcode == Opcode::kAtom || instruction.opcode == Opcode::kRed) &&
+                    instruction.has(Modifier::kSys);
     for (const Operand& whole : instruction.operands) {
         each_operand(whole, [&](const Operand& operand) {
             facts.index |= reads_index(operand);

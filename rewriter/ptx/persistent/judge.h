@@ -12,7 +12,7 @@ namespace smt::ptx::persistent {
 struct Verdict {
     std::string refusal;  // empty: it can be managed
     Reuse reuse = Reuse::kAlways;
-    std::string limit;    // why it is not kAlways
+    std::string limit;  // why it is not kAlways
     FormKind form = FormKind::kWorker;
     bool copies = false;           // may leave copies running at its end
     std::set<std::string> copied;  // functions that read the block's index, or call such: it needs its own

@@ -69,8 +69,10 @@ public:
             Verdict verdict = judge(*function, module_, facts_);
             if (verdict.refusal.empty()) verdict.refusal = refuse_name(*function, verdict);
             const std::vector<const Facts*> reached = facts_.reach(function->name);
-            const bool system = std::any_of(reached.begin(), reached.end(), [](const Facts* each) { return each->system; });
-            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse, verdict.limit, "", system};
+            const bool system =
+                std::any_of(reached.begin(), reached.end(), [](const Facts* each) { return each->system; });
+            PersistentKernel kernel{function->name, "", verdict.refusal, verdict.reuse,
+                                    verdict.limit,  "", system};
             if (verdict.refusal.empty()) {
                 kernel.managed = managed_name(function->name, verdict);
                 kernel.form = name_of(verdict.form);

@@ -21,15 +21,15 @@ struct PersistentKernel {
     std::string managed;  // name of the managed form; empty: refused
     std::string reason;   // why it was refused
     Reuse reuse = Reuse::kAlways;
-    std::string limit;    // why it is not kAlways
-    std::string form;     // of the loop: worker, free, shared, single, single_shared (forms.cu)
-    bool system_atomics = false;   // it, or what it calls, has atomics for the whole system (.sys)
+    std::string limit;            // why it is not kAlways
+    std::string form;             // of the loop: worker, free, shared, single, single_shared (forms.cu)
+    bool system_atomics = false;  // it, or what it calls, has atomics for the whole system (.sys)
 };
 
 struct Output {
-    std::string text;             // empty: no kernel is managed
+    std::string text;                       // empty: no kernel is managed
     std::vector<PersistentKernel> kernels;  // in the module's order
-    std::string reason;           // why there is no text
+    std::string reason;                     // why there is no text
 };
 
 Output persist(std::string_view text);

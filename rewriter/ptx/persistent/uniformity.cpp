@@ -12,9 +12,15 @@ using enum Uniformity;
 bool is_integer(const Instruction& instruction) {
     return std::all_of(instruction.types.begin(), instruction.types.end(), [](Type type) {
         switch (type) {
-            case Type::kU16: case Type::kU32: case Type::kU64:
-            case Type::kS16: case Type::kS32: case Type::kS64:
-            case Type::kB16: case Type::kB32: case Type::kB64:
+            case Type::kU16:
+            case Type::kU32:
+            case Type::kU64:
+            case Type::kS16:
+            case Type::kS32:
+            case Type::kS64:
+            case Type::kB16:
+            case Type::kB32:
+            case Type::kB64:
                 return true;
             default:
                 return false;
@@ -24,7 +30,8 @@ bool is_integer(const Instruction& instruction) {
 
 bool is_unsigned(const Instruction& instruction) {
     return !instruction.types.empty() &&
-           (instruction.types[0] == Type::kU16 || instruction.types[0] == Type::kU32 || instruction.types[0] == Type::kU64);
+           (instruction.types[0] == Type::kU16 || instruction.types[0] == Type::kU32 ||
+            instruction.types[0] == Type::kU64);
 }
 
 // The constant in the place of that input.
@@ -65,8 +72,9 @@ Uniformity of_integers(const Instruction& instruction, const std::vector<Uniform
         case Opcode::kShr:
             return inputs[0] == kLanes && is_constant(instruction, 1, drops_lanes) ? kSame : plain(inputs);
         case Opcode::kDiv:  // a negative number is divided towards zero: 32 in a row may have two quotients
-            return inputs[0] == kLanes && is_unsigned(instruction) && is_constant(instruction, 1, is_aligned) ? kSame
-                                                                                                             : plain(inputs);
+            return inputs[0] == kLanes && is_unsigned(instruction) && is_constant(instruction, 1, is_aligned)
+                       ? kSame
+                       : plain(inputs);
         default:
             return plain(inputs);
     }
@@ -97,7 +105,8 @@ Uniformity uniformity_of(const Operand& special, Team team) {
 Uniformity result_of(const Instruction& instruction, const std::vector<Uniformity>& inputs) {
     if (std::count(inputs.begin(), inputs.end(), kDiffers) != 0) return kDiffers;
     if (std::count(inputs.begin(), inputs.end(), kUnknown) != 0) return kUnknown;
-    const bool scalar = !instruction.operands.empty() && instruction.operands[0].kind == Operand::Kind::kRegister &&
+    const bool scalar = !instruction.operands.empty() &&
+                        instruction.operands[0].kind == Operand::Kind::kRegister &&
                         inputs.size() + 1 == instruction.operands.size();
     if (!scalar || instruction.has(Modifier::kSat) || !is_integer(instruction)) return plain(inputs);
     return of_integers(instruction, inputs);

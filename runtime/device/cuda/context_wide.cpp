@@ -23,22 +23,22 @@ using Clock = std::chrono::steady_clock;
 using Word = StreamWaits::Word;
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
-// A new wait stands back so many polls for a call that finds no moment, and longer for one that has not found one for kLong.
-// No longer: the client that is held back may be the one that ends the waits there are.
+// A new wait stands back so many polls for a call that finds no moment, and longer for one that has not found
+// one for kLong. No longer: the client that is held back may be the one that ends the waits there are.
 constexpr int kPolite = 10, kVeryPolite = 100;
 constexpr auto kLong = std::chrono::seconds(1);
 // A call waits so many times the patience with a single wait, where it is another wait each time.
 constexpr int kTimeoutWithAll = 3;
 
 struct State {
-    DriverApi real;                                // written before any other thread is there
-    Clock::duration patience{};                    // likewise
+    DriverApi real;              // written before any other thread is there
+    Clock::duration patience{};  // likewise
     StreamWaits waits{real};
-    std::shared_mutex gate;                        // shared: a wait is being enqueued; exclusive: a context-wide call
-    std::vector<std::function<void()>> deferred;   // with the gate held exclusively
-    std::atomic<int> wanted{0};                    // calls that look for their moment,
-    std::atomic<Clock::rep> wanted_since{0};       // the first of them
-    std::atomic<bool> graphs_wait{false};          // some graph holds a host function or waits for a value
+    std::shared_mutex gate;  // shared: a wait is being enqueued; exclusive: a context-wide call
+    std::vector<std::function<void()>> deferred;  // with the gate held exclusively
+    std::atomic<int> wanted{0};                   // calls that look for their moment,
+    std::atomic<Clock::rep> wanted_since{0};      // the first of them
+    std::atomic<bool> graphs_wait{false};         // some graph holds a host function or waits for a value
 };
 
 // Never destroyed: sessions' threads may outlive main().
@@ -47,7 +47,8 @@ DriverApi& real = state.real;
 
 bool captures(CUstream stream) {
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    return real.cuStreamIsCapturing(stream, &capture) == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return real.cuStreamIsCapturing(stream, &capture) == CUDA_SUCCESS &&
+           capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 uint32_t session_of_thread() {
@@ -64,7 +65,11 @@ void make_deferred() {
 // A call that waits until no stream does.
 class Patience {
 public:
-    Patience() : guest_(guest_of_thread()), session_(session_of_thread()), held_up_(session_, "a stream of its own"), began_(Clock::now()) {
+    Patience()
+        : guest_(guest_of_thread()),
+          session_(session_of_thread()),
+          held_up_(session_, "a stream of its own"),
+          began_(Clock::now()) {
         if (state.wanted.fetch_add(1) == 0) state.wanted_since.store(began_.time_since_epoch().count());
     }
     ~Patience() { state.wanted.fetch_sub(1); }
@@ -77,10 +82,13 @@ public:
         if (const std::optional<StreamWaits::Waiter> waiter = state.waits.eldest(session_)) {
             held_up_.change(waiter->what);
             const Clock::time_point now = Clock::now();
-            const bool overdue = now - std::max(waiter->since, began_) > state.patience || now - began_ > kTimeoutWithAll * state.patience;
+            const bool overdue = now - std::max(waiter->since, began_) > state.patience ||
+                                 now - began_ > kTimeoutWithAll * state.patience;
             if (overdue && waiter->session != ended_) {
                 ended_ = waiter->session;
-                state.waits.end_session(ended_, "a stream of it waits (" + waiter->what + ") and held up other programs' calls for longer than wait in SMT_LIMITS");
+                state.waits.end_session(
+                    ended_, "a stream of it waits (" + waiter->what +
+                                ") and held up other programs' calls for longer than wait in SMT_LIMITS");
             }
         } else {
             held_up_.change("a stream of its own");
@@ -108,7 +116,8 @@ struct Guarded<member> {
     static CUresult if_quiet(Arguments... arguments) {
         std::unique_lock lock(state.gate);
         if (state.waits.any()) return CUDA_ERROR_NOT_READY;
-        const HeldUp held_up(session_of_thread(), std::string("the driver: ") + name + " waits for all work on the GPU");
+        const HeldUp held_up(session_of_thread(),
+                             std::string("the driver: ") + name + " waits for all work on the GPU");
         make_deferred();
         return (real.*member)(arguments...);
     }
@@ -129,7 +138,7 @@ struct Guarded<member> {
         while (patience.goes_on()) {
             if ((status = if_quiet(arguments...)) != CUDA_ERROR_NOT_READY) return status;
         }
-        return CUDA_ERROR_DEINITIALIZED;   // to a program that is gone
+        return CUDA_ERROR_DEINITIALIZED;  // to a program that is gone
     }
 };
 
@@ -171,8 +180,10 @@ CUresult batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, 
     std::vector<Word> words;
     for (unsigned i = 0; list && i < count; ++i) {
         const auto& wait = list[i].waitValue;
-        if (list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32) words.push_back({wait.address, wait.value, wait.flags, false});
-        if (list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64) words.push_back({wait.address, wait.value64, wait.flags, true});
+        if (list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32)
+            words.push_back({wait.address, wait.value, wait.flags, false});
+        if (list[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+            words.push_back({wait.address, wait.value64, wait.flags, true});
     }
     const auto enqueue = [&] { return real.cuStreamBatchMemOp_v2(stream, count, list, flags); };
     return words.empty() ? enqueue() : enqueue_wait(stream, "cuStreamBatchMemOp", std::move(words), enqueue);
@@ -203,8 +214,8 @@ void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::dura
     state.patience = patience;
 #define GUARD(name, guarded) \
     if (driver.name) driver.name = guarded
-#define CONTEXT_WIDE(call, how)                  \
-    Guarded<&DriverApi::call>::name = #call;     \
+#define CONTEXT_WIDE(call, how)              \
+    Guarded<&DriverApi::call>::name = #call; \
     GUARD(call, Guarded<&DriverApi::call>::how)
     CONTEXT_WIDE(cuMemHostUnregister, if_quiet);
     CONTEXT_WIDE(cuMemFree_v2, soon);

@@ -31,6 +31,6 @@ namespace smt::runtime::device {
 
 // Installs the gate in a driver's table: calls through the table pass it. To be called once in a process.
 void guard_context_wide_calls(DriverApi& driver, std::chrono::steady_clock::duration patience);
-StreamWaits& stream_waits();   // of the guarded table
+StreamWaits& stream_waits();  // of the guarded table
 
 }  // namespace smt::runtime::device

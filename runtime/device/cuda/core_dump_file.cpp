@@ -31,7 +31,8 @@ bool CoreDumpFile::enable(const DriverApi& driver, const std::string& path) {
     bool yes = true;
     unsigned flags = kFlags;
     std::string name = path;
-    if (!set(driver, CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof flags) || !set(driver, CU_COREDUMP_FILE, name.data(), name.size() + 1) ||
+    if (!set(driver, CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof flags) ||
+        !set(driver, CU_COREDUMP_FILE, name.data(), name.size() + 1) ||
         !set(driver, CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, sizeof yes))
         return false;
     path_ = path;

@@ -22,12 +22,12 @@ public:
     // of CUDA's environment variables controls them.
     bool enable(const DriverApi& driver, const std::string& path);
     bool enabled() const { return !path_.empty(); }
-    bool begun() const;   // any thread; makes a system call
+    bool begun() const;  // any thread; makes a system call
     // To be called after a call has returned the fault's error.
     std::variant<image::FaultSite, image::Problem> read() const;
 
 private:
-    std::string path_;   // empty: dumps are off
+    std::string path_;  // empty: dumps are off
 };
 
 }  // namespace smt::runtime::device

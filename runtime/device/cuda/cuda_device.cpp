@@ -69,9 +69,11 @@ public:
         if (!check("cuDeviceGet", driver_.cuDeviceGet(&device_, 0))) return false;
         *found = true;
         if (!core_dump.empty()) core_dump_.enable(driver_, core_dump);
-        if (driver_.cuDevicePrimaryCtxSetFlags_v2) driver_.cuDevicePrimaryCtxSetFlags_v2(device_, kContextFlags);
+        if (driver_.cuDevicePrimaryCtxSetFlags_v2)
+            driver_.cuDevicePrimaryCtxSetFlags_v2(device_, kContextFlags);
         CUcontext context = nullptr;
-        if (!check("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain(&context, device_))) return false;
+        if (!check("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain(&context, device_)))
+            return false;
         context_ = context;
         if (!check("cuCtxSetCurrent", enter_thread(nullptr, kNoLane))) return false;
         read_properties();
@@ -102,7 +104,9 @@ private:
         void* library = nullptr;
         if (const char* wanted = settings::c_text_of(settings::Id::kDriver)) {
             library = dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
-            if (!library) error = fmt::format("cannot load {}={}: {}", settings::variable_of(settings::Id::kDriver), wanted, dlerror());
+            if (!library)
+                error = fmt::format("cannot load {}={}: {}", settings::variable_of(settings::Id::kDriver),
+                                    wanted, dlerror());
         } else {
             for (const char* place : kUsualPlaces) {
                 library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
@@ -132,15 +136,40 @@ private:
             const char* name;
         } needed[] = {
 #define NEED(name) {reinterpret_cast<const void*>(driver_.name), #name}
-            NEED(cuInit), NEED(cuDeviceGet), NEED(cuDevicePrimaryCtxRetain), NEED(cuDevicePrimaryCtxRelease_v2),
-            NEED(cuCtxSetCurrent), NEED(cuStreamCreateWithPriority), NEED(cuStreamDestroy_v2),
-            NEED(cuStreamSynchronize), NEED(cuStreamQuery), NEED(cuStreamWaitEvent), NEED(cuStreamGetPriority),
-            NEED(cuStreamGetId), NEED(cuStreamIsCapturing), NEED(cuStreamEndCapture), NEED(cuGraphDestroy),
-            NEED(cuStreamWriteValue64_v2), NEED(cuStreamWaitValue64_v2), NEED(cuLaunchHostFunc),
-            NEED(cuEventCreate), NEED(cuEventDestroy_v2), NEED(cuEventRecord), NEED(cuEventRecordWithFlags),
-            NEED(cuEventSynchronize), NEED(cuEventElapsedTime_v2), NEED(cuMemHostRegister_v2),
-            NEED(cuMemHostUnregister), NEED(cuMemAddressReserve), NEED(cuMemAddressFree), NEED(cuMemCreate),
-            NEED(cuMemRelease), NEED(cuMemMap), NEED(cuMemUnmap), NEED(cuMemSetAccess), NEED(cuMemsetD8Async),
+            NEED(cuInit),
+            NEED(cuDeviceGet),
+            NEED(cuDevicePrimaryCtxRetain),
+            NEED(cuDevicePrimaryCtxRelease_v2),
+            NEED(cuCtxSetCurrent),
+            NEED(cuStreamCreateWithPriority),
+            NEED(cuStreamDestroy_v2),
+            NEED(cuStreamSynchronize),
+            NEED(cuStreamQuery),
+            NEED(cuStreamWaitEvent),
+            NEED(cuStreamGetPriority),
+            NEED(cuStreamGetId),
+            NEED(cuStreamIsCapturing),
+            NEED(cuStreamEndCapture),
+            NEED(cuGraphDestroy),
+            NEED(cuStreamWriteValue64_v2),
+            NEED(cuStreamWaitValue64_v2),
+            NEED(cuLaunchHostFunc),
+            NEED(cuEventCreate),
+            NEED(cuEventDestroy_v2),
+            NEED(cuEventRecord),
+            NEED(cuEventRecordWithFlags),
+            NEED(cuEventSynchronize),
+            NEED(cuEventElapsedTime_v2),
+            NEED(cuMemHostRegister_v2),
+            NEED(cuMemHostUnregister),
+            NEED(cuMemAddressReserve),
+            NEED(cuMemAddressFree),
+            NEED(cuMemCreate),
+            NEED(cuMemRelease),
+            NEED(cuMemMap),
+            NEED(cuMemUnmap),
+            NEED(cuMemSetAccess),
+            NEED(cuMemsetD8Async),
 #undef NEED
         };
         for (const auto& each : needed) {
@@ -153,7 +182,8 @@ private:
 
     void read_properties() {
         char name[256] = {};
-        if (driver_.cuDeviceGetName && driver_.cuDeviceGetName(name, sizeof name - 1, device_) == CUDA_SUCCESS) {
+        if (driver_.cuDeviceGetName &&
+            driver_.cuDeviceGetName(name, sizeof name - 1, device_) == CUDA_SUCCESS) {
             properties_.name = name;
         }
         size_t total = 0;
@@ -186,7 +216,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found, std::string& error) {
+std::unique_ptr<Device> open_cuda(const std::string& key, const std::string& core_dump, bool* found,
+                                  std::string& error) {
     auto device = std::make_unique<CudaDevice>();
     *found = false;
     if (!device->open(key, core_dump, found, error)) return nullptr;

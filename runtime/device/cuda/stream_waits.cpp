@@ -10,8 +10,8 @@ namespace smt::runtime::device {
 
 namespace {
 
-constexpr unsigned kComparison = 3;   // the bits of the flags that say how
-constexpr size_t kLooks = 2;          // at earlier waits of a stream, for each one that is enqueued
+constexpr unsigned kComparison = 3;  // the bits of the flags that say how
+constexpr size_t kLooks = 2;         // at earlier waits of a stream, for each one that is enqueued
 
 uint64_t all_ones(const StreamWaits::Word& word) { return word.wide ? ~0ull : 0xffffffffull; }
 
@@ -19,15 +19,19 @@ uint64_t all_ones(const StreamWaits::Word& word) { return word.wide ? ~0ull : 0x
 
 bool StreamWaits::can_end(const Word& word) {
     switch (word.flags & kComparison) {
-        case CU_STREAM_WAIT_VALUE_AND: return word.value != 0;
-        case CU_STREAM_WAIT_VALUE_NOR: return word.value != all_ones(word);
-        default: return true;
+        case CU_STREAM_WAIT_VALUE_AND:
+            return word.value != 0;
+        case CU_STREAM_WAIT_VALUE_NOR:
+            return word.value != all_ones(word);
+        default:
+            return true;
     }
 }
 
 uint64_t StreamWaits::begin(CUstream stream, const char* call, std::vector<Word> words) {
     Guest* const guest = guest_of_thread();
-    const std::string what = std::string(name_of_waits() ? name_of_waits() : call) + " of " + (guest ? guest->tenant() : "the server");
+    const std::string what = std::string(name_of_waits() ? name_of_waits() : call) + " of " +
+                             (guest ? guest->tenant() : "the server");
     std::lock_guard lock(mutex_);
     Stream& waits = streams_[stream];
     prune(stream, waits, kLooks);
@@ -38,7 +42,8 @@ uint64_t StreamWaits::begin(CUstream stream, const char* call, std::vector<Word>
 void StreamWaits::enqueued(CUstream stream, uint64_t number, CUresult status) {
     std::lock_guard lock(mutex_);
     Stream& waits = streams_[stream];
-    const auto wait = std::find_if(waits.begin(), waits.end(), [&](const Wait& each) { return each.number == number; });
+    const auto wait =
+        std::find_if(waits.begin(), waits.end(), [&](const Wait& each) { return each.number == number; });
     if (wait == waits.end()) return;
     if (status != CUDA_SUCCESS) {
         waits.erase(wait);
@@ -51,7 +56,8 @@ void StreamWaits::enqueued(CUstream stream, uint64_t number, CUresult status) {
     } else if (real_.cuEventCreate(&wait->behind, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
         wait->behind = nullptr;
     }
-    if (wait->behind && real_.cuEventRecord(wait->behind, stream) != CUDA_SUCCESS) events_.push_back(std::exchange(wait->behind, nullptr));
+    if (wait->behind && real_.cuEventRecord(wait->behind, stream) != CUDA_SUCCESS)
+        events_.push_back(std::exchange(wait->behind, nullptr));
 }
 
 void StreamWaits::captured(const std::vector<Word>& words) {
@@ -68,7 +74,8 @@ std::vector<StreamWaits::Word> StreamWaits::captured() const {
 
 bool StreamWaits::is_over(CUstream stream, const Wait& wait) const {
     if (!wait.enqueued) return false;
-    return (wait.behind ? real_.cuEventQuery(wait.behind) : real_.cuStreamQuery(stream)) != CUDA_ERROR_NOT_READY;
+    return (wait.behind ? real_.cuEventQuery(wait.behind) : real_.cuStreamQuery(stream)) !=
+           CUDA_ERROR_NOT_READY;
 }
 
 // With mutex_ held. A stream's waits end in their order.
@@ -105,7 +112,8 @@ void StreamWaits::end_session(uint32_t session, const std::string& why) {
     std::lock_guard lock(mutex_);
     prune();
     for (const auto& [stream, waits] : streams_) {
-        if (waits.front().waiter.session == session && waits.front().guest) return waits.front().guest->must_end(why);
+        if (waits.front().waiter.session == session && waits.front().guest)
+            return waits.front().guest->must_end(why);
     }
 }
 
@@ -117,7 +125,8 @@ void StreamWaits::release(const Guest& guest, CUstream errands) {
         ++releases_;
         for (const auto& [stream, waits] : streams_) {
             const Wait& wait = waits.front();
-            if (wait.guest == &guest && !wait.words.empty()) words.push_back(wait.words[releases_ % wait.words.size()]);
+            if (wait.guest == &guest && !wait.words.empty())
+                words.push_back(wait.words[releases_ % wait.words.size()]);
         }
     }
     for (const Word& word : words) end(word, errands);

@@ -32,14 +32,14 @@ public:
         CUdeviceptr address = 0;
         uint64_t value = 0;
         unsigned flags = 0;
-        bool wide = false;   // 64 bits
+        bool wide = false;  // 64 bits
     };
     // False: no value of the word ends the wait.
     static bool can_end(const Word& word);
 
     struct Waiter {
-        uint32_t session = 0;   // 0: no session
-        std::string what;       // "cuStreamWaitValue32 of bob"
+        uint32_t session = 0;  // 0: no session
+        std::string what;      // "cuStreamWaitValue32 of bob"
         Clock::time_point since;
     };
 
@@ -53,7 +53,7 @@ public:
     void captured(const std::vector<Word>& words);
     std::vector<Word> captured() const;
 
-    bool any();   // whether a stream waits
+    bool any();  // whether a stream waits
     // The oldest wait of a session other than `beside`.
     std::optional<Waiter> eldest(uint32_t beside);
     void end_session(uint32_t session, const std::string& why);
@@ -61,7 +61,7 @@ public:
     // Called repeatedly until the session's streams are idle: a stream may have several waits, which end one
     // after the other. The writes are enqueued on the stream `errands`.
     void release(const Guest& guest, CUstream errands);
-    void forget(const Guest& guest);   // before the guest is destroyed
+    void forget(const Guest& guest);  // before the guest is destroyed
 
 private:
     struct Wait {
@@ -69,10 +69,10 @@ private:
         Guest* guest;
         Waiter waiter;
         std::vector<Word> words;
-        CUevent behind = nullptr;   // null: not enqueued yet, or no event: ended when the stream is idle
+        CUevent behind = nullptr;  // null: not enqueued yet, or no event: ended when the stream is idle
         bool enqueued = false;
     };
-    using Stream = std::deque<Wait>;   // in the stream's order
+    using Stream = std::deque<Wait>;  // in the stream's order
 
     bool is_over(CUstream stream, const Wait& wait) const;
     void prune(CUstream stream, Stream& waits, size_t most);
@@ -80,10 +80,10 @@ private:
     void end(const Word& word, CUstream errands) const;
 
     const DriverApi& real_;
-    mutable std::mutex mutex_;   // guards the members below
+    mutable std::mutex mutex_;  // guards the members below
     std::unordered_map<CUstream, Stream> streams_;
     std::unordered_map<const Guest*, std::vector<Word>> captured_;
-    std::vector<CUevent> events_;   // free events
+    std::vector<CUevent> events_;  // free events
     uint64_t numbers_ = 0, releases_ = 0;
 };
 

@@ -10,8 +10,8 @@ namespace {
 DriverApi& unguarded = *new DriverApi;
 bool (*cores_are_scarce)() = nullptr;
 
-// A wait that began while cores were to spare stays the driver's to its end. So does the end of one that was made of questions: what kernels have
-// printed comes out in the driver's waits, and not when it is asked.
+// A wait that began while cores were to spare stays the driver's to its end. So does the end of one that was
+// made of questions: what kernels have printed comes out in the driver's waits, and not when it is asked.
 template <class Handle>
 CUresult await(Handle handle, CUresult (*query)(Handle), CUresult (*synchronize)(Handle)) {
     while (query && cores_are_scarce()) {
@@ -28,8 +28,12 @@ CUresult await(Handle handle, CUresult (*query)(Handle), CUresult (*synchronize)
 void guard_waits(DriverApi& driver, bool (*scarce)()) {
     unguarded = driver;
     cores_are_scarce = scarce;
-    driver.cuStreamSynchronize = [](CUstream stream) { return await(stream, unguarded.cuStreamQuery, unguarded.cuStreamSynchronize); };
-    driver.cuEventSynchronize = [](CUevent event) { return await(event, unguarded.cuEventQuery, unguarded.cuEventSynchronize); };
+    driver.cuStreamSynchronize = [](CUstream stream) {
+        return await(stream, unguarded.cuStreamQuery, unguarded.cuStreamSynchronize);
+    };
+    driver.cuEventSynchronize = [](CUevent event) {
+        return await(event, unguarded.cuEventQuery, unguarded.cuEventSynchronize);
+    };
 }
 
 }  // namespace smt::runtime::device

@@ -122,10 +122,9 @@ char* array_bytes(CUarray handle, uint64_t x, uint64_t y, uint64_t z, uint64_t b
     auto found = state().arrays.find(handle);
     if (found == state().arrays.end()) return nullptr;
     Array& array = *found->second;
-    const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x &&
-                        y < array.rows && z < at_least_one(array.shape.Depth);
-    return inside ? array.memory.data() + (z * array.rows + y) * array.row_bytes + x
-                  : nullptr;
+    const bool inside = x <= array.row_bytes && bytes <= array.row_bytes - x && y < array.rows &&
+                        z < at_least_one(array.shape.Depth);
+    return inside ? array.memory.data() + (z * array.rows + y) * array.row_bytes + x : nullptr;
 }
 
 }  // namespace smt::runtime::device::hosted

@@ -34,7 +34,8 @@ constexpr size_t kReadAtOnce = 64u << 10;
 Work read_now(CUstream handle, uint64_t to, uint64_t from, size_t bytes) {
     Lock lock(world());
     auto stream = find_stream(handle);
-    if (bytes > kReadAtOnce || !stream || stream->capture || registered(from, bytes) || on_device(from)) return nullptr;
+    if (bytes > kReadAtOnce || !stream || stream->capture || registered(from, bytes) || on_device(from))
+        return nullptr;
     const char* source = reinterpret_cast<const char*>(from);
     return [to, data = std::vector<char>(source, source + bytes)] {
         if (touchable(to, data.size())) memcpy(reinterpret_cast<char*>(to), data.data(), data.size());
@@ -127,14 +128,14 @@ Work copy_work(const CUDA_MEMCPY3D& copy) {
 }
 
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill) {
-    if (fill.width == 0) return [] {};   // however many rows
+    if (fill.width == 0) return [] {};  // however many rows
     return [fill] {
         for (size_t row = 0; row < fill.height; ++row) {
             char* to = reinterpret_cast<char*>(fill.dst + row * fill.pitch);
             if (fill.width > 1ull << 40 ||
                 !touchable(fill.dst + row * fill.pitch, fill.width * fill.elementSize))
                 return;
-            if (fill.elementSize == 1 || fill.value == 0) {   // most of them, and large
+            if (fill.elementSize == 1 || fill.value == 0) {  // most of them, and large
                 memset(to, static_cast<unsigned char>(fill.value), fill.width * fill.elementSize);
                 continue;
             }

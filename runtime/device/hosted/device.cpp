@@ -24,8 +24,7 @@ struct Name {
     CUresult error;
     const char* name;
 };
-#define NAMED(error) \
-    { error, #error }
+#define NAMED(error) {error, #error}
 constexpr Name kNames[] = {
     NAMED(CUDA_SUCCESS),
     NAMED(CUDA_ERROR_INVALID_VALUE),

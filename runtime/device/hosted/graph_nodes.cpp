@@ -103,7 +103,8 @@ DRIVER_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle,
     node.parameter_pointers.clear();
     size_t offset = 0, bytes = 0;
     for (size_t i = 0; cuFuncGetParamInfo(node.launch.function, i, &offset, &bytes) == CUDA_SUCCESS; ++i) {
-        if (offset + bytes > node.launch.parameters.size()) return CUDA_ERROR_INVALID_VALUE;   // the handle is another kernel's now
+        if (offset + bytes > node.launch.parameters.size())
+            return CUDA_ERROR_INVALID_VALUE;  // the handle is another kernel's now
         node.parameter_pointers.push_back(node.launch.parameters.data() + offset);
     }
     parameters->kernelParams = node.parameter_pointers.data();
@@ -220,13 +221,15 @@ DRIVER_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* 
 
 // In the general form there are child graphs only, because no other call hands a graph over.
 DRIVER_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
-                                         const CUgraphEdgeData*, size_t count, CUgraphNodeParams* parameters) {
+                                         const CUgraphEdgeData*, size_t count,
+                                         CUgraphNodeParams* parameters) {
     if (!handle || !parameters) return CUDA_ERROR_INVALID_VALUE;
     DRIVER_ASKED(cuGraphAddNode_v2, "type=%d", parameters->type);
     if (parameters->type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_NOT_SUPPORTED;
     if (parameters->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         return cuGraphAddChildGraphNode(handle, graph, dependencies, count, parameters->graph.graph);
-    if (parameters->graph.graph == graph || !are_of(graph_of(graph), dependencies, count)) return CUDA_ERROR_INVALID_VALUE;
+    if (parameters->graph.graph == graph || !are_of(graph_of(graph), dependencies, count))
+        return CUDA_ERROR_INVALID_VALUE;
     auto node = make(CU_GRAPH_NODE_TYPE_GRAPH);
     {
         Lock lock(world());

@@ -46,7 +46,7 @@ void gather(const Graph& graph, UserReferences& objects) {
     }
 }
 
-constexpr size_t kMostNodes = 1 << 13;   // of a graph with those in it, where one is put into the other
+constexpr size_t kMostNodes = 1 << 13;  // of a graph with those in it, where one is put into the other
 
 size_t size_of(const Graph& graph) {
     size_t nodes = graph.nodes.size();
@@ -255,10 +255,12 @@ DRIVER_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNo
     if (data) memset(data, 0, *count * sizeof *data);
     return give(node_of(node)->after, nodes, count);
 }
-DRIVER_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                                                 const CUgraphEdgeData*, size_t count) {
+DRIVER_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from,
+                                                 const CUgraphNode* to, const CUgraphEdgeData*,
+                                                 size_t count) {
     DRIVER_ASKED(cuGraphAddDependencies_v2);
-    if (!are_of(graph_of(graph), from, count) || !are_of(graph_of(graph), to, count)) return CUDA_ERROR_INVALID_VALUE;
+    if (!are_of(graph_of(graph), from, count) || !are_of(graph_of(graph), to, count))
+        return CUDA_ERROR_INVALID_VALUE;
     Lock lock(world());
     for (size_t i = 0; i < count; ++i) node_of(to[i])->after.push_back(node_of(from[i]));
     return CUDA_SUCCESS;

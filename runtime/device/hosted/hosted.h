@@ -160,9 +160,10 @@ bool accessible(uint64_t address, uint64_t bytes);
 // Whether work may touch it when it runs. Only a backend that doubts asks: then it must be memory that
 // the driver knows (mapped, allocated, registered), and work on anything else does nothing.
 bool touchable(uint64_t address, uint64_t bytes);
-bool known(uint64_t address, uint64_t bytes);        // the same, with the lock
-bool registered(uint64_t address, uint64_t bytes);   // with the lock: the program's memory, known to the driver
-bool on_device(uint64_t address);                    // with the lock: mapped or allocated device memory
+bool known(uint64_t address, uint64_t bytes);  // the same, with the lock
+bool registered(uint64_t address,
+                uint64_t bytes);   // with the lock: the program's memory, known to the driver
+bool on_device(uint64_t address);  // with the lock: mapped or allocated device memory
 void know_global(uint64_t address, uint64_t bytes);  // with the lock. 0 bytes: it is gone
 bool take_memory(uint64_t bytes);                    // false: out of memory. Locks for itself
 void give_memory(uint64_t bytes);

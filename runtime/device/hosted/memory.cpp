@@ -132,7 +132,8 @@ bool known(uint64_t address, uint64_t bytes) {
 
 bool registered(uint64_t address, uint64_t bytes) {
     auto found = containing(state().registered, address, of_registered);
-    return found != state().registered.end() && bytes <= of_registered(found->second) - (address - found->first);
+    return found != state().registered.end() &&
+           bytes <= of_registered(found->second) - (address - found->first);
 }
 
 bool touchable(uint64_t address, uint64_t bytes) {

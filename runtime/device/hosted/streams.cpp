@@ -334,7 +334,7 @@ DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_ha
     event->capture.reset();
     auto node = std::make_unique<Node>();
     node->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-    if (stream->capture) {   // what is captured records when its graph runs, each time
+    if (stream->capture) {  // what is captured records when its graph runs, each time
         node->work = [event] { complete(*event, 0); };
         return add_captured(*stream, std::move(node));
     }

@@ -74,11 +74,14 @@ public:
     }
 
     Clock::time_point now() const override {
-        return settings_.dispatch_clock ? Clock::time_point(std::chrono::nanoseconds(backend_.engine().now_ns())) : Device::now();
+        return settings_.dispatch_clock
+                   ? Clock::time_point(std::chrono::nanoseconds(backend_.engine().now_ns()))
+                   : Device::now();
     }
     void rest(std::unique_lock<std::mutex>& lock, Clock::time_point until, bool due) override {
         if (!settings_.dispatch_clock) return Device::rest(lock, until, due);
-        backend_.engine().rest(lock, static_cast<uint64_t>(std::chrono::nanoseconds(until.time_since_epoch()).count()), due);
+        backend_.engine().rest(
+            lock, static_cast<uint64_t>(std::chrono::nanoseconds(until.time_since_epoch()).count()), due);
     }
     void disturb() override { settings_.dispatch_clock ? backend_.engine().disturb() : Device::disturb(); }
 

@@ -29,10 +29,11 @@ bool Assembler::load(const std::string& path) {
         if (!function) problem_ = fmt::format("{} has no {}", path, name);
         return function != nullptr;
     };
-    return find(create_, "nvJitLinkCreate") && find(destroy_, "nvJitLinkDestroy") && find(add_, "nvJitLinkAddData") &&
-           find(complete_, "nvJitLinkComplete") && find(cubin_size_, "nvJitLinkGetLinkedCubinSize") &&
-           find(cubin_, "nvJitLinkGetLinkedCubin") && find(log_size_, "nvJitLinkGetErrorLogSize") &&
-           find(log_, "nvJitLinkGetErrorLog") && find(info_size_, "nvJitLinkGetInfoLogSize") && find(info_, "nvJitLinkGetInfoLog");
+    return find(create_, "nvJitLinkCreate") && find(destroy_, "nvJitLinkDestroy") &&
+           find(add_, "nvJitLinkAddData") && find(complete_, "nvJitLinkComplete") &&
+           find(cubin_size_, "nvJitLinkGetLinkedCubinSize") && find(cubin_, "nvJitLinkGetLinkedCubin") &&
+           find(log_size_, "nvJitLinkGetErrorLogSize") && find(log_, "nvJitLinkGetErrorLog") &&
+           find(info_size_, "nvJitLinkGetInfoLogSize") && find(info_, "nvJitLinkGetInfoLog");
 }
 
 std::string Assembler::log_of(nvJitLinkHandle link) const {
@@ -43,14 +44,16 @@ std::string Assembler::log_of(nvJitLinkHandle link) const {
     return log.substr(0, log.find_first_of(std::string_view("\n\0", 2)));
 }
 
-std::string Assembler::assemble(const std::string& ptx, const std::string& architecture, std::string& reason) const {
+std::string Assembler::assemble(const std::string& ptx, const std::string& architecture,
+                                std::string& reason) const {
     reason = problem_;
     if (!reason.empty()) return "";
     const std::string option = "-arch=" + architecture;
     const char* options[] = {option.c_str()};
     nvJitLinkHandle link = nullptr;
     nvJitLinkResult status = create_(&link, 1, options);
-    if (status != NVJITLINK_SUCCESS) return reason = fmt::format("nvJitLink: error {} for {}", int{status}, architecture), "";
+    if (status != NVJITLINK_SUCCESS)
+        return reason = fmt::format("nvJitLink: error {} for {}", int{status}, architecture), "";
     status = add_(link, NVJITLINK_INPUT_PTX, ptx.c_str(), ptx.size() + 1, "managed");
     if (status == NVJITLINK_SUCCESS) status = complete_(link);
     size_t bytes = 0;
@@ -67,8 +70,9 @@ std::string Assembler::assemble(const std::string& ptx, const std::string& archi
 
 namespace {
 
-constexpr std::array kTypes = {NVJITLINK_INPUT_CUBIN,  NVJITLINK_INPUT_PTX,     NVJITLINK_INPUT_FATBIN,   // by CUjitInputType
-                               NVJITLINK_INPUT_OBJECT, NVJITLINK_INPUT_LIBRARY, NVJITLINK_INPUT_LTOIR};
+constexpr std::array kTypes = {
+    NVJITLINK_INPUT_CUBIN,  NVJITLINK_INPUT_PTX,     NVJITLINK_INPUT_FATBIN,  // by CUjitInputType
+    NVJITLINK_INPUT_OBJECT, NVJITLINK_INPUT_LIBRARY, NVJITLINK_INPUT_LTOIR};
 constexpr uint32_t kLinkTimeCode = 5;
 
 template <typename Size, typename Log>
@@ -94,7 +98,8 @@ Result Assembler::link(const Order& order, const std::string& architecture, nvJi
     status = create_(&link, static_cast<uint32_t>(pointers.size()), pointers.data());
     for (const Input& input : order.inputs) {
         if (status != NVJITLINK_SUCCESS) break;
-        status = input.type < kTypes.size() ? add_(link, kTypes[input.type], input.data.data(), input.data.size(), input.name.c_str())
+        status = input.type < kTypes.size() ? add_(link, kTypes[input.type], input.data.data(),
+                                                   input.data.size(), input.name.c_str())
                                             : NVJITLINK_ERROR_INCORRECT_INPUT_TYPE;
     }
     if (status == NVJITLINK_SUCCESS) status = complete_(link);

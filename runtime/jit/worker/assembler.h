@@ -1,4 +1,5 @@
-// nvJitLink, opened at run time where it is found (nvjitlink in SMT_COMPILE, or toolkit.h): the linker, and an assembler to look at what it makes.
+// nvJitLink, opened at run time where it is found (nvjitlink in SMT_COMPILE, or toolkit.h): the linker, and
+// an assembler to look at what it makes.
 #pragma once
 
 #include <nvJitLink.h>
@@ -11,8 +12,8 @@ namespace smt::runtime::jit {
 
 class Assembler {
 public:
-    Assembler();   // never closed: it lives as long as its process
-    const std::string& problem() const { return problem_; }   // empty: it is there
+    Assembler();                                             // never closed: it lives as long as its process
+    const std::string& problem() const { return problem_; }  // empty: it is there
 
     // A cubin for "sm_90"; empty: it is not to be made, and `reason` says why.
     std::string assemble(const std::string& ptx, const std::string& architecture, std::string& reason) const;

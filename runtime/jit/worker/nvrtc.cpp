@@ -64,8 +64,9 @@ bool Nvrtc::load(const std::string& path) {
     return find(get_version_, "nvrtcVersion") && find(error_string_, "nvrtcGetErrorString") &&
            find(create_, "nvrtcCreateProgram") && find(destroy_, "nvrtcDestroyProgram") &&
            find(add_name_expression_, "nvrtcAddNameExpression") && find(compile_, "nvrtcCompileProgram") &&
-           find(ptx_size_, "nvrtcGetPTXSize") && find(ptx_, "nvrtcGetPTX") && find(cubin_size_, "nvrtcGetCUBINSize") &&
-           find(cubin_, "nvrtcGetCUBIN") && find(log_size_, "nvrtcGetProgramLogSize") && find(log_, "nvrtcGetProgramLog");
+           find(ptx_size_, "nvrtcGetPTXSize") && find(ptx_, "nvrtcGetPTX") &&
+           find(cubin_size_, "nvrtcGetCUBINSize") && find(cubin_, "nvrtcGetCUBIN") &&
+           find(log_size_, "nvrtcGetProgramLogSize") && find(log_, "nvrtcGetProgramLog");
 }
 
 Result Nvrtc::compile(const Source& source, Form form, std::string* ptx) const {
@@ -77,8 +78,9 @@ Result Nvrtc::compile(const Source& source, Form form, std::string* ptx) const {
         header_texts.push_back(text.c_str());
     }
     nvrtcProgram program = nullptr;
-    nvrtcResult status = create_(&program, source.text.c_str(), source.name.c_str(), static_cast<int>(header_names.size()),
-                                 header_texts.data(), header_names.data());
+    nvrtcResult status =
+        create_(&program, source.text.c_str(), source.name.c_str(), static_cast<int>(header_names.size()),
+                header_texts.data(), header_names.data());
     for (size_t i = 0; status == NVRTC_SUCCESS && i < source.name_expressions.size(); ++i) {
         status = add_name_expression_(program, source.name_expressions[i].c_str());
     }
@@ -89,14 +91,15 @@ Result Nvrtc::compile(const Source& source, Form form, std::string* ptx) const {
         if (log_size_(program, &bytes) == NVRTC_SUCCESS && bytes > 1) {
             result.log.resize(bytes);
             log_(program, result.log.data());
-            result.log.pop_back();   // its NUL
+            result.log.pop_back();  // its NUL
         }
     }
     // Memory and the like are this process's trouble; whatever else it says it would say again.
     result.lasting = status == NVRTC_SUCCESS || status == NVRTC_ERROR_COMPILATION;
     if (status == NVRTC_SUCCESS) fetch(program, form, result);
     if (status == NVRTC_SUCCESS && ptx) fetch(program, *ptx);
-    if (status != NVRTC_SUCCESS) result.reason = fmt::format("NVRTC: {} {}", error_string_(status), first_error(result.log));
+    if (status != NVRTC_SUCCESS)
+        result.reason = fmt::format("NVRTC: {} {}", error_string_(status), first_error(result.log));
     if (program) destroy_(&program);
     return result;
 }
@@ -107,6 +110,8 @@ void Nvrtc::fetch(nvrtcProgram program, Form form, Result& result) const {
     result.reason = ptx ? "NVRTC made no PTX" : "NVRTC made no cubin: its options name no real architecture";
 }
 
-bool Nvrtc::fetch(nvrtcProgram program, std::string& ptx) const { return read(program, ptx_size_, ptx_, ptx); }
+bool Nvrtc::fetch(nvrtcProgram program, std::string& ptx) const {
+    return read(program, ptx_size_, ptx_, ptx);
+}
 
 }  // namespace smt::runtime::jit

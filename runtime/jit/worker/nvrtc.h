@@ -11,10 +11,10 @@ namespace smt::runtime::jit {
 
 class Nvrtc {
 public:
-    Nvrtc();   // never closed: it lives as long as its process
+    Nvrtc();  // never closed: it lives as long as its process
 
-    const std::string& problem() const { return problem_; }   // empty: it is there
-    const std::string& version() const { return version_; }   // "13.0"
+    const std::string& problem() const { return problem_; }  // empty: it is there
+    const std::string& version() const { return version_; }  // "13.0"
 
     // The source as it stands, with its options. A Result with an image, or with a reason and NVRTC's log.
     // `ptx`: of the same compile, besides.

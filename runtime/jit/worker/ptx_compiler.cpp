@@ -28,9 +28,12 @@ std::string whole_log(nvPTXCompilerHandle compiler, Size size, Log log) {
 Trouble trouble_of(nvPTXCompileResult status) {
     switch (status) {
         case NVPTXCOMPILE_SUCCESS:
-        case NVPTXCOMPILE_ERROR_OUT_OF_MEMORY: return Trouble::kNone;
-        case NVPTXCOMPILE_ERROR_UNSUPPORTED_PTX_VERSION: return Trouble::kTooNew;
-        default: return Trouble::kInvalid;
+        case NVPTXCOMPILE_ERROR_OUT_OF_MEMORY:
+            return Trouble::kNone;
+        case NVPTXCOMPILE_ERROR_UNSUPPORTED_PTX_VERSION:
+            return Trouble::kTooNew;
+        default:
+            return Trouble::kInvalid;
     }
 }
 
@@ -42,17 +45,20 @@ Result compile(const std::string& text, const Order& order) {
     for (const std::string& option : options) pointers.push_back(option.c_str());
     nvPTXCompilerHandle compiler = nullptr;
     nvPTXCompileResult status = nvPTXCompilerCreate(&compiler, text.size(), text.c_str());
-    if (status == NVPTXCOMPILE_SUCCESS) status = nvPTXCompilerCompile(compiler, static_cast<int>(pointers.size()), pointers.data());
+    if (status == NVPTXCOMPILE_SUCCESS)
+        status = nvPTXCompilerCompile(compiler, static_cast<int>(pointers.size()), pointers.data());
     size_t bytes = 0;
     if (status == NVPTXCOMPILE_SUCCESS) status = nvPTXCompilerGetCompiledProgramSize(compiler, &bytes);
     result.image.resize(bytes);
-    if (status == NVPTXCOMPILE_SUCCESS) status = nvPTXCompilerGetCompiledProgram(compiler, result.image.data());
+    if (status == NVPTXCOMPILE_SUCCESS)
+        status = nvPTXCompilerGetCompiledProgram(compiler, result.image.data());
     if (compiler) result.log = whole_log(compiler, nvPTXCompilerGetInfoLogSize, nvPTXCompilerGetInfoLog);
     result.trouble = trouble_of(status);
     result.lasting = status == NVPTXCOMPILE_SUCCESS || result.trouble != Trouble::kNone;
     if (status != NVPTXCOMPILE_SUCCESS) {
         result.image.clear();
-        if (compiler) result.reason = whole_log(compiler, nvPTXCompilerGetErrorLogSize, nvPTXCompilerGetErrorLog);
+        if (compiler)
+            result.reason = whole_log(compiler, nvPTXCompilerGetErrorLogSize, nvPTXCompilerGetErrorLog);
         if (result.reason.empty()) result.reason = fmt::format("nvPTXCompiler: error {}", int{status});
     }
     if (compiler) nvPTXCompilerDestroy(&compiler);

@@ -14,7 +14,8 @@ Result rewrite_ptx(const Order& order) {
     result.image = std::move(output.text);
     result.reason = std::move(output.reason);
     for (const ptx::persistent::PersistentKernel& kernel : output.kernels)
-        result.kernels.push_back({kernel.name, kernel.name, kernel.managed, kernel.reason, kernel.reuse, kernel.system_atomics});
+        result.kernels.push_back(
+            {kernel.name, kernel.name, kernel.managed, kernel.reason, kernel.reuse, kernel.system_atomics});
     result.language = Language::kPtx;
     result.lasting = true;
     return result;

@@ -11,9 +11,9 @@ namespace smt::runtime::jit {
 namespace {
 
 constexpr uint32_t kGranularity = 8, kFewest = 32;
-constexpr uint32_t kFewSpilled = 32;   // bytes; see registers.h
+constexpr uint32_t kFewSpilled = 32;  // bytes; see registers.h
 constexpr uint32_t kMostMore = 2 * kGranularity;
-constexpr int kMostRounds = 3;   // the first limit, and twice more
+constexpr int kMostRounds = 3;  // the first limit, and twice more
 
 using Facts = std::map<std::string, image::KernelFacts>;
 
@@ -40,19 +40,22 @@ uint32_t allowed(const CompiledKernel& kernel, const Registers& known, const Fac
 ptx::RegisterLimits limits_from(const std::vector<CompiledKernel>& kernels, const Registers& known) {
     ptx::RegisterLimits limits;
     for (const CompiledKernel& kernel : kernels)
-        if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty()) limits[kernel.managed] = most;
+        if (uint32_t most = allowed(kernel, known, {}); most != 0 && !kernel.managed.empty())
+            limits[kernel.managed] = most;
     return limits;
 }
 
 // Whether there is something to assemble again for.
-bool adjust(const CompiledKernel& kernel, const Facts& facts, const Registers& known, ptx::RegisterLimits& limits) {
+bool adjust(const CompiledKernel& kernel, const Facts& facts, const Registers& known,
+            ptx::RegisterLimits& limits) {
     auto managed = facts.find(kernel.managed), own = facts.find(kernel.symbol);
     if (kernel.managed.empty() || managed == facts.end()) return false;
     const uint32_t most = allowed(kernel, known, facts);
     if (auto limit = limits.find(kernel.managed); limit != limits.end()) {
         if (limit->second >= most + kMostMore) return false;
         const uint32_t bearable = limit->second == most ? kFewSpilled : 0;
-        if (own == facts.end() || managed->second.stack_bytes <= own->second.stack_bytes + bearable) return false;
+        if (own == facts.end() || managed->second.stack_bytes <= own->second.stack_bytes + bearable)
+            return false;
         limit->second += kGranularity;
         return true;
     }
@@ -70,9 +73,10 @@ bool exceeds(std::string_view cubin, const std::vector<CompiledKernel>& kernels,
                        [&](const CompiledKernel& kernel) { return adjust(kernel, facts, known, limits); });
 }
 
-std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels, const Registers& known,
-                           const std::string& architecture, const Assembler& assembler, std::string& reason) {
-    ptx::RegisterLimits limits = limits_from(kernels, known);   // a limit that is not reached does no harm
+std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels,
+                           const Registers& known, const std::string& architecture,
+                           const Assembler& assembler, std::string& reason) {
+    ptx::RegisterLimits limits = limits_from(kernels, known);  // a limit that is not reached does no harm
     std::string held = ptx::limit_registers(text, limits);
     for (int round = 0; round < kMostRounds; ++round) {
         const std::string cubin = assembler.assemble(held, architecture, reason);
@@ -86,7 +90,8 @@ std::string hold_registers(const std::string& text, const std::vector<CompiledKe
     return held;
 }
 
-std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels, const Registers& known) {
+std::string hold_registers(const std::string& text, const std::vector<CompiledKernel>& kernels,
+                           const Registers& known) {
     return ptx::limit_registers(text, limits_from(kernels, known));
 }
 

@@ -6,7 +6,9 @@ namespace smt::runtime::jit {
 
 const bool has_source_rewriter = true;
 
-rewriter::source::Output rewrite_source(const rewriter::source::Input& input) { return rewriter::source::rewrite(input); }
+rewriter::source::Output rewrite_source(const rewriter::source::Input& input) {
+    return rewriter::source::rewrite(input);
+}
 
 #else
 

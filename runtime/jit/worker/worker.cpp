@@ -22,11 +22,11 @@
 #include "runtime/jit/options.h"
 #include "runtime/jit/ptx.h"
 #include "runtime/jit/shared.h"
+#include "runtime/jit/toolkit.h"
 #include "runtime/jit/worker/confinement.h"
 #include "runtime/jit/worker/ptx_compiler.h"
 #include "runtime/jit/worker/ptx_rewriter.h"
 #include "runtime/jit/worker/registers.h"
-#include "runtime/jit/toolkit.h"
 
 namespace smt::runtime::jit {
 
@@ -35,17 +35,22 @@ namespace {
 struct Arguments {
     int descriptor = -1, shared = -1;
     uint64_t memory = 0;
-    std::chrono::seconds cpu{0};   // of an order
+    std::chrono::seconds cpu{0};  // of an order
 };
 
 bool parse(int count, char** arguments, Arguments& result) {
     for (int i = 1; i + 1 < count; i += 2) {
         const std::string_view name = arguments[i];
-        if (name == "--descriptor") result.descriptor = std::atoi(arguments[i + 1]);
-        else if (name == "--shared") result.shared = std::atoi(arguments[i + 1]);
-        else if (name == "--memory") result.memory = std::strtoull(arguments[i + 1], nullptr, 10);
-        else if (name == "--cpu") result.cpu = std::chrono::seconds(std::strtoul(arguments[i + 1], nullptr, 10));
-        else return false;
+        if (name == "--descriptor")
+            result.descriptor = std::atoi(arguments[i + 1]);
+        else if (name == "--shared")
+            result.shared = std::atoi(arguments[i + 1]);
+        else if (name == "--memory")
+            result.memory = std::strtoull(arguments[i + 1], nullptr, 10);
+        else if (name == "--cpu")
+            result.cpu = std::chrono::seconds(std::strtoul(arguments[i + 1], nullptr, 10));
+        else
+            return false;
     }
     return result.descriptor >= 0 && result.cpu.count() > 0;
 }
@@ -88,8 +93,10 @@ const Assembler& assembler() {
 // NVRTC's machine code stays if it can: the driver need make none.
 void keep_to_registers(Result& compiled, const std::string& ptx, const Order& order) {
     const std::string architecture = architecture_in(order.source.options);
-    if (architecture.empty() || ptx.empty() || !exceeds(compiled.image, compiled.kernels, order.registers)) return;
-    compiled.image = hold_registers(ptx, compiled.kernels, order.registers, architecture, assembler(), compiled.log);
+    if (architecture.empty() || ptx.empty() || !exceeds(compiled.image, compiled.kernels, order.registers))
+        return;
+    compiled.image =
+        hold_registers(ptx, compiled.kernels, order.registers, architecture, assembler(), compiled.log);
 }
 
 std::string architecture_of(const Order& order) {
@@ -99,30 +106,36 @@ std::string architecture_of(const Order& order) {
 // `architecture`: empty: no machine code can be looked at.
 void hold(Result& result, const Order& order, const std::string& architecture) {
     result.image = architecture.empty() ? hold_registers(result.image, result.kernels, order.registers)
-                                        : hold_registers(result.image, result.kernels, order.registers, architecture, assembler(), result.log);
+                                        : hold_registers(result.image, result.kernels, order.registers,
+                                                         architecture, assembler(), result.log);
 }
 
 const CompiledKernel* find(const std::vector<CompiledKernel>& kernels, const std::string& symbol) {
-    auto found = std::find_if(kernels.begin(), kernels.end(), [&](const CompiledKernel& each) { return each.symbol == symbol; });
+    auto found = std::find_if(kernels.begin(), kernels.end(),
+                              [&](const CompiledKernel& each) { return each.symbol == symbol; });
     return found == kernels.end() ? nullptr : &*found;
 }
 
-// A source came with an image that it need not belong to: it is used where it makes that image, byte for byte. NVRTC gives
-// the same bytes for the same text, options, folder and version. `ptx`: of the image, or of the same compile. Nothing: proven.
+// A source came with an image that it need not belong to: it is used where it makes that image, byte for
+// byte. NVRTC gives the same bytes for the same text, options, folder and version. `ptx`: of the image, or of
+// the same compile. Nothing: proven.
 std::optional<Result> refute(const Order& order, const Nvrtc& nvrtc, std::string& ptx) {
     Result plain = nvrtc.compile(order.source, order.form, &ptx);
     if (!plain.image.empty() && identity_of(plain.image) == order.proves) return std::nullopt;
-    plain.reason = fmt::format("the source that was announced with the image does not make it: NVRTC {} of the compile worker {}", nvrtc.version(),
-                               plain.image.empty() ? "says: " + plain.reason : "makes another image of it");
+    plain.reason = fmt::format(
+        "the source that was announced with the image does not make it: NVRTC {} of the compile worker {}",
+        nvrtc.version(), plain.image.empty() ? "says: " + plain.reason : "makes another image of it");
     plain.image.clear();
     plain.refuted = plain.lasting;
     return plain;
 }
 
-// The managed forms of the image's own PTX, or of what NVRTC makes of the source as it is: with no loop around it a kernel
-// is optimised as the program's own was (fdtd3d's addresses were computed anew in each step otherwise). None, where that
-// would manage less than `wanted`, which are the kernels of the rewritten source.
-std::optional<Result> by_own_ptx(const Order& order, std::string ptx, const std::vector<CompiledKernel>& wanted) {
+// The managed forms of the image's own PTX, or of what NVRTC makes of the source as it is: with no loop
+// around it a kernel is optimised as the program's own was (fdtd3d's addresses were computed anew in each
+// step otherwise). None, where that would manage less than `wanted`, which are the kernels of the rewritten
+// source.
+std::optional<Result> by_own_ptx(const Order& order, std::string ptx,
+                                 const std::vector<CompiledKernel>& wanted) {
     if (ptx.empty()) return std::nullopt;
     Order text;
     text.source.text = std::move(ptx);
@@ -130,7 +143,8 @@ std::optional<Result> by_own_ptx(const Order& order, std::string ptx, const std:
     if (result.image.empty()) return std::nullopt;
     for (const CompiledKernel& kernel : wanted) {
         const CompiledKernel* made = kernel.managed.empty() ? nullptr : find(result.kernels, kernel.symbol);
-        if (!kernel.managed.empty() && (!made || made->managed.empty() || made->reuse > kernel.reuse)) return std::nullopt;
+        if (!kernel.managed.empty() && (!made || made->managed.empty() || made->reuse > kernel.reuse))
+            return std::nullopt;
     }
     for (CompiledKernel& kernel : result.kernels)
         if (const CompiledKernel* written = find(wanted, kernel.symbol)) kernel.name = written->name;
@@ -147,7 +161,8 @@ Result work_on_ptx(const Order& order) {
     return result;
 }
 
-// Sources include by paths that are relative to where their program was. Where that does not exist, it is not needed or missed.
+// Sources include by paths that are relative to where their program was. Where that does not exist, it is not
+// needed or missed.
 void enter(const std::string& directory) {
     if (directory.empty() || chdir(directory.c_str()) != 0) static_cast<void>(chdir("/") == 0);
 }
@@ -156,7 +171,7 @@ Result guarded_work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
     enter(order.directory);
     try {
         return work(order, nvrtc, rewrite);
-    } catch (const std::exception& failure) {   // memory
+    } catch (const std::exception& failure) {  // memory
         Result result;
         result.reason = fmt::format("the compile worker failed: {}", failure.what());
         return result;
@@ -186,14 +201,16 @@ Result work_on_source(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite) {
     return compiled;
 }
 
-constexpr int kKeptMemory = 32 << 20;   // the most that malloc takes for such a threshold
+constexpr int kKeptMemory = 32 << 20;  // the most that malloc takes for such a threshold
 
 Opened guarded_open(const ImageOrder& asked, MappedMemory& shared, Open open) {
     Opened opened;
     try {
         opened = open(asked.asked, shared.image(asked.bytes));
-        if (!opened.unpacked.empty()) std::memcpy(shared.unpacked(opened.unpacked.size()), opened.unpacked.data(), opened.unpacked.size());
-    } catch (const std::exception& failure) {   // memory
+        if (!opened.unpacked.empty())
+            std::memcpy(shared.unpacked(opened.unpacked.size()), opened.unpacked.data(),
+                        opened.unpacked.size());
+    } catch (const std::exception& failure) {  // memory
         opened = {};
         opened.problem = fmt::format("the compile worker failed: {}", failure.what());
     }
@@ -201,15 +218,17 @@ Opened guarded_open(const ImageOrder& asked, MappedMemory& shared, Open open) {
 }
 
 int open_images(const Arguments& settings, const std::string& lacking, Open open) {
-    mallopt(M_MMAP_THRESHOLD, kKeptMemory);   // what one image took is there for the next one
+    mallopt(M_MMAP_THRESHOLD, kKeptMemory);  // what one image took is there for the next one
     mallopt(M_TRIM_THRESHOLD, 2 * kKeptMemory);
     MappedMemory shared(settings.shared);
-    if (!write_message(settings.descriptor, Message::kReady, encode(Ready{"", "it opens images", lacking}))) return 1;
+    if (!write_message(settings.descriptor, Message::kReady, encode(Ready{"", "it opens images", lacking})))
+        return 1;
     while (std::optional<std::string> bytes = read_message(settings.descriptor, Message::kOpen)) {
         const std::optional<ImageOrder> asked = decode_image_order(*bytes);
         if (!asked || asked->bytes > SharedMemory::kImageBytes) return 1;
         allow_cpu(settings.cpu);
-        if (!write_message(settings.descriptor, Message::kOpened, encode(guarded_open(*asked, shared, open)))) return 1;
+        if (!write_message(settings.descriptor, Message::kOpened, encode(guarded_open(*asked, shared, open))))
+            return 1;
     }
     return 0;
 }
@@ -227,7 +246,8 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
     if (given.language == Language::kAssembly) return compile_ptx(given);
     if (given.language == Language::kLink) return assembler().link(given);
     Order order = with_architecture(given);
-    if (order.form == Form::kCubin && !order.image.empty()) order.registers = own_registers(order.image, number_in(order.architecture));
+    if (order.form == Form::kCubin && !order.image.empty())
+        order.registers = own_registers(order.image, number_in(order.architecture));
     Result result = work_on_source(order, nvrtc, rewrite);
     if (result.image.empty() || order.image.empty()) return result;
     // An image that lacks anything is never loaded in place of the program's own.
@@ -240,14 +260,18 @@ Result work(const Order& given, const Nvrtc& nvrtc, Rewrite rewrite) {
 int worker_main(int count, char** arguments, Rewrite rewrite, Open open) {
     Arguments settings;
     if (!parse(count, arguments, settings)) {
-        std::fprintf(stderr, "usage: smt-compile --descriptor N --memory BYTES --cpu SECONDS [--shared N] (smtd starts it)\n");
+        std::fprintf(
+            stderr,
+            "usage: smt-compile --descriptor N --memory BYTES --cpu SECONDS [--shared N] (smtd starts it)\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const std::string lacking = confine(settings.memory);
     if (settings.shared >= 0) return open_images(settings, lacking, open);
     const Nvrtc nvrtc;
-    const Ready ready{nvrtc.version(), rewrites(rewrite) ? nvrtc.problem() : "this build of smt has no source rewriter", lacking};
+    const Ready ready{nvrtc.version(),
+                      rewrites(rewrite) ? nvrtc.problem() : "this build of smt has no source rewriter",
+                      lacking};
     if (!write_message(settings.descriptor, Message::kReady, encode(ready))) return 1;
     while (std::optional<std::string> bytes = read_message(settings.descriptor, Message::kOrder)) {
         std::optional<Order> order = decode_order(*bytes);

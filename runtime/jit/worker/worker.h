@@ -10,8 +10,8 @@
 
 namespace smt::runtime::jit {
 
-// Rewrites the source, or the PTX, and compiles what came out. Managed forms are held to the registers of the kernels'
-// own forms (registers.h).
+// Rewrites the source, or the PTX, and compiles what came out. Managed forms are held to the registers of the
+// kernels' own forms (registers.h).
 Result work(const Order& order, const Nvrtc& nvrtc, Rewrite rewrite);
 
 using Open = Opened (*)(const OpenOrder&, std::string_view image);

@@ -34,7 +34,8 @@ public:
         for (size_t i = 0; i < kernels.size(); ++i) {
             const Kernel* const each = kernels[i];
             if (each->id == id_ && each->launch == launch_ && now < until_) holder = each;
-            if (each->state != Kernel::State::kWaiting || (longest && now - seen_[i].got_done <= wait)) continue;
+            if (each->state != Kernel::State::kWaiting || (longest && now - seen_[i].got_done <= wait))
+                continue;
             longest = each;
             wait = now - seen_[i].got_done;
         }
@@ -53,7 +54,8 @@ public:
         if (now < until_) decision.ask_again(until_ - now);
         for (size_t i = 0; i < kernels.size(); ++i) {
             const Duration rest = knobs_.starvation_timeout - (now - seen_[i].got_done);
-            if (kernels[i]->state == Kernel::State::kWaiting && rest > Duration::zero()) decision.ask_again(rest);
+            if (kernels[i]->state == Kernel::State::kWaiting && rest > Duration::zero())
+                decision.ask_again(rest);
         }
     }
 
@@ -70,15 +72,21 @@ private:
         size_t next = 0;
         for (const Kernel* each : kernels) {
             const bool waits = each->state == Kernel::State::kWaiting;
-            const size_t place = find_from(before_, next, [&](const Seen& one) { return one.id == each->id && one.launch == each->launch; });
+            const size_t place = find_from(before_, next, [&](const Seen& one) {
+                return one.id == each->id && one.launch == each->launch;
+            });
             const bool ran = !waits && now - each->since >= kRan;
-            const bool nothing = place < before_.size() && before_[place].blocks_done == each->blocks_done && !ran;
-            seen_.push_back({each->id, each->launch, each->blocks_done, nothing ? before_[place].got_done : waits ? std::min(each->since, now) : now});
+            const bool nothing =
+                place < before_.size() && before_[place].blocks_done == each->blocks_done && !ran;
+            seen_.push_back({each->id, each->launch, each->blocks_done,
+                             nothing ? before_[place].got_done
+                             : waits ? std::min(each->since, now)
+                                     : now});
         }
     }
 
     AgingKnobs knobs_;
-    std::vector<Seen> seen_, before_;   // the kernels of the last call of boosted(), and of the one before
+    std::vector<Seen> seen_, before_;  // the kernels of the last call of boosted(), and of the one before
     uint64_t id_ = 0, launch_ = 0;
     TimePoint until_{};  // in the past: no kernel has the turn
 };

@@ -8,7 +8,9 @@ namespace smt::runtime::schedule {
 namespace {
 
 // Ties are broken by id, so that the same snapshot gives the same quotas.
-bool takes_longer(const Allocated* a, const Allocated* b) { return a->left_ns != b->left_ns ? a->left_ns > b->left_ns : a->kernel->id < b->kernel->id; }
+bool takes_longer(const Allocated* a, const Allocated* b) {
+    return a->left_ns != b->left_ns ? a->left_ns > b->left_ns : a->kernel->id < b->kernel->id;
+}
 
 }  // namespace
 
@@ -35,7 +37,8 @@ bool allocate(Allocation& rows, const Resources& limits) {
         take(*free, row.cta, more);
         row.grow();
         // Only this row has changed, so one insertion restores the order.
-        for (size_t at = marked + 1; at < rows.size() && takes_longer(rows[at], rows[at - 1]); ++at) std::swap(rows[at], rows[at - 1]);
+        for (size_t at = marked + 1; at < rows.size() && takes_longer(rows[at], rows[at - 1]); ++at)
+            std::swap(rows[at], rows[at - 1]);
     }
     return true;
 }

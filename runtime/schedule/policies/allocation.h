@@ -37,7 +37,8 @@ struct Allocated {
         left_ns = left_at(++at);
     }
     double left_at(size_t configuration) const {
-        return known ? configured_ns(*kernel, (*known)[configuration]) : alone_ns * most / static_cast<double>(configuration + 1);
+        return known ? configured_ns(*kernel, (*known)[configuration])
+                     : alone_ns * most / static_cast<double>(configuration + 1);
     }
 
     const Kernel* kernel;
@@ -48,7 +49,7 @@ struct Allocated {
     size_t at = 0;
     int ctas = 1;
     double left_ns = 0;
-    int rank = 0;   // for `greedy`, where not all kernels fit
+    int rank = 0;  // for `greedy`, where not all kernels fit
 };
 
 using Allocation = std::vector<Allocated*>;

@@ -31,8 +31,8 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/aging.h"
+#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/placement.h"
 #include "runtime/schedule/policies/policies.h"
 
@@ -89,13 +89,16 @@ private:
             return;
         }
         const Quota& table = placement_.table(placed);
-        diff_.run(decision, *placed.kernel, table, 0, [&] { return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms, table.size()); });
-        placed.said = placed.kernel->state != Kernel::State::kStopping;   // else it is named again
+        diff_.run(decision, *placed.kernel, table, 0, [&] {
+            return fmt::format(FMT_COMPILE("{} CTAs on {} of {} SMs"), placed.total, placed.sms,
+                               table.size());
+        });
+        placed.said = placed.kernel->state != Kernel::State::kStopping;  // else it is named again
     }
 
     Aging aging_;
-    uint64_t first_ = 0;  // the kernel that had the turn; 0: none
-    std::vector<const Kernel*> waiting_;   // without CTAs, or with the turn; kept for its memory
+    uint64_t first_ = 0;                  // the kernel that had the turn; 0: none
+    std::vector<const Kernel*> waiting_;  // without CTAs, or with the turn; kept for its memory
     Placement placement_;
     DecisionDiff diff_;
 };

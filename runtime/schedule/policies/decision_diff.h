@@ -19,7 +19,8 @@ public:
     template <class Reason>
     void wait(Decision& decision, const Kernel& kernel, const Reason& reason) {
         said_of(kernel).runs = false;
-        if (kernel.state == Kernel::State::kRunning) add(decision, {kernel.id, Assignment::Action::kWait, reason(), {}, 0});
+        if (kernel.state == Kernel::State::kRunning)
+            add(decision, {kernel.id, Assignment::Action::kWait, reason(), {}, 0});
     }
 
     template <class Reason>
@@ -47,14 +48,16 @@ public:
         next_ = 0;
         size_t next = 0;
         std::erase_if(said_, [&](const Said& said) {
-            return find_from(snapshot.kernels, next, [&](const Kernel& kernel) { return kernel.id == said.id; }) == snapshot.kernels.size();
+            return find_from(snapshot.kernels, next, [&](const Kernel& kernel) {
+                       return kernel.id == said.id;
+                   }) == snapshot.kernels.size();
         });
     }
 
 private:
     struct Said {
         uint64_t id;
-        bool runs = false;   // false: it waits, or there was no decision
+        bool runs = false;  // false: it waits, or there was no decision
         Quota quota = {};
         uint64_t slice = 0;
     };
@@ -63,12 +66,12 @@ private:
         return place < said_.size() ? said_[place] : said_.emplace_back(kernel.id);
     }
     static void add(Decision& decision, Assignment&& assignment) {
-        if (decision.assignments.empty()) decision.assignments.reserve(8);   // one allocation for most
+        if (decision.assignments.empty()) decision.assignments.reserve(8);  // one allocation for most
         decision.assignments.push_back(std::move(assignment));
     }
 
     std::vector<Said> said_;
-    size_t next_ = 0;   // behind the entry that was found last
+    size_t next_ = 0;  // behind the entry that was found last
 };
 
 }  // namespace smt::runtime::schedule

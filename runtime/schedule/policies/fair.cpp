@@ -28,8 +28,8 @@
 #include <utility>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/decision_diff.h"
+#include "runtime/schedule/policies/idle_grace.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -43,11 +43,11 @@ struct Share {
     double weight = 1;
     double preemption_ns = 0;  // O
     bool has_work = false;
-    bool runs = false;     // or is stopping
-    bool runs_on = false;  // beyond its turn,
-    TimePoint ended{};     // which ended then
-    std::optional<TimePoint> idle = {};   // start of the idle time
-    Duration debt{};       // for how long it ran on
+    bool runs = false;                   // or is stopping
+    bool runs_on = false;                // beyond its turn,
+    TimePoint ended{};                   // which ended then
+    std::optional<TimePoint> idle = {};  // start of the idle time
+    Duration debt{};                     // for how long it ran on
 };
 
 class Fair final : public Policy {
@@ -91,14 +91,18 @@ private:
             share->preemption_ns = std::max(share->preemption_ns, preemption_ns(kernel));
         }
         for (Share& share : ring_) {
-            if (share.has_work) share.idle.reset(), idle_grace_.works(share.tenant, now);
-            else idle_grace_.gone(share.tenant, now), share.idle = share.idle.value_or(now);
+            if (share.has_work)
+                share.idle.reset(), idle_grace_.works(share.tenant, now);
+            else
+                idle_grace_.gone(share.tenant, now), share.idle = share.idle.value_or(now);
         }
     }
 
     // Removes idle tenants after the idle grace period, with their debts, except the one that has the turn.
     void dismiss(TimePoint now) {
-        std::erase_if(ring_, [&](const Share& share) { return share.tenant != turn_ && share.idle && now - *share.idle >= idle_grace_.of(share.tenant); });
+        std::erase_if(ring_, [&](const Share& share) {
+            return share.tenant != turn_ && share.idle && now - *share.idle >= idle_grace_.of(share.tenant);
+        });
     }
 
     // Time that a block ran on into another turn is taken off the tenant's next turn, and the current turn is
@@ -124,7 +128,9 @@ private:
         } else if (!works_) {
             decision.ask_again(gap - (now - busy_));
         }
-        const bool others = std::any_of(ring_.begin(), ring_.end(), [&](const Share& each) { return each.tenant != turn_ && each.has_work; });
+        const bool others = std::any_of(ring_.begin(), ring_.end(), [&](const Share& each) {
+            return each.tenant != turn_ && each.has_work;
+        });
         if (others && until_ > now) decision.ask_again(until_ - now);
     }
 
@@ -147,7 +153,7 @@ private:
         if (holder == ring_.end() || at >= ring_.size() || sharing_ != ring_.size()) epoch_ns_ = epoch_ns();
         sharing_ = ring_.size();
         const Duration turn = nanoseconds(epoch_ns_ * next->weight);
-        if (next->runs_on) next->debt += now - next->ended;   // it still runs on
+        if (next->runs_on) next->debt += now - next->ended;  // it still runs on
         const Duration paid = std::min(next->debt, turn - turn / kLeastPart);
         next->debt = std::min(next->debt - paid, turn);
         next->runs_on = false;
@@ -173,15 +179,15 @@ private:
     }
 
     FairKnobs knobs_;
-    IdleGrace<std::string> idle_grace_;   // by tenant
+    IdleGrace<std::string> idle_grace_;  // by tenant
     std::vector<Share> ring_;
-    std::string turn_;  // the tenant that has the turn; empty: none
-    double epoch_ns_ = 0;   // T of this round,
-    size_t sharing_ = 0;    // for so many tenants
+    std::string turn_;     // the tenant that has the turn; empty: none
+    double epoch_ns_ = 0;  // T of this round,
+    size_t sharing_ = 0;   // for so many tenants
     TimePoint began_{};
     TimePoint until_{};
-    TimePoint busy_{};  // when the holder last had work
-    bool works_ = false;   // the holder had work at the last call
+    TimePoint busy_{};    // when the holder last had work
+    bool works_ = false;  // the holder had work at the last call
     DecisionDiff diff_;
 };
 

@@ -13,7 +13,8 @@ public:
         Decision decision;
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.state == Kernel::State::kWaiting)
-                decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "first come, first served"});
+                decision.assignments.push_back(
+                    {kernel.id, Assignment::Action::kRun, "first come, first served"});
         }
         return decision;
     }

@@ -17,9 +17,9 @@
 // No kernel starves: a kernel that is stopped as a whole gets a turn.
 #include <fmt/format.h>
 
+#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/allocation.h"
 #include "runtime/schedule/policies/decision_diff.h"
-#include "runtime/schedule/policies/aging.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -42,15 +42,20 @@ public:
             if (!waited) aging_.boosted(counted(snapshot), now);
             aging_.ask_again(decision, counted_, now);
         }
-        const auto others = std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
+        const auto others =
+            std::count_if(given_.begin(), given_.end(), [](const Given& each) { return each.ctas > 0; }) - 1;
         size_t next = 0;
         for (const Kernel& kernel : snapshot.kernels) {
             const Given* const found = given(kernel, next);
             if (found && found->ctas > 0) {
                 const auto on_each = static_cast<uint8_t>(found->ctas);
-                diff_.run(decision, kernel, {&on_each, 1}, 0, [&] { return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others); });
+                diff_.run(decision, kernel, {&on_each, 1}, 0, [&] {
+                    return fmt::format("{} CTAs an SM, beside {} others", found->ctas, others);
+                });
             } else if (found) {
-                diff_.wait(decision, kernel, [] { return std::string("no CTA of it fits beside the others: it will have its turn"); });
+                diff_.wait(decision, kernel, [] {
+                    return std::string("no CTA of it fits beside the others: it will have its turn");
+                });
             } else if (kernel.state == Kernel::State::kWaiting) {
                 diff_.run(decision, kernel, {}, 0, [] { return std::string("runs as it is"); });
             }
@@ -62,7 +67,7 @@ private:
     struct Given {
         uint64_t id;
         uint64_t launch;
-        int ctas;   // 0: it waits for its turn
+        int ctas;  // 0: it waits for its turn
     };
     static bool counts(const Kernel& kernel) { return kernel.managed && !kernel.last_taken; }
 
@@ -108,8 +113,10 @@ private:
                 const bool counts = row.kernel->cta != Resources{} && !row.kernel->own_sms;
                 const bool has_room = counts && holds(free, row.cta, 1);
                 if (has_room) take(free, row.cta, 1);
-                if (!counts || has_room || rows_.empty()) rows_.push_back(&row);
-                else row.ctas = 0;
+                if (!counts || has_room || rows_.empty())
+                    rows_.push_back(&row);
+                else
+                    row.ctas = 0;
             }
         }
     }
@@ -134,15 +141,17 @@ private:
     // Null: it has none yet. `next` as in find_from(), for a loop over a snapshot.
     const Given* given(const Kernel& kernel, size_t& next) const {
         if (!counts(kernel)) return nullptr;
-        const size_t place = find_from(given_, next, [&](const Given& each) { return each.id == kernel.id && each.launch == kernel.launch; });
+        const size_t place = find_from(given_, next, [&](const Given& each) {
+            return each.id == kernel.id && each.launch == kernel.launch;
+        });
         return place == given_.size() ? nullptr : &given_[place];
     }
 
     Aging aging_;
     std::vector<const Kernel*> counted_;
     std::vector<Given> given_;
-    std::vector<Allocated> all_;   // of a decision; kept for its memory
-    Allocation rows_;        // the kernels that are not left out
+    std::vector<Allocated> all_;  // of a decision; kept for its memory
+    Allocation rows_;             // the kernels that are not left out
     DecisionDiff diff_;
 };
 

@@ -36,16 +36,16 @@
 // Low priorities may starve: that is strict priority. Within a priority no kernel does: under the paper's
 // rule alone, a sequence of short kernels could delay a long one without end, so a kernel that has waited too
 // long gets a turn (knobs.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "runtime/schedule/policies/short_job_bypass.h"
-#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/aging.h"
+#include "runtime/schedule/policies/decision_diff.h"
 #include "runtime/schedule/policies/policies.h"
+#include "runtime/schedule/policies/short_job_bypass.h"
 
 namespace smt::runtime::schedule {
 
@@ -75,22 +75,26 @@ public:
         std::vector<Candidate> queue = candidates(snapshot, decision);
         if (queue.empty()) return decision;
         for (auto equals = queue.begin(); equals != queue.end();) {
-            const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) { return each.kernel->priority != equals->kernel->priority; });
+            const auto end = std::find_if(equals, queue.end(), [&](const Candidate& each) {
+                return each.kernel->priority != equals->kernel->priority;
+            });
             to_front(equals, end, now, decision);
             equals = end;
         }
-        if (!fits_beside(queue, snapshot.device)) std::erase_if(queue, [](const Candidate& each) { return each.kernel->last_taken; });
+        if (!fits_beside(queue, snapshot.device))
+            std::erase_if(queue, [](const Candidate& each) { return each.kernel->last_taken; });
         if (queue.empty()) return decision;
         if (fits_beside(queue, snapshot.device) && goes_well(queue, now, decision)) {
             share(queue, decision);
             return decision;
         }
-        place(queue, snapshot.device, !knobs_.spatial || soon_over(queue, snapshot.device, now, decision), decision);
+        place(queue, snapshot.device, !knobs_.spatial || soon_over(queue, snapshot.device, now, decision),
+              decision);
         return decision;
     }
 
 private:
-    using Name = std::pair<uint64_t, uint64_t>;   // id and launch
+    using Name = std::pair<uint64_t, uint64_t>;  // id and launch
     static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
 
     // By priority, then by T_r.
@@ -117,7 +121,9 @@ private:
     bool fits_beside(const std::vector<Candidate>& queue, const Device& device) const {
         if (!knobs_.spatial || queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
-        if (urgent.priority == other.priority || urgent.blocks == 0 || other.usual_ctas == 0 || urgent.own_sms) return false;
+        if (urgent.priority == other.priority || urgent.blocks == 0 || other.usual_ctas == 0 ||
+            urgent.own_sms)
+            return false;
         for (size_t i = 2; i < queue.size(); ++i) {
             if (queue[i].kernel->state != Kernel::State::kWaiting) return false;
         }
@@ -125,10 +131,12 @@ private:
         // it only when the multiprocessor is empty.
         Resources free = limits_of(device);
         const Resources each = cta_of(other, free), mine = cta_of(urgent, free);
-        free.shared_bytes = std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
+        free.shared_bytes =
+            std::min(free.shared_bytes, each.shared_bytes * static_cast<uint32_t>(queue[1].most));
         const int theirs = std::min(other.usual_ctas, fitting(free, each));
         take(free, each, theirs);
-        return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) * static_cast<uint64_t>(std::max(1, device.multiprocessors));
+        return urgent.blocks <= static_cast<uint64_t>(fitting(free, mine)) *
+                                    static_cast<uint64_t>(std::max(1, device.multiprocessors));
     }
 
     // The first two kernels share all SMs; the others wait.
@@ -137,8 +145,10 @@ private:
         equals_of(urgent).runs = name_of(urgent);
         equals_of(other).runs = name_of(other);
         diff_.run(decision, urgent, {}, 0, [&] { return fmt::format("finds room beside {}", other.tenant); });
-        diff_.run(decision, other, {}, 0, [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
-        for (size_t i = 2; i < queue.size(); ++i) diff_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
+        diff_.run(decision, other, {}, 0,
+                  [&] { return fmt::format("has the GPU, and leaves room for {}", urgent.tenant); });
+        for (size_t i = 2; i < queue.size(); ++i)
+            diff_.wait(decision, *queue[i].kernel, [&] { return why_not(*queue[i].kernel, urgent); });
     }
 
     bool goes_well(const std::vector<Candidate>& queue, TimePoint now, Decision& decision) {
@@ -175,13 +185,16 @@ private:
         const Kernel* impatient = equals.aging.boosted(kernels, now);
         equals.aging.ask_again(decision, kernels, now);
         Candidates first = begin;
-        if (impatient) first = std::find_if(begin, end, [&](const Candidate& each) { return each.kernel == impatient; });
-        else if (runs != end && runs->left_ns <= begin->left_ns + preemption_ns(*runs->kernel)) first = runs;
+        if (impatient)
+            first = std::find_if(begin, end, [&](const Candidate& each) { return each.kernel == impatient; });
+        else if (runs != end && runs->left_ns <= begin->left_ns + preemption_ns(*runs->kernel))
+            first = runs;
         std::rotate(begin, first, first + 1);
     }
 
     // Whether the second kernel waits for the first instead of using the remaining SMs.
-    bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now, Decision& decision) {
+    bool soon_over(const std::vector<Candidate>& queue, const Device& device, TimePoint now,
+                   Decision& decision) {
         if (queue.size() < 2) return false;
         const Kernel &urgent = *queue[0].kernel, &other = *queue[1].kernel;
         const int sms = std::max(1, device.multiprocessors);
@@ -197,7 +210,8 @@ private:
         int next = 0;
         for (const Candidate& each : queue) {
             const Kernel& kernel = *each.kernel;
-            if (!last || last->priority != kernel.priority) equals_of(kernel).runs = next < sms ? name_of(kernel) : Name{};
+            if (!last || last->priority != kernel.priority)
+                equals_of(kernel).runs = next < sms ? name_of(kernel) : Name{};
             last = &kernel;
             if (next == sms) {
                 diff_.wait(decision, kernel, [&] { return why_not(kernel, *queue.front().kernel); });
@@ -210,7 +224,8 @@ private:
             Quota table;
             if (count < sms) {
                 table.assign(static_cast<size_t>(sms), 0);
-                const int ctas = next > 0 && kernel.usual_ctas ? std::min(each.most, kernel.usual_ctas) : each.most;
+                const int ctas =
+                    next > 0 && kernel.usual_ctas ? std::min(each.most, kernel.usual_ctas) : each.most;
                 std::fill_n(table.begin() + next, count, static_cast<uint8_t>(ctas));
             }
             diff_.run(decision, kernel, table, 0, [&] {
@@ -245,18 +260,20 @@ private:
     struct Equals {
         explicit Equals(const AgingKnobs& knobs) : aging(knobs) {}
         Aging aging;
-        Name runs{};   // K_r
+        Name runs{};  // K_r
     };
-    Equals& equals_of(const Kernel& kernel) { return equals_.try_emplace(kernel.priority, knobs_.aging).first->second; }
+    Equals& equals_of(const Kernel& kernel) {
+        return equals_.try_emplace(kernel.priority, knobs_.aging).first->second;
+    }
 
     HpfKnobs knobs_;
-    std::map<int, Equals> equals_;           // by priority
-    Name guest_{};                           // the kernel that found room
-    uint64_t host_ = 0;                      // the stream beside it
+    std::map<int, Equals> equals_;  // by priority
+    Name guest_{};                  // the kernel that found room
+    uint64_t host_ = 0;             // the stream beside it
     TimePoint guest_until_{};
     Recent<std::pair<uint64_t, uint64_t>> crowded_;  // streams that did not go well together
     ShortJobBypass short_job_bypass_;
-    std::vector<Width> widths_;              // of the kernels that have SMs
+    std::vector<Width> widths_;  // of the kernels that have SMs
     DecisionDiff diff_;
 };
 

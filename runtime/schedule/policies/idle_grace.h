@@ -17,7 +17,7 @@ namespace smt::runtime::schedule {
 template <class Name>
 class IdleGrace {
 public:
-    static constexpr Duration kMost = std::chrono::milliseconds(1);   // longer idle times are not learnt
+    static constexpr Duration kMost = std::chrono::milliseconds(1);  // longer idle times are not learnt
 
     // 0: no grace period.
     explicit IdleGrace(Duration least) : least_(least) {}
@@ -32,21 +32,27 @@ public:
         if (found == absences_.end() || !found->second.since) return;
         const Duration took = now - *std::exchange(found->second.since, std::nullopt);
         Duration& usual = found->second.usual;
-        if (took <= kMost) usual = usual > Duration::zero() ? (3 * usual + took) / 4 : took;
-        else usual = Duration::zero();
-        std::erase_if(absences_, [&](const auto& each) { return each.second.since && now - *each.second.since > kForgotten; });
+        if (took <= kMost)
+            usual = usual > Duration::zero() ? (3 * usual + took) / 4 : took;
+        else
+            usual = Duration::zero();
+        std::erase_if(absences_, [&](const auto& each) {
+            return each.second.since && now - *each.second.since > kForgotten;
+        });
     }
 
     Duration of(const Name& name) const {
         if (least_ == Duration::zero()) return least_;
         const auto found = absences_.find(name);
-        return found == absences_.end() ? least_ : std::clamp<Duration>(2 * found->second.usual, least_, std::max(least_, kMost));
+        return found == absences_.end()
+                   ? least_
+                   : std::clamp<Duration>(2 * found->second.usual, least_, std::max(least_, kMost));
     }
 
 private:
     struct Absence {
-        std::optional<TimePoint> since;   // start of the idle time
-        Duration usual{};                 // 0: not known
+        std::optional<TimePoint> since;  // start of the idle time
+        Duration usual{};                // 0: not known
     };
     static constexpr Duration kForgotten = std::chrono::seconds(1);
 

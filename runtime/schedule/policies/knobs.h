@@ -15,8 +15,8 @@ struct AgingKnobs {
 };
 
 struct HpfKnobs {
-    bool spatial = true;     // stop only as many SMs as needed; false: all of them
-    int extra_sms = 0;       // beyond those needed, as in FLEP 6.4
+    bool spatial = true;  // stop only as many SMs as needed; false: all of them
+    int extra_sms = 0;    // beyond those needed, as in FLEP 6.4
     // A kernel that would get the remaining SMs waits instead if the urgent kernel takes no longer than this:
     // a table would cost the rest of its launch and the next launch more. 0: never, as in the paper.
     Duration short_job = std::chrono::microseconds(100);
@@ -36,11 +36,12 @@ struct FairKnobs {
 
 struct GreedyKnobs {
     // For kernels of which not one CTA fits beside the others.
-    AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(10), .boost = std::chrono::milliseconds(10)};
+    AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(10),
+                        .boost = std::chrono::milliseconds(10)};
 };
 
 struct SliceKnobs {
-    double overhead = 0.02;                    // p % of Kernelet 4.1
+    double overhead = 0.02;                        // p % of Kernelet 4.1
     profiler::models::PruneThresholds prune = {};  // alpha_p, alpha_m
     // True, the paper's form: balanced blocks, which end together, in slices. False: the blocks with the
     // largest profit, and no slices. False never gains less. Measured in a model GPU: 1.63 to 1.72 of one
@@ -58,7 +59,7 @@ struct SliceKnobs {
     double least_measured = 0.02;
     // An idle kernel of a pair keeps its place for this time while the other one works.
     Duration idle_grace = std::chrono::microseconds(500);
-    AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(500)};   // a turn means a worse pair
+    AgingKnobs aging = {.starvation_timeout = std::chrono::milliseconds(500)};  // a turn means a worse pair
 };
 
 struct CompactKnobs {

@@ -11,14 +11,16 @@ namespace smt::runtime::schedule {
 
 namespace {
 
-constexpr int kOneMix = 10;    // after eight halvings only kernels of one mix are pruned
-constexpr int kUnknown = 11;   // no number of halvings: not both kernels were counted
+constexpr int kOneMix = 10;   // after eight halvings only kernels of one mix are pruned
+constexpr int kUnknown = 11;  // no number of halvings: not both kernels were counted
 
 // The measured combination with the largest profit that is possible (beyond_pipe()) and fits; nothing: none.
-std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second, const Device& device) {
+std::optional<models::CoSchedule> best_measured(const Kernel& first, const Kernel& second,
+                                                const Device& device) {
     std::optional<models::CoSchedule> best;
     for (const models::CoSchedule& each : measured_together(*first.profile, *second.profile)) {
-        if ((best && each.profit <= best->profit) || !fit_together(each.blocks, first, second, device)) continue;
+        if ((best && each.profit <= best->profit) || !fit_together(each.blocks, first, second, device))
+            continue;
         if (!beyond_pipe(*first.profile, *second.profile, each)) best = each;
     }
     return best;
@@ -29,7 +31,8 @@ models::KernelModel model_of(const Kernel& kernel, const Resources& limits, bool
     const Mix& mix = *kernel.profile->mix;
     const Resources cta = cta_of(kernel, limits);
     const uint32_t warps = cta.warps ? cta.warps : (cta.threads + 31) / 32;
-    models::KernelModel model{static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits), mix.memory_ratio, mix.uncoalesced_ratio, mix.instructions_per_block};
+    models::KernelModel model{static_cast<int>(std::max(1u, warps)), most_ctas(kernel, limits),
+                              mix.memory_ratio, mix.uncoalesced_ratio, mix.instructions_per_block};
     if (paper) return model;
     if (mix.waits) models::tell(*mix.waits, model);
     model.rates = models::relative_throughput(kernel.profile->by_ctas, model.most_blocks);
@@ -46,7 +49,7 @@ public:
     }
 
     uint64_t generation = 0;
-    Known* known = nullptr;        // valid while the generation is the same
+    Known* known = nullptr;  // valid while the generation is the same
     bool paper = false;
     models::Multiprocessor model;
     models::KernelModel first, second;
@@ -79,8 +82,11 @@ bool Pairs::number_each(const Kernels& kernels, const Device& device) {
     size_t next = 0;
     for (const Kernel* kernel : kernels) {
         const Resources cta = cta_of(*kernel, limits);
-        numbers_.push_back(find_from(sides_, next, [&](const Side& side) { return side.profile == kernel->profile && side.cta == cta; }));
-        if (numbers_.back() == sides_.size() && sides_.size() < kMostSides) sides_.push_back({kernel->profile, cta});
+        numbers_.push_back(find_from(sides_, next, [&](const Side& side) {
+            return side.profile == kernel->profile && side.cta == cta;
+        }));
+        if (numbers_.back() == sides_.size() && sides_.size() < kMostSides)
+            sides_.push_back({kernel->profile, cta});
     }
     return std::all_of(numbers_.begin(), numbers_.end(), [](size_t each) { return each < kMostSides; });
 }
@@ -121,11 +127,14 @@ int Pairs::compare(const Kernels& kernels, const Pair& pair, Known& known, const
         keep(known, measured);
         known.measured = true;
     }
-    const auto counted = [&](const Kernel& kernel) { return known.measured ? kernel.profile->mix.has_value() : is_counted(kernel, device); };
+    const auto counted = [&](const Kernel& kernel) {
+        return known.measured ? kernel.profile->mix.has_value() : is_counted(kernel, device);
+    };
     if (!counted(first) || !counted(second)) return known.prune = kUnknown;
     models::PruneThresholds allowed = likeness_;
     known.prune = 1;
-    while (known.prune < kOneMix && models::too_alike(first.profile->mix->utilization, second.profile->mix->utilization, allowed)) {
+    while (known.prune < kOneMix &&
+           models::too_alike(first.profile->mix->utilization, second.profile->mix->utilization, allowed)) {
         allowed.pur /= 2;
         allowed.mur /= 2;
         ++known.prune;
@@ -140,7 +149,8 @@ void Pairs::keep(Known& known, const Answer& answer) {
 
 // ---- The model
 
-std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const Pair& pair, const Device& device) {
+std::unique_ptr<Pairs::PairStudy> Pairs::study_of(const Kernels& kernels, const Pair& pair,
+                                                  const Device& device) {
     const Resources limits = limits_of(device);
     const Kernel &first = *kernels[pair.first], &second = *kernels[pair.second];
     auto study = std::make_unique<PairStudy>();
@@ -162,12 +172,14 @@ std::unique_ptr<Study> Pairs::study(const Kernels& kernels, const Device& device
     kept_.clear();
     all_pairs([&](const Pair& pair, Known& known) {
         const int alike = prune(kernels, pair, known, device);
-        for (const size_t of : {pair.first, pair.second, kernels.size()}) least_[of] = std::min(least_[of], alike);
+        for (const size_t of : {pair.first, pair.second, kernels.size()})
+            least_[of] = std::min(least_[of], alike);
         if (known.answer == 0 && alike < kOneMix) kept_.push_back(pair);
     });
     for (const Pair& pair : kept_) {
         const int alike = known(pair).prune;
-        if (alike == least_[pair.first] || alike == least_[pair.second] || alike == least_.back()) return study_of(kernels, pair, device);
+        if (alike == least_[pair.first] || alike == least_[pair.second] || alike == least_.back())
+            return study_of(kernels, pair, device);
     }
     studied_ = numbers_;
     return nullptr;

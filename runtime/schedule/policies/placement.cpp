@@ -23,7 +23,8 @@ void Placement::begin() {
 }
 
 const Placed& Placement::note(const Kernel& kernel) {
-    auto row = rows_.begin() + static_cast<ptrdiff_t>(find_from(rows_, next_, [&](const Placed& each) { return each.id == kernel.id; }));
+    auto row = rows_.begin() + static_cast<ptrdiff_t>(find_from(
+                                   rows_, next_, [&](const Placed& each) { return each.id == kernel.id; }));
     // Another kernel in the same stream goes last. The next launch of the same kernel keeps its place.
     if (row != rows_.end() && (row->profile != kernel.profile || row->cta != kernel.cta)) {
         std::rotate(row, std::next(row), rows_.end());
@@ -59,7 +60,9 @@ bool Placement::end(TimePoint now) {
         // The packing has run and found no room for it.
         short_of_room |= row.kernel && row.total == 0 && row.placed;
     }
-    changed_ |= std::erase_if(rows_, [&](const Placed& row) { return !row.kernel && (short_of_room || now - row.gone >= idle_grace_.of(row.id)); }) > 0;
+    changed_ |= std::erase_if(rows_, [&](const Placed& row) {
+                    return !row.kernel && (short_of_room || now - row.gone >= idle_grace_.of(row.id));
+                }) > 0;
     return changed_;
 }
 
@@ -84,8 +87,11 @@ void Placement::forget_places() {
 
 void Placement::place(const Device& device, uint64_t first) {
     measure(limits_of(device));
-    const int sms = std::max(1, device.multiprocessors), rows = static_cast<int>(std::max<size_t>(1, rows_.size())), part = std::min((sms + rows - 1) / rows, sms - 1);
-    const bool unknown = std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return !is_known(row); });
+    const int sms = std::max(1, device.multiprocessors),
+              rows = static_cast<int>(std::max<size_t>(1, rows_.size())),
+              part = std::min((sms + rows - 1) / rows, sms - 1);
+    const bool unknown =
+        std::any_of(rows_.begin(), rows_.end(), [](const Placed& row) { return !is_known(row); });
     if (reserved_ != 0 && (!unknown || reserved_ != part)) reserve(unknown ? part : 0);
     place_all(static_cast<size_t>(sms), first);
     if (reserved_ != part && leaves_too_little()) {
@@ -112,7 +118,9 @@ void Placement::measure(const Resources& limits) {
             resized_ |= row.column != Placed::kNone && before != row.each;
             row.most = per_sm(row, limits_);
         }
-        smallest_ = {std::min(smallest_.threads, row.each.threads), std::min(smallest_.registers, row.each.registers), std::min(smallest_.shared_bytes, row.each.shared_bytes),
+        smallest_ = {std::min(smallest_.threads, row.each.threads),
+                     std::min(smallest_.registers, row.each.registers),
+                     std::min(smallest_.shared_bytes, row.each.shared_bytes),
                      std::min(smallest_.warps, row.each.warps), std::min(smallest_.ctas, row.each.ctas)};
     }
 }
@@ -129,8 +137,10 @@ void Placement::place_all(size_t sms, uint64_t first) {
     for (const Zone& zone : zones_) opened_ += zone.used ? zone.sms : 0;
     for (Placed& row : rows_) {
         if (row.id != first) continue;
-        if (is_known(row)) place_known(row);
-        else place_part(row);
+        if (is_known(row))
+            place_known(row);
+        else
+            place_part(row);
     }
     for (Placed& row : rows_) {
         if (row.id != first && is_known(row)) place_known(row);
@@ -145,7 +155,9 @@ bool Placement::leaves_too_little() const {
         if (is_known(row)) return false;
         uint64_t ctas = 0;
         for (const Zone& zone : zones_) {
-            if (!whole || !zone.used) ctas += static_cast<uint64_t>(fitting(zone.free, row.each, row.most)) * static_cast<uint64_t>(zone.sms);
+            if (!whole || !zone.used)
+                ctas += static_cast<uint64_t>(fitting(zone.free, row.each, row.most)) *
+                        static_cast<uint64_t>(zone.sms);
         }
         return ctas * rows_.size() < static_cast<uint64_t>(row.most) * sms_;
     });
@@ -156,7 +168,7 @@ bool Placement::leaves_too_little() const {
 // Restores the zones with the places that kernels keep. Spare room is free again, and kernels without a
 // footprint move.
 void Placement::begin_zones(size_t sms) {
-    if (std::exchange(sms_, sms) != sms) forget_places();   // another device
+    if (std::exchange(sms_, sms) != sms) forget_places();  // another device
     assign_columns();
     zones_ = kept_.zones;
     has_ = kept_.has;
@@ -167,7 +179,8 @@ void Placement::begin_zones(size_t sms) {
         uint8_t* const line = &has_[zone * columns_];
         bool lost = resized_;
         for (const size_t column : left_) lost |= std::exchange(line[column], uint8_t{0}) > 0;
-        const bool alike = zone > 0 && (lost || lost_last) && std::equal(line, line + columns_, &has_[(last - 1) * columns_]);
+        const bool alike = zone > 0 && (lost || lost_last) &&
+                           std::equal(line, line + columns_, &has_[(last - 1) * columns_]);
         if (alike) {
             zones_[last - 1].sms += zones_[zone].sms;
             continue;
@@ -196,7 +209,8 @@ void Placement::assign_columns() {
         row.total = row.kept;
     }
     if (columns_ < rows_.size()) widen();
-    if (std::none_of(rows_.begin(), rows_.end(), keeps)) kept_ = {{{static_cast<int>(sms_), limits_}}, std::vector<uint8_t>(columns_)};
+    if (std::none_of(rows_.begin(), rows_.end(), keeps))
+        kept_ = {{{static_cast<int>(sms_), limits_}}, std::vector<uint8_t>(columns_)};
     stays_.assign(columns_, false);
     for (const Placed& row : rows_) {
         if (keeps(row)) stays_[row.column] = true;
@@ -214,7 +228,8 @@ void Placement::assign_columns() {
 void Placement::widen() {
     const size_t before = std::exchange(columns_, (rows_.size() + 7) / 8 * 8);
     std::vector<uint8_t> wider(kept_.zones.size() * columns_);
-    for (size_t zone = 0; zone < kept_.zones.size(); ++zone) std::copy_n(&kept_.has[zone * before], before, &wider[zone * columns_]);
+    for (size_t zone = 0; zone < kept_.zones.size(); ++zone)
+        std::copy_n(&kept_.has[zone * before], before, &wider[zone * columns_]);
     kept_.has = std::move(wider);
 }
 
@@ -255,7 +270,8 @@ void Placement::split(size_t zone, int first) {
     open_ += !rest.full;
     has_.resize(zones_.size() * columns_);
     const auto columns = static_cast<ptrdiff_t>(columns_);
-    std::move_backward(has_.begin() + static_cast<ptrdiff_t>(zone) * columns, has_.end() - columns, has_.end());
+    std::move_backward(has_.begin() + static_cast<ptrdiff_t>(zone) * columns, has_.end() - columns,
+                       has_.end());
 }
 
 // Puts so many CTAs on each SM of the zone.
@@ -298,7 +314,8 @@ void Placement::note_runs(Placed& row) {
 
 const Quota& Placement::table(const Placed& row) {
     table_.clear();
-    for (const uint32_t run : row.runs) table_.insert(table_.end(), Placed::sms_of(run), static_cast<uint8_t>(Placed::ctas_of(run)));
+    for (const uint32_t run : row.runs)
+        table_.insert(table_.end(), Placed::sms_of(run), static_cast<uint8_t>(Placed::ctas_of(run)));
     return table_;
 }
 
@@ -313,13 +330,13 @@ void Placement::place_known(Placed& row) {
             if (room <= 0) continue;
             const int free = used ? zones_[zone].sms : static_cast<int>(sms_) - reserved_ - opened_;
             if (free <= 0) break;
-            const int full = std::min({zones_[zone].sms, want / room, free});   // SMs that are filled
+            const int full = std::min({zones_[zone].sms, want / room, free});  // SMs that are filled
             if (full > 0) {
                 split(zone, full);
                 put(row, zone, room);
                 want -= full * room;
                 if (!used) opened_ += full;
-                continue;   // the split-off zone comes next
+                continue;  // the split-off zone comes next
             }
             const bool rest = want < row.most && row.total > 0;
             if (!used && rest) continue;
@@ -353,8 +370,8 @@ void Placement::share_rest(uint64_t first) {
             if (whole && before[zone].used) continue;
             const int ctas = fitting(before[zone].free, row.each, row.most);
             if (!whole && holds(zones_[zone].free, row.each, ctas)) {
-                put(row, zone, ctas);   // reserves the room, so that grow() does not use it
-            } else {   // the hardware shares it
+                put(row, zone, ctas);  // reserves the room, so that grow() does not use it
+            } else {                   // the hardware shares it
                 has(zone, row) = static_cast<uint8_t>(ctas);
                 row.total += ctas * zones_[zone].sms;
             }
@@ -368,9 +385,10 @@ void Placement::grow(const Device& device) {
     if (std::none_of(zones_.begin(), zones_.end(), has_room)) return;
     order_.clear();
     for (Placed& row : rows_) {
-        if (row.kernel && is_known(row)) order_.emplace_back(-remaining_ns(*row.kernel, device, row.most), &row);
+        if (row.kernel && is_known(row))
+            order_.emplace_back(-remaining_ns(*row.kernel, device, row.most), &row);
     }
-    std::sort(order_.begin(), order_.end());   // ties are broken by arrival
+    std::sort(order_.begin(), order_.end());  // ties are broken by arrival
     for (size_t zone = 0; zone < zones_.size(); ++zone) {
         if (!has_room(zones_[zone])) continue;
         for (const auto& [left_ns, row] : order_) {

@@ -17,26 +17,26 @@ struct Placed {
     const Kernel* kernel = nullptr;  // in this snapshot; null: idle
     uint64_t id = 0;
     bool was_here = false;
-    TimePoint gone{};                // start of the idle time
+    TimePoint gone{};  // start of the idle time
     std::shared_ptr<const Profile> profile;
-    Resources cta;   // as in the kernel
-    std::vector<uint32_t> runs;   // the table, run-length encoded: CTAs on each of so many SMs
+    Resources cta;               // as in the kernel
+    std::vector<uint32_t> runs;  // the table, run-length encoded: CTAs on each of so many SMs
     static constexpr uint32_t run_of(uint32_t ctas, uint32_t sms) { return ctas << 24 | sms; }
     static constexpr uint32_t ctas_of(uint32_t run) { return run >> 24; }
     static constexpr uint32_t sms_of(uint32_t run) { return run & 0xffffff; }
-    bool said = false;      // the table was published; set by the caller, reset on a change
-    int sms = 0;     // on which it has any CTA
-    int total = 0;   // CTAs on all SMs
-    bool placed = false;   // the packing has run with this row
+    bool said = false;    // the table was published; set by the caller, reset on a change
+    int sms = 0;          // on which it has any CTA
+    int total = 0;        // CTAs on all SMs
+    bool placed = false;  // the packing has run with this row
     static constexpr int kNotMeasured = -1;
-    int fits = kNotMeasured;   // the kernel's ctas_per_sm for which these two were computed:
-    Resources each;            // resources of a CTA
-    int most = 1;              // CTAs on an SM
+    int fits = kNotMeasured;  // the kernel's ctas_per_sm for which these two were computed:
+    Resources each;           // resources of a CTA
+    int most = 1;             // CTAs on an SM
     static constexpr size_t kNone = SIZE_MAX;
-    size_t column = kNone;     // of has_; kNone: it keeps no place
-    int kept = 0;              // CTAs that keep their place
-    bool moved = false;        // the table has changed
-    bool grown = false;        // it has spare room, which is given back at the next placement
+    size_t column = kNone;  // of has_; kNone: it keeps no place
+    int kept = 0;           // CTAs that keep their place
+    bool moved = false;     // the table has changed
+    bool grown = false;     // it has spare room, which is given back at the next placement
 };
 
 class Placement {
@@ -66,7 +66,7 @@ private:
         int sms;
         Resources free;
         bool used = false;
-        bool full = false;   // no CTA of any kernel fits
+        bool full = false;  // no CTA of any kernel fits
     };
     void measure(const Resources& limits);
     void reserve(int sms);
@@ -78,7 +78,7 @@ private:
     void widen();
     void take_kept(size_t zone);
     void keep();
-    void split(size_t zone, int first);   // into the first so many SMs and the rest
+    void split(size_t zone, int first);  // into the first so many SMs and the rest
     void put(Placed& row, size_t zone, int ctas);
     void place_known(Placed& row);
     void place_part(Placed& row);
@@ -88,13 +88,13 @@ private:
     uint8_t& has(size_t zone, const Placed& row) { return has_[zone * columns_ + row.column]; }
 
     std::vector<Placed> rows_;
-    IdleGrace<uint64_t> idle_grace_;       // by stream
+    IdleGrace<uint64_t> idle_grace_;  // by stream
     bool changed_ = false;
-    size_t next_ = 0;           // behind the row that was noted last
+    size_t next_ = 0;  // behind the row that was noted last
     Resources limits_;
-    Resources smallest_;        // minimum of each resource over all CTAs
-    bool resized_ = false;      // the SM, or the CTA of a placed kernel, has changed
-    size_t sms_ = 0;            // covered by the zones
+    Resources smallest_;    // minimum of each resource over all CTAs
+    bool resized_ = false;  // the SM, or the CTA of a placed kernel, has changed
+    size_t sms_ = 0;        // covered by the zones
     std::vector<Zone> zones_;
     size_t columns_ = 0;
     std::vector<uint8_t> has_;  // CTAs on each SM, by zone, then by column
@@ -104,8 +104,8 @@ private:
         std::vector<Zone> zones;
         std::vector<uint8_t> has;
     } kept_;
-    int reserved_ = 0;          // SMs kept free for kernels without a footprint
-    int opened_ = 0;            // SMs in use
+    int reserved_ = 0;                               // SMs kept free for kernels without a footprint
+    int opened_ = 0;                                 // SMs in use
     std::vector<std::pair<double, Placed*>> order_;  // of growing
     std::vector<uint8_t> stays_;                     // by column: a kernel keeps a place in it
     std::vector<size_t> left_;                       // columns in which no kernel does

@@ -14,13 +14,13 @@
 // the hardware's stream priorities. So while a more urgent tenant has worked recently (kLately), they are
 // confined to three quarters of the device, and the urgent tenant's next kernel begins in the rest.
 // `priority-whole` omits that.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "runtime/schedule/policies/policies.h"
 
@@ -29,7 +29,7 @@ namespace smt::runtime::schedule {
 namespace {
 
 constexpr auto kIdleGrace = std::chrono::microseconds(200);
-constexpr int kLate = 2;   // one may be chance
+constexpr int kLate = 2;  // one may be chance
 // A session without work for this time counts as new, and gets the idle grace period again.
 constexpr auto kForgotten = std::chrono::minutes(1);
 // A service with requests further apart than this does not cost the others a part of the device in between.
@@ -37,7 +37,7 @@ constexpr auto kLately = std::chrono::seconds(1);
 // Shorter blocks make room for a more urgent stream soon enough: stopping managed kernels takes about as
 // long.
 constexpr auto kLongBlock = std::chrono::microseconds(100);
-constexpr int kKeptFree = 4;   // one part in so many
+constexpr int kKeptFree = 4;  // one part in so many
 
 class Priority final : public Policy {
 public:
@@ -46,7 +46,9 @@ public:
     std::string_view name() const override { return whole_ ? "priority-whole" : "priority"; }
     Stops stops() const override { return Stops::kLessUrgent; }
     int part(const Device& device) const override {
-        return whole_ || device.multiprocessors < kKeptFree ? 0 : device.multiprocessors - device.multiprocessors / kKeptFree;
+        return whole_ || device.multiprocessors < kKeptFree
+                   ? 0
+                   : device.multiprocessors - device.multiprocessors / kKeptFree;
     }
 
     Decision decide(const Snapshot& snapshot, TimePoint now) override {
@@ -56,22 +58,26 @@ public:
         if (part(snapshot.device)) {
             for (const Kernel& kernel : snapshot.kernels) confine(kernel, snapshot.device, now, decision);
         }
-        const Kernel& first = *std::max_element(snapshot.kernels.begin(), snapshot.kernels.end(),
-                                                [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
+        const Kernel& first =
+            *std::max_element(snapshot.kernels.begin(), snapshot.kernels.end(),
+                              [](const Kernel& a, const Kernel& b) { return a.priority < b.priority; });
         for (const Kernel& kernel : snapshot.kernels) {
             if (kernel.priority < first.priority) {
                 if (kernel.state == Kernel::State::kRunning)
-                    decision.assignments.push_back({kernel.id, Assignment::Action::kWait,
-                                                    fmt::format("{} for {} (priority {} over {})",
-                                                                kernel.managed ? "stopped" : "held back", first.tenant,
-                                                                first.priority, kernel.priority)});
-            } else if (kernel.state == Kernel::State::kWaiting || (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {
+                    decision.assignments.push_back(
+                        {kernel.id, Assignment::Action::kWait,
+                         fmt::format("{} for {} (priority {} over {})",
+                                     kernel.managed ? "stopped" : "held back", first.tenant, first.priority,
+                                     kernel.priority)});
+            } else if (kernel.state == Kernel::State::kWaiting ||
+                       (kernel.state == Kernel::State::kRunning && waits_.contains(kernel.id))) {
                 // kRunning and in waits_: it was to wait, but could not be stopped until now.
                 const Duration rest = rest_for(kernel.priority, now);
                 if (rest > Duration::zero()) {
                     decision.ask_again(rest);
                 } else {
-                    decision.assignments.push_back({kernel.id, Assignment::Action::kRun, "goes on: no more urgent tenant has work"});
+                    decision.assignments.push_back(
+                        {kernel.id, Assignment::Action::kRun, "goes on: no more urgent tenant has work"});
                 }
             }
         }
@@ -81,10 +87,15 @@ public:
 
 private:
     void note_waits(const Snapshot& snapshot, const Decision& decision) {
-        std::erase_if(waits_, [&](uint64_t id) { return std::none_of(snapshot.kernels.begin(), snapshot.kernels.end(), [&](const Kernel& each) { return each.id == id; }); });
+        std::erase_if(waits_, [&](uint64_t id) {
+            return std::none_of(snapshot.kernels.begin(), snapshot.kernels.end(),
+                                [&](const Kernel& each) { return each.id == id; });
+        });
         for (const Assignment& each : decision.assignments) {
-            if (each.action == Assignment::Action::kWait) waits_.insert(each.kernel);
-            else waits_.erase(each.kernel);
+            if (each.action == Assignment::Action::kWait)
+                waits_.insert(each.kernel);
+            else
+                waits_.erase(each.kernel);
         }
     }
 
@@ -97,8 +108,11 @@ private:
         if (wanted == (kernel.multiprocessors != 0)) return;
         decision.confinements.push_back(
             {kernel.id, wanted ? part(device) : 0, kLongBlock,
-             wanted ? fmt::format("long kernels keep to {} multiprocessors of {}: a more urgent tenant worked recently", part(device), device.multiprocessors)
-                    : "all SMs are free for all tenants: no more urgent tenant worked recently"});
+             wanted
+                 ? fmt::format(
+                       "long kernels keep to {} multiprocessors of {}: a more urgent tenant worked recently",
+                       part(device), device.multiprocessors)
+                 : "all SMs are free for all tenants: no more urgent tenant worked recently"});
     }
 
     // A priority without work now was busy until now, if it had work at the last call.
@@ -110,8 +124,10 @@ private:
         for (const Kernel& kernel : snapshot.kernels) {
             Work& work = work_[kernel.priority];
             const bool first = work.seen.insert_or_assign(kernel.session, now).second;
-            if (!first && now - work.until > kIdleGrace) work.late = std::min(work.late + 1, kLate);
-            else if (now > work.until && !work.was_present) work.late = 0;
+            if (!first && now - work.until > kIdleGrace)
+                work.late = std::min(work.late + 1, kLate);
+            else if (now > work.until && !work.was_present)
+                work.late = 0;
             work.present = work.was_present = true;
             work.until = now;
         }
@@ -119,26 +135,28 @@ private:
             worked_[priority] = std::max(worked_[priority], work.until);
             std::erase_if(work.seen, [&](const auto& each) { return now - each.second > kForgotten; });
         }
-        for (const Urgent& each : snapshot.urgent) worked_[each.priority] = std::max(worked_[each.priority], each.since);
+        for (const Urgent& each : snapshot.urgent)
+            worked_[each.priority] = std::max(worked_[each.priority], each.since);
     }
 
     Duration rest_for(int priority, TimePoint now) const {
         Duration rest{};
         for (auto each = work_.upper_bound(priority); each != work_.end(); ++each)
-            if (each->second.late < kLate) rest = std::max<Duration>(rest, kIdleGrace - (now - each->second.until));
+            if (each->second.late < kLate)
+                rest = std::max<Duration>(rest, kIdleGrace - (now - each->second.until));
         return rest;
     }
 
     struct Work {
-        bool present = false, was_present = false;   // now, and at the last call
+        bool present = false, was_present = false;  // now, and at the last call
         TimePoint until{};
-        int late = 0;   // idle times over kIdleGrace since the last shorter one; not before first work
-        std::map<uint32_t, TimePoint> seen;          // sessions that have had work, and when
+        int late = 0;  // idle times over kIdleGrace since the last shorter one; not before first work
+        std::map<uint32_t, TimePoint> seen;  // sessions that have had work, and when
     };
     const bool whole_;
-    std::set<uint64_t> waits_;           // kernels with the last decision kWait
-    std::map<int, Work> work_;           // by priority
-    std::map<int, TimePoint> worked_;    // likewise; includes tenants that have just come
+    std::set<uint64_t> waits_;         // kernels with the last decision kWait
+    std::map<int, Work> work_;         // by priority
+    std::map<int, TimePoint> worked_;  // likewise; includes tenants that have just come
 };
 
 }  // namespace

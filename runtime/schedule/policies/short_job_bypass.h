@@ -23,11 +23,13 @@ public:
 
     // Whether `other` waits for `urgent`. `other` is next in the order and has a lower priority; `left_ns` is
     // the time that `urgent` has left.
-    bool is_waited_for(const Kernel& urgent, double left_ns, const Kernel& other, TimePoint now, Decision& decision) {
+    bool is_waited_for(const Kernel& urgent, double left_ns, const Kernel& other, TimePoint now,
+                       Decision& decision) {
         if (short_ == Duration::zero() || slow_.contains(urgent.id)) return false;
         const Launch launch{urgent.id, urgent.launch};
         if (std::exchange(launch_, launch) != launch) {
-            const bool again = made_way_.contains({other.id, other.launch}) || made_way_.contains({other.id, other.launch - 1});
+            const bool again = made_way_.contains({other.id, other.launch}) ||
+                               made_way_.contains({other.id, other.launch - 1});
             made_way_.note({other.id, other.launch});
             until_.reset();
             waits_ = !again && other.state != Kernel::State::kWaiting && nanoseconds(left_ns) <= short_;
@@ -50,12 +52,12 @@ public:
     void gave_places() { waits_ = false; }
 
 private:
-    using Launch = std::pair<uint64_t, uint64_t>;   // stream and launch
+    using Launch = std::pair<uint64_t, uint64_t>;  // stream and launch
     Duration short_;
-    Launch launch_{};           // the last urgent one
-    bool waits_ = false;        // `other` waits for it
-    std::optional<TimePoint> until_;   // the latest end, once time counts
-    Recent<uint64_t> slow_;     // streams with kernels that took too long
+    Launch launch_{};                 // the last urgent one
+    bool waits_ = false;              // `other` waits for it
+    std::optional<TimePoint> until_;  // the latest end, once time counts
+    Recent<uint64_t> slow_;           // streams with kernels that took too long
     Recent<Launch> made_way_;
 };
 

@@ -39,10 +39,10 @@
 #include <cmath>
 
 #include "runtime/schedule/estimate.h"
-#include "runtime/schedule/policies/idle_grace.h"
-#include "runtime/schedule/policies/decision_diff.h"
-#include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/aging.h"
+#include "runtime/schedule/policies/decision_diff.h"
+#include "runtime/schedule/policies/idle_grace.h"
+#include "runtime/schedule/policies/pairs.h"
 #include "runtime/schedule/policies/policies.h"
 
 namespace smt::runtime::schedule {
@@ -51,12 +51,13 @@ namespace {
 
 using Kernels = Pairs::Kernels;
 
-constexpr double kMostRounds = 1 << 20;   // of a slice, for any profile
+constexpr double kMostRounds = 1 << 20;                     // of a slice, for any profile
 constexpr auto kNextModels = std::chrono::milliseconds(1);  // a decision with models takes half of it
 
 class Slice final : public Policy {
 public:
-    explicit Slice(const SliceKnobs& knobs) : knobs_(knobs), aging_(knobs.aging), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
+    explicit Slice(const SliceKnobs& knobs)
+        : knobs_(knobs), aging_(knobs.aging), idle_grace_(knobs.idle_grace), pairs_(knobs) {}
     std::string_view name() const override { return knobs_.slices ? "slice-paper" : "slice"; }
     Stops stops() const override { return Stops::kAny; }
     bool short_stops() const override { return false; }
@@ -81,7 +82,9 @@ public:
         return decision;
     }
 
-    std::unique_ptr<Study> study(const Snapshot& snapshot) override { return pairs_.study(known_of(snapshot), snapshot.device); }
+    std::unique_ptr<Study> study(const Snapshot& snapshot) override {
+        return pairs_.study(known_of(snapshot), snapshot.device);
+    }
     void learn(std::unique_ptr<Study> study) override { pairs_.learn(std::move(study)); }
 
 private:
@@ -89,7 +92,8 @@ private:
     const Kernels& known_of(const Snapshot& snapshot) {
         known_.clear();
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed && !kernel.last_taken && Pairs::knows(kernel, snapshot.device)) known_.push_back(&kernel);
+            if (kernel.managed && !kernel.last_taken && Pairs::knows(kernel, snapshot.device))
+                known_.push_back(&kernel);
         }
         return known_;
     }
@@ -97,18 +101,24 @@ private:
     // Updates the members of the pair.
     void note_members(const Snapshot& snapshot, TimePoint now) {
         for (const Kernel& kernel : snapshot.kernels) {
-            if (kernel.managed) idle_grace_.works(kernel.id, now);   // also if the stream's place is taken
+            if (kernel.managed) idle_grace_.works(kernel.id, now);  // also if the stream's place is taken
         }
         for (Member& member : chosen_.members) {
-            const auto found = std::find_if(snapshot.kernels.begin(), snapshot.kernels.end(),
-                                            [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
-            const bool there = found != snapshot.kernels.end(), waits = chosen_.pair() && knobs_.idle_grace > Duration::zero();
+            const auto found = std::find_if(
+                snapshot.kernels.begin(), snapshot.kernels.end(),
+                [&](const Kernel& each) { return each.id == member.name.first && each.managed; });
+            const bool there = found != snapshot.kernels.end(),
+                       waits = chosen_.pair() && knobs_.idle_grace > Duration::zero();
             const bool same = there && name_of(*found) == member.name;
             if (!there) idle_grace_.gone(member.name.first, now);
-            if (same) member.gone.reset();
-            else if (!member.gone) member.gone = now;
+            if (same)
+                member.gone.reset();
+            else if (!member.gone)
+                member.gone = now;
             member.at_work = same && !found->last_taken;
-            member.stays = member.at_work || (waits && (same || (!there && now - *member.gone < idle_grace_.of(member.name.first))));
+            member.stays =
+                member.at_work ||
+                (waits && (same || (!there && now - *member.gone < idle_grace_.of(member.name.first))));
         }
     }
 
@@ -127,10 +137,13 @@ private:
         const Kernel* impatient = aging_.boosted(known, now);
         const bool in_it = impatient && (is(*impatient, 0) || is(*impatient, 1));
         const std::vector<Member>& members = chosen_.members;
-        const bool both = chosen_.pair() && members[0].stays && members[1].stays, works = both && (members[0].at_work || members[1].at_work);
+        const bool both = chosen_.pair() && members[0].stays && members[1].stays,
+                   works = both && (members[0].at_work || members[1].at_work);
         const bool turn_is_over = chosen_.for_turn && !impatient, back = now < back_until_ && !saw(known);
         const bool pair_goes_on = works && !turn_is_over && !back;
-        if (both && !works) back_until_ = now + std::max(idle_grace_.of(members[0].name.first), idle_grace_.of(members[1].name.first));
+        if (both && !works)
+            back_until_ =
+                now + std::max(idle_grace_.of(members[0].name.first), idle_grace_.of(members[1].name.first));
         const bool alone_goes_on = !chosen_.pair() && pairs_.complete() && saw(known) && !turn_is_over;
         if ((!impatient || in_it) && (pair_goes_on || alone_goes_on)) return;
         seen_.clear();
@@ -139,7 +152,10 @@ private:
         if (known.empty()) return;
         const std::optional<Pairs::Found> best = pairs_.best(known, impatient, device);
         if (best) {
-            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}}, best->together.blocks, best->together.profit, best->measured};
+            chosen_ = {{{name_of(*best->first)}, {name_of(*best->second)}},
+                       best->together.blocks,
+                       best->together.profit,
+                       best->measured};
             if (knobs_.slices) chosen_.rounds = slice_rounds(*best, device);
         } else {
             chosen_.members = {{name_of(impatient ? *impatient : *oldest(known))}};
@@ -151,33 +167,41 @@ private:
     // 8).
     int slice_rounds(const Pairs::Found& pair, const Device& device) const {
         const models::Blocks& blocks = pair.together.blocks;
-        return static_cast<int>(std::max(rounds(*pair.first, device, blocks[0]), rounds(*pair.second, device, blocks[1])));
+        return static_cast<int>(
+            std::max(rounds(*pair.first, device, blocks[0]), rounds(*pair.second, device, blocks[1])));
     }
 
     // Order of arrival; ties in the order of the snapshot.
     void note_order(const Kernels& known) {
-        std::erase_if(order_, [&](const Name& name) { return std::none_of(known.begin(), known.end(), [&](const Kernel* each) { return name_of(*each) == name; }); });
+        std::erase_if(order_, [&](const Name& name) {
+            return std::none_of(known.begin(), known.end(),
+                                [&](const Kernel* each) { return name_of(*each) == name; });
+        });
         for (const Kernel* each : known) {
-            if (std::find(order_.begin(), order_.end(), name_of(*each)) == order_.end()) order_.push_back(name_of(*each));
+            if (std::find(order_.begin(), order_.end(), name_of(*each)) == order_.end())
+                order_.push_back(name_of(*each));
         }
     }
     const Kernel* oldest(const Kernels& known) const {
-        return *std::find_if(known.begin(), known.end(), [&](const Kernel* each) { return name_of(*each) == order_.front(); });
+        return *std::find_if(known.begin(), known.end(),
+                             [&](const Kernel* each) { return name_of(*each) == order_.front(); });
     }
 
     void say(const Kernel& kernel, const Device& device, Decision& decision) {
         if (chosen_.pair() && (is(kernel, 0) || is(kernel, 1))) {
             const int blocks = chosen_.blocks[is(kernel, 1)];
-            const uint64_t slice = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
+            const uint64_t slice =
+                static_cast<uint64_t>(blocks) *
+                static_cast<uint64_t>(std::max(1, device.multiprocessors) * chosen_.rounds);
             diff_.run(decision, kernel, even_quota(blocks), slice, [&] {
-                            return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
-                                               chosen_.measured ? "measured " : "", chosen_.profit * 100);
-                        });
+                return fmt::format("{} CTAs an SM beside another, {}to save {:.0f} %", blocks,
+                                   chosen_.measured ? "measured " : "", chosen_.profit * 100);
+            });
         } else if (!chosen_.pair() && is(kernel, 0)) {
             diff_.run(decision, kernel, {}, 0, [] { return std::string("alone: no pair is better"); });
         } else {
             diff_.wait(decision, kernel,
-                         [] { return std::string("others are a better pair, or came first"); });
+                       [] { return std::string("others are a better pair, or came first"); });
         }
     }
 
@@ -201,8 +225,9 @@ private:
 
     using Name = std::pair<uint64_t, uint64_t>;  // stream and launch
     static Name name_of(const Kernel& kernel) { return {kernel.id, kernel.launch}; }
-    bool saw(const Kernels& kernels) const {   // exactly these
-        return std::equal(seen_.begin(), seen_.end(), kernels.begin(), kernels.end(), [](const Name& name, const Kernel* each) { return name == name_of(*each); });
+    bool saw(const Kernels& kernels) const {  // exactly these
+        return std::equal(seen_.begin(), seen_.end(), kernels.begin(), kernels.end(),
+                          [](const Name& name, const Kernel* each) { return name == name_of(*each); });
     }
     bool is(const Kernel& kernel, size_t which) const {
         return which < chosen_.members.size() && chosen_.members[which].name == name_of(kernel);
@@ -211,23 +236,23 @@ private:
     struct Member {
         Name name;
         bool at_work = true, stays = true;
-        std::optional<TimePoint> gone = {};   // start of the idle time
+        std::optional<TimePoint> gone = {};  // start of the idle time
     };
 
     struct Chosen {
         bool pair() const { return members.size() == 2; }
         std::vector<Member> members;  // none, one alone, or two
-        models::Blocks blocks{};  // of each, on an SM
+        models::Blocks blocks{};      // of each, on an SM
         double profit = 0;
-        bool measured = false;    // the profit was measured; else it is the model's
-        int rounds = 0;           // of these blocks in a slice of each; 0: no slices
-        bool for_turn = false;    // of a kernel that had waited too long
+        bool measured = false;  // the profit was measured; else it is the model's
+        int rounds = 0;         // of these blocks in a slice of each; 0: no slices
+        bool for_turn = false;  // of a kernel that had waited too long
     };
 
     SliceKnobs knobs_;
-    Kernels known_;            // of the snapshot; kept for its memory
+    Kernels known_;  // of the snapshot; kept for its memory
     Aging aging_;
-    IdleGrace<uint64_t> idle_grace_;      // by stream
+    IdleGrace<uint64_t> idle_grace_;  // by stream
     Pairs pairs_;
     Chosen chosen_;
     std::vector<Name> seen_;   // R, at the last choice

@@ -13,11 +13,13 @@ namespace {
 
 constexpr uint64_t kRowBytes = 64;
 constexpr uint64_t kRows = 8;
-constexpr uint64_t kMostRows = 128;   // of the largest block: 16 blocks stacked
+constexpr uint64_t kMostRows = 128;  // of the largest block: 16 blocks stacked
 constexpr uint64_t kLeastBytes = 512;
 constexpr uint64_t kCubeFaces = 6;
 
-uint64_t rounded(uint64_t value, uint64_t to) { return value > ~uint64_t{0} - to ? ~uint64_t{0} : (value + to - 1) / to * to; }
+uint64_t rounded(uint64_t value, uint64_t to) {
+    return value > ~uint64_t{0} - to ? ~uint64_t{0} : (value + to - 1) / to * to;
+}
 
 // Of one texel with all channels. Formats that are unknown here count as 32 bits per channel.
 uint64_t texel_bits(CUarray_format format, unsigned channels) {
@@ -95,13 +97,16 @@ std::optional<Element> element_of(CUarray_format format, unsigned channels) {
 
 uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels) {
     const bool layers = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-    const uint64_t depth = shape.Flags & CUDA_ARRAY3D_CUBEMAP ? std::max<uint64_t>(shape.Depth, kCubeFaces) : shape.Depth;
+    const uint64_t depth =
+        shape.Flags & CUDA_ARRAY3D_CUBEMAP ? std::max<uint64_t>(shape.Depth, kCubeFaces) : shape.Depth;
     const uint64_t bits = texel_bits(shape.Format, shape.NumChannels);
     uint64_t sum = 0;
     for (unsigned level = 0; level < std::clamp(levels, 1u, 64u); ++level) {
-        const uint64_t bytes = level_bytes(shape.Width >> level, shape.Height >> level, layers ? depth : depth >> level, bits);
+        const uint64_t bytes =
+            level_bytes(shape.Width >> level, shape.Height >> level, layers ? depth : depth >> level, bits);
         if (__builtin_add_overflow(sum, bytes, &sum)) return ~uint64_t{0};
-        if ((shape.Width >> level) <= 1 && (shape.Height >> level) <= 1 && (layers || (depth >> level) <= 1)) break;
+        if ((shape.Width >> level) <= 1 && (shape.Height >> level) <= 1 && (layers || (depth >> level) <= 1))
+            break;
     }
     return sum;
 }

@@ -11,8 +11,9 @@
 
 namespace smt::runtime::server::handlers {
 
-// What a copy addresses an array by: elements of `bytes`, each of side x side texels (1, or 4 of block-compressed
-// formats). Width and height in elements are rounded up. nullopt: a format that is unknown here.
+// What a copy addresses an array by: elements of `bytes`, each of side x side texels (1, or 4 of
+// block-compressed formats). Width and height in elements are rounded up. nullopt: a format that is unknown
+// here.
 struct Element {
     uint64_t bytes;
     uint64_t side;

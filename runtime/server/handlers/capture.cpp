@@ -41,7 +41,8 @@ CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     if (streams.capturing(found->handle)) return CUDA_SUCCESS;
     CUresult status = found->guard();
     // Marked before the capture begins: a later mark would become a node of the graph.
-    if (dispatch::ManagedStream* managed = found->managed.load(std::memory_order_acquire)) managed->mark_what_is_there();
+    if (dispatch::ManagedStream* managed = found->managed.load(std::memory_order_acquire))
+        managed->mark_what_is_there();
     return status == CUDA_SUCCESS ? streams.wait_function(*found) : status;
 }
 
@@ -91,8 +92,9 @@ CUresult handle_begin_capture_to_graph(Call& call) {
     CUstream stream = nullptr;
     if (CUresult status = capturable(call, request.stream, &stream)) return status;
     call.session.streams().capture_begun();
-    CUresult status = call.driver.cuStreamBeginCaptureToGraph(
-        stream, graph, dependencies.nodes, dependencies.edges, dependencies.count, CU_STREAM_CAPTURE_MODE_RELAXED);
+    CUresult status =
+        call.driver.cuStreamBeginCaptureToGraph(stream, graph, dependencies.nodes, dependencies.edges,
+                                                dependencies.count, CU_STREAM_CAPTURE_MODE_RELAXED);
     if (status)
         call.session.streams().capture_ended();
     else

@@ -14,14 +14,23 @@ namespace {
 
 constexpr size_t kMaxParameters = 4096;
 constexpr size_t kMaxImages = 64u << 10;
-constexpr uint32_t kUseSleepMs = 1000;   // the last user normally wakes the thread earlier
+constexpr uint32_t kUseSleepMs = 1000;  // the last user normally wakes the thread earlier
 
 }  // namespace
 
-CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
-                     profiles::ProfileCache& book, Handles& handles)
-    : dispatcher_(dispatcher), tenant_(tenant), memory_(memory), driver_(dispatcher.driver()), journal_(journal), profile_cache_(book),
-      handles_(handles), exceptions_(journal), times_(driver_), limits_(driver_), links_(driver_) {}
+CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory,
+                     journal::Writer& journal, profiles::ProfileCache& book, Handles& handles)
+    : dispatcher_(dispatcher),
+      tenant_(tenant),
+      memory_(memory),
+      driver_(dispatcher.driver()),
+      journal_(journal),
+      profile_cache_(book),
+      handles_(handles),
+      exceptions_(journal),
+      times_(driver_),
+      limits_(driver_),
+      links_(driver_) {}
 
 CodeTable::~CodeTable() {
     clear();
@@ -51,8 +60,8 @@ CUresult CodeTable::module(Image& image, CUmodule* module) const {
     return CUDA_SUCCESS;
 }
 
-uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
-                        ManagedVariables managed, jit::Decision form, Charge charge) {
+uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
+                        std::string identity, ManagedVariables managed, jit::Decision form, Charge charge) {
     auto image = std::make_shared<Image>();
     image->owner = owner;
     image->charge = std::move(charge);
@@ -114,10 +123,11 @@ CUresult CodeTable::unload(Image& image) {
         }
         image.kernels.clear();
     }
-    memory_.own().forget(&image);   // before the driver may reuse the addresses
+    memory_.own().forget(&image);  // before the driver may reuse the addresses
     if (image.module) handles_.forget_module(image.module);
     const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
-    const CUresult status = image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+    const CUresult status =
+        image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
     image.charge = {};
     return status;
 }
@@ -168,14 +178,16 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     return CUDA_SUCCESS;
 }
 
-CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const {
+CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function,
+                            CUkernel* kernel) const {
     if (!image.library) return driver_.cuModuleGetFunction(function, image.module, name);
     CUresult status = driver_.cuLibraryGetKernel(kernel, image.library, name);
     return status == CUDA_SUCCESS ? driver_.cuKernelGetFunction(function, *kernel) : status;
 }
 
 // Reads a kernel's properties from the driver, which loads it.
-CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const {
+CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kernel,
+                             std::string* treatment) const {
     CUresult status = load(image);
     if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
     if (status) return status;
@@ -191,7 +203,8 @@ CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kerne
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
         CUDA_SUCCESS)
         kernel.static_shared = static_cast<uint32_t>(value);
-    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function) == CUDA_SUCCESS)
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function) ==
+        CUDA_SUCCESS)
         kernel.local_bytes = static_cast<uint32_t>(value);
     *treatment = find_managed(image, name, kernel);
     if (!image.holder && driver_.cuFuncGetModule) driver_.cuFuncGetModule(&image.holder, kernel.function);
@@ -220,17 +233,22 @@ std::string CodeTable::find_written(const Image& image, const char* name, Loaded
 }
 
 // The managed form's parameters must be the kernel's own followed by smt::Launch.
-bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const {
+bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse,
+                             LoadedKernel& kernel) const {
     CUfunction function = nullptr;
     size_t offset = 0, bytes = 0;
-    if (symbol.empty() || driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS) return false;
-    if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS) return false;
+    if (symbol.empty() ||
+        driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS)
+        return false;
+    if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS)
+        return false;
     if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return false;
     kernel.managed.function = function;
     kernel.managed.launch_offset = static_cast<uint32_t>(offset);
     kernel.managed.reuse = reuse;
     int value = 0;
-    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS) kernel.managed.registers = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS)
+        kernel.managed.registers = static_cast<uint32_t>(value);
     if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS)
         kernel.managed.static_shared = static_cast<uint32_t>(value);
     return true;

@@ -45,13 +45,13 @@ struct LoadedKernel {
     // Read by launches.
     std::atomic<uint32_t> users{0};
     std::atomic<bool> live{false};
-    bool prints = false;  // may call printf
-    bool system_atomics = false;   // has atomics of system scope; known if its PTX was read
+    bool prints = false;          // may call printf
+    bool system_atomics = false;  // has atomics of system scope; known if its PTX was read
     uint32_t id = 0;
     CUfunction function = nullptr;
     uint32_t parameter_bytes = 0;
     uint32_t journal_name = 0;
-    uint32_t treatment = 0;   // a name of the journal: managed by source or PTX, or unmanaged and why
+    uint32_t treatment = 0;  // a name of the journal: managed by source or PTX, or unmanaged and why
     uint32_t registers = 0;
     uint32_t static_shared = 0;
     uint32_t local_bytes = 0;
@@ -71,9 +71,9 @@ struct Image {
     image::Printing printing;
     std::string identity;  // of the program's bytes, for profiles (profiles/profile_cache.h)
     ManagedVariables managed;
-    jit::Decision form;   // compiled: the result that this managed form comes from
-    Charge charge;        // of its variables
-    std::mutex mutex;  // guards kernels and module; held while a kernel is fetched
+    jit::Decision form;  // compiled: the result that this managed form comes from
+    Charge charge;       // of its variables
+    std::mutex mutex;    // guards kernels and module; held while a kernel is fetched
     bool gone = false;
     std::unordered_map<std::string, LoadedKernel*> kernels;
 };
@@ -81,18 +81,18 @@ using ImagePointer = std::shared_ptr<Image>;
 
 class CodeTable {
 public:
-    CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory, journal::Writer& journal,
-              profiles::ProfileCache& book, Handles& handles);
+    CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory,
+              journal::Writer& journal, profiles::ProfileCache& book, Handles& handles);
     ~CodeTable();
     CodeTable(const CodeTable&) = delete;
     CodeTable& operator=(const CodeTable&) = delete;
 
     // The driver's handle of a number; INVALID_HANDLE: none.
     CUresult module(uint32_t id, CUmodule* module) const;
-    CUresult module(Image& image, CUmodule* module) const;   // caller holds image.mutex
+    CUresult module(Image& image, CUmodule* module) const;  // caller holds image.mutex
 
-    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing, std::string identity,
-                 ManagedVariables managed, jit::Decision form, Charge charge = {});
+    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
+                 std::string identity, ManagedVariables managed, jit::Decision form, Charge charge = {});
     ImagePointer image(uint32_t id) const;  // null: none
     // Removes an image: no later launch finds its kernels, and earlier ones are with the driver or the
     // dispatcher when this returns. Null: no such image.
@@ -134,7 +134,7 @@ private:
     static constexpr uint32_t kPages = 4096;
 
     LoadedKernel* new_kernel();
-    CUresult load(Image& image) const;   // caller holds image.mutex
+    CUresult load(Image& image) const;  // caller holds image.mutex
     CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
     CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
     std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;

@@ -62,7 +62,8 @@ bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request
     KernelUse kernel(call.session.code(), request.function);
     int now = 0;
     return kernel && kernel->managed.function && request.attribute == kAttribute &&
-           call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS && request.value < now;
+           call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS &&
+           request.value < now;
 }
 
 }  // namespace
@@ -124,9 +125,11 @@ CUresult handle_function_attribute(Call& call) {
     const CUfunction managed = kernel->managed.function;
     if (status != CUDA_SUCCESS || !managed) return status;
     // Some programs set the attribute before each launch.
-    if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS && before == request.value) return CUDA_SUCCESS;
+    if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS &&
+        before == request.value)
+        return CUDA_SUCCESS;
     call.driver.cuFuncSetAttribute(managed, attribute, request.value);
-    kernel->managed.forget();   // the occupancy may have changed
+    kernel->managed.forget();  // the occupancy may have changed
     return CUDA_SUCCESS;
 }
 
@@ -145,9 +148,8 @@ CUresult handle_get_global(Call& call) {
     size_t bytes = 0;
     CUmodule module = nullptr;
     if (CUresult status = call.module(request.object, &module)) return status;
-    CUresult status = image->library
-                          ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
-                          : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
+    CUresult status = image->library ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
+                                     : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
     if (status == CUDA_SUCCESS) status = call.session.code().give_out(*image, address, bytes);
     if (status) return status;
     call.out.scalar(protocol::MemAllocated{address, bytes});

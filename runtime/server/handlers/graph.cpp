@@ -26,7 +26,8 @@ CUresult handle_graph_launch(Call& call) {
     StreamPointer stream;
     if (CUresult status = call.launch_stream(request.stream, &stream)) return status;
     dispatch::UnmanagedPass pass;
-    const dispatch::UnmanagedLaunch launch{request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
+    const dispatch::UnmanagedLaunch launch{
+        request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
     if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
         pass.drop();  // the printing turn may depend on other tenants' work
@@ -70,7 +71,7 @@ CUresult handle_graph_memcpy_node_get(Call& call) {
     CUDA_MEMCPY3D shape{};
     CUresult status = call.driver.cuGraphMemcpyNodeGetParams(node, &shape);
     if (status) return status;
-    call.known(HandleKind::kArray, shape.srcArray);   // null: the array no longer exists
+    call.known(HandleKind::kArray, shape.srcArray);  // null: the array no longer exists
     call.known(HandleKind::kArray, shape.dstArray);
     call.out.scalar(shape);
     return CUDA_SUCCESS;
@@ -83,7 +84,8 @@ CUresult handle_graph_child_node(Call& call) {
     if (CUresult status = read_place(call, request, &place)) return status;
     if (place.operation != NodeOperation::kAdd) return CUDA_ERROR_INVALID_VALUE;
     const char* edges = nullptr;
-    if (request.has_edge_data) edges = call.in.take(uint64_t{request.dependency_count} * sizeof(CUgraphEdgeData));
+    if (request.has_edge_data)
+        edges = call.in.take(uint64_t{request.dependency_count} * sizeof(CUgraphEdgeData));
     if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
     auto child = reinterpret_cast<CUgraph>(request.child);
     call.uses.add(HandleKind::kGraph, child);

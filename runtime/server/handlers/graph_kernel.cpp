@@ -103,7 +103,8 @@ CUresult handle_graph_kernel_node(Call& call) {
     if (kernel->prints) call.session.code().graphs_print().store(true);
     CUresult status = apply(call.driver, place, describe(*kernel, launch, each.data()));
     if (status == CUDA_SUCCESS) status = apply_attributes(call.driver, place, launch, attributes);
-    if (status == CUDA_SUCCESS && place.operation == NodeOperation::kAdd) note_into_graph(call, *kernel, launch);
+    if (status == CUDA_SUCCESS && place.operation == NodeOperation::kAdd)
+        note_into_graph(call, *kernel, launch);
     if (status && place.operation == NodeOperation::kAdd && place.node)
         call.driver.cuGraphDestroyNode(place.node);
     return answer_node(call, place, status);

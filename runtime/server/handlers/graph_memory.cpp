@@ -18,18 +18,23 @@ void GraphMemory::graph_is_gone(void* graph) {
 
 // The first call for a capture gives its graph the user object that reports the graph's end.
 CUresult GraphMemory::capture_of(CUstream stream, Capture** capture) {
-    if (!driver_.cuUserObjectCreate || !driver_.cuGraphRetainUserObject) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!driver_.cuUserObjectCreate || !driver_.cuGraphRetainUserObject)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t id = 0;
     CUgraph graph = nullptr;
-    if (CUresult failed = driver_.cuStreamGetCaptureInfo_v3(stream, &status, &id, &graph, nullptr, nullptr, nullptr)) return failed;
+    if (CUresult failed =
+            driver_.cuStreamGetCaptureInfo_v3(stream, &status, &id, &graph, nullptr, nullptr, nullptr))
+        return failed;
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     *capture = &captures_[id];
     if ((*capture)->graph) return CUDA_SUCCESS;
     auto made = std::make_shared<Graph>();
     auto held = std::make_unique<GraphPointer>(made);
     CUuserObject object = nullptr;
-    if (CUresult failed = driver_.cuUserObjectCreate(&object, held.get(), graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)) return failed;
+    if (CUresult failed = driver_.cuUserObjectCreate(&object, held.get(), graph_is_gone, 1,
+                                                     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC))
+        return failed;
     held.release();
     if (CUresult failed = driver_.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE)) {
         driver_.cuUserObjectRelease(object, 1);
@@ -147,7 +152,8 @@ void GraphMemory::collect() {
         memory_.free(it->first);
         it = blocks_.erase(it);
     }
-    std::erase_if(captures_, [](const auto& each) { return !each.second.graph || each.second.graph->gone.load(); });
+    std::erase_if(captures_,
+                  [](const auto& each) { return !each.second.graph || each.second.graph->gone.load(); });
 }
 
 void GraphMemory::clear() {
@@ -180,7 +186,8 @@ CUresult GraphMemory::get_attribute(CUgraphMem_attribute attribute, uint64_t* va
 
 CUresult GraphMemory::set_attribute(CUgraphMem_attribute attribute, uint64_t value) {
     Lock lock(mutex_);
-    const bool high = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    const bool high =
+        attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
     if (!high || value != 0) return CUDA_ERROR_INVALID_VALUE;
     high_ = reserved();
     return CUDA_SUCCESS;

@@ -48,8 +48,8 @@ public:
     // Outside captures, in the stream's order. Null stream: the tenant's work is complete.
     CUresult free(CUdeviceptr address, CUstream stream);
 
-    void collect();   // returns the memory of graphs that are gone
-    void clear();     // before the tenant's memory is freed, after its graphs are destroyed
+    void collect();  // returns the memory of graphs that are gone
+    void clear();    // before the tenant's memory is freed, after its graphs are destroyed
 
     // CUgraphMem_attribute. "Used" is the memory that graphs hold.
     CUresult get_attribute(CUgraphMem_attribute attribute, uint64_t* value) const;
@@ -62,14 +62,14 @@ private:
     using GraphPointer = std::shared_ptr<Graph>;
     struct Capture {
         GraphPointer graph;
-        std::unordered_map<CUstream, std::vector<CUdeviceptr>> freed;   // oldest first
+        std::unordered_map<CUstream, std::vector<CUdeviceptr>> freed;  // oldest first
     };
     struct Block {
         uint64_t bytes = 0;
-        std::vector<GraphPointer> graphs;   // their launches may access it
+        std::vector<GraphPointer> graphs;  // their launches may access it
         bool captured_free = false;
         bool freed = false;
-        CUevent event = nullptr;            // behind the free, until it has completed
+        CUevent event = nullptr;  // behind the free, until it has completed
     };
 
     static void graph_is_gone(void* graph);
@@ -82,9 +82,9 @@ private:
     TenantMemory& memory_;
 
     mutable std::mutex mutex_;
-    std::unordered_map<cuuint64_t, Capture> captures_;   // by the driver's capture id
+    std::unordered_map<cuuint64_t, Capture> captures_;  // by the driver's capture id
     std::map<CUdeviceptr, Block> blocks_;
-    uint64_t bytes_ = 0;   // of blocks_
+    uint64_t bytes_ = 0;  // of blocks_
     uint64_t high_ = 0;
 };
 

@@ -26,9 +26,10 @@ using protocol::ImageOwner;
 
 namespace {
 
-CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module, CUlibrary* library) {
+CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module,
+              CUlibrary* library) {
     const DriverApi& driver = call.driver;
-    if (owner == ImageOwner::kLibrary)   // of which nothing is loaded yet
+    if (owner == ImageOwner::kLibrary)  // of which nothing is loaded yet
         return driver.cuLibraryLoadData(library, image, jit.names(), jit.values(), jit.count(), nullptr,
                                         nullptr, 0);
     const dispatch::Quiesce others(call.session.server().dispatcher(), call.session.dispatched());
@@ -44,7 +45,8 @@ CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* 
     return CUDA_SUCCESS;
 }
 
-// The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code, which is opened in turn.
+// The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code,
+// which is opened in turn.
 CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
     if (CUresult status = take_code(call, opened, image)) return status;
     if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
@@ -53,9 +55,10 @@ CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitO
     return take_code(call, opened, image);
 }
 
-// `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is the program's own.
-CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened, const std::string& identity, JitOptions& jit,
-                    jit::Decision form, uint32_t* object) {
+// `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is
+// the program's own.
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened,
+                    const std::string& identity, JitOptions& jit, jit::Decision form, uint32_t* object) {
     Charge unpacked, charge;
     if (!unpacked.take(call.session.host_account(), opened.unpacked.size())) return CUDA_ERROR_OUT_OF_MEMORY;
     if (CUresult status = prepare(call, image, opened, jit)) return status;
@@ -84,7 +87,8 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         managed.keep(variables);
     }
     if (status == CUDA_SUCCESS) {
-        *object = call.session.code().add(owner, module, library, std::move(opened.printing), identity, std::move(managed), std::move(form), std::move(charge));
+        *object = call.session.code().add(owner, module, library, std::move(opened.printing), identity,
+                                          std::move(managed), std::move(form), std::move(charge));
         if (*object) return CUDA_SUCCESS;
         library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
         status = CUDA_ERROR_OUT_OF_MEMORY;
@@ -93,11 +97,12 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
     return status;
 }
 
-CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity, JitOptions& jit, jit::Decision form,
-                      uint32_t* object) {
+CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity,
+                      JitOptions& jit, jit::Decision form, uint32_t* object) {
     jit::Opened opened;
     if (CUresult status = open(call, {image.data(), image.size()}, &jit, &opened)) return status;
-    return load_bytes(call, owner, std::move(image), std::move(opened), identity, jit, std::move(form), object);
+    return load_bytes(call, owner, std::move(image), std::move(opened), identity, jit, std::move(form),
+                      object);
 }
 
 // In managed form where there is one. It has all that the image has, so it stands in its place.
@@ -113,17 +118,21 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     if (const jit::ResultPointer compiled = form.compiled) {
         std::vector<char> managed(compiled->image.begin(), compiled->image.end());
         CUresult status = load_managed(call, request.owner, std::move(managed), identity, jit, form, object);
-        form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)), nullptr};
-        call.session.note(status == CUDA_SUCCESS
-                              ? fmt::format("an image is loaded in managed form{} ({} kernels)",
-                                            compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
-                                            std::count_if(compiled->kernels.begin(), compiled->kernels.end(),
-                                                          [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }))
-                              : "an image is loaded as the program made it: " + form.reason);
+        form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)),
+                nullptr};
+        call.session.note(
+            status == CUDA_SUCCESS
+                ? fmt::format("an image is loaded in managed form{} ({} kernels)",
+                              compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
+                              std::count_if(
+                                  compiled->kernels.begin(), compiled->kernels.end(),
+                                  [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }))
+                : "an image is loaded as the program made it: " + form.reason);
         if (status == CUDA_SUCCESS) return status;
         jit.start_again();
     }
-    return load_bytes(call, request.owner, std::move(image), std::move(opened), identity, jit, std::move(form), object);
+    return load_bytes(call, request.owner, std::move(image), std::move(opened), identity, jit,
+                      std::move(form), object);
 }
 
 }  // namespace
@@ -132,8 +141,9 @@ CUresult handle_upload_begin(Call& call) {
     protocol::UploadBegin request;
     if (!decode(call, request) || request.bytes == 0 || request.bytes > protocol::kMostImageBytes)
         return CUDA_ERROR_INVALID_VALUE;
-    std::vector<char>().swap(call.lane.upload());   // what was sent before and never used
-    if (!call.lane.upload_charge().take(call.session.host_account(), request.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::vector<char>().swap(call.lane.upload());  // what was sent before and never used
+    if (!call.lane.upload_charge().take(call.session.host_account(), request.bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     std::vector<char> buffer;
     buffer.reserve(request.bytes + 1);  // untouched pages cost nothing
     call.lane.upload() = std::move(buffer);

@@ -64,7 +64,9 @@ uint32_t JitOptions::written(const std::vector<char>& log) {
     return log.empty() ? 0 : static_cast<uint32_t>(strnlen(log.data(), log.size()));
 }
 
-bool JitOptions::has(CUjit_option option) const { return std::count(names_.begin(), names_.end(), option) != 0; }
+bool JitOptions::has(CUjit_option option) const {
+    return std::count(names_.begin(), names_.end(), option) != 0;
+}
 
 // The last occurrence of an option counts. The driver reads 32 bits of the word.
 uint64_t JitOptions::number(CUjit_option option, uint64_t otherwise) const {
@@ -77,29 +79,36 @@ uint64_t JitOptions::number(CUjit_option option, uint64_t otherwise) const {
 std::string JitOptions::target() const {
     if (!has(CU_JIT_TARGET)) return "";
     const uint64_t target = number(CU_JIT_TARGET);
-    const char* variant = target & CU_COMPUTE_ACCELERATED_TARGET_BASE ? "a" : target & CU_COMPUTE_FAMILY_TARGET_BASE ? "f" : "";
+    const char* variant = target & CU_COMPUTE_ACCELERATED_TARGET_BASE ? "a"
+                          : target & CU_COMPUTE_FAMILY_TARGET_BASE    ? "f"
+                                                                      : "";
     return fmt::format("sm_{}{}", target & (CU_COMPUTE_ACCELERATED_TARGET_BASE - 1), variant);
 }
 
 std::vector<std::string> JitOptions::compiler_options() const {
     std::vector<std::string> options;
-    if (uint64_t most = number(CU_JIT_MAX_REGISTERS)) options.push_back(fmt::format("--maxrregcount={}", most));
-    if (has(CU_JIT_OPTIMIZATION_LEVEL)) options.push_back(fmt::format("--opt-level={}", number(CU_JIT_OPTIMIZATION_LEVEL)));
+    if (uint64_t most = number(CU_JIT_MAX_REGISTERS))
+        options.push_back(fmt::format("--maxrregcount={}", most));
+    if (has(CU_JIT_OPTIMIZATION_LEVEL))
+        options.push_back(fmt::format("--opt-level={}", number(CU_JIT_OPTIMIZATION_LEVEL)));
     if (number(CU_JIT_GENERATE_DEBUG_INFO)) options.push_back("--device-debug");
     if (number(CU_JIT_GENERATE_LINE_INFO)) options.push_back("--generate-line-info");
     if (number(CU_JIT_LOG_VERBOSE)) options.push_back("--verbose");
     if (number(CU_JIT_CACHE_MODE) == CU_JIT_CACHE_OPTION_CG) options.push_back("--def-load-cache=cg");
     if (number(CU_JIT_CACHE_MODE) == CU_JIT_CACHE_OPTION_CA) options.push_back("--def-load-cache=ca");
     if (number(CU_JIT_POSITION_INDEPENDENT_CODE)) options.push_back("--position-independent-code=true");
-    if (uint64_t least = number(CU_JIT_MIN_CTA_PER_SM)) options.push_back(fmt::format("--minnctapersm={}", least));
-    if (uint64_t most = number(CU_JIT_MAX_THREADS_PER_BLOCK)) options.push_back(fmt::format("--maxntid={}", most));
+    if (uint64_t least = number(CU_JIT_MIN_CTA_PER_SM))
+        options.push_back(fmt::format("--minnctapersm={}", least));
+    if (uint64_t most = number(CU_JIT_MAX_THREADS_PER_BLOCK))
+        options.push_back(fmt::format("--maxntid={}", most));
     if (number(CU_JIT_OVERRIDE_DIRECTIVE_VALUES)) options.push_back("--override-directive-values");
     return options;
 }
 
 std::vector<std::string> JitOptions::linker_options() const {
     std::vector<std::string> options;
-    if (uint64_t most = number(CU_JIT_MAX_REGISTERS)) options.push_back(fmt::format("-maxrregcount={}", most));
+    if (uint64_t most = number(CU_JIT_MAX_REGISTERS))
+        options.push_back(fmt::format("-maxrregcount={}", most));
     // The linker accepts these two levels only.
     if (has(CU_JIT_OPTIMIZATION_LEVEL)) options.push_back(number(CU_JIT_OPTIMIZATION_LEVEL) ? "-O3" : "-O0");
     if (number(CU_JIT_GENERATE_DEBUG_INFO)) options.push_back("-g");

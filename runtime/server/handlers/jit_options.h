@@ -36,7 +36,7 @@ public:
     // Appends the worker's logs in place of the driver's. From then on count() is 0: the driver gets the
     // cubin without options.
     void keep(const std::string& log, const std::string& error_log, float milliseconds);
-    void start_again();   // for another image: clears logs and times
+    void start_again();  // for another image: clears logs and times
 
     // Valid after the driver's call or keep(). Sizes are the written bytes without the final NUL.
     const char* log() const { return log_.data(); }

@@ -22,8 +22,8 @@ namespace {
 struct Request {
     protocol::Launch launch;
     CUlaunchAttribute* attributes;
-    char* parameters;  // in the record; the driver copies them
-    uint32_t treatment = 0;   // in the journal's names
+    char* parameters;        // in the record; the driver copies them
+    uint32_t treatment = 0;  // in the journal's names
 };
 
 bool read(Call& call, Request& request) {
@@ -35,8 +35,8 @@ bool read(Call& call, Request& request) {
     return call.in.good();
 }
 
-CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, void** each,
-                         void** whole) {
+CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream,
+                         void** each, void** whole) {
     const protocol::Launch& launch = request.launch;
     CUlaunchAttribute attributes[kMaxLaunchAttributes + 1];
     uint32_t count = launch.attribute_count;
@@ -44,7 +44,8 @@ CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& 
     std::copy_n(request.attributes, count, attributes);
     for (uint32_t i = 0; i < count; ++i) {
         int& priority = attributes[i].value.priority;
-        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY) priority = call.session.streams().driver_priority(priority);
+        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY)
+            priority = call.session.streams().driver_priority(priority);
     }
     if (launch.flags & protocol::kLaunchCooperative) {
         attributes[count] = {};
@@ -66,8 +67,8 @@ CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& 
 }
 
 // The parameters are given as `each` (one pointer per parameter), as `whole` (a buffer), or not at all.
-CUresult launch_with(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, void** each,
-                     void** whole) {
+CUresult launch_with(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream,
+                     void** each, void** whole) {
     const protocol::Launch& launch = request.launch;
     if (launch.attribute_count || launch.flags) [[unlikely]]
         return launch_extended(call, kernel, request, stream, each, whole);
@@ -115,8 +116,8 @@ CUresult launch_into_graph(Call& call, const LoadedKernel& kernel, const Request
 bool proper(const protocol::Launch& launch) {
     constexpr uint32_t kWidest = 0x7fffffff, kHighest = 0xffff, kMostThreads = 1024;
     const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
-    return launch.grid[0] - 1 < kWidest && launch.grid[1] - 1 < kHighest && launch.grid[2] - 1 < kHighest && threads != 0 &&
-           threads <= kMostThreads;
+    return launch.grid[0] - 1 < kWidest && launch.grid[1] - 1 < kHighest && launch.grid[2] - 1 < kHighest &&
+           threads != 0 && threads <= kMostThreads;
 }
 
 // Whether the launch has attributes that the managed form cannot provide. Programmatic stream serialization
@@ -145,7 +146,8 @@ Exception exception(const LoadedKernel& kernel, const Request& request) {
 bool worth_managing(Call& call, const protocol::Launch& launch) {
     const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
     return blocks > static_cast<uint64_t>(call.session.device().properties().multiprocessors) ||
-           call.session.dispatched().preemptible.load(std::memory_order_relaxed) || call.session.server().dispatcher().maps();
+           call.session.dispatched().preemptible.load(std::memory_order_relaxed) ||
+           call.session.server().dispatcher().maps();
 }
 
 CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
@@ -177,7 +179,8 @@ CUresult tell_dispatcher(Call& call, Stream& stream) {
 }
 
 // Launches the kernel and writes the journal entry. `places`: the SMs, if not the tenant's own.
-CUresult launch_noted(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream, const dispatch::SmSet* places) {
+CUresult launch_noted(Call& call, const LoadedKernel& kernel, const Request& request, CUstream stream,
+                      const dispatch::SmSet* places) {
     journal::Entry entry = launch_entry(call, kernel, request.launch, request.treatment);
     if (places) put_places(call, *places, entry);
     const bool announced = call.session.device().announce(entry);
@@ -198,7 +201,8 @@ CUresult launch_printing(Call& call, const LoadedKernel& kernel, const Request& 
         call.session.code().output_expected().store(true);
         return launch_noted(call, kernel, request, stream.handle, nullptr);
     });
-    if (status == CUDA_SUCCESS && call.session.dispatched().preemptor.load(std::memory_order_relaxed)) status = tell_dispatcher(call, stream);
+    if (status == CUDA_SUCCESS && call.session.dispatched().preemptor.load(std::memory_order_relaxed))
+        status = tell_dispatcher(call, stream);
     return status;
 }
 
@@ -216,9 +220,12 @@ CUresult launch_everywhere(Call& call, const LoadedKernel& kernel, const Request
 
 CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     const protocol::Launch& launch = request.launch;
-    const dispatch::UnmanagedLaunch what{kernel.journal_name, kernel.journal_name, kernel.function,
-                                      uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2],
-                                      launch.block[0] * launch.block[1] * launch.block[2], launch.shared_bytes};
+    const dispatch::UnmanagedLaunch what{kernel.journal_name,
+                                         kernel.journal_name,
+                                         kernel.function,
+                                         uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2],
+                                         launch.block[0] * launch.block[1] * launch.block[2],
+                                         launch.shared_bytes};
     dispatch::UnmanagedPass pass;
     if (CUresult status = call.session.streams().enter(stream, what, &pass)) return status;
     if (kernel.prints) [[unlikely]] {
@@ -239,8 +246,10 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
 CUresult launch_measured(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     Measuring& measuring = *call.session.server().measuring();
     const bool managed = measuring.what() != Measuring::What::kCounters && kernel.managed.function &&
-                         exception(kernel, request) == Exception::kCount && worth_managing(call, request.launch);
-    const Measuring::Launch about = describe_launch(call, kernel, request.launch, request.parameters, managed);
+                         exception(kernel, request) == Exception::kCount &&
+                         worth_managing(call, request.launch);
+    const Measuring::Launch about =
+        describe_launch(call, kernel, request.launch, request.parameters, managed);
     CUresult status = CUDA_ERROR_NOT_SUPPORTED;
     Measuring::Around around(&measuring, about);
     call.measured = around.number();

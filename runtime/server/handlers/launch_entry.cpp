@@ -11,10 +11,12 @@ namespace smt::runtime::server::handlers {
 void put_places(Call& call, const dispatch::SmSet& places, journal::Entry& entry) {
     if (call.session.device().properties().keeps_sessions_apart) return;
     std::fill(std::begin(entry.multiprocessors), std::end(entry.multiprocessors), 0);
-    for (uint32_t each : places.multiprocessors()) entry.multiprocessors[each / 64 % journal::kPlaceWords] |= 1ull << each % 64;
+    for (uint32_t each : places.multiprocessors())
+        entry.multiprocessors[each / 64 % journal::kPlaceWords] |= 1ull << each % 64;
 }
 
-journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, uint32_t treatment) {
+journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch,
+                            uint32_t treatment) {
     journal::Entry entry;
     entry.kind = journal::Kind::kLaunch;
     entry.session = call.session.id();

@@ -10,7 +10,8 @@
 namespace smt::runtime::server::handlers {
 
 // `treatment`: a name of the journal (treatment.h).
-journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, uint32_t treatment);
+journal::Entry launch_entry(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch,
+                            uint32_t treatment);
 
 // Enters the SMs that the launch may use, for launches without a report of those that it used.
 void put_places(Call& call, const dispatch::SmSet& places, journal::Entry& entry);

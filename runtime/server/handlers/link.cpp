@@ -34,8 +34,9 @@ CUresult add_to_driver(Call& call, CUlinkState state) {
     Links& links = call.session.code().links();
     links.give_to_driver(state);
     for (jit::Input& input : links.inputs(state)) {
-        CUresult status = call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(input.type), input.data.data(), input.data.size(),
-                                                       input.name.c_str(), 0, nullptr, nullptr);
+        CUresult status =
+            call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(input.type), input.data.data(),
+                                         input.data.size(), input.name.c_str(), 0, nullptr, nullptr);
         if (status != CUDA_SUCCESS) return status;
     }
     return CUDA_SUCCESS;
@@ -79,14 +80,14 @@ CUresult handle_link_add(Call& call) {
     if (is_for_worker(call, state, {input.data(), bytes}, opened)) {
         jit::Input ours{request.type, 0, bytes, name ? name : "", std::string(input.data(), bytes)};
         status = to_link_input(call, opened, ours, *logs, options);
-        if (status == CUDA_SUCCESS && !call.session.code().links().add(state, std::move(ours))) status = CUDA_ERROR_OUT_OF_MEMORY;
+        if (status == CUDA_SUCCESS && !call.session.code().links().add(state, std::move(ours)))
+            status = CUDA_ERROR_OUT_OF_MEMORY;
         return answer(call, *logs, 0), status;
     }
     call.session.code().links().give_to_driver(state);
     input.push_back(0);  // the driver reads text up to its NUL
-    status =
-        call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(request.type), input.data(), bytes,
-                                     name, options.count(), options.names(), options.values());
+    status = call.driver.cuLinkAddData_v2(state, static_cast<CUjitInputType>(request.type), input.data(),
+                                          bytes, name, options.count(), options.names(), options.values());
     answer(call, *logs, 0);
     return status;
 }
@@ -108,7 +109,8 @@ CUresult handle_link_complete(Call& call) {
         bool missing = false;
         status = link_inputs(call, links.inputs(state), *logs, &download, &missing);
         if (!missing) return answer(call, *logs, download.size()), status;
-        call.session.note("the driver links: there is no nvJitLink for the compile worker (nvjitlink in SMT_COMPILE)");
+        call.session.note(
+            "the driver links: there is no nvJitLink for the compile worker (nvjitlink in SMT_COMPILE)");
         status = add_to_driver(call, state);
     }
     if (status == CUDA_SUCCESS) status = call.driver.cuLinkComplete(state, &image, &bytes);

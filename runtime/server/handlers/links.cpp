@@ -5,8 +5,8 @@ namespace smt::runtime::server::handlers {
 
 namespace {
 
-constexpr uint64_t kMostInputBytes = 128ull << 20;   // per session
-constexpr size_t kMostInputs = 4096;                 // per state
+constexpr uint64_t kMostInputBytes = 128ull << 20;  // per session
+constexpr size_t kMostInputs = 4096;                // per state
 
 }  // namespace
 
@@ -27,7 +27,9 @@ JitOptionsPointer Links::find(CUlinkState state) const {
 bool Links::add(CUlinkState state, jit::Input input) {
     std::lock_guard lock(mutex_);
     auto found = states_.find(state);
-    if (found == states_.end() || bytes_ + input.data.size() > kMostInputBytes || found->second.inputs.size() >= kMostInputs) return false;
+    if (found == states_.end() || bytes_ + input.data.size() > kMostInputBytes ||
+        found->second.inputs.size() >= kMostInputs)
+        return false;
     bytes_ += input.data.size();
     found->second.inputs.push_back(std::move(input));
     return true;
@@ -57,7 +59,7 @@ bool Links::given_to_driver(CUlinkState state) const {
 }
 
 CUresult Links::destroy(CUlinkState state) {
-    JitOptionsPointer options;   // destroyed after the state, because the driver writes to its buffers
+    JitOptionsPointer options;  // destroyed after the state, because the driver writes to its buffers
     {
         std::lock_guard lock(mutex_);
         if (auto found = states_.find(state); found != states_.end()) {

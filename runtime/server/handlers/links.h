@@ -40,13 +40,13 @@ private:
     struct State {
         JitOptionsPointer options;
         std::vector<jit::Input> inputs;
-        bool drivers = false;   // given_to_driver()
+        bool drivers = false;  // given_to_driver()
     };
 
     const DriverApi& driver_;
     mutable std::mutex mutex_;
     std::unordered_map<CUlinkState, State> states_;
-    uint64_t bytes_ = 0;   // of all inputs
+    uint64_t bytes_ = 0;  // of all inputs
 };
 
 }  // namespace smt::runtime::server::handlers

@@ -19,7 +19,7 @@ using jit::Service;
 namespace {
 
 constexpr std::string_view kArchive = "!<arch>\n";
-constexpr auto kClosingCheck = 100ms;   // interval of checks whether the session ends
+constexpr auto kClosingCheck = 100ms;  // interval of checks whether the session ends
 
 // Waits without a limit of its own: each compile has a time limit.
 jit::ResultPointer made(Call& call, jit::Order order) {
@@ -34,7 +34,7 @@ jit::ResultPointer made(Call& call, jit::Order order) {
 
 // `invalid`: what the driver says of such an input.
 CUresult status_of(const jit::ResultPointer& result, CUresult invalid) {
-    if (!result) return CUDA_ERROR_UNKNOWN;   // the session is over
+    if (!result) return CUDA_ERROR_UNKNOWN;  // the session is over
     if (!result->image.empty()) return CUDA_SUCCESS;
     return result->trouble == jit::Trouble::kTooNew ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : invalid;
 }
@@ -61,11 +61,13 @@ char variant_for(const jit::Opened& opened, int architecture) {
 
 bool worker_makes_machine_code(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
-    return !call.session.device().properties().keeps_sessions_apart && Service::has_ptx_compiler() && settings.compiles_ptx && !settings.compiler.empty();
+    return !call.session.device().properties().keeps_sessions_apart && Service::has_ptx_compiler() &&
+           settings.compiles_ptx && !settings.compiler.empty();
 }
 
 CUresult to_machine_code(Call& call, const jit::Opened& opened, std::vector<char>& image, JitOptions& jit) {
-    jit::Order order = order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
+    jit::Order order =
+        order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
     order.source.options = jit.compiler_options();
     order.inputs.push_back({CU_JIT_INPUT_PTX, 0, image.size(), "", std::string(image.data(), image.size())});
     const auto began = std::chrono::steady_clock::now();
@@ -83,10 +85,12 @@ bool is_link_input(std::string_view bytes, const jit::Opened& opened) {
     return opened.code != jit::Code::kOther || image::is_elf(bytes) || bytes.starts_with(kArchive);
 }
 
-CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input, JitOptions& jit, const JitOptions& more) {
+CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input, JitOptions& jit,
+                       const JitOptions& more) {
     if (input.type != CU_JIT_INPUT_PTX) return CUDA_SUCCESS;
     if (opened.code != jit::Code::kPtx) return CUDA_ERROR_INVALID_PTX;
-    jit::Order order = order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
+    jit::Order order =
+        order_for(call, jit::Language::kAssembly, jit, variant_for(opened, architecture_of(call)));
     order.source.options = jit.compiler_options();
     for (std::string& option : more.compiler_options()) order.source.options.push_back(std::move(option));
     order.source.options.push_back("--compile-only");
@@ -99,7 +103,8 @@ CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input,
     return CUDA_SUCCESS;
 }
 
-CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit, std::vector<char>* image, bool* missing) {
+CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit, std::vector<char>* image,
+                     bool* missing) {
     jit::Order order = order_for(call, jit::Language::kLink, jit, '\0');
     order.source.options = jit.linker_options();
     order.inputs = std::move(inputs);
@@ -108,7 +113,8 @@ CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit
     *missing = result && result->trouble == jit::Trouble::kMissing;
     if (*missing) return CUDA_SUCCESS;
     if (result) jit.keep(result->log, result->image.empty() ? result->reason : "", milliseconds_since(began));
-    if (CUresult status = status_of(result, CUDA_ERROR_UNKNOWN)) return status;   // as the driver answers, whatever the linker finds
+    if (CUresult status = status_of(result, CUDA_ERROR_UNKNOWN))
+        return status;  // as the driver answers, whatever the linker finds
     image->assign(result->image.begin(), result->image.end());
     return CUDA_SUCCESS;
 }

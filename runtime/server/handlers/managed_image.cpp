@@ -16,8 +16,8 @@ using jit::Service;
 
 namespace {
 
-constexpr std::chrono::milliseconds kMessageTimeout = 2s;   // for a message that is already sent
-constexpr std::chrono::milliseconds kSlice = 100ms;          // interval of checks whether the session ends
+constexpr std::chrono::milliseconds kMessageTimeout = 2s;  // for a message that is already sent
+constexpr std::chrono::milliseconds kSlice = 100ms;        // interval of checks whether the session ends
 
 // Bound of the slowdown of a program that compiles hundreds of kernels: once its loads have waited kLongWaits
 // times the limit of one load, each further load waits at most kBriefly, which is enough for PTX.
@@ -34,7 +34,8 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity,
     const auto deadline = began + (briefly ? std::min(all, kBriefly) : all);
     Service::Answer answer;
     do {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            deadline - std::chrono::steady_clock::now());
         answer = compiler.wait_for(call.session.id(), identity, std::clamp(left, 0ms, kSlice));
     } while (answer.state == Service::State::kPending && !call.session.closing() &&
              std::chrono::steady_clock::now() < deadline);
@@ -44,8 +45,10 @@ Service::Answer wait(Call& call, Service& compiler, const std::string& identity,
 
 std::string late(bool briefly, const Service& compiler) {
     const auto seconds = compiler.settings().wait / 1s;
-    return briefly ? fmt::format("its managed form was not there yet, and the program has waited {} s for others", kLongWaits * seconds)
-                   : fmt::format("its managed form was not there within {} s", seconds);
+    return briefly
+               ? fmt::format("its managed form was not there yet, and the program has waited {} s for others",
+                             kLongWaits * seconds)
+               : fmt::format("its managed form was not there within {} s", seconds);
 }
 
 // The simulated device executes PTX.
@@ -66,7 +69,9 @@ jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choi
                             briefly = waits_briefly(call.session, compiler);
                             return wait(call, compiler, identity, briefly);
                         },
-                        [&](const std::string& reason) { call.session.note("an image is loaded as the program made it: " + reason); },
+                        [&](const std::string& reason) {
+                            call.session.note("an image is loaded as the program made it: " + reason);
+                        },
                         call.session.id(), [&] { return late(briefly, compiler); }});
 }
 

@@ -9,8 +9,9 @@
 
 namespace smt::runtime::server::handlers {
 
-// Waits while it is compiled, `wait` in SMT_COMPILE at most. The journal has a line with each reason against a managed form,
-// unless images without source are not to be managed. `choices`: of the image. `captures` is ModuleLoad's.
+// Waits while it is compiled, `wait` in SMT_COMPILE at most. The journal has a line with each reason against
+// a managed form, unless images without source are not to be managed. `choices`: of the image. `captures` is
+// ModuleLoad's.
 jit::Decision find_managed(Call& call, std::string_view image, jit::Choices choices, uint32_t captures);
 
 }  // namespace smt::runtime::server::handlers

@@ -20,17 +20,20 @@ uint64_t reachable_bytes(Call& call, const LoadedKernel& kernel, const char* par
         uint64_t address = 0;
         std::memcpy(&address, parameters + at, sizeof address);
         const BlockAllocator::Block block = call.session.memory().find(address);
-        if (block.bytes && seen.insert(block.base).second) bytes += block.requested ? block.requested : block.bytes;
+        if (block.bytes && seen.insert(block.base).second)
+            bytes += block.requested ? block.requested : block.bytes;
     }
     return bytes;
 }
 
 }  // namespace
 
-Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed) {
+Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch,
+                                  const char* parameters, bool managed) {
     Measuring::Launch about;
     about.known = kernel.managed.known;
-    about.shape = {{launch.block[0], launch.block[1], launch.block[2]}, uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]};
+    about.shape = {{launch.block[0], launch.block[1], launch.block[2]},
+                   uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]};
     about.managed = kernel.managed.function && suits(kernel.managed.reuse, launch.block[0]);
     about.resources.registers = about.managed ? kernel.managed.registers : kernel.registers;
     about.resources.local_bytes = kernel.local_bytes;
@@ -38,8 +41,9 @@ Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const 
     about.resources.dynamic_shared_bytes = launch.shared_bytes;
     const auto fitting = [&](CUfunction function) {
         int fits = 0;
-        call.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, function, static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]),
-                                                                launch.shared_bytes);
+        call.driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &fits, function, static_cast<int>(launch.block[0] * launch.block[1] * launch.block[2]),
+            launch.shared_bytes);
         return fits;
     };
     about.resources.most_ctas_per_sm = fitting(about.managed ? kernel.managed.function : kernel.function);

@@ -9,6 +9,7 @@
 namespace smt::runtime::server::handlers {
 
 // `managed`: it runs in managed form. `parameters`: the program's, in the kernel's parameter layout.
-Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch, const char* parameters, bool managed);
+Measuring::Launch describe_launch(Call& call, const LoadedKernel& kernel, const protocol::Launch& launch,
+                                  const char* parameters, bool managed);
 
 }  // namespace smt::runtime::server::handlers

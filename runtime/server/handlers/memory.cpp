@@ -77,8 +77,9 @@ CUresult handle_mem_alloc_async(Call& call) {
     if (CUresult status = call.plain_stream(request.stream, &stream)) return status;
     CUdeviceptr address = 0;
     TenantMemory& memory = call.session.memory();
-    CUresult status = call.session.streams().capturing(stream) ? memory.graphs().allocate(request.bytes, stream, &address)
-                                                               : memory.pools().allocate(request.pool, request.bytes, stream, &address);
+    CUresult status = call.session.streams().capturing(stream)
+                          ? memory.graphs().allocate(request.bytes, stream, &address)
+                          : memory.pools().allocate(request.pool, request.bytes, stream, &address);
     if (status) return status;
     call.out.scalar(protocol::MemAllocated{address, request.bytes});
     return CUDA_SUCCESS;
@@ -90,7 +91,8 @@ CUresult handle_mem_free_async(Call& call) {
     CUstream stream = nullptr;
     if (CUresult status = call.stream(request.stream, &stream)) return status;
     TenantMemory& memory = call.session.memory();
-    if (call.session.streams().capturing(stream)) return memory.graphs().free_captured(request.address, stream);
+    if (call.session.streams().capturing(stream))
+        return memory.graphs().free_captured(request.address, stream);
     return memory.pools().free(request.address, stream);
 }
 

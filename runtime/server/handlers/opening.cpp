@@ -13,7 +13,8 @@ namespace {
 
 bool worker_opens_images(Call& call) {
     const jit::Settings& settings = call.session.server().compiler().settings();
-    return !call.session.device().properties().keeps_sessions_apart && settings.compiles_ptx && !settings.compiler.empty();
+    return !call.session.device().properties().keeps_sessions_apart && settings.compiles_ptx &&
+           !settings.compiler.empty();
 }
 
 // The simulated device executes PTX, and assigns output to its session, which then needs no printing turns.
@@ -35,17 +36,21 @@ CUresult refuse(Call& call, const std::string& reason, JitOptions* jit, CUresult
     return status;
 }
 
-CUresult open_as(Call& call, const jit::OpenOrder& asked, std::string_view image, JitOptions* jit, jit::Opened* opened) {
+CUresult open_as(Call& call, const jit::OpenOrder& asked, std::string_view image, JitOptions* jit,
+                 jit::Opened* opened) {
     if (image.empty()) return CUDA_ERROR_INVALID_IMAGE;
     if (jit::is_no_image(image) || !worker_opens_images(call)) {
         *opened = jit::open_image(asked, image);
     } else {
         Opener::Answer answer = call.session.server().opener().open(call.session.id(), asked, image);
-        if (answer.outcome == Opener::Outcome::kNoWorker) return refuse(call, answer.reason, jit, CUDA_ERROR_OPERATING_SYSTEM);
-        if (answer.outcome == Opener::Outcome::kLost) return refuse(call, answer.reason, jit, CUDA_ERROR_INVALID_IMAGE);
+        if (answer.outcome == Opener::Outcome::kNoWorker)
+            return refuse(call, answer.reason, jit, CUDA_ERROR_OPERATING_SYSTEM);
+        if (answer.outcome == Opener::Outcome::kLost)
+            return refuse(call, answer.reason, jit, CUDA_ERROR_INVALID_IMAGE);
         *opened = std::move(answer.opened);
     }
-    return opened->problem.empty() ? CUDA_SUCCESS : refuse(call, opened->problem, nullptr, CUDA_ERROR_INVALID_IMAGE);
+    return opened->problem.empty() ? CUDA_SUCCESS
+                                   : refuse(call, opened->problem, nullptr, CUDA_ERROR_INVALID_IMAGE);
 }
 
 }  // namespace
@@ -57,7 +62,9 @@ int architecture_of(Call& call) {
 
 CUresult open(Call& call, std::string_view image, JitOptions* jit, jit::Opened* opened) {
     const CUresult status = open_as(call, asked_of(call), image, jit, opened);
-    if (status == CUDA_SUCCESS && opened->printing.all) call.session.note("all kernels of an image are taken for kernels that print: " + opened->printing.why);
+    if (status == CUDA_SUCCESS && opened->printing.all)
+        call.session.note("all kernels of an image are taken for kernels that print: " +
+                          opened->printing.why);
     return status;
 }
 
@@ -69,12 +76,13 @@ CUresult open_link_input(Call& call, std::string_view input, JitOptions& jit, ji
 }
 
 CUresult take_code(Call& call, jit::Opened& opened, std::vector<char>& image) {
-    if (call.session.device().properties().keeps_sessions_apart) return CUDA_SUCCESS;   // it chooses for itself
+    if (call.session.device().properties().keeps_sessions_apart)
+        return CUDA_SUCCESS;  // it chooses for itself
     if (opened.code == jit::Code::kNone) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     const std::string_view code = jit::code_of(opened, {image.data(), image.size()});
     if (code.size() == image.size()) return CUDA_SUCCESS;
     std::vector<char> taken;
-    taken.reserve(code.size() + 1);   // the driver reads text up to its NUL
+    taken.reserve(code.size() + 1);  // the driver reads text up to its NUL
     taken.assign(code.begin(), code.end());
     image = std::move(taken);
     std::string().swap(opened.unpacked);

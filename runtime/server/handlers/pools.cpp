@@ -56,7 +56,8 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
         Lock lock(mutex_);
         const Pool* from = find(pool);
         if (!from) return CUDA_ERROR_INVALID_VALUE;
-        if (from->most && (bytes > from->most || from->used > from->most - bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (from->most && (bytes > from->most || from->used > from->most - bytes))
+            return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool == 0) pool = current_;
         if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
         collect_locked();
@@ -78,7 +79,8 @@ bool Pools::reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* a
         if (best == queue->second.end() || size < best->block.bytes) best = it;
     }
     if (best == queue->second.end()) return false;
-    if (Pool* owner = find(best->block.pool)) owner->pending -= std::min(owner->pending, best->block.requested);
+    if (Pool* owner = find(best->block.pool))
+        owner->pending -= std::min(owner->pending, best->block.requested);
     *address = best->address;
     memory_.note_reuse(best->address, best->block.bytes, bytes);
     note_live(best->address, {pool, best->block.bytes, bytes});
@@ -172,7 +174,9 @@ void Pools::settle(const Pending& pending) {
         pool->second.pending -= std::min(pool->second.pending, pending.block.requested);
 }
 
-void Pools::shrink(Pool& pool, uint64_t keep) { pool.reserved = std::max(in_steps(pool.used + pool.pending), std::min(pool.reserved, keep)); }
+void Pools::shrink(Pool& pool, uint64_t keep) {
+    pool.reserved = std::max(in_steps(pool.used + pool.pending), std::min(pool.reserved, keep));
+}
 
 CUresult Pools::trim(uint64_t handle, uint64_t bytes) {
     Lock lock(mutex_);

@@ -32,7 +32,7 @@ public:
 
     // Handles are numbers of the server's; 0 denotes the current pool.
     static constexpr uint64_t kDefaultPool = 0x706f6f6c00000010ull;
-    uint64_t create(uint64_t most_bytes);   // 0: no limit of its own
+    uint64_t create(uint64_t most_bytes);  // 0: no limit of its own
     CUresult destroy(uint64_t pool);
     CUresult set_current(uint64_t pool);
     uint64_t current() const;
@@ -64,7 +64,7 @@ private:
         uint64_t threshold = 0;
         uint64_t used = 0;
         uint64_t used_high = 0;
-        uint64_t pending = 0;   // freed, the free not known to have completed
+        uint64_t pending = 0;  // freed, the free not known to have completed
         // As the driver's pool would report: in steps; a wait releases what is above the threshold.
         uint64_t reserved = 0;
         uint64_t reserved_high = 0;

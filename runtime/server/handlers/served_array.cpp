@@ -1,13 +1,13 @@
-// New arrays read as zero, as all memory that is new to a tenant. The driver takes their memory from where other
-// tenants' arrays were, and does not zero it.
+// New arrays read as zero, as all memory that is new to a tenant. The driver takes their memory from where
+// other tenants' arrays were, and does not zero it.
 //
-// An array has no address, so it is zeroed by copies from a small buffer of zeros in device memory, one piece of
-// the array's rows after the other. The lane's thread waits for the copies on a stream of the server's own, as
-// for zeroed memory (tenant_memory.h); no other stream waits.
+// An array has no address, so it is zeroed by copies from a small buffer of zeros in device memory, one piece
+// of the array's rows after the other. The lane's thread waits for the copies on a stream of the server's
+// own, as for zeroed memory (tenant_memory.h); no other stream waits.
 //
-// Sparse arrays and those with deferred mapping have no memory, and get none (cuMemMapArrayAsync is not served).
-// They are left alone: on an H100 a copy to an array with deferred mapping is an illegal address, which ends the
-// context.
+// Sparse arrays and those with deferred mapping have no memory, and get none (cuMemMapArrayAsync is not
+// served). They are left alone: on an H100 a copy to an array with deferred mapping is an illegal address,
+// which ends the context.
 #include <algorithm>
 #include <mutex>
 
@@ -22,7 +22,7 @@ namespace {
 using handlers::Element;
 using handlers::element_of;
 
-constexpr uint64_t kZeroBytes = 2u << 20;   // of the buffer, and of a copy
+constexpr uint64_t kZeroBytes = 2u << 20;  // of the buffer, and of a copy
 constexpr unsigned kWithoutMemory = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 // On a device that keeps sessions apart a shared stream would order them.
@@ -30,15 +30,17 @@ class ZeroingStream {
 public:
     explicit ZeroingStream(Call& call) : driver_(call.driver) {
         device::Device& device = call.session.device();
-        if (!device.properties().keeps_sessions_apart) stream_ = device.errands();
-        else if (driver_.cuStreamCreate(&own_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) stream_ = own_;
+        if (!device.properties().keeps_sessions_apart)
+            stream_ = device.errands();
+        else if (driver_.cuStreamCreate(&own_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+            stream_ = own_;
     }
     ~ZeroingStream() {
         if (own_) driver_.cuStreamDestroy_v2(own_);
     }
     ZeroingStream(const ZeroingStream&) = delete;
     ZeroingStream& operator=(const ZeroingStream&) = delete;
-    CUstream get() const { return stream_; }   // null: it could not be made
+    CUstream get() const { return stream_; }  // null: it could not be made
 
 private:
     const DriverApi& driver_;
@@ -80,12 +82,16 @@ CUresult zero(const DriverApi& driver, CUarray array, CUdeviceptr zeros, CUstrea
     if (CUresult status = driver.cuArray3DGetDescriptor_v2(&shape, array)) return status;
     const std::optional<Element> element = element_of(shape.Format, shape.NumChannels);
     if (!element) return CUDA_ERROR_NOT_SUPPORTED;
-    const auto elements = [&](uint64_t texels) { return (std::max<uint64_t>(texels, 1) + element->side - 1) / element->side; };
-    const uint64_t width = elements(shape.Width) * element->bytes, rows = elements(shape.Height), slices = std::max<uint64_t>(shape.Depth, 1);
+    const auto elements = [&](uint64_t texels) {
+        return (std::max<uint64_t>(texels, 1) + element->side - 1) / element->side;
+    };
+    const uint64_t width = elements(shape.Width) * element->bytes, rows = elements(shape.Height),
+                   slices = std::max<uint64_t>(shape.Depth, 1);
     CUDA_MEMCPY3D piece{};
     piece.dstMemoryType = CU_MEMORYTYPE_ARRAY;
     piece.dstArray = array;
-    const uint64_t most_width = std::min(width, kZeroBytes), most_rows = std::min(rows, kZeroBytes / most_width);
+    const uint64_t most_width = std::min(width, kZeroBytes),
+                   most_rows = std::min(rows, kZeroBytes / most_width);
     const uint64_t most_slices = std::min(slices, most_rows == rows ? kZeroBytes / (most_width * rows) : 1);
     for (piece.dstZ = 0; piece.dstZ < slices; piece.dstZ += most_slices) {
         piece.Depth = std::min(most_slices, slices - piece.dstZ);
@@ -107,8 +113,10 @@ CUresult zero_each(Call& call, const Each& each) {
     if (!stream.get()) return CUDA_ERROR_OUT_OF_MEMORY;
     CUdeviceptr buffer = 0;
     CUresult status = zeros(call.driver, stream.get(), &buffer);
-    if (status == CUDA_SUCCESS) status = each([&](CUarray array) { return zero(call.driver, array, buffer, stream.get()); });
-    const CUresult ended = call.driver.cuStreamSynchronize(stream.get());   // also of copies before one that failed
+    if (status == CUDA_SUCCESS)
+        status = each([&](CUarray array) { return zero(call.driver, array, buffer, stream.get()); });
+    const CUresult ended =
+        call.driver.cuStreamSynchronize(stream.get());  // also of copies before one that failed
     return status != CUDA_SUCCESS ? status : ended;
 }
 
@@ -138,7 +146,8 @@ CUresult cuArray3DCreate_v2(Call& call, CUarray* array, const CUDA_ARRAY3D_DESCR
     return status;
 }
 
-CUresult cuMipmappedArrayCreate(Call& call, CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape, unsigned int levels) {
+CUresult cuMipmappedArrayCreate(Call& call, CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                unsigned int levels) {
     if (!call.driver.cuMipmappedArrayCreate) return CUDA_ERROR_NOT_SUPPORTED;
     CUmipmappedArray made = nullptr;
     CUresult status = call.driver.cuMipmappedArrayCreate(array ? &made : nullptr, shape, levels);
@@ -156,8 +165,10 @@ CUresult cuMipmappedArrayCreate(Call& call, CUmipmappedArray* array, const CUDA_
             return CUDA_SUCCESS;
         });
     }
-    if (status == CUDA_SUCCESS) *array = made;
-    else call.driver.cuMipmappedArrayDestroy(made);
+    if (status == CUDA_SUCCESS)
+        *array = made;
+    else
+        call.driver.cuMipmappedArrayDestroy(made);
     return status;
 }
 

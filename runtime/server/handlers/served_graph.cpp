@@ -67,7 +67,8 @@ CUresult cuUserObjectCreate(Call& call, CUuserObject* object, void* data, CUhost
 // References of the session's graphs are not the caller's.
 CUresult cuUserObjectRetain(Call& call, CUuserObject object, unsigned int count) {
     Handles& handles = call.session.handles();
-    if (count == 0 || count > kMostReferences || !handles.has_references(object, 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (count == 0 || count > kMostReferences || !handles.has_references(object, 1))
+        return CUDA_ERROR_INVALID_VALUE;
     if (!call.driver.cuUserObjectRetain) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuUserObjectRetain(object, count);
     if (status == CUDA_SUCCESS) handles.add_references(object, count);
@@ -95,7 +96,8 @@ CUresult cuGraphRetainUserObject(Call& call, CUgraph graph, CUuserObject object,
 
 CUresult cuGraphReleaseUserObject(Call& call, CUgraph graph, CUuserObject object, unsigned int count) {
     if (!call.driver.cuGraphReleaseUserObject) return CUDA_ERROR_NOT_SUPPORTED;
-    if (count == 0 || !call.session.handles().take_from_graph(object, graph, count)) return CUDA_ERROR_INVALID_VALUE;
+    if (count == 0 || !call.session.handles().take_from_graph(object, graph, count))
+        return CUDA_ERROR_INVALID_VALUE;
     return call.driver.cuGraphReleaseUserObject(graph, object, count);
 }
 
@@ -150,7 +152,8 @@ void name_node(Call& call, CUgraph graph, CUgraphNode& node) {
 
 }  // namespace
 
-CUresult cuGraphExecUpdate_v2(Call& call, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+CUresult cuGraphExecUpdate_v2(Call& call, CUgraphExec exec, CUgraph graph,
+                              CUgraphExecUpdateResultInfo* info) {
     if (!call.driver.cuGraphExecUpdate_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphExecUpdate_v2(exec, graph, info);
     if (!info) return status;
@@ -159,8 +162,8 @@ CUresult cuGraphExecUpdate_v2(Call& call, CUgraphExec exec, CUgraph graph, CUgra
     return status;
 }
 
-CUresult cuGraphInstantiate_v2(Call& call, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log,
-                               size_t log_bytes) {
+CUresult cuGraphInstantiate_v2(Call& call, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                               char* log, size_t log_bytes) {
     if (!call.driver.cuGraphInstantiate_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
     if (error_node) name_node(call, graph, *error_node);

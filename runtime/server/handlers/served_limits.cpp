@@ -8,8 +8,10 @@ namespace smt::runtime::server::served {
 CUresult cuCtxSetLimit(Call& call, CUlimit limit, size_t value) {
     device::Device& device = call.session.device();
     int threads = 0;
-    call.driver.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device.device());
-    const auto resident = static_cast<uint64_t>(threads) * static_cast<uint64_t>(device.properties().multiprocessors);
+    call.driver.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+                                     device.device());
+    const auto resident =
+        static_cast<uint64_t>(threads) * static_cast<uint64_t>(device.properties().multiprocessors);
     return call.session.code().limits().set(limit, value, call.session.memory(), resident);
 }
 

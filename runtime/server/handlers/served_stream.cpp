@@ -18,17 +18,22 @@ CUresult wait(Call& call, CUstream stream, const Enqueue& enqueue) {
 
 }  // namespace
 
-CUresult cuStreamWaitValue32_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWaitValue32_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                unsigned int flags) {
     if (!call.driver.cuStreamWaitValue32_v2) return CUDA_ERROR_NOT_SUPPORTED;
-    return wait(call, stream, [&] { return call.driver.cuStreamWaitValue32_v2(stream, address, value, flags); });
+    return wait(call, stream,
+                [&] { return call.driver.cuStreamWaitValue32_v2(stream, address, value, flags); });
 }
 
-CUresult cuStreamWaitValue64_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWaitValue64_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                unsigned int flags) {
     if (!call.driver.cuStreamWaitValue64_v2) return CUDA_ERROR_NOT_SUPPORTED;
-    return wait(call, stream, [&] { return call.driver.cuStreamWaitValue64_v2(stream, address, value, flags); });
+    return wait(call, stream,
+                [&] { return call.driver.cuStreamWaitValue64_v2(stream, address, value, flags); });
 }
 
-CUresult cuStreamGetAttribute(Call& call, CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue* value) {
+CUresult cuStreamGetAttribute(Call& call, CUstream stream, CUstreamAttrID attribute,
+                              CUstreamAttrValue* value) {
     if (!call.driver.cuStreamGetAttribute) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuStreamGetAttribute(stream, attribute, value);
     if (status == CUDA_SUCCESS && value && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
@@ -36,14 +41,16 @@ CUresult cuStreamGetAttribute(Call& call, CUstream stream, CUstreamAttrID attrib
     return status;
 }
 
-CUresult cuStreamSetAttribute(Call& call, CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue* value) {
+CUresult cuStreamSetAttribute(Call& call, CUstream stream, CUstreamAttrID attribute,
+                              const CUstreamAttrValue* value) {
     if (!call.driver.cuStreamSetAttribute) return CUDA_ERROR_NOT_SUPPORTED;
     if (value && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY)
         return call.session.streams().set_priority(stream, value->priority);
     return call.driver.cuStreamSetAttribute(stream, attribute, value);
 }
 
-CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count, CUstreamBatchMemOpParams* operations, unsigned int flags) {
+CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count,
+                               CUstreamBatchMemOpParams* operations, unsigned int flags) {
     if (!call.driver.cuStreamBatchMemOp_v2) return CUDA_ERROR_NOT_SUPPORTED;
     bool waits = false;
     for (unsigned int i = 0; i < count; ++i) {

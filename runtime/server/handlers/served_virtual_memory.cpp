@@ -33,7 +33,8 @@ CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t by
     if (!call.driver.cuMemCreate) return CUDA_ERROR_NOT_SUPPORTED;
     // NCCL and PyTorch request exportable memory without querying the device, and export it to other
     // processes only. So the memory is made without a handle type, and the export is refused.
-    if (wanted->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (wanted->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
     CUmemAllocationProp properties = *wanted;
@@ -98,7 +99,8 @@ CUresult cuMemSetAccess(Call& call, CUdeviceptr address, size_t bytes, const CUm
     return call.driver.cuMemSetAccess(address, bytes, access.data(), access.size());
 }
 
-CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr address) {
     if (!call.session.memory().reserved(address, 1)) return CUDA_ERROR_INVALID_VALUE;
     if (!call.driver.cuMemGetAccess) return CUDA_ERROR_NOT_SUPPORTED;
     const CUmemLocation place = here(call, *location);

@@ -19,7 +19,8 @@ namespace smt::runtime::server::handlers {
 
 class TenantAddresses {
 public:
-    TenantAddresses(const Arena& arena, uint64_t base, uint64_t bytes) : arena_(arena), base_(base), bytes_(bytes) {}
+    TenantAddresses(const Arena& arena, uint64_t base, uint64_t bytes)
+        : arena_(arena), base_(base), bytes_(bytes) {}
     TenantAddresses(const TenantAddresses&) = delete;
     TenantAddresses& operator=(const TenantAddresses&) = delete;
 
@@ -45,7 +46,7 @@ private:
     const uint64_t base_;
     const uint64_t bytes_;
     mutable std::shared_mutex mutex_;
-    std::map<uint64_t, Place> places_;   // base -> place
+    std::map<uint64_t, Place> places_;  // base -> place
 };
 
 }  // namespace smt::runtime::server::handlers

@@ -37,10 +37,16 @@ uint64_t mapped_bytes(const TenantMemory::Mapping& mapping) { return mapping.byt
 
 }  // namespace
 
-TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit)
-    : device_(device), driver_(device.driver()), base_(base), bytes_(bytes),
-      account_(std::make_shared<MemoryAccount>(limit)), own_(arena, base, bytes),
-      pools_(driver_, *this), graphs_(driver_, *this) {
+TenantMemory::TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes,
+                           uint64_t limit)
+    : device_(device),
+      driver_(device.driver()),
+      base_(base),
+      bytes_(bytes),
+      account_(std::make_shared<MemoryAccount>(limit)),
+      own_(arena, base, bytes),
+      pools_(driver_, *this),
+      graphs_(driver_, *this) {
     addresses_.add(base, bytes);
     TenantRanges::add(*this);
 }
@@ -187,7 +193,7 @@ CUmemLocation TenantMemory::here() const {
 
 CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
     CUstream stream = device_.errands();
-    if (device_.properties().keeps_sessions_apart) {   // a shared stream would order the sessions
+    if (device_.properties().keeps_sessions_apart) {  // a shared stream would order the sessions
         if (!stream_) driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
         stream = stream_;
     }

@@ -56,13 +56,14 @@ public:
     bool reserved(CUdeviceptr address, uint64_t bytes) const;  // inside one reservation
     // Records that the application mapped memory there.
     void note_mapping(CUdeviceptr address, uint64_t bytes, CUmemGenericAllocationHandle memory);
-    void note_reuse(CUdeviceptr address, uint64_t block, uint64_t bytes);   // a block serves another allocation
+    void note_reuse(CUdeviceptr address, uint64_t block,
+                    uint64_t bytes);  // a block serves another allocation
     // take_mappings() is called before the driver unmaps, restore_mappings() if the driver failed to.
     struct Mapping {
         uint64_t bytes;
         SharedCharge charge;
     };
-    using Mappings = std::map<uint64_t, Mapping>;   // by base
+    using Mappings = std::map<uint64_t, Mapping>;  // by base
     Mappings take_mappings(CUdeviceptr address, uint64_t bytes);
     void restore_mappings(Mappings mappings);
 
@@ -102,7 +103,7 @@ private:
         uint64_t requested;
     };
     struct Physical {
-        SharedCharge charge;   // shared with its mappings
+        SharedCharge charge;  // shared with its mappings
         uint64_t handles = 0;
     };
     using Lock = std::lock_guard<std::mutex>;
@@ -123,15 +124,15 @@ private:
     const DriverApi& driver_;
     const uint64_t base_;
     const uint64_t bytes_;
-    const MemoryAccountPointer account_;   // physical memory, cached chunks included
+    const MemoryAccountPointer account_;  // physical memory, cached chunks included
     TenantAddresses own_;
 
     mutable std::mutex mutex_;  // guards the members below, except pools_ and graphs_
     BlockAllocator addresses_{kChunkBytes};
     BlockAllocator slabs_{kBlockBytes};
     std::map<uint64_t, Chunk> large_;
-    std::multimap<uint64_t, uint64_t> cached_;     // bytes -> base
-    std::map<uint64_t, uint64_t> reservations_;    // base -> bytes
+    std::multimap<uint64_t, uint64_t> cached_;   // bytes -> base
+    std::map<uint64_t, uint64_t> reservations_;  // base -> bytes
     Mappings mappings_;
     std::map<CUmemGenericAllocationHandle, Physical> physical_;
     std::map<std::pair<HandleKind, uint64_t>, Charge> held_;

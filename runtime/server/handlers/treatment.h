@@ -19,7 +19,7 @@ enum class Exception : uint32_t {
     kGrid,
     kGraph,
     kNoRoom,
-    kSmall,   // not called unmanaged: no preemption would have been requested
+    kSmall,  // not called unmanaged: no preemption would have been requested
     kCount,
 };
 
@@ -39,7 +39,8 @@ private:
         "unmanaged: its grid is none that the device takes",
         "unmanaged: it runs as a part of a graph",
         "unmanaged: its blocks leave no room for the managed form's",
-        "as it is: it has a managed form, but no more blocks than there are multiprocessors, and nobody may stop its tenant",
+        "as it is: it has a managed form, but no more blocks than there are multiprocessors, and nobody may "
+        "stop its tenant",
     };
     std::array<uint32_t, kCount> names_;
 };

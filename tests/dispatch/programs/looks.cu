@@ -1,5 +1,5 @@
-// A worker that loses its place while it runs its second block, by whether it looks before it takes the next: prints a line for each way.
-// The block itself writes the table, as the host would meanwhile.
+// A worker that loses its place while it runs its second block, by whether it looks before it takes the next:
+// prints a line for each way. The block itself writes the table, as the host would meanwhile.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -57,7 +57,8 @@ void run(const Change& change, smt::Control* control, unsigned* runs) {
     for (unsigned each : state.resident) resident += each;
     std::printf("%s: runs", change.name);
     for (unsigned each : found) std::printf(" %u", each);
-    std::printf(", taken %u, refused %u, resident %u\n", static_cast<unsigned>(state.word), state.refused, resident);
+    std::printf(", taken %u, refused %u, resident %u\n", static_cast<unsigned>(state.word), state.refused,
+                resident);
 }
 
 }  // namespace

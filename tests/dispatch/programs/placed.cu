@@ -1,5 +1,5 @@
-// A launch whose workers run the blocks of their own index, as a stop finds it at each moment: all of its blocks run, or
-// none. The control block is set to what it would be then; prints a line for each moment.
+// A launch whose workers run the blocks of their own index, as a stop finds it at each moment: all of its
+// blocks run, or none. The control block is set to what it would be then; prints a line for each moment.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -27,9 +27,9 @@ __global__ void count(unsigned* runs, smt::Launch launch) {
 
 struct Moment {
     const char* name;
-    unsigned long long word;   // when the workers begin
+    unsigned long long word;  // when the workers begin
     unsigned verdict;
-    unsigned workers;          // that have not begun yet; those with the first tickets have
+    unsigned workers;  // that have not begun yet; those with the first tickets have
 };
 
 int run(const Moment& moment, smt::Control* control, unsigned* runs) {
@@ -54,7 +54,9 @@ int run(const Moment& moment, smt::Control* control, unsigned* runs) {
     std::printf("%s: runs", moment.name);
     for (unsigned each : found) std::printf(" %u", each);
     std::printf(", taken %u, refused %u, verdict %s\n", static_cast<unsigned>(state.word), state.refused,
-                state.verdict == kYes ? "yes" : state.verdict == kNo ? "no" : "none");
+                state.verdict == kYes  ? "yes"
+                : state.verdict == kNo ? "no"
+                                       : "none");
     return 0;
 }
 
@@ -69,7 +71,8 @@ int main() {
         {"no stop", 100, 0, kBlocks},
         {"ahead of the first", kStop | 100, 0, kBlocks},
         {"ahead of the first, another launch had begun", kStop | 100, kYes - 2, kBlocks},
-        {"behind a launch that was stopped", kStop | 50, 0, kBlocks},   // which has left tickets: nobody draws the first
+        {"behind a launch that was stopped", kStop | 50, 0,
+         kBlocks},  // which has left tickets: nobody draws the first
         {"behind one that has left three", kStop | 97, 0, kBlocks},
         {"behind the first four", kStop | 104, kYes, kBlocks - 4},
         {"behind none, the first have left", kStop | 104, kNo, kBlocks - 4},

@@ -1,12 +1,12 @@
-// fault KIND: waits for its input to end, then launches a kernel that faults: store, load, misaligned, trap. Prints the error of the
-// first call that returns one, and the calls that succeeded before. fault healthy: launches a kernel again and again until a call fails.
+// fault KIND: waits for its input to end, then launches a kernel that faults: store, load, misaligned, trap.
+// Prints the error of the first call that returns one, and the calls that succeeded before. fault healthy:
+// launches a kernel again and again until a call fails.
+#include <cuda_runtime.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-
-#include <cuda_runtime.h>
 
 extern "C" __global__ void healthy(uint64_t* out, int rounds) {
     uint64_t x = threadIdx.x + 1;
@@ -27,7 +27,9 @@ int main(int, char** arguments) {
     healthy<<<40, 256>>>(out, 1);
     if (cudaDeviceSynchronize() != cudaSuccess) return 2;
     std::puts("READY"), std::fflush(stdout);
-    if (!is("healthy")) while (std::getchar() != EOF) {}
+    if (!is("healthy"))
+        while (std::getchar() != EOF) {
+        }
     int calls = 0;
     cudaError_t status = cudaSuccess;
     if (is("store")) faulty_store<<<7, 64>>>(reinterpret_cast<int*>(out));
@@ -36,8 +38,10 @@ int main(int, char** arguments) {
     if (is("trap")) faulty_trap<<<7, 64>>>();
     while ((status = cudaDeviceSynchronize()) == cudaSuccess) {
         ++calls;
-        if (is("healthy")) healthy<<<40, 256>>>(out, 2000000);   // 40 ms
-        else usleep(1000);   // not to ask more often than is of use
+        if (is("healthy"))
+            healthy<<<40, 256>>>(out, 2000000);  // 40 ms
+        else
+            usleep(1000);  // not to ask more often than is of use
     }
     std::printf("%s after %d calls that succeeded\n", cudaGetErrorName(status), calls);
     return 0;

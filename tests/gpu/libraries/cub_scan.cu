@@ -1,7 +1,6 @@
 // CUB's scans: one pass with decoupled look-back, in which a block waits for what the blocks before it found.
-#include <cub/device/device_scan.cuh>
-
 #include <algorithm>
+#include <cub/device/device_scan.cuh>
 #include <numeric>
 
 #include "library_program.h"
@@ -19,7 +18,8 @@ int main(int count, char** arguments) {
     std::vector<long long> exclusive(values.size());
     std::partial_sum(values.begin(), values.end(), inclusive.begin());
     std::exclusive_scan(wide.begin(), wide.end(), exclusive.begin(), 5LL);
-    std::inclusive_scan(values.begin(), values.end(), highest.begin(), [](int a, int b) { return std::max(a, b); });
+    std::inclusive_scan(values.begin(), values.end(), highest.begin(),
+                        [](int a, int b) { return std::max(a, b); });
     for (int i = 0; i < n; ++i) by_key[i] = values[i] + (i && keys[i] == keys[i - 1] ? by_key[i - 1] : 0);
 
     const Buffer<int> in(values), key_in(keys);
@@ -28,10 +28,13 @@ int main(int count, char** arguments) {
     Buffer<long long> wide_out(values.size());
     for (int round = 0; round < amount.rounds; ++round) {
         out.clear(), wide_out.clear();
-        with_room([&](void* room, size_t& bytes) { return cub::DeviceScan::InclusiveSum(room, bytes, in.data(), out.data(), n); });
+        with_room([&](void* room, size_t& bytes) {
+            return cub::DeviceScan::InclusiveSum(room, bytes, in.data(), out.data(), n);
+        });
         result.expect(out.read() == inclusive, "inclusive sum");
         with_room([&](void* room, size_t& bytes) {
-            return cub::DeviceScan::ExclusiveScan(room, bytes, wide_in.data(), wide_out.data(), ::cuda::std::plus<>{}, 5LL, n);
+            return cub::DeviceScan::ExclusiveScan(room, bytes, wide_in.data(), wide_out.data(),
+                                                  ::cuda::std::plus<>{}, 5LL, n);
         });
         result.expect(wide_out.read() == exclusive, "exclusive sum of wide numbers");
         with_room([&](void* room, size_t& bytes) {

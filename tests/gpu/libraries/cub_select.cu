@@ -1,11 +1,10 @@
 // CUB: what selects, counts and reduces; selections look back as scans do.
+#include <algorithm>
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_partition.cuh>
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_run_length_encode.cuh>
 #include <cub/device/device_select.cuh>
-
-#include <algorithm>
 #include <numeric>
 
 #include "library_program.h"
@@ -24,7 +23,8 @@ int main(int count, char** arguments) {
     std::copy_if(values.begin(), values.end(), std::back_inserter(odd), IsOdd{});
     parted = odd;
     for (int i = n - 1; i >= 0; --i)
-        if (!(values[i] & 1)) parted.push_back(values[i]);   // what is not selected is put behind, the last first
+        if (!(values[i] & 1))
+            parted.push_back(values[i]);  // what is not selected is put behind, the last first
     for (int value : values) {
         ++bins[value];
         if (runs.empty() || runs.back() != value) runs.push_back(value), lengths.push_back(0);
@@ -40,22 +40,27 @@ int main(int count, char** arguments) {
         with_room([&](void* room, size_t& bytes) {
             return cub::DeviceSelect::If(room, bytes, in.data(), out.data(), number.data(), n, IsOdd{});
         });
-        result.expect(number.read()[0] == static_cast<int>(odd.size()) && out.read(odd.size()) == odd, "select if");
+        result.expect(number.read()[0] == static_cast<int>(odd.size()) && out.read(odd.size()) == odd,
+                      "select if");
         with_room([&](void* room, size_t& bytes) {
             return cub::DevicePartition::If(room, bytes, in.data(), out.data(), number.data(), n, IsOdd{});
         });
         result.expect(out.read() == parted, "partition");
         with_room([&](void* room, size_t& bytes) {
-            return cub::DeviceRunLengthEncode::Encode(room, bytes, in.data(), out.data(), run_lengths.data(), number.data(), n);
+            return cub::DeviceRunLengthEncode::Encode(room, bytes, in.data(), out.data(), run_lengths.data(),
+                                                      number.data(), n);
         });
         result.expect(number.read()[0] == static_cast<int>(runs.size()) && out.read(runs.size()) == runs &&
-                          run_lengths.read(runs.size()) == lengths, "runs");
+                          run_lengths.read(runs.size()) == lengths,
+                      "runs");
         with_room([&](void* room, size_t& bytes) {
-            return cub::DeviceReduce::Reduce(room, bytes, in.data(), sum_out.data(), n, ::cuda::std::plus<>{}, 0LL);
+            return cub::DeviceReduce::Reduce(room, bytes, in.data(), sum_out.data(), n, ::cuda::std::plus<>{},
+                                             0LL);
         });
         result.expect(sum_out.read()[0] == sum, "sum");
         with_room([&](void* room, size_t& bytes) {
-            return cub::DeviceHistogram::HistogramEven(room, bytes, in.data(), bins_out.data(), kBins + 1, 0, kBins, n);
+            return cub::DeviceHistogram::HistogramEven(room, bytes, in.data(), bins_out.data(), kBins + 1, 0,
+                                                       kBins, n);
         });
         result.expect(bins_out.read() == bins, "histogram");
         result.fold(run_lengths.read(runs.size()).data(), runs.size() * sizeof(int));

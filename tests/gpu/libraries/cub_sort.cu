@@ -1,8 +1,7 @@
 // CUB's radix sorts, in one sweep for each digit with decoupled look-back, and its merge sort.
+#include <algorithm>
 #include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
-
-#include <algorithm>
 #include <numeric>
 
 #include "library_program.h"
@@ -26,10 +25,13 @@ int main(int count, char** arguments) {
     Buffer<int> out(keys.size()), place_out(keys.size());
     for (int round = 0; round < amount.rounds; ++round) {
         out.clear(), place_out.clear();
-        with_room([&](void* room, size_t& bytes) { return cub::DeviceRadixSort::SortKeys(room, bytes, in.data(), out.data(), n); });
+        with_room([&](void* room, size_t& bytes) {
+            return cub::DeviceRadixSort::SortKeys(room, bytes, in.data(), out.data(), n);
+        });
         result.expect(out.read() == sorted, "keys");
         with_room([&](void* room, size_t& bytes) {
-            return cub::DeviceRadixSort::SortPairsDescending(room, bytes, in.data(), out.data(), place_in.data(), place_out.data(), n);
+            return cub::DeviceRadixSort::SortPairsDescending(room, bytes, in.data(), out.data(),
+                                                             place_in.data(), place_out.data(), n);
         });
         result.expect(place_out.read() == order, "pairs, the largest first");
         with_room([&](void* room, size_t& bytes) {

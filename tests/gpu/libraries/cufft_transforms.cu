@@ -1,5 +1,5 @@
-// cuFFT: transforms of one and of two dimensions, there and back, against a transform computed on the host. Its kernels
-// do the same in every run, so the results' bits are compared, too.
+// cuFFT: transforms of one and of two dimensions, there and back, against a transform computed on the host.
+// Its kernels do the same in every run, so the results' bits are compared, too.
 #include <cufft.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ std::complex<double> coefficient(const std::vector<float2>& values, int frequenc
     std::complex<double> sum = 0;
     const double step = -2 * std::numbers::pi * frequency / static_cast<double>(values.size());
     for (size_t i = 0; i < values.size(); ++i)
-        sum += std::complex<double>(values[i].x, values[i].y) * std::polar(1.0, step * static_cast<double>(i));
+        sum +=
+            std::complex<double>(values[i].x, values[i].y) * std::polar(1.0, step * static_cast<double>(i));
     return sum;
 }
 
@@ -33,12 +34,15 @@ int main(int count, char** arguments) {
     Result result;
     const std::vector<int> numbers = numbers_below(2 * length, 200);
     std::vector<float2> values(static_cast<size_t>(length));
-    for (int i = 0; i < length; ++i) values[i] = {static_cast<float>(numbers[2 * i] - 100) / 100, static_cast<float>(numbers[2 * i + 1] - 100) / 100};
+    for (int i = 0; i < length; ++i)
+        values[i] = {static_cast<float>(numbers[2 * i] - 100) / 100,
+                     static_cast<float>(numbers[2 * i + 1] - 100) / 100};
     const Buffer<float2> in(values);
     Buffer<float2> out(values.size()), back(values.size());
     Buffer<float> image(kRows * kColumns), image_back(kRows * kColumns);
     Buffer<float2> image_out(kRows * (kColumns / 2 + 1));
-    CHECK(cudaMemcpy(image.data(), in.data(), std::min(values.size() * 8, size_t{kRows * kColumns * 4}), cudaMemcpyDeviceToDevice));
+    CHECK(cudaMemcpy(image.data(), in.data(), std::min(values.size() * 8, size_t{kRows * kColumns * 4}),
+                     cudaMemcpyDeviceToDevice));
     cufftHandle line, forward, inverse;
     CHECK(cufftPlan1d(&line, length, CUFFT_C2C, 1));
     CHECK(cufftPlan2d(&forward, kRows, kColumns, CUFFT_R2C));
@@ -54,10 +58,14 @@ int main(int count, char** arguments) {
         for (int i = 0; round == 0 && i < 5; ++i) {
             const int frequency = static_cast<int>((int64_t{length} * i) / 5 + i);
             const std::complex<double> wanted = coefficient(values, frequency);
-            result.expect(std::abs(wanted - std::complex<double>(spectrum[frequency].x, spectrum[frequency].y)) < 1e-3 * std::sqrt(length), "transform");
+            result.expect(
+                std::abs(wanted - std::complex<double>(spectrum[frequency].x, spectrum[frequency].y)) <
+                    1e-3 * std::sqrt(length),
+                "transform");
         }
         bool right = true;
-        for (int i = 0; i < length; ++i) right &= std::abs(again[i].x / static_cast<float>(length) - values[i].x) < 1e-4f;
+        for (int i = 0; i < length; ++i)
+            right &= std::abs(again[i].x / static_cast<float>(length) - values[i].x) < 1e-4f;
         result.expect(right, "there and back");
         result.fold(spectrum.data(), spectrum.size() * sizeof(float2));
         result.fold(image_back.read().data(), kRows * kColumns * sizeof(float));

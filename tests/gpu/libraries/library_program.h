@@ -2,7 +2,8 @@
 //
 //   NAME [elements] [rounds]
 //
-// All results are of whole numbers, or compared to stated digits, so that what is printed is the same in every run.
+// All results are of whole numbers, or compared to stated digits, so that what is printed is the same in
+// every run.
 #pragma once
 
 #include <vector>
@@ -21,7 +22,9 @@ struct Amount {
 template <typename T>
 class Buffer {
 public:
-    explicit Buffer(size_t count) : count_(count) { CHECK(cudaMalloc(&data_, (count ? count : 1) * sizeof(T))); }
+    explicit Buffer(size_t count) : count_(count) {
+        CHECK(cudaMalloc(&data_, (count ? count : 1) * sizeof(T)));
+    }
     explicit Buffer(const std::vector<T>& values) : Buffer(values.size()) {
         CHECK(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
     }
@@ -29,7 +32,9 @@ public:
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     T* data() const { return data_; }
-    void clear() { CHECK(cudaMemset(data_, 0xee, count_ * sizeof(T))); }   // nothing of the last round is right by chance
+    void clear() {
+        CHECK(cudaMemset(data_, 0xee, count_ * sizeof(T)));
+    }  // nothing of the last round is right by chance
     std::vector<T> read(size_t count) const {
         std::vector<T> values(count);
         CHECK(cudaMemcpy(values.data(), data_, count * sizeof(T), cudaMemcpyDeviceToHost));

@@ -11,7 +11,9 @@
 #include "library_program.h"
 
 struct Square {
-    __host__ __device__ long long operator()(int value) const { return static_cast<long long>(value) * value; }
+    __host__ __device__ long long operator()(int value) const {
+        return static_cast<long long>(value) * value;
+    }
 };
 
 int main(int count, char** arguments) {
@@ -36,9 +38,12 @@ int main(int count, char** arguments) {
         std::vector<int> scan_back(keys.size());
         thrust::copy(scan.begin(), scan.end(), scan_back.begin());
         result.expect(scan_back == scanned, "scan");
-        result.expect(thrust::transform_reduce(key.begin(), key.end(), Square{}, 0LL, ::cuda::std::plus<>{}) == squares, "squares");
+        result.expect(
+            thrust::transform_reduce(key.begin(), key.end(), Square{}, 0LL, ::cuda::std::plus<>{}) == squares,
+            "squares");
         thrust::sort_by_key(key.begin(), key.end(), value.begin());
-        const auto ends = thrust::reduce_by_key(key.begin(), key.end(), value.begin(), key_out.begin(), sum.begin());
+        const auto ends =
+            thrust::reduce_by_key(key.begin(), key.end(), value.begin(), key_out.begin(), sum.begin());
         const auto found = static_cast<size_t>(ends.first - key_out.begin());
         result.expect(found == sums.size(), "how many keys");
         std::vector<int> keys_back(found);
@@ -47,7 +52,8 @@ int main(int count, char** arguments) {
         thrust::copy(sum.begin(), ends.second, sums_back.begin());
         size_t i = 0;
         bool right = true;
-        for (const auto& [each, total] : sums) right &= i < found && keys_back[i] == each && sums_back[i] == total, ++i;
+        for (const auto& [each, total] : sums)
+            right &= i < found && keys_back[i] == each && sums_back[i] == total, ++i;
         result.expect(right, "sums by key");
         result.fold(sums_back.data(), found * sizeof(long long));
     }

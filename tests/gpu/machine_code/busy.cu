@@ -1,14 +1,16 @@
-// Launches one kernel again and again and says how long each took and where it ran. Built with machine code only, so
-// that smt cannot manage it.
+// Launches one kernel again and again and says how long each took and where it ran. Built with machine code
+// only, so that smt cannot manage it.
 //
-//   busy [--blocks N] [--threads N] [--rounds N] [--launches N] [--seconds S] [--pause US] [--ahead N] [--ready] [--starts]
+//   busy [--blocks N] [--threads N] [--rounds N] [--launches N] [--seconds S] [--pause US] [--ahead N]
+//   [--ready] [--starts]
 //
-// A block multiplies and adds `rounds` times in each thread. `ahead` launches are in flight at a time; 1: each is
-// waited for. `pause` is what lies between them on average: from half to one and a half of it, or launches would keep
-// step with the blocks of others. Ends after so many launches or seconds, whatever comes first. With --ready it says READY when it begins and
-// stops when its standard input ends. One JSON line: {"us": [...], "sms": [...], "seconds": S}; us: from launch to
-// end for each, or, if several are in flight, from one end to the next. With --starts, and one in flight, also "start_us":
-// from launch to the moment in which the program sees, in pinned memory, that a block of it has begun.
+// A block multiplies and adds `rounds` times in each thread. `ahead` launches are in flight at a time; 1:
+// each is waited for. `pause` is what lies between them on average: from half to one and a half of it, or
+// launches would keep step with the blocks of others. Ends after so many launches or seconds, whatever comes
+// first. With --ready it says READY when it begins and stops when its standard input ends. One JSON line:
+// {"us": [...], "sms": [...], "seconds": S}; us: from launch to end for each, or, if several are in flight,
+// from one end to the next. With --starts, and one in flight, also "start_us": from launch to the moment in
+// which the program sees, in pinned memory, that a block of it has begun.
 #include <poll.h>
 #include <unistd.h>
 
@@ -22,12 +24,12 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                                       \
-    do {                                                                                                  \
-        if (cudaError_t status = (call)) {                                                                \
+#define CHECK(call)                                                                                         \
+    do {                                                                                                    \
+        if (cudaError_t status = (call)) {                                                                  \
             std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status)); \
-            std::exit(1);                                                                                 \
-        }                                                                                                 \
+            std::exit(1);                                                                                   \
+        }                                                                                                   \
     } while (0)
 
 constexpr int kMostSms = 256;
@@ -45,7 +47,8 @@ __global__ void busy(unsigned* blocks_on, float* out, int rounds, volatile unsig
 }
 
 double now_us() {
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 struct Options {
@@ -94,7 +97,8 @@ int main(int count, char** arguments) {
     CHECK(cudaMalloc(&blocks_on, kMostSms * sizeof *blocks_on));
     CHECK(cudaMemset(blocks_on, 0, kMostSms * sizeof *blocks_on));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    busy<<<1, 32, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), 1, nullptr, 0);   // loaded before it is timed
+    busy<<<1, 32, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), 1, nullptr,
+                               0);  // loaded before it is timed
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemset(blocks_on, 0, kMostSms * sizeof *blocks_on));
     std::vector<cudaEvent_t> events(static_cast<size_t>(std::max(options.ahead, 1)));
@@ -115,22 +119,27 @@ int main(int count, char** arguments) {
     double last = begin;
     long launched = 0;
     const auto finish_one = [&] {
-        CHECK(cudaEventSynchronize(events[static_cast<size_t>(launched - static_cast<long>(begun.size())) % events.size()]));
+        CHECK(cudaEventSynchronize(
+            events[static_cast<size_t>(launched - static_cast<long>(begun.size())) % events.size()]));
         const double now = now_us();
         times.push_back(now - std::max(begun.front(), last));
         begun.pop_front();
         last = now;
     };
-    while (launched < options.launches && now_us() - begin < options.seconds * 1e6 && !(options.ready && told_to_stop())) {
+    while (launched < options.launches && now_us() - begin < options.seconds * 1e6 &&
+           !(options.ready && told_to_stop())) {
         if (begun.size() == events.size()) finish_one();
         begun.push_back(now_us());
-        busy<<<options.blocks, options.threads, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on), options.rounds, begun_number,
-                                                                    static_cast<unsigned>(launched + 1));
+        busy<<<options.blocks, options.threads, 0, stream>>>(blocks_on, reinterpret_cast<float*>(blocks_on),
+                                                             options.rounds, begun_number,
+                                                             static_cast<unsigned>(launched + 1));
         CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(events[static_cast<size_t>(launched) % events.size()], stream));
         ++launched;
         if (options.starts && options.ahead <= 1) {
-            while (*begun_number != static_cast<unsigned>(launched) && cudaEventQuery(events[static_cast<size_t>(launched - 1) % events.size()]) == cudaErrorNotReady) {
+            while (*begun_number != static_cast<unsigned>(launched) &&
+                   cudaEventQuery(events[static_cast<size_t>(launched - 1) % events.size()]) ==
+                       cudaErrorNotReady) {
             }
             starts.push_back(now_us() - begun.back());
         }

@@ -1,10 +1,12 @@
-// Do blocks of two kernels share a multiprocessor that has room for both, whatever part of its memory each wants set aside as shared memory?
+// Do blocks of two kernels share a multiprocessor that has room for both, whatever part of its memory each
+// wants set aside as shared memory?
 //
 //     nvcc -std=c++20 -O2 -arch=sm_90 -o carveout carveout.cu && ./carveout
 //
-// `hold` has two blocks on every multiprocessor for some milliseconds, with room for three more; then `visit` comes, with sixteen blocks, on a
-// stream of higher priority. One JSON row for each pair of carve-outs (percent of what a multiprocessor has; -1: the driver's own choice) and of
-// visit's dynamic shared memory: how long until visit is over, in us. What waits for hold's end takes milliseconds.
+// `hold` has two blocks on every multiprocessor for some milliseconds, with room for three more; then `visit`
+// comes, with sixteen blocks, on a stream of higher priority. One JSON row for each pair of carve-outs
+// (percent of what a multiprocessor has; -1: the driver's own choice) and of visit's dynamic shared memory:
+// how long until visit is over, in us. What waits for hold's end takes milliseconds.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -14,13 +16,14 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        const cudaError_t status_ = (call);                                                                  \
-        if (status_ != cudaSuccess) {                                                                        \
-            std::printf("{\"error\": \"%s:%d %s: %s\"}\n", __FILE__, __LINE__, #call, cudaGetErrorName(status_)); \
-            std::exit(1);                                                                                    \
-        }                                                                                                    \
+#define CHECK(call)                                                                   \
+    do {                                                                              \
+        const cudaError_t status_ = (call);                                           \
+        if (status_ != cudaSuccess) {                                                 \
+            std::printf("{\"error\": \"%s:%d %s: %s\"}\n", __FILE__, __LINE__, #call, \
+                        cudaGetErrorName(status_));                                   \
+            std::exit(1);                                                             \
+        }                                                                             \
     } while (0)
 
 __device__ void spin(unsigned long long ns) {
@@ -64,14 +67,19 @@ int main() {
                     const auto begin = std::chrono::steady_clock::now();
                     visit<<<16, 256, bytes, high>>>(20'000);
                     CHECK(cudaStreamSynchronize(high));
-                    us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+                    us.push_back(
+                        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+                            .count());
                     CHECK(cudaDeviceSynchronize());
                 }
-                us.erase(us.begin());   // it is loaded then
+                us.erase(us.begin());  // it is loaded then
                 std::sort(us.begin(), us.end());
-                std::printf("{\"hold\": %d, \"visit\": %d, \"visit_bytes\": %d, \"us\": [%.0f, %.0f, %.0f]}\n", held, visiting, bytes, us.front(), us[us.size() / 2], us.back());
+                std::printf(
+                    "{\"hold\": %d, \"visit\": %d, \"visit_bytes\": %d, \"us\": [%.0f, %.0f, %.0f]}\n", held,
+                    visiting, bytes, us.front(), us[us.size() / 2], us.back());
             }
         }
     }
-    std::printf("{\"device\": \"%s\", \"shared_per_sm\": %zu}\n", properties.name, properties.sharedMemPerMultiprocessor);
+    std::printf("{\"device\": \"%s\", \"shared_per_sm\": %zu}\n", properties.name,
+                properties.sharedMemPerMultiprocessor);
 }

@@ -1,6 +1,6 @@
-// Which streams of one context share a channel to the GPU: a stream waits for a word, every other one is told to write a
-// word of its own, and those whose words do not come stand behind it. Streams in the order in which they were made, with
-// several priorities; then some are destroyed and others made in their place.
+// Which streams of one context share a channel to the GPU: a stream waits for a word, every other one is told
+// to write a word of its own, and those whose words do not come stand behind it. Streams in the order in
+// which they were made, with several priorities; then some are destroyed and others made in their place.
 //
 //     channels [STREAMS]     needs a GPU; CUDA_DEVICE_MAX_CONNECTIONS as it is set
 #include <cuda.h>
@@ -12,16 +12,16 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                \
-    do {                                                                           \
-        const CUresult status = call;                                              \
-        if (status) return std::fprintf(stderr, "%s: %d\n", #call, status), 1;     \
+#define CHECK(call)                                                            \
+    do {                                                                       \
+        const CUresult status = call;                                          \
+        if (status) return std::fprintf(stderr, "%s: %d\n", #call, status), 1; \
     } while (false)
 
 namespace {
 
 constexpr int kMost = 512;
-volatile uint32_t* words = nullptr;   // 0 to kMost - 1: written by streams; kMost: waited for
+volatile uint32_t* words = nullptr;  // 0 to kMost - 1: written by streams; kMost: waited for
 CUdeviceptr address = 0;
 uint32_t turn = 0;
 
@@ -89,7 +89,9 @@ int main(int count, char** arguments) {
         CHECK(cuStreamCreateWithPriority(&streams[i].stream, CU_STREAM_NON_BLOCKING, streams[i].priority));
     for (size_t i = 0; i < streams.size(); i += 3)
         if (show(streams, i)) return 1;
-    std::printf("a round like eight programs', three times: a stream each, then a waiter and a writer each, then all go\n");
+    std::printf(
+        "a round like eight programs', three times: a stream each, then a waiter and a writer each, then all "
+        "go\n");
     for (Made& made : streams) CHECK(cuStreamDestroy(made.stream));
     for (int round = 0; round < 3; ++round) {
         streams.clear();

@@ -12,9 +12,9 @@
 #include <functional>
 #include <thread>
 
-#define CHECK(call)                                                                     \
-    do {                                                                                \
-        if (CUresult status = (call)) std::printf("%s: error %d\n", #call, status);     \
+#define CHECK(call)                                                                 \
+    do {                                                                            \
+        if (CUresult status = (call)) std::printf("%s: error %d\n", #call, status); \
     } while (0)
 
 constexpr const char* kPtx = R"(.version 8.0
@@ -32,7 +32,9 @@ uint64_t value = 0;
 CUstream held, other;
 CUfunction empty;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void launch(CUfunction function, CUstream stream, unsigned shared = 0) {
     CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, shared, stream, nullptr, nullptr));
@@ -69,12 +71,17 @@ void code() {
     probe("first launch of a kernel", [&] { launch(small, other); });
     probe("cuModuleGetFunction, deep stack", [&] { CHECK(cuModuleGetFunction(&deep, module, "k2")); });
     probe("first launch with a deep stack", [&] { launch(deep, other); });
-    probe("cuFuncSetAttribute", [&] { CHECK(cuFuncSetAttribute(small, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000)); });
+    probe("cuFuncSetAttribute",
+          [&] { CHECK(cuFuncSetAttribute(small, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000)); });
     probe("launch with much shared memory", [&] { launch(small, other, 100000); });
     probe("cuModuleUnload", [&] { CHECK(cuModuleUnload(module)); });
-    probe("cuLibraryLoadData", [&] { CHECK(cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0)); });
+    probe("cuLibraryLoadData",
+          [&] { CHECK(cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0)); });
     probe("cuLibraryGetKernel", [&] { CHECK(cuLibraryGetKernel(&kernel, library, "k")); });
-    probe("cuLibraryGetModule", [&] { CUmodule of; CHECK(cuLibraryGetModule(&of, library)); });
+    probe("cuLibraryGetModule", [&] {
+        CUmodule of;
+        CHECK(cuLibraryGetModule(&of, library));
+    });
     probe("cuLibraryUnload", [&] { CHECK(cuLibraryUnload(library)); });
     probe("cuCtxSetLimit, stack", [&] { CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 65536)); });
 }
@@ -102,7 +109,8 @@ void memory(char* shared) {
     probe("cuMemUnmap", [&] { CHECK(cuMemUnmap(range, bytes)); });
     probe("cuMemRelease", [&] { CHECK(cuMemRelease(handle)); });
     probe("cuMemAddressFree", [&] { CHECK(cuMemAddressFree(range, bytes)); });
-    probe("cuMemHostRegister", [&] { CHECK(cuMemHostRegister(shared + (4u << 20), 16u << 20, CU_MEMHOSTREGISTER_DEVICEMAP)); });
+    probe("cuMemHostRegister",
+          [&] { CHECK(cuMemHostRegister(shared + (4u << 20), 16u << 20, CU_MEMHOSTREGISTER_DEVICEMAP)); });
     probe("cuMemHostUnregister", [&] { CHECK(cuMemHostUnregister(shared + (4u << 20))); });
     probe("cuMemHostAlloc", [&] { CHECK(cuMemHostAlloc(&host, 1u << 20, 0)); });
     probe("cuMemFreeHost", [&] { CHECK(cuMemFreeHost(host)); });

@@ -59,7 +59,8 @@ void CUPTIAPI keep(CUcontext context, uint32_t stream, uint8_t* buffer, size_t b
     if (file) std::fwrite(&valid, sizeof valid, 1, file), std::fwrite(buffer, 1, valid, file);
     complete(context, stream, buffer, bytes, valid);
 }
-CUptiResult CUPTIAPI register_ours(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc theirs) {
+CUptiResult CUPTIAPI register_ours(CUpti_BuffersCallbackRequestFunc request,
+                                   CUpti_BuffersCallbackCompleteFunc theirs) {
     complete = theirs;
     return register_callbacks(request, keep);
 }
@@ -69,11 +70,14 @@ struct TimedKernel {
     CUdeviceptr data = 0;
     void launch(unsigned rounds) {
         void* parameters[] = {&data, &rounds};
-        check(cuLaunchKernel(function, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr), "cuLaunchKernel");
+        check(cuLaunchKernel(function, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr),
+              "cuLaunchKernel");
     }
 };
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void ask_times(const collect::Cupti& cupti, TimedKernel& kernel) {
     collect::Cupti ours = cupti;
@@ -101,10 +105,12 @@ void ask_counters(const collect::Cupti& cupti, CUcontext context, CUdevice devic
     const double begin = seconds();
     collect::RangeCounters counters(cupti, context, device);
     if (!counters.open()) {
-        std::printf("{\"counters\": null, \"final\": %d, \"problem\": \"%s\"}\n", counters.final(), counters.problem().c_str());
+        std::printf("{\"counters\": null, \"final\": %d, \"problem\": \"%s\"}\n", counters.final(),
+                    counters.problem().c_str());
         return;
     }
-    std::printf("{\"counters\": \"open\", \"passes\": %zu, \"seconds\": %.3f}\n", counters.passes(), seconds() - begin);
+    std::printf("{\"counters\": \"open\", \"passes\": %zu, \"seconds\": %.3f}\n", counters.passes(),
+                seconds() - begin);
     for (unsigned i = 1; i <= 3; ++i) {
         const double start = seconds();
         if (!counters.before()) break;
@@ -112,10 +118,12 @@ void ask_counters(const collect::Cupti& cupti, CUcontext context, CUdevice devic
         const std::optional<collect::Sample> sample = counters.after();
         if (!sample) break;
         std::printf("{\"counted\": %u, \"seconds\": %.4f", i, seconds() - start);
-        for (size_t each = 0; each < collect::kMetrics; ++each) std::printf(", \"%s\": %.6g", collect::kMetricNames[each], (*sample)[each]);
+        for (size_t each = 0; each < collect::kMetrics; ++each)
+            std::printf(", \"%s\": %.6g", collect::kMetricNames[each], (*sample)[each]);
         std::printf("}\n");
     }
-    if (!counters.problem().empty()) std::printf("{\"counters\": null, \"problem\": \"%s\"}\n", counters.problem().c_str());
+    if (!counters.problem().empty())
+        std::printf("{\"counters\": null, \"problem\": \"%s\"}\n", counters.problem().c_str());
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 //
 //     nvcc -std=c++20 -O2 -arch=sm_90 -o elder elder.cu -lcuda && ./elder
 //
-// Two streams, each with a kernel that takes half of every multiprocessor's threads and goes through a fixed number of rounds of the same work; each is launched
-// again when it is over. The second comes when the first is half way, so each of them is the elder for some time and the younger for some.
-// One JSON row a pair of kinds of work: rounds in a ms of each, while it is alone, the elder, or the younger; and how long their launches take.
+// Two streams, each with a kernel that takes half of every multiprocessor's threads and goes through a fixed
+// number of rounds of the same work; each is launched again when it is over. The second comes when the first
+// is half way, so each of them is the elder for some time and the younger for some. One JSON row a pair of
+// kinds of work: rounds in a ms of each, while it is alone, the elder, or the younger; and how long their
+// launches take.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -28,7 +30,9 @@ const char* name_of(Kind kind) {
 }
 
 // `times`: of the first CTA on multiprocessor 0, when it began, and the end of each round.
-__global__ void __launch_bounds__(kThreads) work(Kind kind, int rounds, int steps, const float4* data, size_t mask, float* sink, unsigned long long* times, unsigned* first) {
+__global__ void __launch_bounds__(kThreads)
+    work(Kind kind, int rounds, int steps, const float4* data, size_t mask, float* sink,
+         unsigned long long* times, unsigned* first) {
     __shared__ bool tells;
     unsigned sm;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
@@ -41,7 +45,9 @@ __global__ void __launch_bounds__(kThreads) work(Kind kind, int rounds, int step
     const size_t stride = size_t{gridDim.x} * kThreads;
     for (int round = 0; round < rounds; ++round) {
         if (kind == Kind::kFma) {
-            for (int i = 0; i < steps; ++i) a = fmaf(a, 0.999f, 1), b = fmaf(b, 0.999f, 2), c = fmaf(c, 0.999f, 3), d = fmaf(d, 0.999f, 4);
+            for (int i = 0; i < steps; ++i)
+                a = fmaf(a, 0.999f, 1), b = fmaf(b, 0.999f, 2), c = fmaf(c, 0.999f, 3),
+                d = fmaf(d, 0.999f, 4);
         } else if (kind == Kind::kSfu) {
             for (int i = 0; i < steps; ++i) a += __sinf(a), b += __sinf(b);
         } else {
@@ -78,7 +84,8 @@ struct Side {
     }
     void start() {
         const size_t mask = (kind == Kind::kL2 ? size_t{1} << 20 : kElements) - 1;
-        work<<<grid, kThreads, 0, stream>>>(kind, rounds, steps, data, mask, sink, times + run * (kMostRounds + 1), first + run);
+        work<<<grid, kThreads, 0, stream>>>(kind, rounds, steps, data, mask, sink,
+                                            times + run * (kMostRounds + 1), first + run);
         CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(over, stream));
         ++run;
@@ -125,7 +132,9 @@ void pair(Side& one, Side& other, Kind kind_one, Kind kind_other, double ms_one,
     const double alone[] = {alone_ms(one), alone_ms(other)};
     one.clear(), other.clear();
     one.start();
-    for (const auto until = Clock::now() + std::chrono::microseconds(static_cast<int>(500 * ms_one)); Clock::now() < until;) {}
+    for (const auto until = Clock::now() + std::chrono::microseconds(static_cast<int>(500 * ms_one));
+         Clock::now() < until;) {
+    }
     other.start();
     Side* const sides[] = {&one, &other};
     while (one.run < kRuns && other.run < kRuns) {
@@ -134,21 +143,26 @@ void pair(Side& one, Side& other, Kind kind_one, Kind kind_other, double ms_one,
         }
     }
     CHECK(cudaDeviceSynchronize());
-    std::printf("{\"kinds\": [\"%s\", \"%s\"], \"alone_ms\": [%.3f, %.3f]", name_of(kind_one), name_of(kind_other), alone[0], alone[1]);
+    std::printf("{\"kinds\": [\"%s\", \"%s\"], \"alone_ms\": [%.3f, %.3f]", name_of(kind_one),
+                name_of(kind_other), alone[0], alone[1]);
     for (int which = 0; which < 2; ++which) {
         const Side &mine = *sides[which], &theirs = *sides[1 - which];
         std::vector<double> took, elder, younger;
         for (int i = 1; i + 2 < mine.run; ++i) {
             took.push_back((mine.end(i) - mine.begin(i)) / 1e6);
             for (int j = 0; j + 1 < theirs.run; ++j) {
-                const double from = std::max(mine.begin(i), theirs.begin(j)), to = std::min(mine.end(i), theirs.end(j));
+                const double from = std::max(mine.begin(i), theirs.begin(j)),
+                             to = std::min(mine.end(i), theirs.end(j));
                 if (to - from < 2e5) continue;
-                const double rate = (mine.at(i, to) - mine.at(i, from)) / ((to - from) / 1e6) / (mine.rounds / alone[which]);
+                const double rate =
+                    (mine.at(i, to) - mine.at(i, from)) / ((to - from) / 1e6) / (mine.rounds / alone[which]);
                 (mine.begin(i) < theirs.begin(j) ? elder : younger).push_back(rate);
             }
         }
-        std::printf(", \"%s\": {\"launches\": %zu, \"took_ms\": %.3f, \"of_alone_as_elder\": %.3f, \"of_alone_as_younger\": %.3f}", which ? "second" : "first", took.size(), median(took),
-                    median(elder), median(younger));
+        std::printf(
+            ", \"%s\": {\"launches\": %zu, \"took_ms\": %.3f, \"of_alone_as_elder\": %.3f, "
+            "\"of_alone_as_younger\": %.3f}",
+            which ? "second" : "first", took.size(), median(took), median(elder), median(younger));
     }
     std::printf("}\n");
 }
@@ -159,7 +173,8 @@ int main() {
     Side one, other;
     const Kind kinds[] = {Kind::kFma, Kind::kSfu, Kind::kL2, Kind::kMemory};
     for (int i = 0; i < 4; ++i) {
-        for (int j = i; j < 4; ++j) pair(one, other, kinds[i], kinds[j], 5, 8), pair(one, other, kinds[i], kinds[j], 8, 3);
+        for (int j = i; j < 4; ++j)
+            pair(one, other, kinds[i], kinds[j], 5, 8), pair(one, other, kinds[i], kinds[j], 8, 3);
     }
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0));

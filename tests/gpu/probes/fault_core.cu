@@ -1,15 +1,18 @@
 // What does the driver's GPU core dump cost, and what does it say of a fault? No smt in it: run it natively.
 //
-//   fault_core cost   [FILE]         launches a second and time of a long kernel; FILE: with core dumps enabled
-//   fault_core KIND   FILE           KIND: illegal, load, misaligned, trap, assert. Three other streams work meanwhile.
+//   fault_core cost   [FILE]         launches a second and time of a long kernel; FILE: with core dumps
+//   enabled fault_core KIND   FILE           KIND: illegal, load, misaligned, trap, assert. Three other
+//   streams work meanwhile.
 //                                    One line: the status, and how long after the launch it was there
 //
 // The dump has no memory in it (the lightweight flags), and the process is not aborted.
 #include <cuda.h>
+#include <cuda_runtime.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -18,16 +21,15 @@
 #include <thread>
 #include <vector>
 
-#include <cuda_runtime.h>
-#include <cassert>
-
 extern "C" __global__ void healthy(uint64_t* out, int rounds) {
     uint64_t x = threadIdx.x + 1;
     for (int i = 0; i < rounds; ++i) x = x * 6364136223846793005ull + 1442695040888963407ull;
     out[blockIdx.x * blockDim.x + threadIdx.x] = x;
 }
 extern "C" __global__ void tiny() {}
-extern "C" __global__ void faulty_illegal(int* out) { if (threadIdx.x == 3) out[1ull << 44] = 1; }
+extern "C" __global__ void faulty_illegal(int* out) {
+    if (threadIdx.x == 3) out[1ull << 44] = 1;
+}
 extern "C" __global__ void faulty_load(int* out) { out[threadIdx.x] = out[(1ull << 44) + threadIdx.x] + 1; }
 extern "C" __global__ void faulty_misaligned(char* out) { *reinterpret_cast<int*>(out + 1) = 1; }
 extern "C" __global__ void faulty_trap() { __trap(); }
@@ -35,7 +37,9 @@ extern "C" __global__ void faulty_assert(int zero) { assert(zero); }
 
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void enable(const char* file) {
     bool yes = true;
@@ -61,14 +65,17 @@ void cost() {
         cudaStreamSynchronize(stream);
         const double done = now() - start;
         start = now();
-        for (int i = 0; i < 2000; ++i) { tiny<<<1, 32, 0, stream>>>(); cudaStreamSynchronize(stream); }
+        for (int i = 0; i < 2000; ++i) {
+            tiny<<<1, 32, 0, stream>>>();
+            cudaStreamSynchronize(stream);
+        }
         const double each = (now() - start) / 2000;
         start = now();
         healthy<<<132 * 8, 256, 0, stream>>>(out, 200000);
         cudaStreamSynchronize(stream);
         const double longer = now() - start;
-        std::printf("issues %.3f us, through %.3f us  launch+sync %.3f us  long %.3f ms\n", issued / 20000 * 1e6, done / 20000 * 1e6,
-                    each * 1e6, longer * 1e3);
+        std::printf("issues %.3f us, through %.3f us  launch+sync %.3f us  long %.3f ms\n",
+                    issued / 20000 * 1e6, done / 20000 * 1e6, each * 1e6, longer * 1e3);
     }
 }
 
@@ -78,7 +85,8 @@ void tell(const char* name, const void* kernel) {
     CUmodule module = nullptr;
     cudaGetFuncBySymbol(&function, kernel);
     cuFuncGetModule(&module, reinterpret_cast<CUfunction>(function));
-    std::printf("%s: function %p module %p\n", name, static_cast<void*>(function), static_cast<void*>(module));
+    std::printf("%s: function %p module %p\n", name, static_cast<void*>(function),
+                static_cast<void*>(module));
 }
 
 void fault(const std::string& kind, const char* file) {
@@ -111,11 +119,12 @@ void fault(const std::string& kind, const char* file) {
     const double start = now();
     int ends[2];
     if (pipe(ends) == 0) dup2(ends[1], STDERR_FILENO);
-    std::thread([=] {   // when does the driver say that it begins?
+    std::thread([=] {  // when does the driver say that it begins?
         char text[200];
         while (read(ends[0], text, sizeof text) > 0)
             std::printf("%s: first word on stderr after %.1f ms\n", kind.c_str(), (now() - start) * 1e3);
-    }).detach();
+    })
+        .detach();
     if (kind == "illegal") faulty_illegal<<<7, 64, 0, stream>>>(reinterpret_cast<int*>(out));
     if (kind == "misaligned") faulty_misaligned<<<7, 64, 0, stream>>>(reinterpret_cast<char*>(out));
     if (kind == "trap") faulty_trap<<<7, 64, 0, stream>>>();
@@ -123,8 +132,9 @@ void fault(const std::string& kind, const char* file) {
     if (kind == "load") faulty_load<<<7, 64, 0, stream>>>(reinterpret_cast<int*>(out));
     const auto said = [&](const char* call, cudaError_t status) {
         struct stat dump{};
-        const long bytes = stat(file, &dump) == 0 ? static_cast<long>(dump.st_size) : -1;   // -1: no dump yet
-        std::printf("%s: %s %s after %.1f ms, dump %ld\n", kind.c_str(), call, cudaGetErrorName(status), (now() - start) * 1e3, bytes);
+        const long bytes = stat(file, &dump) == 0 ? static_cast<long>(dump.st_size) : -1;  // -1: no dump yet
+        std::printf("%s: %s %s after %.1f ms, dump %ld\n", kind.c_str(), call, cudaGetErrorName(status),
+                    (now() - start) * 1e3, bytes);
         return status;
     };
     if (std::getenv("PROBE_FENCE")) tiny<<<1, 32, 0, stream>>>();
@@ -151,8 +161,10 @@ int main(int count, char** arguments) {
     const double start = now();
     cudaFree(nullptr);
     std::printf("context %.1f ms\n", (now() - start) * 1e3);
-    if (std::string(arguments[1]) == "cost") cost();
-    else fault(arguments[1], count > 2 ? arguments[2] : "");
+    if (std::string(arguments[1]) == "cost")
+        cost();
+    else
+        fault(arguments[1], count > 2 ? arguments[2] : "");
     if (count > 2) {
         struct stat file{};
         if (stat(arguments[2], &file) == 0) std::printf("dump %ld bytes\n", static_cast<long>(file.st_size));

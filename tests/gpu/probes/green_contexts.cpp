@@ -1,7 +1,8 @@
 // What can a stream of a green context do, for a program that lives in the primary context? Kernels loaded
 // there, its memory, its events; on which SMs they run and what these are called; what a launch costs; how
 // long a small kernel waits behind a long one, confined or not. One JSON line an answer. No smt in it: run it
-// natively. It is one file: each question measures in the contexts and with the kernels that the one before made.
+// natively. It is one file: each question measures in the contexts and with the kernels that the one before
+// made.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -161,8 +162,7 @@ void abilities(const Green& green) {
     report("plain stream waits for it", cuStreamWaitEvent(plain, event, 0));
     report("event recorded on plain stream", cuEventRecord(event, plain));
     report("green stream waits for it", cuStreamWaitEvent(stream, event, 0));
-    report("host function", cuLaunchHostFunc(
-                                stream, [](void*) {}, nullptr));
+    report("host function", cuLaunchHostFunc(stream, [](void*) {}, nullptr));
     report("query", cuStreamQuery(stream));
     report("synchronize", cuStreamSynchronize(stream));
     CUdeviceptr pooled = 0;

@@ -2,10 +2,12 @@
 //
 //     nvcc -std=c++20 -O2 -arch=sm_90 -o keep_step keep_step.cu -lcuda && ./keep_step [WORKERS.csv]
 //
-// What the dispatcher does for a run with quotas, natively: a table is copied to the device, an event recorded, workers launched, what they left
-// behind copied back, and a word written; when the host has seen the word it does the same again. Half of the workers find no place, and leave.
-// One JSON row for each set of these steps and side, alone and beside the other one, in us: how long a run takes, how long its workers are there, and how
-// long nobody is between two runs. With a file's name, a line there for each worker of the first runs: side, run, CTA, SM, rounds, begin and end in ns.
+// What the dispatcher does for a run with quotas, natively: a table is copied to the device, an event
+// recorded, workers launched, what they left behind copied back, and a word written; when the host has seen
+// the word it does the same again. Half of the workers find no place, and leave. One JSON row for each set of
+// these steps and side, alone and beside the other one, in us: how long a run takes, how long its workers are
+// there, and how long nobody is between two runs. With a file's name, a line there for each worker of the
+// first runs: side, run, CTA, SM, rounds, begin and end in ns.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -26,9 +28,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int kThreads = 256, kFits = 8, kMostSms = 256, kRuns = 60, kMostRuns = 8192;
 
 struct Times {
-    unsigned long long first, last;   // when the first worker with a place began, and when the last ended, in ns
-    unsigned placed, left;            // workers
-    unsigned taken;                   // tickets
+    unsigned long long first,
+        last;               // when the first worker with a place began, and when the last ended, in ns
+    unsigned placed, left;  // workers
+    unsigned taken;         // tickets
 };
 struct Worker {
     unsigned long long begin, end;
@@ -43,7 +46,8 @@ struct Control {
     Times times[kMostRuns];
 };
 
-__global__ void __launch_bounds__(kThreads) work(Control* control, unsigned run, unsigned tickets, unsigned long long each_ns, volatile uint64_t* over) {
+__global__ void __launch_bounds__(kThreads) work(Control* control, unsigned run, unsigned tickets,
+                                                 unsigned long long each_ns, volatile uint64_t* over) {
     __shared__ unsigned ticket;
     __shared__ bool placed;
     unsigned sm;
@@ -52,8 +56,10 @@ __global__ void __launch_bounds__(kThreads) work(Control* control, unsigned run,
     const bool leader = threadIdx.x == 0;
     if (leader) {
         placed = atomicAdd(&control->resident[sm], 1u) < control->quota[sm];
-        if (!placed) atomicSub(&control->resident[sm], 1u);
-        else atomicMin(&times.first, now()), atomicAdd(&times.placed, 1u);
+        if (!placed)
+            atomicSub(&control->resident[sm], 1u);
+        else
+            atomicMin(&times.first, now()), atomicAdd(&times.placed, 1u);
     }
     __syncthreads();
     const unsigned long long began = now();
@@ -63,7 +69,8 @@ __global__ void __launch_bounds__(kThreads) work(Control* control, unsigned run,
             if (leader) ticket = atomicAdd(&times.taken, 1u);
             __syncthreads();
             if (ticket >= tickets) break;
-            for (const unsigned long long begin = now(); now() - begin < each_ns;) {}
+            for (const unsigned long long begin = now(); now() - begin < each_ns;) {
+            }
             __syncthreads();
         }
     }
@@ -81,8 +88,9 @@ enum class End { kWrite, kEvent, kWorkers };
 
 struct Steps {
     const char* name;
-    bool reset, table, event, report, extra;   // a word is written; a table copied in; recorded; copied back in advance; twice as many workers as there are places
-    End end;                                   // what says that it is over
+    bool reset, table, event, report, extra;  // a word is written; a table copied in; recorded; copied back
+                                              // in advance; twice as many workers as there are places
+    End end;                                  // what says that it is over
 };
 
 struct Side {
@@ -110,14 +118,18 @@ struct Side {
         if (steps.reset) CHECK(cuStreamWriteValue64(stream_, address(&control_->word), 0, 0));
         unsigned char table[kMostSms];
         std::memset(table, kFits / 2, sizeof table);
-        if (steps.table) CHECK(cudaMemcpyAsync(control_->quota, table, sizeof table, cudaMemcpyHostToDevice, stream_));
+        if (steps.table)
+            CHECK(cudaMemcpyAsync(control_->quota, table, sizeof table, cudaMemcpyHostToDevice, stream_));
         if (steps.event) CHECK(cudaEventRecord(event_, stream_));
-        work<<<workers, kThreads, 0, stream_>>>(control_, ++run_, tickets, each_ns_, steps.end == End::kWorkers ? host_ : nullptr);
+        work<<<workers, kThreads, 0, stream_>>>(control_, ++run_, tickets, each_ns_,
+                                                steps.end == End::kWorkers ? host_ : nullptr);
         if (steps.report) CHECK(cudaMemcpyAsync(host_ + 2, control_, 12, cudaMemcpyDeviceToHost, stream_));
         if (steps.end == End::kWrite) CHECK(cuStreamWriteValue64(stream_, address(host_), run_, 0));
         if (steps.end == End::kEvent) CHECK(cudaEventRecord(over_, stream_));
     }
-    bool over(const Steps& steps) { return steps.end == End::kEvent ? cudaEventQuery(over_) == cudaSuccess : word().load() >= run_; }
+    bool over(const Steps& steps) {
+        return steps.end == End::kEvent ? cudaEventQuery(over_) == cudaSuccess : word().load() >= run_;
+    }
     static CUdeviceptr address(const void* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
     int sms_;
@@ -134,25 +146,32 @@ struct Side {
 
 void print(const Side& side, const char* what, const char* name) {
     std::vector<Times> times(kMostRuns);
-    CHECK(cudaMemcpy(times.data(), side.control_->times, kMostRuns * sizeof times[0], cudaMemcpyDeviceToHost));
+    CHECK(
+        cudaMemcpy(times.data(), side.control_->times, kMostRuns * sizeof times[0], cudaMemcpyDeviceToHost));
     std::vector<double> busy, gap, placed;
     for (size_t i = 2; i + 1 < side.run_; ++i) {
         busy.push_back((times[i].last - times[i].first) / 1e3);
         gap.push_back((static_cast<double>(times[i].first) - times[i - 1].last) / 1e3);
         placed.push_back(times[i].placed);
     }
-    std::printf("{\"steps\": \"%s\", \"side\": \"%s\", \"runs\": %zu, \"us\": %.0f, \"busy_us\": %.0f, \"between_us\": %.0f, \"placed\": %.0f, \"first\": [", name, what, side.us_.size(),
-                median(side.us_), median(busy), median(gap), median(placed));
-    for (size_t i = 0; i < std::min<size_t>(6, busy.size()); ++i) std::printf("%s[%.0f, %.0f, %.0f]", i ? ", " : "", gap[i], busy[i], placed[i]);
+    std::printf(
+        "{\"steps\": \"%s\", \"side\": \"%s\", \"runs\": %zu, \"us\": %.0f, \"busy_us\": %.0f, "
+        "\"between_us\": %.0f, \"placed\": %.0f, \"first\": [",
+        name, what, side.us_.size(), median(side.us_), median(busy), median(gap), median(placed));
+    for (size_t i = 0; i < std::min<size_t>(6, busy.size()); ++i)
+        std::printf("%s[%.0f, %.0f, %.0f]", i ? ", " : "", gap[i], busy[i], placed[i]);
     std::printf("]}\n");
 }
 
 // A line a worker of the first runs.
 void write(const Side& side, const char* what, std::FILE* file) {
     std::vector<Worker> workers(kRunsOfWorkers * kMostWorkers);
-    CHECK(cudaMemcpy(workers.data(), side.control_->workers, workers.size() * sizeof workers[0], cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(workers.data(), side.control_->workers, workers.size() * sizeof workers[0],
+                     cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < workers.size(); ++i) {
-        if (workers[i].begin) std::fprintf(file, "%s,%zu,%zu,%u,%u,%llu,%llu\n", what, i / kMostWorkers, i % kMostWorkers, workers[i].sm, workers[i].rounds, workers[i].begin, workers[i].end);
+        if (workers[i].begin)
+            std::fprintf(file, "%s,%zu,%zu,%u,%u,%llu,%llu\n", what, i / kMostWorkers, i % kMostWorkers,
+                         workers[i].sm, workers[i].rounds, workers[i].begin, workers[i].end);
     }
 }
 
@@ -163,8 +182,10 @@ void run(const Steps& steps, std::vector<Side*> sides) {
     while (sides[0]->us_.size() < kRuns) {
         for (Side* side : sides) {
             if (!side->over(steps)) continue;
-            side->us_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - side->began_).count());
-            for (const auto until = Clock::now() + std::chrono::microseconds(60); Clock::now() < until;) {}   // the program answers
+            side->us_.push_back(
+                std::chrono::duration<double, std::micro>(Clock::now() - side->began_).count());
+            for (const auto until = Clock::now() + std::chrono::microseconds(60); Clock::now() < until;) {
+            }  // the program answers
             side->start(steps);
         }
     }
@@ -177,11 +198,14 @@ int main(int argc, char** argv) {
     std::FILE* const file = argc > 1 ? std::fopen(argv[1], "w") : nullptr;
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, 0));
-    Side longer(properties.multiProcessorCount, 38, 100'000), shorter(properties.multiProcessorCount, 13, 100'000);   // 3.8 and 1.3 ms
-    const Steps all[] = {
-        {"launch alone", false, false, false, false, false, End::kWorkers}, {"event", false, false, false, false, false, End::kEvent},
-        {"write", false, false, false, false, false, End::kWrite},          {"reset, write", true, false, false, false, false, End::kWrite},
-        {"reset, extra", true, false, false, false, true, End::kWrite},     {"reset, table, event, extra, report", true, true, true, true, true, End::kWrite}};
+    Side longer(properties.multiProcessorCount, 38, 100'000),
+        shorter(properties.multiProcessorCount, 13, 100'000);  // 3.8 and 1.3 ms
+    const Steps all[] = {{"launch alone", false, false, false, false, false, End::kWorkers},
+                         {"event", false, false, false, false, false, End::kEvent},
+                         {"write", false, false, false, false, false, End::kWrite},
+                         {"reset, write", true, false, false, false, false, End::kWrite},
+                         {"reset, extra", true, false, false, false, true, End::kWrite},
+                         {"reset, table, event, extra, report", true, true, true, true, true, End::kWrite}};
     for (const Steps& steps : all) {
         run(steps, {&longer});
         print(longer, "long alone", steps.name);

@@ -21,13 +21,13 @@
 
 #include "rewriter/device/smt_worker.h"
 
-#define CHECK(call)                                                                       \
-    do {                                                                                  \
-        auto status_ = static_cast<int>(call);                                            \
-        if (status_) {                                                                    \
+#define CHECK(call)                                                                             \
+    do {                                                                                        \
+        auto status_ = static_cast<int>(call);                                                  \
+        if (status_) {                                                                          \
             std::printf("{\"error\": \"%s:%d %s: %d\"}\n", __FILE__, __LINE__, #call, status_); \
-            std::exit(1);                                                                 \
-        }                                                                                 \
+            std::exit(1);                                                                       \
+        }                                                                                       \
     } while (0)
 
 __device__ __forceinline__ void compute_body(const uint3 blockIdx, float* out, int rounds) {
@@ -77,7 +77,9 @@ __global__ void smt_tiled(float* out, int rounds, smt::Launch launch) {
 __global__ void flag(unsigned long long* when) { *when = smt::device::now(); }
 
 using Clock = std::chrono::steady_clock;
-static double us(Clock::time_point from) { return std::chrono::duration<double, std::micro>(Clock::now() - from).count(); }
+static double us(Clock::time_point from) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
+}
 
 static CUstream make(int priority) {
     CUstream made;
@@ -97,7 +99,8 @@ static void channels() {
         for (int i = 0; i < kTried; ++i) tries.push_back(make(priority));
         CHECK(cuCtxSynchronize());
         host_words[1] = 0;
-        for (CUstream each : blocked) CHECK(cuStreamWaitValue64(each, host_words_device + 8, 1, CU_STREAM_WAIT_VALUE_GEQ));
+        for (CUstream each : blocked)
+            CHECK(cuStreamWaitValue64(each, host_words_device + 8, 1, CU_STREAM_WAIT_VALUE_GEQ));
         int went = 0;
         for (int i = 0; i < kTried; ++i) {
             host_words[16 + i] = 0;
@@ -109,8 +112,9 @@ static void channels() {
         for (int i = 0; i < kTried; ++i) went += host_words[16 + i] == 7;
         host_words[1] = 1;
         CHECK(cuCtxSynchronize());
-        std::printf("{\"probe\": \"channels\", \"blocked\": %d, \"priority\": %d, \"tried\": %d, \"went\": %d}\n", kBlocked, priority,
-                    kTried, went);
+        std::printf(
+            "{\"probe\": \"channels\", \"blocked\": %d, \"priority\": %d, \"tried\": %d, \"went\": %d}\n",
+            kBlocked, priority, kTried, went);
     }
 }
 
@@ -141,7 +145,8 @@ static smt::Launch plan(uint32_t total, uint32_t workers, unsigned flags) {
     return launch;
 }
 
-static void launch_managed(const Managed& kernel, CUstream stream, uint32_t total, int per_sm, bool single = false) {
+static void launch_managed(const Managed& kernel, CUstream stream, uint32_t total, int per_sm,
+                           bool single = false) {
     const uint32_t tickets = (total + chunk - 1) / chunk;
     uint32_t workers = std::min<uint32_t>(tickets, per_sm * sms);
     if (workers == tickets || single) single = true, workers = tickets;
@@ -151,7 +156,8 @@ static void launch_managed(const Managed& kernel, CUstream stream, uint32_t tota
     CHECK(cudaLaunchKernel(kernel.managed, dim3(workers), dim3(kernel.threads), arguments.data(), 0, stream));
 }
 static void launch_own(const Managed& kernel, CUstream stream, uint32_t total) {
-    CHECK(cudaLaunchKernel(kernel.own, dim3(total), dim3(kernel.threads), const_cast<void**>(kernel.arguments.data()), 0, stream));
+    CHECK(cudaLaunchKernel(kernel.own, dim3(total), dim3(kernel.threads),
+                           const_cast<void**>(kernel.arguments.data()), 0, stream));
 }
 
 static double timed(CUstream stream, auto&& work) {
@@ -171,7 +177,8 @@ static int occupancy(const void* kernel, int threads) {
 static void overhead(const Managed& kernel, const char* variant, uint32_t total, int rounds) {
     CUstream stream = make(0);
     const int fits = occupancy(kernel.managed, kernel.threads);
-    for (int i = 0; i < 2; ++i) launch_own(kernel, stream, total), launch_managed(kernel, stream, total, fits);
+    for (int i = 0; i < 2; ++i)
+        launch_own(kernel, stream, total), launch_managed(kernel, stream, total, fits);
     cudaFuncAttributes own{}, managed{};
     CHECK(cudaFuncGetAttributes(&own, kernel.own));
     CHECK(cudaFuncGetAttributes(&managed, kernel.managed));
@@ -182,13 +189,17 @@ static void overhead(const Managed& kernel, const char* variant, uint32_t total,
         double chunked[3];
         for (int size : {4, 8, 16}) {
             chunk = size;
-            chunked[size == 4 ? 0 : size / 8] = timed(stream, [&] { launch_managed(kernel, stream, total, fits); });
+            chunked[size == 4 ? 0 : size / 8] =
+                timed(stream, [&] { launch_managed(kernel, stream, total, fits); });
         }
         chunk = 1;
-        std::printf("{\"probe\": \"overhead\", \"kernel\": \"%s\", \"variant\": \"%s\", \"blocks\": %u, \"round\": %d, "
-                    "\"native_us\": %.2f, \"loop_us\": %.2f, \"single_us\": %.2f, \"chunk4_us\": %.2f, \"chunk8_us\": %.2f, \"chunk16_us\": %.2f, \"registers\": [%d, %d], \"fits\": [%d, %d]}\n",
-                    kernel.name, variant, total, i, native, loop, single, chunked[0], chunked[1], chunked[2], own.numRegs, managed.numRegs,
-                    occupancy(kernel.own, kernel.threads), fits);
+        std::printf(
+            "{\"probe\": \"overhead\", \"kernel\": \"%s\", \"variant\": \"%s\", \"blocks\": %u, \"round\": "
+            "%d, "
+            "\"native_us\": %.2f, \"loop_us\": %.2f, \"single_us\": %.2f, \"chunk4_us\": %.2f, "
+            "\"chunk8_us\": %.2f, \"chunk16_us\": %.2f, \"registers\": [%d, %d], \"fits\": [%d, %d]}\n",
+            kernel.name, variant, total, i, native, loop, single, chunked[0], chunked[1], chunked[2],
+            own.numRegs, managed.numRegs, occupancy(kernel.own, kernel.threads), fits);
     }
 }
 
@@ -201,8 +212,12 @@ static void small(const Managed& kernel, uint32_t total) {
     gate[1].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_64, words};
     gate[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
     for (int round = 0; round < 5; ++round) {
-        double native = timed(stream, [&] { for (int i = 0; i < kLaunches; ++i) launch_own(kernel, stream, total); });
-        double managed = timed(stream, [&] { for (int i = 0; i < kLaunches; ++i) launch_managed(kernel, stream, total, fits); });
+        double native = timed(stream, [&] {
+            for (int i = 0; i < kLaunches; ++i) launch_own(kernel, stream, total);
+        });
+        double managed = timed(stream, [&] {
+            for (int i = 0; i < kLaunches; ++i) launch_managed(kernel, stream, total, fits);
+        });
         double gated = timed(stream, [&] {
             for (int i = 0; i < kLaunches; ++i) {
                 launch_own(kernel, stream, total);
@@ -215,9 +230,11 @@ static void small(const Managed& kernel, uint32_t total) {
                 CHECK(cuStreamWriteValue64(stream, host_words_device + 64, i, 0));
             }
         });
-        std::printf("{\"probe\": \"small\", \"kernel\": \"%s\", \"blocks\": %u, \"round\": %d, \"native_us\": %.3f, "
-                    "\"managed_us\": %.3f, \"gated_us\": %.3f, \"marked_us\": %.3f}\n",
-                    kernel.name, total, round, native / kLaunches, managed / kLaunches, gated / kLaunches, marked / kLaunches);
+        std::printf(
+            "{\"probe\": \"small\", \"kernel\": \"%s\", \"blocks\": %u, \"round\": %d, \"native_us\": %.3f, "
+            "\"managed_us\": %.3f, \"gated_us\": %.3f, \"marked_us\": %.3f}\n",
+            kernel.name, total, round, native / kLaunches, managed / kLaunches, gated / kLaunches,
+            marked / kLaunches);
         if (next_ticket > 1u << 30) {
             CHECK(cuMemsetD8((CUdeviceptr)control, 0, sizeof(smt::Control)));
             next_ticket = 0;
@@ -226,7 +243,8 @@ static void small(const Managed& kernel, uint32_t total) {
 }
 
 // Stops a launch again and again until it is complete. Every block adds 1 to its own counter through `out`.
-static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, CUstream control_stream, std::mt19937& random) {
+static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, CUstream control_stream,
+                  std::mt19937& random) {
     CUstream stream = make(0), other = make(-5);
     struct Head {
         uint64_t word;
@@ -253,7 +271,8 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
             std::vector<void*> arguments = kernel.arguments;
             arguments.push_back(&launch);
             host_words[3] = 0;
-            CHECK(cudaLaunchKernel(kernel.managed, dim3(workers), dim3(kernel.threads), arguments.data(), 0, stream));
+            CHECK(cudaLaunchKernel(kernel.managed, dim3(workers), dim3(kernel.threads), arguments.data(), 0,
+                                   stream));
             CHECK(cuStreamWriteValue64(stream, host_words_device + 24, 1, 0));
             if (left-- > 0) {
                 double delay = std::uniform_real_distribution<double>(5, native * 0.5)(random);
@@ -262,7 +281,8 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
                 }
                 if (host_words[3] == 0) {
                     auto decided = Clock::now();
-                    CHECK(cuStreamWriteValue32(control_stream, (CUdeviceptr)control + 4, 1 | smt::kStopBit, 0));
+                    CHECK(
+                        cuStreamWriteValue32(control_stream, (CUdeviceptr)control + 4, 1 | smt::kStopBit, 0));
                     host_words[4] = 0;
                     flag<<<1, 1, 0, other>>>((unsigned long long*)(host_words_device + 32));
                     while (host_words[3] == 0) {
@@ -281,14 +301,20 @@ static void stops(const Managed& kernel, uint32_t total, int per_sm, int times, 
     }
     std::sort(latency.begin(), latency.end());
     std::sort(other_latency.begin(), other_latency.end());
-    auto at = [](std::vector<double>& v, double q) { return v.empty() ? 0 : v[std::min(v.size() - 1, size_t(q * v.size()))]; };
-    std::printf("{\"probe\": \"stop\", \"kernel\": \"%s\", \"blocks\": %u, \"per_sm\": %d, \"alone_us\": %.1f, \"block_us\": %.2f, "
-                "\"stops\": %zu, \"p50\": %.1f, \"p99\": %.1f, \"max\": %.1f, \"other_p50\": %.1f, \"other_p99\": %.1f}\n",
-                kernel.name, total, per_sm, native, native * per_sm * sms / total, latency.size(), at(latency, .5), at(latency, .99),
-                at(latency, 1), at(other_latency, .5), at(other_latency, .99));
+    auto at = [](std::vector<double>& v, double q) {
+        return v.empty() ? 0 : v[std::min(v.size() - 1, size_t(q * v.size()))];
+    };
+    std::printf(
+        "{\"probe\": \"stop\", \"kernel\": \"%s\", \"blocks\": %u, \"per_sm\": %d, \"alone_us\": %.1f, "
+        "\"block_us\": %.2f, "
+        "\"stops\": %zu, \"p50\": %.1f, \"p99\": %.1f, \"max\": %.1f, \"other_p50\": %.1f, \"other_p99\": "
+        "%.1f}\n",
+        kernel.name, total, per_sm, native, native * per_sm * sms / total, latency.size(), at(latency, .5),
+        at(latency, .99), at(latency, 1), at(other_latency, .5), at(other_latency, .99));
 }
 
-// Random quotas for each SM: did every block run where the quota allowed one, and were there ever more workers?
+// Random quotas for each SM: did every block run where the quota allowed one, and were there ever more
+// workers?
 static void placement(const Managed& kernel, uint32_t total, int runs, std::mt19937& random) {
     CUstream stream = make(0);
     constexpr uint32_t kEntries = 1u << 16;
@@ -312,7 +338,8 @@ static void placement(const Managed& kernel, uint32_t total, int runs, std::mt19
         launch.flags = smt::kHeld | smt::kMapped;
         std::vector<void*> arguments = kernel.arguments;
         arguments.push_back(&launch);
-        CHECK(cudaLaunchKernel(kernel.managed, dim3(fits * sms), dim3(kernel.threads), arguments.data(), 0, stream));
+        CHECK(cudaLaunchKernel(kernel.managed, dim3(fits * sms), dim3(kernel.threads), arguments.data(), 0,
+                               stream));
         CHECK(cuStreamSynchronize(stream));
         smt::Control after{};
         CHECK(cuMemcpyDtoH(&after, (CUdeviceptr)control, sizeof after));
@@ -329,15 +356,19 @@ static void placement(const Managed& kernel, uint32_t total, int runs, std::mt19
         for (int sm = 0; sm < sms; ++sm) {
             std::sort(moments[sm].begin(), moments[sm].end());
             int now = 0;
-            for (auto& [when, change] : moments[sm]) crowded += (now += change) > fresh.quota[sm] && change > 0;
+            for (auto& [when, change] : moments[sm])
+                crowded += (now += change) > fresh.quota[sm] && change > 0;
             if (after.resident[sm] != 0) ++crowded;
         }
         blocks += here;
         workers += entries.size();
         if (here != total) std::printf("{\"probe\": \"placement\", \"incomplete\": %lu}\n", total - here);
     }
-    std::printf("{\"probe\": \"placement\", \"kernel\": \"%s\", \"runs\": %d, \"blocks\": %lu, \"workers\": %lu, \"astray\": %lu, "
-                "\"crowded\": %lu}\n", kernel.name, runs, blocks, workers, astray, crowded);
+    std::printf(
+        "{\"probe\": \"placement\", \"kernel\": \"%s\", \"runs\": %d, \"blocks\": %lu, \"workers\": %lu, "
+        "\"astray\": %lu, "
+        "\"crowded\": %lu}\n",
+        kernel.name, runs, blocks, workers, astray, crowded);
 }
 
 int main(int argc, char**) {
@@ -366,7 +397,7 @@ int main(int argc, char**) {
     Managed compute_short{"compute_short", (void*)compute, (void*)smt_compute, 256, {&out, &rounds_short}};
     Managed tiled_kernel{"tiled", (void*)tiled, (void*)smt_tiled, 256, {&out, &rounds_tiled}};
     Managed stream_kernel{"stream", (void*)stream, (void*)smt_stream, 256, {&in, &out}};
-    flag<<<1, 1>>>((unsigned long long*)words);   // loaded now, not while a stream waits
+    flag<<<1, 1>>>((unsigned long long*)words);  // loaded now, not while a stream waits
     CHECK(cudaDeviceSynchronize());
     CHECK(cuMemsetD8(words, 0xff, 8));
     CHECK(cuMemsetD8(words + 7, 0x3f, 1));
@@ -387,6 +418,7 @@ int main(int argc, char**) {
     next_ticket = 0;
     CHECK(cuMemsetD8((CUdeviceptr)control, 0, 16));
     stops(tiled_kernel, kBlocks, 8, 60, control_stream, random);
-    for (const Managed& each : {compute_short, tiled_kernel, stream_kernel}) placement(each, kBlocks, 100, random);
+    for (const Managed& each : {compute_short, tiled_kernel, stream_kernel})
+        placement(each, kBlocks, 100, random);
     std::puts("{\"probe\": \"end\"}");
 }

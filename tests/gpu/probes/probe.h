@@ -9,10 +9,12 @@
 #include <vector>
 
 // Of the runtime's calls and the driver's.
-#define CHECK(call)                                                                                 \
-    do {                                                                                            \
-        const auto status_ = static_cast<int>(call);                                                \
-        if (status_) std::printf("{\"error\": \"%s:%d %s: %d\"}\n", __FILE__, __LINE__, #call, status_), std::exit(1); \
+#define CHECK(call)                                                                             \
+    do {                                                                                        \
+        const auto status_ = static_cast<int>(call);                                            \
+        if (status_)                                                                            \
+            std::printf("{\"error\": \"%s:%d %s: %d\"}\n", __FILE__, __LINE__, #call, status_), \
+                std::exit(1);                                                                   \
     } while (0)
 
 __device__ inline unsigned long long now() {

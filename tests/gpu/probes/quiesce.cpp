@@ -1,7 +1,8 @@
 // What stands still while streams wait for a word, natively.
-//   behind: 1 to 16 streams wait, each with one piece of work behind its wait, and streams that wait for nothing are given a
-//   piece of work each. Printed are how many of those do not end while the waiters wait.
-//   after: three streams wait, a call is made that does not itself wait, and then the others are given their work.
+//   behind: 1 to 16 streams wait, each with one piece of work behind its wait, and streams that wait for
+//   nothing are given a piece of work each. Printed are how many of those do not end while the waiters wait.
+//   after: three streams wait, a call is made that does not itself wait, and then the others are given their
+//   work.
 // Connections as CUDA_DEVICE_MAX_CONNECTIONS and CUDA_DEVICE_MAX_COPY_CONNECTIONS say.
 //
 //     standstill [behind|after]     needs a GPU
@@ -19,10 +20,10 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call)                                                                \
-    do {                                                                           \
-        const CUresult status = call;                                              \
-        if (status) return std::fprintf(stderr, "%s: %d\n", #call, status), 1;     \
+#define CHECK(call)                                                            \
+    do {                                                                       \
+        const CUresult status = call;                                          \
+        if (status) return std::fprintf(stderr, "%s: %d\n", #call, status), 1; \
     } while (false)
 
 namespace {
@@ -42,20 +43,29 @@ void* host_memory = nullptr;
 CUfunction empty = nullptr;
 
 enum class Work { kDtoD, kDtoD1M, kHtoD, kDtoH, kMemset, kMemset1M, kKernel, kWrite, kCount };
-constexpr std::array kNames{"DtoD 4 B", "DtoD 1 MiB", "HtoD", "DtoH", "memset 4 B", "memset 1 MiB", "kernel", "write"};
+constexpr std::array kNames{"DtoD 4 B",   "DtoD 1 MiB",   "HtoD",   "DtoH",
+                            "memset 4 B", "memset 1 MiB", "kernel", "write"};
 
 CUresult give(Work work, CUstream stream, size_t number) {
     const CUdeviceptr own = device_memory + number * (4u << 20), host = host_address + 64 + number * 64;
     char* const pinned = static_cast<char*>(host_memory) + 8192 + number * 4096;
     switch (work) {
-        case Work::kDtoD: return cuMemcpyDtoDAsync(own, own + 64, 4, stream);
-        case Work::kDtoD1M: return cuMemcpyDtoDAsync(own, own + (2u << 20), 1u << 20, stream);
-        case Work::kHtoD: return cuMemcpyHtoDAsync(own, pinned, 4096, stream);
-        case Work::kDtoH: return cuMemcpyDtoHAsync(pinned, own, 4096, stream);
-        case Work::kMemset: return cuMemsetD32Async(own, 5, 1, stream);
-        case Work::kMemset1M: return cuMemsetD32Async(own, 5, 1u << 18, stream);
-        case Work::kKernel: return cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
-        default: return cuStreamWriteValue32(stream, host, 1, 0);
+        case Work::kDtoD:
+            return cuMemcpyDtoDAsync(own, own + 64, 4, stream);
+        case Work::kDtoD1M:
+            return cuMemcpyDtoDAsync(own, own + (2u << 20), 1u << 20, stream);
+        case Work::kHtoD:
+            return cuMemcpyHtoDAsync(own, pinned, 4096, stream);
+        case Work::kDtoH:
+            return cuMemcpyDtoHAsync(pinned, own, 4096, stream);
+        case Work::kMemset:
+            return cuMemsetD32Async(own, 5, 1, stream);
+        case Work::kMemset1M:
+            return cuMemsetD32Async(own, 5, 1u << 18, stream);
+        case Work::kKernel:
+            return cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
+        default:
+            return cuStreamWriteValue32(stream, host, 1, 0);
     }
 }
 
@@ -65,11 +75,12 @@ volatile uint32_t& word() { return *static_cast<volatile uint32_t*>(host_memory)
 int look(const std::vector<CUstream>& others, unsigned turn) {
     for (int kind = 0; kind < static_cast<int>(Work::kCount); ++kind) {
         int stuck = 0;
-        for (size_t i = 0; i < others.size(); ++i) CHECK(give(static_cast<Work>(kind), others[i], kWaiters + i));
+        for (size_t i = 0; i < others.size(); ++i)
+            CHECK(give(static_cast<Work>(kind), others[i], kWaiters + i));
         usleep(3'000);
         for (CUstream stream : others) stuck += cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
         std::printf("  %s %d", kNames[kind], stuck);
-        if (stuck) break;   // what comes after it in those streams could not end either
+        if (stuck) break;  // what comes after it in those streams could not end either
     }
     std::printf("\n");
     std::fflush(stdout);
@@ -106,7 +117,12 @@ int show_behind(Streams& streams) {
 int show_after(Streams& streams, const char* name, const std::function<CUresult()>& call) {
     if (wait(Work::kDtoD, 3, streams.waiting, ++streams.turn)) return 1;
     std::atomic<int> status{-1};
-    std::thread caller([&] { CUcontext context; cuDevicePrimaryCtxRetain(&context, 0); cuCtxSetCurrent(context); status = call(); });
+    std::thread caller([&] {
+        CUcontext context;
+        cuDevicePrimaryCtxRetain(&context, 0);
+        cuCtxSetCurrent(context);
+        status = call();
+    });
     for (int i = 0; i < 200 && status == -1; ++i) usleep(1000);
     const bool waits = status == -1;
     if (waits) word() = streams.turn;
@@ -115,7 +131,8 @@ int show_after(Streams& streams, const char* name, const std::function<CUresult(
     return look(streams.others, streams.turn);
 }
 
-#define AFTER(text, ...) if (show_after(streams, text, [&]() -> CUresult { return __VA_ARGS__; })) return 1
+#define AFTER(text, ...) \
+    if (show_after(streams, text, [&]() -> CUresult { return __VA_ARGS__; })) return 1
 
 int show_code(Streams& streams) {
     CUmodule module;
@@ -130,16 +147,21 @@ int show_code(Streams& streams) {
     AFTER("nothing", CUDA_SUCCESS);
     AFTER("cuModuleLoadData", cuModuleLoadData(&module, kPtx));
     AFTER("cuModuleGetFunction", cuModuleGetFunction(&small, module, "small"));
-    AFTER("its first launch", cuLaunchKernel(small, 1, 1, 1, 1, 1, 1, 0, streams.others[0], nullptr, nullptr));
+    AFTER("its first launch",
+          cuLaunchKernel(small, 1, 1, 1, 1, 1, 1, 0, streams.others[0], nullptr, nullptr));
     AFTER("cuModuleGetFunction again", cuModuleGetFunction(&small, module, "small"));
     AFTER("cuModuleGetGlobal", cuModuleGetGlobal(&global, &bytes, module, "g"));
     AFTER("cuModuleGetFunction, local memory", cuModuleGetFunction(&local, module, "local"));
-    AFTER("its first launch", cuLaunchKernel(local, 1, 1, 1, 1, 1, 1, 0, streams.others[0], nullptr, nullptr));
-    AFTER("cuFuncSetAttribute", cuFuncSetAttribute(small, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
-    AFTER("launch with 100000 B shared", cuLaunchKernel(small, 1, 1, 1, 1, 1, 1, 100000, streams.others[0], nullptr, nullptr));
+    AFTER("its first launch",
+          cuLaunchKernel(local, 1, 1, 1, 1, 1, 1, 0, streams.others[0], nullptr, nullptr));
+    AFTER("cuFuncSetAttribute",
+          cuFuncSetAttribute(small, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+    AFTER("launch with 100000 B shared",
+          cuLaunchKernel(small, 1, 1, 1, 1, 1, 1, 100000, streams.others[0], nullptr, nullptr));
     AFTER("cuLibraryLoadData", cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
     AFTER("cuLibraryGetKernel", cuLibraryGetKernel(&kernel, library, "small"));
-    AFTER("its first launch", cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, streams.others[0], nullptr, nullptr));
+    AFTER("its first launch", cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0,
+                                             streams.others[0], nullptr, nullptr));
     AFTER("cuLibraryUnload", cuLibraryUnload(library));
     AFTER("cuLibraryLoadData", cuLibraryLoadData(&library, kPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
     AFTER("cuLibraryGetModule", cuLibraryGetModule(&module, library));
@@ -150,12 +172,14 @@ int show_code(Streams& streams) {
     AFTER("cuFuncGetAttribute", cuFuncGetAttribute(&number, CU_FUNC_ATTRIBUTE_NUM_REGS, small));
     AFTER("cuLibraryEnumerateKernels", cuLibraryEnumerateKernels(&kernel, 1, library));
     AFTER("cuModuleEnumerateFunctions", cuModuleEnumerateFunctions(functions.data(), 3, module));
-    AFTER("cuFuncGetAttribute of one of them", cuFuncGetAttribute(&number, CU_FUNC_ATTRIBUTE_NUM_REGS, functions[1]));
+    AFTER("cuFuncGetAttribute of one of them",
+          cuFuncGetAttribute(&number, CU_FUNC_ATTRIBUTE_NUM_REGS, functions[1]));
     AFTER("cuFuncIsLoaded", cuFuncIsLoaded(&loading, functions[2]));
     AFTER("cuFuncLoad", cuFuncLoad(functions[0]));
     AFTER("cuFuncLoad", cuFuncLoad(functions[1]));
     AFTER("cuFuncLoad", cuFuncLoad(functions[2]));
-    AFTER("cuOccupancyMaxActiveBlocks", cuOccupancyMaxActiveBlocksPerMultiprocessor(&number, functions[2], 32, 0));
+    AFTER("cuOccupancyMaxActiveBlocks",
+          cuOccupancyMaxActiveBlocksPerMultiprocessor(&number, functions[2], 32, 0));
     AFTER("cuLibraryUnload", cuLibraryUnload(library));
     return 0;
 }
@@ -187,7 +211,8 @@ int show_memory(Streams& streams) {
     AFTER("cuMemUnmap", cuMemUnmap(range, kBytes));
     AFTER("cuMemRelease", cuMemRelease(handle));
     AFTER("cuMemAddressFree", cuMemAddressFree(range, kBytes));
-    AFTER("cuMemHostRegister", cuMemHostRegister(shared, kBytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE));
+    AFTER("cuMemHostRegister",
+          cuMemHostRegister(shared, kBytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE));
     AFTER("HtoD from it", cuMemcpyHtoDAsync(huge, shared, 4096, streams.others[0]));
     AFTER("cuMemHostUnregister", cuMemHostUnregister(shared));
     AFTER("cuMemHostAlloc", cuMemHostAlloc(&host, 1u << 20, 0));
@@ -227,14 +252,18 @@ int main(int count, char** arguments) {
     std::vector<CUstream> waiting(kWaiters), others(kOthers);
     for (CUstream& stream : waiting) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (CUstream& stream : others) CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    for (CUstream stream : others) {   // every path is taken once before anything waits
-        for (int kind = 0; kind < static_cast<int>(Work::kCount); ++kind) CHECK(give(static_cast<Work>(kind), stream, kWaiters));
+    for (CUstream stream : others) {  // every path is taken once before anything waits
+        for (int kind = 0; kind < static_cast<int>(Work::kCount); ++kind)
+            CHECK(give(static_cast<Work>(kind), stream, kWaiters));
         CHECK(cuStreamSynchronize(stream));
     }
-    std::printf("CUDA_DEVICE_MAX_CONNECTIONS=%s CUDA_DEVICE_MAX_COPY_CONNECTIONS=%s: of %d other streams these stand still\n",
-                setting("CUDA_DEVICE_MAX_CONNECTIONS"), setting("CUDA_DEVICE_MAX_COPY_CONNECTIONS"), kOthers);
+    std::printf(
+        "CUDA_DEVICE_MAX_CONNECTIONS=%s CUDA_DEVICE_MAX_COPY_CONNECTIONS=%s: of %d other streams these stand "
+        "still\n",
+        setting("CUDA_DEVICE_MAX_CONNECTIONS"), setting("CUDA_DEVICE_MAX_COPY_CONNECTIONS"), kOthers);
     Streams streams{waiting, others};
     if ((count < 2 || !std::strcmp(arguments[1], "behind")) && show_behind(streams)) return 1;
-    if ((count < 2 || !std::strcmp(arguments[1], "after")) && (show_code(streams) || show_memory(streams))) return 1;
+    if ((count < 2 || !std::strcmp(arguments[1], "after")) && (show_code(streams) || show_memory(streams)))
+        return 1;
     return 0;
 }

@@ -55,9 +55,11 @@ int main(int argc, char** argv) {
     CHECK(cudaFree(values));
     if (argc > 4) {
         std::printf("times_ms");
-        for (const auto& [begun, ended] : times) std::printf(" %.6f", std::chrono::duration<double, std::milli>(ended - begun).count());
+        for (const auto& [begun, ended] : times)
+            std::printf(" %.6f", std::chrono::duration<double, std::milli>(ended - begun).count());
         std::printf("\nends_s");
-        for (const auto& [begun, ended] : times) std::printf(" %.6f", std::chrono::duration<double>(ended.time_since_epoch()).count());
+        for (const auto& [begun, ended] : times)
+            std::printf(" %.6f", std::chrono::duration<double>(ended.time_since_epoch()).count());
         std::printf("\n");
     }
     return result.finish();

@@ -6,7 +6,9 @@
 constexpr int kCount = 1 << 16;
 constexpr size_t kBytes = kCount * sizeof(int);
 
-__global__ void fill(int* data, int value) { data[blockIdx.x * blockDim.x + threadIdx.x] = value + threadIdx.x; }
+__global__ void fill(int* data, int value) {
+    data[blockIdx.x * blockDim.x + threadIdx.x] = value + threadIdx.x;
+}
 __global__ void add(const int* from, int* to) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     to[i] += from[i];

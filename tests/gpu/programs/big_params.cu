@@ -13,7 +13,8 @@ struct Parameters {
 template <int kBytes>
 __global__ void sum(const __grid_constant__ Parameters<kBytes> parameters, long long* out) {
     long long total = parameters.first;
-    for (int i = 0; i < kBytes / 4 - 1; ++i) total += static_cast<long long>(parameters.rest[i]) * (i % 7 + 1);
+    for (int i = 0; i < kBytes / 4 - 1; ++i)
+        total += static_cast<long long>(parameters.rest[i]) * (i % 7 + 1);
     *out = total;
 }
 
@@ -81,8 +82,10 @@ int main() {
     CHECK(cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(sum_largest)));
     CHECK(cudaMemset(device, 0, sizeof(long long)));
     size_t bytes = 32764;
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-    const CUresult status = reinterpret_cast<decltype(&cuLaunchKernel)>(entry)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra);
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    const CUresult status = reinterpret_cast<decltype(&cuLaunchKernel)>(entry)(function, 1, 1, 1, 1, 1, 1, 0,
+                                                                               nullptr, nullptr, extra);
     const long long value = read(device);
     std::printf("%zu bytes packed: status %d, %lld\n", bytes, static_cast<int>(status), value);
     result.expect(status == CUDA_SUCCESS && value == expected, "packed");

@@ -2,8 +2,9 @@
 //
 //     bursts [ROUNDS [serve]]
 //
-// A launch takes the longer the more ROUNDS. With `serve` each line of input is a number of launches; they are made, waited for, and
-// answered with the nanoseconds that took. Without, and at the end of input, it says whether the result is right.
+// A launch takes the longer the more ROUNDS. With `serve` each line of input is a number of launches; they
+// are made, waited for, and answered with the nanoseconds that took. Without, and at the end of input, it
+// says whether the result is right.
 #include <chrono>
 #include <iostream>
 #include <vector>
@@ -38,7 +39,8 @@ int main(int argc, char** argv) {
         for (long count = 0; std::cin >> count;) {
             const auto begun = Clock::now();
             burst(count);
-            std::printf("%lld\n", static_cast<long long>(std::chrono::nanoseconds(Clock::now() - begun).count()));
+            std::printf("%lld\n",
+                        static_cast<long long>(std::chrono::nanoseconds(Clock::now() - begun).count()));
             std::fflush(stdout);
         }
     } else {
@@ -47,7 +49,8 @@ int main(int argc, char** argv) {
     std::vector<unsigned> found(kBlocks * kThreads);
     CHECK(cudaMemcpy(found.data(), values, found.size() * sizeof found[0], cudaMemcpyDeviceToHost));
     unsigned expected = 0;
-    for (long long step = 0; step < static_cast<long long>(launches) * rounds; ++step) expected = expected * 1664525u + 1013904223u;
+    for (long long step = 0; step < static_cast<long long>(launches) * rounds; ++step)
+        expected = expected * 1664525u + 1013904223u;
     Result result;
     for (unsigned value : found) {
         if (value == expected) continue;

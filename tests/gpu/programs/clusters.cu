@@ -15,14 +15,16 @@ __global__ void exchange(int* out) {
     mine[threadIdx.x] = static_cast<int>(blockIdx.x * 1000 + threadIdx.x);
     cluster.sync();
     int sum = 0;
-    for (unsigned rank = 0; rank < cluster.num_blocks(); ++rank) sum += cluster.map_shared_rank(mine, rank)[threadIdx.x];
+    for (unsigned rank = 0; rank < cluster.num_blocks(); ++rank)
+        sum += cluster.map_shared_rank(mine, rank)[threadIdx.x];
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
     cluster.sync();
 }
 
 __global__ void __cluster_dims__(2, 1, 1) fixed(int* out) {
     const auto cluster = groups::this_cluster();
-    if (threadIdx.x == 0) out[blockIdx.x] = static_cast<int>(cluster.block_rank() * 10 + cluster.num_blocks());
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = static_cast<int>(cluster.block_rank() * 10 + cluster.num_blocks());
 }
 
 __global__ void first(int* data) { data[threadIdx.x] = threadIdx.x; }
@@ -49,14 +51,16 @@ int main() {
         int most = 0;
         CHECK(cudaOccupancyMaxPotentialClusterSize(&most, exchange, &config));
         CHECK(cudaLaunchKernelEx(&config, exchange, device));
-        CHECK(cudaMemcpyAsync(host.data(), device, host.size() * sizeof(int), cudaMemcpyDeviceToHost, stream));
+        CHECK(
+            cudaMemcpyAsync(host.data(), device, host.size() * sizeof(int), cudaMemcpyDeviceToHost, stream));
         CHECK(cudaStreamSynchronize(stream));
         bool right = true;
         for (int block = 0; block < blocks; ++block)
             for (int thread = 0; thread < threads; ++thread) {
                 int sum = 0;
                 const int start = block / static_cast<int>(size) * static_cast<int>(size);
-                for (int other = start; other < start + static_cast<int>(size); ++other) sum += other * 1000 + thread;
+                for (int other = start; other < start + static_cast<int>(size); ++other)
+                    sum += other * 1000 + thread;
                 right &= host[block * threads + thread] == sum;
             }
         std::printf("cluster of %u: largest possible %d\n", size, most);
@@ -66,11 +70,13 @@ int main() {
     fixed<<<blocks, threads, 0, stream>>>(device);
     CHECK(cudaMemcpyAsync(host.data(), device, blocks * sizeof(int), cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
-    for (int block = 0; block < blocks; ++block) result.expect(host[block] == block % 2 * 10 + 2, "fixed cluster");
+    for (int block = 0; block < blocks; ++block)
+        result.expect(host[block] == block % 2 * 10 + 2, "fixed cluster");
 
     attributes[0].id = cudaLaunchAttributeClusterDimension;
     attributes[0].val.clusterDim = {3, 1, 1};
-    std::printf("grid no multiple of the cluster: %s\n", cudaGetErrorName(cudaLaunchKernelEx(&config, exchange, device)));
+    std::printf("grid no multiple of the cluster: %s\n",
+                cudaGetErrorName(cudaLaunchKernelEx(&config, exchange, device)));
     cudaGetLastError();
 
     config.gridDim = dim3(1), config.numAttrs = 2;

@@ -36,12 +36,15 @@ int main() {
     for (int rounds : {1, 20, 100}) {
         CHECK(cudaMemcpy(even, start.data(), kCount * sizeof(unsigned), cudaMemcpyHostToDevice));
         void* arguments[] = {&even, &odd, &rounds};
-        CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(diffuse), dim3(kBlocks), dim3(kThreads), arguments, 0, 0));
+        CHECK(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(diffuse), dim3(kBlocks), dim3(kThreads),
+                                          arguments, 0, 0));
         CHECK(cudaDeviceSynchronize());
-        CHECK(cudaMemcpy(back.data(), rounds % 2 ? odd : even, kCount * sizeof(unsigned), cudaMemcpyDeviceToHost));
+        CHECK(cudaMemcpy(back.data(), rounds % 2 ? odd : even, kCount * sizeof(unsigned),
+                         cudaMemcpyDeviceToHost));
         now = start;
         for (int round = 0; round < rounds; ++round) {
-            for (int i = 0; i < kCount; ++i) next[i] = now[(i + kCount - 1) % kCount] + now[i] * 3 + now[(i + 129) % kCount];
+            for (int i = 0; i < kCount; ++i)
+                next[i] = now[(i + kCount - 1) % kCount] + now[i] * 3 + now[(i + 129) % kCount];
             now.swap(next);
         }
         std::printf("%d rounds: %08x\n", rounds, back[17]);
@@ -51,7 +54,8 @@ int main() {
     int rounds = 1;
     void* arguments[] = {&even, &odd, &rounds};
     std::printf("too large a grid: %s\n",
-                cudaGetErrorName(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(diffuse), dim3(1 << 20), dim3(kThreads), arguments, 0, 0)));
+                cudaGetErrorName(cudaLaunchCooperativeKernel(reinterpret_cast<void*>(diffuse), dim3(1 << 20),
+                                                             dim3(kThreads), arguments, 0, 0)));
     cudaGetLastError();
     return result.finish();
 }

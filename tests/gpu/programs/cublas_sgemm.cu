@@ -18,7 +18,8 @@ constexpr int kRows = 384, kColumns = 256, kInner = 320, kBatch = 3;
 int main() {
     Result result;
     Random random;
-    std::vector<float> a(kRows * kInner * kBatch), b(kInner * kColumns * kBatch), c(kRows * kColumns * kBatch);
+    std::vector<float> a(kRows * kInner * kBatch), b(kInner * kColumns * kBatch),
+        c(kRows * kColumns * kBatch);
     for (float& value : a) value = static_cast<float>(random.below(9) - 4);
     for (float& value : b) value = static_cast<float>(random.below(9) - 4);
     float *device_a, *device_b, *device_c, *device_dot;
@@ -37,9 +38,9 @@ int main() {
 
     // Column-major: c(i, j) = sum over k of a(i, k) * b(k, j).
     const float one = 1, zero = 0;
-    CHECK(cublasSgemmStridedBatched(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, device_a, kRows,
-                                    kRows * kInner, device_b, kInner, kInner * kColumns, &zero, device_c, kRows,
-                                    kRows * kColumns, kBatch));
+    CHECK(cublasSgemmStridedBatched(blas, CUBLAS_OP_N, CUBLAS_OP_N, kRows, kColumns, kInner, &one, device_a,
+                                    kRows, kRows * kInner, device_b, kInner, kInner * kColumns, &zero,
+                                    device_c, kRows, kRows * kColumns, kBatch));
     CHECK(cudaMemcpyAsync(c.data(), device_c, c.size() * sizeof(float), cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
     bool right = true;
@@ -55,7 +56,8 @@ int main() {
     result.fold(c.data(), c.size() * sizeof(float));
 
     // The first product again, added to itself, with a transposed: a is now stored inner by rows.
-    CHECK(cublasSgemm(blas, CUBLAS_OP_T, CUBLAS_OP_N, kInner, kInner, kRows, &one, device_a, kRows, device_a, kRows, &zero, device_c, kInner));
+    CHECK(cublasSgemm(blas, CUBLAS_OP_T, CUBLAS_OP_N, kInner, kInner, kRows, &one, device_a, kRows, device_a,
+                      kRows, &zero, device_c, kInner));
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cublasGetMatrix(kInner, 1, sizeof(float), device_c, kInner, c.data(), kInner));
     for (int i = 0; i < kInner; ++i) {

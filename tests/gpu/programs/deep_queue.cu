@@ -1,5 +1,5 @@
-// Launches far ahead of the GPU: in one stream and in two that wait for each other, behind a host function that the program
-// lets go on later, and asked for again and again whether they are over.
+// Launches far ahead of the GPU: in one stream and in two that wait for each other, behind a host function
+// that the program lets go on later, and asked for again and again whether they are over.
 //
 //     deep_queue [LAUNCHES [ROUNDS]]
 #include <atomic>
@@ -43,7 +43,8 @@ struct Queue {
         CHECK(cudaStreamSynchronize(stream));
     }
     void launch(int launches, int rounds) {
-        for (int i = 0; i < launches; ++i) step<<<kBlocks, kThreads, 0, stream>>>(values, static_cast<unsigned>(i), rounds);
+        for (int i = 0; i < launches; ++i)
+            step<<<kBlocks, kThreads, 0, stream>>>(values, static_cast<unsigned>(i), rounds);
         CHECK(cudaGetLastError());
     }
     // Waits for nothing.
@@ -78,21 +79,24 @@ int main(int argc, char** argv) {
     one.clear();
     one.launch(launches, rounds);
     cudaError_t status;
-    while ((status = cudaStreamQuery(one.stream)) == cudaErrorNotReady) {}
+    while ((status = cudaStreamQuery(one.stream)) == cudaErrorNotReady) {
+    }
     CHECK(status);
     result.expect(one.holds(after), "after queries of the stream");
 
     one.clear();
     one.launch(launches, rounds);
     CHECK(cudaEventRecord(one.event, one.stream));
-    while ((status = cudaEventQuery(one.event)) == cudaErrorNotReady) {}
+    while ((status = cudaEventQuery(one.event)) == cudaErrorNotReady) {
+    }
     CHECK(status);
     result.expect(one.holds(after), "after queries of an event");
 
     // The second goes on with what the first has left, while the first is at something else.
     one.clear();
     one.launch(launches, rounds);
-    CHECK(cudaMemcpyAsync(two.values, one.values, kValues * sizeof(unsigned), cudaMemcpyDeviceToDevice, one.stream));
+    CHECK(cudaMemcpyAsync(two.values, one.values, kValues * sizeof(unsigned), cudaMemcpyDeviceToDevice,
+                          one.stream));
     CHECK(cudaEventRecord(one.event, one.stream));
     one.launch(launches, rounds);
     CHECK(cudaStreamWaitEvent(two.stream, one.event, 0));
@@ -104,7 +108,13 @@ int main(int argc, char** argv) {
 
     std::atomic<bool> go{false};
     one.clear();
-    CHECK(cudaLaunchHostFunc(one.stream, [](void* flag) { while (!static_cast<std::atomic<bool>*>(flag)->load()) {} }, &go));
+    CHECK(cudaLaunchHostFunc(
+        one.stream,
+        [](void* flag) {
+            while (!static_cast<std::atomic<bool>*>(flag)->load()) {
+            }
+        },
+        &go));
     one.launch(60, rounds);
     go = true;
     CHECK(cudaStreamSynchronize(one.stream));

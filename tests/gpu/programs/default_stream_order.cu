@@ -8,7 +8,8 @@
 
 __global__ void slow_write(int* place, int value) {
     const long long start = clock64();
-    while (clock64() - start < 20'000'000) {}   // about 10 ms
+    while (clock64() - start < 20'000'000) {
+    }  // about 10 ms
     *place = value;
 }
 __global__ void read(const int* place, int* seen) { *seen = *place; }
@@ -74,7 +75,8 @@ int main() {
     // Order matters at every step of this chain.
     CHECK(cudaMemset(place, 0, sizeof(int)));
     CHECK(cudaDeviceSynchronize());
-    const cudaStream_t turn[] = {a, cudaStreamLegacy, b, cudaStreamLegacy, cudaStreamPerThread, cudaStreamLegacy};
+    const cudaStream_t turn[] = {
+        a, cudaStreamLegacy, b, cudaStreamLegacy, cudaStreamPerThread, cudaStreamLegacy};
     unsigned expected = 0;
     for (int i = 0; i < 600; ++i) {
         advance<<<1, 1, 0, turn[i % 6]>>>(place, i);

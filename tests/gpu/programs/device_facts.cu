@@ -18,8 +18,10 @@ bool adjusted(int attribute) {
         case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
         case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: return true;
-        default: return false;
+        case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -31,12 +33,13 @@ int main() {
     CHECK(cudaRuntimeGetVersion(&runtime));
     CHECK(cudaGetDevice(&device));
     CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    std::printf("devices %d, driver %d, runtime %d, current %d, priorities %d %d\n", count, driver, runtime, device, least, greatest);
+    std::printf("devices %d, driver %d, runtime %d, current %d, priorities %d %d\n", count, driver, runtime,
+                device, least, greatest);
     cudaDeviceProp properties = {};
     CHECK(cudaGetDeviceProperties(&properties, 0));
-    std::printf("%s, sm_%d%d, %d SMs, %zu bytes, L2 %d, bus %d:%d:%d\nuuid ", properties.name, properties.major,
-                properties.minor, properties.multiProcessorCount, properties.totalGlobalMem, properties.l2CacheSize,
-                properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
+    std::printf("%s, sm_%d%d, %d SMs, %zu bytes, L2 %d, bus %d:%d:%d\nuuid ", properties.name,
+                properties.major, properties.minor, properties.multiProcessorCount, properties.totalGlobalMem,
+                properties.l2CacheSize, properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
     for (char byte : properties.uuid.bytes) std::printf("%02x", static_cast<unsigned char>(byte));
     std::printf("\n");
     char bus[32] = {};

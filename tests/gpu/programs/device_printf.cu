@@ -3,8 +3,8 @@
 #include "program.h"
 
 __global__ void all_kinds(int number, double value, const char* unused) {
-    printf("int %d, negative %i, unsigned %u, hex %x, octal %o, char %c\n", number, -number, number * 2u, number,
-           number, 'A' + number % 26);
+    printf("int %d, negative %i, unsigned %u, hex %x, octal %o, char %c\n", number, -number, number * 2u,
+           number, number, 'A' + number % 26);
     printf("long %ld %lld %llu, hex %llx\n", 1L << 40, -(1ll << 62), ~0ull, 0xfeedfacecafebeefull);
     printf("double %f, %.3e, %g, width |%8.2f|%-8d|%08d|\n", value, value, value, value, number, number);
     printf("string '%s', percent %%, null %d\n", "a constant of the kernel", unused == nullptr);

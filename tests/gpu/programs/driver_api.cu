@@ -70,7 +70,8 @@ void ptx_module(Result& result, CUdeviceptr in, CUdeviceptr out) {
         unsigned factor;
     } packed = {in, out, 5};
     size_t bytes = 20;
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
     CHECK(cuLaunchKernel(scale, kCount / 256, 1, 1, 256, 1, 1, 0, CU_STREAM_LEGACY, nullptr, extra));
     CHECK(cuMemcpyDtoH(back.data(), out, kBytes));
     bool right = true;
@@ -79,29 +80,39 @@ void ptx_module(Result& result, CUdeviceptr in, CUdeviceptr out) {
     result.fold(back.data(), kBytes);
     std::printf("a kernel that is not there: %d\n", cuModuleGetFunction(&scale, module, "absent"));
     CHECK(cuModuleUnload(module));
-    std::printf("PTX that is none: %d\n", cuModuleLoadData(&module, ".version 8.0\n.target sm_80\nnonsense\n"));
+    std::printf("PTX that is none: %d\n",
+                cuModuleLoadData(&module, ".version 8.0\n.target sm_80\nnonsense\n"));
 }
 
 void nvrtc_library(Result& result, CUdeviceptr out) {
     void* nvrtc = dlopen("libnvrtc.so.13", RTLD_NOW);
     if (nvrtc == nullptr) return static_cast<void>(std::printf("no NVRTC here\n"));
     using Program = void*;
-    const auto create = reinterpret_cast<int (*)(Program*, const char*, const char*, int, const char**, const char**)>(dlsym(nvrtc, "nvrtcCreateProgram"));
-    const auto compile = reinterpret_cast<int (*)(Program, int, const char* const*)>(dlsym(nvrtc, "nvrtcCompileProgram"));
+    const auto create =
+        reinterpret_cast<int (*)(Program*, const char*, const char*, int, const char**, const char**)>(
+            dlsym(nvrtc, "nvrtcCreateProgram"));
+    const auto compile =
+        reinterpret_cast<int (*)(Program, int, const char* const*)>(dlsym(nvrtc, "nvrtcCompileProgram"));
     Program program;
     const char* options[] = {"--gpu-architecture=sm_90"};
-    CHECK(static_cast<CUresult>(create(&program, "extern \"C\" __global__ void squares(int* out) { int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = i * i; }", "squares.cu", 0, nullptr, nullptr)));
+    CHECK(static_cast<CUresult>(create(&program,
+                                       "extern \"C\" __global__ void squares(int* out) { int i = blockIdx.x "
+                                       "* blockDim.x + threadIdx.x; out[i] = i * i; }",
+                                       "squares.cu", 0, nullptr, nullptr)));
     CHECK(static_cast<CUresult>(compile(program, 1, options)));
     size_t bytes = 0;
-    CHECK(static_cast<CUresult>(reinterpret_cast<int (*)(Program, size_t*)>(dlsym(nvrtc, "nvrtcGetCUBINSize"))(program, &bytes)));
+    CHECK(static_cast<CUresult>(
+        reinterpret_cast<int (*)(Program, size_t*)>(dlsym(nvrtc, "nvrtcGetCUBINSize"))(program, &bytes)));
     std::string cubin(bytes, '\0');
-    CHECK(static_cast<CUresult>(reinterpret_cast<int (*)(Program, char*)>(dlsym(nvrtc, "nvrtcGetCUBIN"))(program, cubin.data())));
+    CHECK(static_cast<CUresult>(
+        reinterpret_cast<int (*)(Program, char*)>(dlsym(nvrtc, "nvrtcGetCUBIN"))(program, cubin.data())));
     CUlibrary library;
     CUkernel kernel;
     CHECK(cuLibraryLoadData(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
     CHECK(cuLibraryGetKernel(&kernel, library, "squares"));
     void* arguments[] = {&out};
-    CHECK(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), kCount / 128, 1, 1, 128, 1, 1, 0, nullptr, arguments, nullptr));
+    CHECK(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), kCount / 128, 1, 1, 128, 1, 1, 0, nullptr,
+                         arguments, nullptr));
     std::vector<int> back(kCount);
     CHECK(cuMemcpyDtoH(back.data(), out, kBytes));
     bool right = true;

@@ -27,7 +27,8 @@ void memory_by_hand(Result& result, CUdevice device) {
     CHECK(cuMemsetD8(range + granule, 0x22, granule));
     CHECK(cuMemcpyDtoD(range + granule + 100, range, 50));
     CHECK(cuMemcpyDtoH(bytes.data(), range, 3 * granule));
-    result.expect(bytes[granule - 1] == 0x11 && bytes[granule] == 0x22 && bytes[granule + 100] == 0x11, "pieces");
+    result.expect(bytes[granule - 1] == 0x11 && bytes[granule] == 0x22 && bytes[granule + 100] == 0x11,
+                  "pieces");
     result.expect(bytes[2 * granule + 149] == 0x11 && bytes[2 * granule + 150] == 0x22, "second mapping");
     result.fold(bytes.data() + granule, 4096);
     CHECK(cuMemUnmap(range, 3 * granule));

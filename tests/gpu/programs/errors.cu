@@ -20,7 +20,8 @@ Result result;
 // Prints the call's answer, and what cudaPeekAtLastError and cudaGetLastError say after it.
 void show(const char* what, cudaError_t status) {
     const cudaError_t peeked = cudaPeekAtLastError(), last = cudaGetLastError(), then = cudaGetLastError();
-    std::printf("%-44s %s (%d), last %d %d, then %d\n", what, cudaGetErrorName(status), status, peeked, last, then);
+    std::printf("%-44s %s (%d), last %d %d, then %d\n", what, cudaGetErrorName(status), status, peeked, last,
+                then);
     const int codes[] = {status, peeked, last, then};
     result.fold(codes);
 }
@@ -118,7 +119,8 @@ void streams(int* device) {
     show("synchronize", cudaStreamSynchronize(stream));
     show("query of an idle stream", cudaStreamQuery(stream));
     cudaGraph_t graph;
-    show("capture of the legacy stream", cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeRelaxed));
+    show("capture of the legacy stream",
+         cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeRelaxed));
     show("end without begin", cudaStreamEndCapture(stream, &graph));
     show("begin capture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     show("begin capture twice", cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));

@@ -22,7 +22,8 @@ __global__ void add(const int* a, const int* b, int* sum) {
 }
 __global__ void spin(long long cycles) {
     const long long start = clock64();
-    while (clock64() - start < cycles) {}
+    while (clock64() - start < cycles) {
+    }
 }
 
 Clock::time_point last_success = Clock::now();
@@ -33,7 +34,8 @@ bool good(cudaError_t status, const char* what) {
         last_success = Clock::now();
         return true;
     }
-    const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_success).count();
+    const auto since =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_success).count();
     std::printf("error %d %s in %s, %lld ms after the last success\n", status, cudaGetErrorName(status), what,
                 static_cast<long long>(since));
     std::fflush(stdout);
@@ -47,7 +49,8 @@ void ready() {
 
 void wait_for_end_of_input() {
     char byte;
-    while (read(0, &byte, 1) > 0) {}
+    while (read(0, &byte, 1) > 0) {
+    }
 }
 
 int additions(double seconds) {
@@ -62,7 +65,8 @@ int additions(double seconds) {
         if (!good(cudaMemcpy(device + kCount, b, sizeof b, cudaMemcpyHostToDevice), "copy")) return 3;
         add<<<1, kCount>>>(device, device + kCount, device + 2 * kCount);
         if (!good(cudaGetLastError(), "launch")) return 3;
-        if (!good(cudaMemcpy(sum, device + 2 * kCount, sizeof sum, cudaMemcpyDeviceToHost), "copy back")) return 3;
+        if (!good(cudaMemcpy(sum, device + 2 * kCount, sizeof sum, cudaMemcpyDeviceToHost), "copy back"))
+            return 3;
         for (int i = 0; i < kCount; ++i)
             if (sum[i] != a[i] + b[i]) return std::printf("WRONG sum in round %lld\n", rounds), 1;
         if (rounds++ == 0 && seconds > 0) ready();
@@ -91,17 +95,20 @@ int launches(double seconds) {
     if (!good(cudaMalloc(&held, 512 << 20), "malloc")) return 3;
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     for (bool first = true; Clock::now() < end; first = false) {
-        for (int i = 0; i < 5; ++i) spin<<<8, 32>>>(20'000'000);   // about 10 ms each
+        for (int i = 0; i < 5; ++i) spin<<<8, 32>>>(20'000'000);  // about 10 ms each
         if (!good(cudaGetLastError(), "launch")) return 3;
-        if (first) ready();
-        else if (!good(cudaDeviceSynchronize(), "synchronize")) return 3;
+        if (first)
+            ready();
+        else if (!good(cudaDeviceSynchronize(), "synchronize"))
+            return 3;
     }
     return 0;
 }
 
 int hold(size_t mib) {
     void* held;
-    if (!good(cudaMalloc(&held, mib << 20), "malloc") || !good(cudaMemset(held, 0, mib << 20), "memset")) return 3;
+    if (!good(cudaMalloc(&held, mib << 20), "malloc") || !good(cudaMemset(held, 0, mib << 20), "memset"))
+        return 3;
     if (!good(cudaDeviceSynchronize(), "synchronize")) return 3;
     ready();
     wait_for_end_of_input();
@@ -114,8 +121,8 @@ int fill(size_t mib) {
     cudaError_t status;
     if (!good(cudaMemGetInfo(&free, &total), "memory info")) return 3;
     while ((status = cudaMalloc(&piece, mib << 20)) == cudaSuccess) got += mib;
-    std::printf("got %zu MiB, free %zu and total %zu MiB at the start, then %d %s\n", got, free >> 20, total >> 20,
-                status, cudaGetErrorName(status));
+    std::printf("got %zu MiB, free %zu and total %zu MiB at the start, then %d %s\n", got, free >> 20,
+                total >> 20, status, cudaGetErrorName(status));
     ready();
     wait_for_end_of_input();
     return status == cudaErrorMemoryAllocation ? 0 : 1;

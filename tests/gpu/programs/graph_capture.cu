@@ -15,7 +15,8 @@ __global__ void join(const int* a, const int* b, int* out) {
 
 void CUDART_CB count_up(void* state) { ++*static_cast<int*>(state); }
 
-cudaGraph_t capture(cudaStream_t main, cudaStream_t side, int* a, int* b, int* out, int* host, int step, int* calls) {
+cudaGraph_t capture(cudaStream_t main, cudaStream_t side, int* a, int* b, int* out, int* host, int step,
+                    int* calls) {
     cudaEvent_t fork, done;
     CHECK(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
     CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
@@ -81,13 +82,16 @@ void explicitly(Result& result, int* a, int* b, int* out, int* host) {
     std::vector<int> source(kCount);
     for (int i = 0; i < kCount; ++i) source[i] = i;
     cudaMemsetParams memset = {};
-    memset.dst = b, memset.value = 0x01010101, memset.elementSize = 4, memset.width = kCount, memset.height = 1;
+    memset.dst = b, memset.value = 0x01010101, memset.elementSize = 4, memset.width = kCount,
+    memset.height = 1;
     CHECK(cudaGraphAddMemsetNode(&zero, graph, nullptr, 0, &memset));
-    CHECK(cudaGraphAddMemcpyNode1D(&upload, graph, nullptr, 0, a, source.data(), kBytes, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphAddMemcpyNode1D(&upload, graph, nullptr, 0, a, source.data(), kBytes,
+                                   cudaMemcpyHostToDevice));
     void* arguments[] = {&a, &b, &out};
     cudaKernelNodeParams parameters = {};
     parameters.func = reinterpret_cast<void*>(join);
-    parameters.gridDim = dim3(kCount / 256), parameters.blockDim = dim3(256), parameters.kernelParams = arguments;
+    parameters.gridDim = dim3(kCount / 256), parameters.blockDim = dim3(256),
+    parameters.kernelParams = arguments;
     const cudaGraphNode_t before[] = {zero, upload};
     CHECK(cudaGraphAddKernelNode(&kernel, graph, before, 2, &parameters));
     CHECK(cudaGraphAddMemcpyNode1D(&download, graph, &kernel, 1, host, out, kBytes, cudaMemcpyDeviceToHost));
@@ -145,17 +149,20 @@ void of_locals(Result& result, int* in_device, int* sum_device) {
     CHECK(cudaGraphClone(&graphs[1], graphs[0]));
     cudaGraphNode_t upload, zero, kernel, download, call;
     CHECK(cudaGraphCreate(&graphs[2], 0));
-    CHECK(cudaGraphAddMemcpyNode1D(&upload, graphs[2], nullptr, 0, in_device, in, kBytes, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphAddMemcpyNode1D(&upload, graphs[2], nullptr, 0, in_device, in, kBytes,
+                                   cudaMemcpyHostToDevice));
     cudaMemsetParams memset = {};
     memset.dst = sum_device, memset.elementSize = 4, memset.width = 1, memset.height = 1;
     CHECK(cudaGraphAddMemsetNode(&zero, graphs[2], nullptr, 0, &memset));
     void* arguments[] = {&in_device, &sum_device};
     cudaKernelNodeParams parameters = {};
     parameters.func = reinterpret_cast<void*>(add_up);
-    parameters.gridDim = dim3(kCount / 256), parameters.blockDim = dim3(256), parameters.kernelParams = arguments;
+    parameters.gridDim = dim3(kCount / 256), parameters.blockDim = dim3(256),
+    parameters.kernelParams = arguments;
     const cudaGraphNode_t before[] = {upload, zero};
     CHECK(cudaGraphAddKernelNode(&kernel, graphs[2], before, 2, &parameters));
-    CHECK(cudaGraphAddMemcpyNode1D(&download, graphs[2], &kernel, 1, &sum, sum_device, sizeof sum, cudaMemcpyDeviceToHost));
+    CHECK(cudaGraphAddMemcpyNode1D(&download, graphs[2], &kernel, 1, &sum, sum_device, sizeof sum,
+                                   cudaMemcpyDeviceToHost));
     cudaHostNodeParams host_call = {};
     host_call.fn = look, host_call.userData = &local;
     CHECK(cudaGraphAddHostNode(&call, graphs[2], &download, 1, &host_call));

@@ -1,6 +1,6 @@
 // Managed buffers that go from stream to stream: tasks alternate between the host and the device, in several
-// threads with a stream each. Before a step its buffers are attached to the host, to the thread's stream or to
-// all streams, and the stream waits for the step before, which another thread took.
+// threads with a stream each. Before a step its buffers are attached to the host, to the thread's stream or
+// to all streams, and the stream waits for the step before, which another thread took.
 #include <thread>
 #include <vector>
 
@@ -32,9 +32,9 @@ __global__ void add_up(const uint32_t* data, int count, uint32_t* sum) {
 
 struct Task {
     int count = 0;
-    uint32_t* data = nullptr;   // managed
-    uint32_t* sum = nullptr;    // likewise: of all steps
-    cudaEvent_t done = nullptr; // behind the last step on the device
+    uint32_t* data = nullptr;    // managed
+    uint32_t* sum = nullptr;     // likewise: of all steps
+    cudaEvent_t done = nullptr;  // behind the last step on the device
     std::vector<uint32_t> expected;
     uint32_t expected_sum = 0;
 };
@@ -106,7 +106,8 @@ int main() {
     int right = 0;
     for (int i = 0; i < kTasks; ++i) {
         Task& task = tasks[i];
-        for (int round = 0; round < kRounds; ++round) step(task.expected.data(), task.count, key_of(i, round), &task.expected_sum);
+        for (int round = 0; round < kRounds; ++round)
+            step(task.expected.data(), task.count, key_of(i, round), &task.expected_sum);
         bool same = *task.sum == task.expected_sum;
         for (int j = 0; j < task.count; ++j) same &= task.data[j] == task.expected[j];
         right += same;

@@ -15,12 +15,14 @@ Bytes pattern(size_t count) {
 }
 
 // Host -> device -> device -> host, with guard bytes on both sides of the destination.
-void round_trip(Result& result, unsigned char* device, const Bytes& source, size_t bytes, size_t offset, bool async) {
+void round_trip(Result& result, unsigned char* device, const Bytes& source, size_t bytes, size_t offset,
+                bool async) {
     constexpr size_t kGuard = 64;
     Bytes back(bytes + 2 * kGuard, 0xee);
     unsigned char *first = device + offset, *second = device + (72u << 20) + 5;
     if (async) {
-        CHECK(cudaMemcpyAsync(first, source.data() + offset, bytes, cudaMemcpyHostToDevice, cudaStreamPerThread));
+        CHECK(cudaMemcpyAsync(first, source.data() + offset, bytes, cudaMemcpyHostToDevice,
+                              cudaStreamPerThread));
         CHECK(cudaMemcpyAsync(second, first, bytes, cudaMemcpyDeviceToDevice, cudaStreamPerThread));
         CHECK(cudaMemcpyAsync(&back[kGuard], second, bytes, cudaMemcpyDeviceToHost, cudaStreamPerThread));
         CHECK(cudaStreamSynchronize(cudaStreamPerThread));
@@ -40,7 +42,8 @@ void linear(Result& result) {
     const Bytes source = pattern((64u << 20) + 64);
     unsigned char* device;
     CHECK(cudaMalloc(&device, 144u << 20));
-    for (size_t bytes : {1u, 2u, 3u, 7u, 64u, 255u, 4096u, 65535u, 65537u, 524287u, 524288u, 524289u, 1048579u, 8388613u})
+    for (size_t bytes :
+         {1u, 2u, 3u, 7u, 64u, 255u, 4096u, 65535u, 65537u, 524287u, 524288u, 524289u, 1048579u, 8388613u})
         for (size_t offset : {0u, 1u, 3u, 17u}) round_trip(result, device, source, bytes, offset, offset % 2);
     round_trip(result, device, source, 64u << 20, 0, false);
     round_trip(result, device, source, (64u << 20) - 3, 1, true);
@@ -77,18 +80,21 @@ void shaped(Result& result) {
     CHECK(cudaMalloc3DArray(&array, &format, extent));
     CHECK(cudaMemset3D(cube, 0x44, extent));
     cudaMemcpy3DParms in = {}, across = {}, out = {};
-    in.srcPtr = out.dstPtr = make_cudaPitchedPtr(const_cast<unsigned char*>(source.data()), width, width, height);
+    in.srcPtr = out.dstPtr =
+        make_cudaPitchedPtr(const_cast<unsigned char*>(source.data()), width, width, height);
     in.dstPtr = across.srcPtr = cube, across.dstArray = out.srcArray = array;
     out.dstPtr.ptr = back.data();
     in.extent = across.extent = out.extent = extent;
-    in.kind = cudaMemcpyHostToDevice, across.kind = cudaMemcpyDeviceToDevice, out.kind = cudaMemcpyDeviceToHost;
+    in.kind = cudaMemcpyHostToDevice, across.kind = cudaMemcpyDeviceToDevice,
+    out.kind = cudaMemcpyDeviceToHost;
     in.extent.depth = depth - 1;
     CHECK(cudaMemcpy3D(&in));
     CHECK(cudaMemcpy3D(&across));
     CHECK(cudaMemcpy3DAsync(&out, cudaStreamPerThread));
     CHECK(cudaStreamSynchronize(cudaStreamPerThread));
     right = true;
-    for (size_t i = 0; i < back.size(); ++i) right &= back[i] == (i < width * height * (depth - 1) ? source[i] : 0x44);
+    for (size_t i = 0; i < back.size(); ++i)
+        right &= back[i] == (i < width * height * (depth - 1) ? source[i] : 0x44);
     result.expect(right, "3-D");
     result.fold(back.data(), back.size());
     CHECK(cudaFree(cube.ptr));
@@ -103,8 +109,10 @@ void host_memory(Result& result) {
     // Registered in the middle of pages; copies from the inside of the range.
     Bytes registered = source;
     CHECK(cudaHostRegister(registered.data() + 100, bytes - 200, cudaHostRegisterDefault));
-    CHECK(cudaMemcpyAsync(device, registered.data() + 117, 1 << 20, cudaMemcpyHostToDevice, cudaStreamPerThread));
-    CHECK(cudaMemcpyAsync(registered.data() + (2 << 20), device, 1000, cudaMemcpyDeviceToHost, cudaStreamPerThread));
+    CHECK(cudaMemcpyAsync(device, registered.data() + 117, 1 << 20, cudaMemcpyHostToDevice,
+                          cudaStreamPerThread));
+    CHECK(cudaMemcpyAsync(registered.data() + (2 << 20), device, 1000, cudaMemcpyDeviceToHost,
+                          cudaStreamPerThread));
     CHECK(cudaStreamSynchronize(cudaStreamPerThread));
     result.expect(std::memcmp(registered.data() + (2 << 20), source.data() + 117, 1000) == 0, "registered");
     CHECK(cudaHostUnregister(registered.data() + 100));

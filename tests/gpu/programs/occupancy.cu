@@ -21,14 +21,19 @@ template <typename Kernel>
 void show(const char* name, Kernel kernel) {
     cudaFuncAttributes facts = {};
     CHECK(cudaFuncGetAttributes(&facts, kernel));
-    std::printf("%s: shared %zu, constant %zu, local %zu, threads %d, registers %d, ptx %d, binary %d, dynamic %d, carveout %d\n",
-                name, facts.sharedSizeBytes, facts.constSizeBytes, facts.localSizeBytes, facts.maxThreadsPerBlock,
-                facts.numRegs, facts.ptxVersion, facts.binaryVersion, facts.maxDynamicSharedSizeBytes, facts.preferredShmemCarveout);
+    std::printf(
+        "%s: shared %zu, constant %zu, local %zu, threads %d, registers %d, ptx %d, binary %d, dynamic %d, "
+        "carveout %d\n",
+        name, facts.sharedSizeBytes, facts.constSizeBytes, facts.localSizeBytes, facts.maxThreadsPerBlock,
+        facts.numRegs, facts.ptxVersion, facts.binaryVersion, facts.maxDynamicSharedSizeBytes,
+        facts.preferredShmemCarveout);
     for (int threads : {32, 128, 256, 1024}) {
         for (int shared : {0, 1000, 16 << 10, 48 << 10}) {
             int blocks = -1;
-            const cudaError_t status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared);
-            std::printf("%s: %d threads, %d bytes: %d blocks (%s)\n", name, threads, shared, blocks, cudaGetErrorName(status));
+            const cudaError_t status =
+                cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared);
+            std::printf("%s: %d threads, %d bytes: %d blocks (%s)\n", name, threads, shared, blocks,
+                        cudaGetErrorName(status));
             cudaGetLastError();
             result.fold(blocks);
         }
@@ -47,7 +52,8 @@ int main() {
     show("bounded", bounded);
     show("dynamic", dynamic);
     CHECK(cudaFuncSetAttribute(dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 << 10));
-    CHECK(cudaFuncSetAttribute(dynamic, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared));
+    CHECK(cudaFuncSetAttribute(dynamic, cudaFuncAttributePreferredSharedMemoryCarveout,
+                               cudaSharedmemCarveoutMaxShared));
     int blocks = 0;
     CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, dynamic, 256, 200 << 10));
     std::printf("200 KiB of shared memory: %d blocks\n", blocks);

@@ -41,7 +41,9 @@ public:
         for (size_t i = 0; i < bytes; ++i) hash_ = (hash_ ^ byte[i]) * 1099511628211ull;
     }
     template <typename Value>
-    void fold(const Value& value) { fold(&value, sizeof value); }
+    void fold(const Value& value) {
+        fold(&value, sizeof value);
+    }
     int finish() {
         std::printf("checksum %016llx\n", static_cast<unsigned long long>(hash_));
         return wrong_ == 0 ? 0 : 1;

@@ -5,8 +5,12 @@
 
 #include "program.h"
 
-struct Sum { __host__ __device__ long long operator()(long long a, long long b) const { return a + b; } };
-struct Max { __host__ __device__ long long operator()(long long a, long long b) const { return a > b ? a : b; } };
+struct Sum {
+    __host__ __device__ long long operator()(long long a, long long b) const { return a + b; }
+};
+struct Max {
+    __host__ __device__ long long operator()(long long a, long long b) const { return a > b ? a : b; }
+};
 
 template <typename Operation>
 __global__ void reduce(const long long* in, long long* out, int count, long long start, Operation operation) {

@@ -53,14 +53,18 @@ int main() {
         cudaStream_t upload = streams[chunk % kStreams], work = streams[(chunk + 1) % kStreams];
         int* place = device + chunk * kChunk;
         CHECK(cudaEventCreateWithFlags(&copied[chunk], cudaEventDisableTiming));
-        CHECK(cudaMemcpyAsync(place, in + chunk * kChunk, sizeof(int) * kChunk, cudaMemcpyHostToDevice, upload));
+        CHECK(cudaMemcpyAsync(place, in + chunk * kChunk, sizeof(int) * kChunk, cudaMemcpyHostToDevice,
+                              upload));
         CHECK(cudaEventRecord(copied[chunk], upload));
         CHECK(cudaStreamWaitEvent(work, copied[chunk], 0));
         scale<<<kChunk / 256, 256, 0, work>>>(place, chunk + 2);
-        CHECK(cudaMemcpyAsync(out + chunk * kChunk, place, sizeof(int) * kChunk, cudaMemcpyDeviceToHost, work));
+        CHECK(
+            cudaMemcpyAsync(out + chunk * kChunk, place, sizeof(int) * kChunk, cudaMemcpyDeviceToHost, work));
         seen[chunk] = {out + chunk * kChunk, in[chunk * kChunk] * (chunk + 2) + 1, &right};
-        if (chunk % 2) CHECK(cudaLaunchHostFunc(work, host_function, &seen[chunk]));
-        else CHECK(cudaStreamAddCallback(work, stream_callback, &seen[chunk], 0));
+        if (chunk % 2)
+            CHECK(cudaLaunchHostFunc(work, host_function, &seen[chunk]));
+        else
+            CHECK(cudaStreamAddCallback(work, stream_callback, &seen[chunk], 0));
     }
     for (cudaStream_t stream : streams) {
         CHECK(cudaStreamSynchronize(stream));

@@ -52,7 +52,8 @@ int main() {
     std::printf("table: %zu bytes\n", bytes);
     CHECK(cudaMemset(static_cast<float*>(address) + 8, 0, 4 * sizeof(float)));
     CHECK(cudaMemcpyFromSymbol(values, table, sizeof values));
-    result.expect(values[8] == 0 && values[11] == 0 && values[12] * values[12] == squares[12], "memset of a symbol");
+    result.expect(values[8] == 0 && values[11] == 0 && values[12] * values[12] == squares[12],
+                  "memset of a symbol");
     CHECK(cudaGetSymbolSize(&bytes, odd_bytes));
     std::printf("odd_bytes: %zu bytes\n", bytes);
 
@@ -67,7 +68,8 @@ int main() {
     CHECK(cudaMemcpyFromSymbolAsync(pinned + 2, odd_bytes, 11, 2, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaStreamSynchronize(stream));
     CHECK(cudaMemcpyFromSymbol(all, odd_bytes, 13));
-    result.expect(pinned[2] == 3 && pinned[5] == 200 && pinned[6] == 201 && pinned[12] == 13, "part of a symbol");
+    result.expect(pinned[2] == 3 && pinned[5] == 200 && pinned[6] == 201 && pinned[12] == 13,
+                  "part of a symbol");
     result.expect(all[0] == 1 && all[5] == 200 && all[12] == 13, "whole symbol");
     result.fold(values);
     result.fold(squares);

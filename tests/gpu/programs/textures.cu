@@ -11,7 +11,9 @@ __global__ void read_2d(cudaTextureObject_t texture, float* out, float shift) {
     out[y * kWidth + x] = tex2D<float>(texture, x + shift, y + 0.5f);
 }
 
-__global__ void read_linear(cudaTextureObject_t texture, int4* out) { out[threadIdx.x] = tex1Dfetch<int4>(texture, 255 - threadIdx.x); }
+__global__ void read_linear(cudaTextureObject_t texture, int4* out) {
+    out[threadIdx.x] = tex1Dfetch<int4>(texture, 255 - threadIdx.x);
+}
 
 __global__ void write_surface(cudaSurfaceObject_t surface) {
     const int x = threadIdx.x, y = blockIdx.x;
@@ -19,14 +21,16 @@ __global__ void write_surface(cudaSurfaceObject_t surface) {
 }
 
 __global__ void read_layers(cudaTextureObject_t texture, float* out) {
-    out[blockIdx.x * blockDim.x + threadIdx.x] = tex2DLayered<float>(texture, threadIdx.x + 0.5f, 0.5f, blockIdx.x);
+    out[blockIdx.x * blockDim.x + threadIdx.x] =
+        tex2DLayered<float>(texture, threadIdx.x + 0.5f, 0.5f, blockIdx.x);
 }
 
 __global__ void read_levels(cudaTextureObject_t texture, float* out) {
     out[threadIdx.x] = tex2DLod<float>(texture, 0.5f, 0.5f, static_cast<float>(threadIdx.x));
 }
 
-cudaTextureObject_t texture_of(const cudaResourceDesc& resource, cudaTextureFilterMode filter, bool normalized = false) {
+cudaTextureObject_t texture_of(const cudaResourceDesc& resource, cudaTextureFilterMode filter,
+                               bool normalized = false) {
     cudaTextureDesc description = {};
     description.addressMode[0] = description.addressMode[1] = cudaAddressModeClamp;
     description.filterMode = filter;
@@ -38,7 +42,8 @@ cudaTextureObject_t texture_of(const cudaResourceDesc& resource, cudaTextureFilt
     return texture;
 }
 
-void fetch(Result& result, const char* what, cudaTextureObject_t texture, float shift, const std::vector<float>& expected) {
+void fetch(Result& result, const char* what, cudaTextureObject_t texture, float shift,
+           const std::vector<float>& expected) {
     std::vector<float> values(kWidth * kHeight);
     float* out;
     CHECK(cudaMalloc(&out, values.size() * sizeof(float)));
@@ -63,15 +68,18 @@ int main() {
     resource.resType = cudaResourceTypeArray;
     CHECK(cudaMallocArray(&resource.res.array.array, &format, kWidth, kHeight, cudaArraySurfaceLoadStore));
     const size_t row = kWidth * sizeof(float);
-    CHECK(cudaMemcpy2DToArray(resource.res.array.array, 0, 0, image.data(), row, row, kHeight, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy2DToArray(resource.res.array.array, 0, 0, image.data(), row, row, kHeight,
+                              cudaMemcpyHostToDevice));
     fetch(result, "2-D array, point", texture_of(resource, cudaFilterModePoint), 0.5f, image);
     fetch(result, "2-D array, linear", texture_of(resource, cudaFilterModeLinear), 1.0f, between);
     cudaSurfaceObject_t surface;
     CHECK(cudaCreateSurfaceObject(&surface, &resource));
     write_surface<<<kHeight, kWidth>>>(surface);
-    CHECK(cudaMemcpy2DFromArray(written.data(), row, resource.res.array.array, 0, 0, row, kHeight, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy2DFromArray(written.data(), row, resource.res.array.array, 0, 0, row, kHeight,
+                                cudaMemcpyDeviceToHost));
     bool right = true;
-    for (int i = 0; i < kWidth * kHeight; ++i) right &= written[i] == static_cast<float>(i % kWidth * 100 + i / kWidth);
+    for (int i = 0; i < kWidth * kHeight; ++i)
+        right &= written[i] == static_cast<float>(i % kWidth * 100 + i / kWidth);
     result.expect(right, "surface");
     CHECK(cudaDestroySurfaceObject(surface));
     CHECK(cudaFreeArray(resource.res.array.array));
@@ -80,7 +88,8 @@ int main() {
     resource.resType = cudaResourceTypePitch2D;
     auto& pitched = resource.res.pitch2D;
     CHECK(cudaMallocPitch(&pitched.devPtr, &pitched.pitchInBytes, row, kHeight));
-    CHECK(cudaMemcpy2D(pitched.devPtr, pitched.pitchInBytes, image.data(), row, row, kHeight, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy2D(pitched.devPtr, pitched.pitchInBytes, image.data(), row, row, kHeight,
+                       cudaMemcpyHostToDevice));
     pitched.width = kWidth, pitched.height = kHeight, pitched.desc = format;
     fetch(result, "pitched, point", texture_of(resource, cudaFilterModePoint), 0.5f, image);
     CHECK(cudaFree(pitched.devPtr));
@@ -109,7 +118,8 @@ int main() {
     CHECK(cudaMalloc3DArray(&resource.res.array.array, &format, make_cudaExtent(16, 1, 3), cudaArrayLayered));
     cudaMemcpy3DParms copy = {};
     copy.srcPtr = make_cudaPitchedPtr(layers, 16 * sizeof(float), 16, 1);
-    copy.dstArray = resource.res.array.array, copy.extent = make_cudaExtent(16, 1, 3), copy.kind = cudaMemcpyHostToDevice;
+    copy.dstArray = resource.res.array.array, copy.extent = make_cudaExtent(16, 1, 3),
+    copy.kind = cudaMemcpyHostToDevice;
     CHECK(cudaMemcpy3D(&copy));
     linear = texture_of(resource, cudaFilterModePoint);
     read_layers<<<3, 16>>>(linear, reinterpret_cast<float*>(out));
@@ -123,7 +133,8 @@ int main() {
         const int size = 8 >> level;
         const std::vector<float> texels(size * size, level + 1.0f);
         CHECK(cudaGetMipmappedArrayLevel(&array, resource.res.mipmap.mipmap, level));
-        CHECK(cudaMemcpy2DToArray(array, 0, 0, texels.data(), size * 4, size * 4, size, cudaMemcpyHostToDevice));
+        CHECK(cudaMemcpy2DToArray(array, 0, 0, texels.data(), size * 4, size * 4, size,
+                                  cudaMemcpyHostToDevice));
     }
     read_levels<<<1, 4>>>(texture_of(resource, cudaFilterModePoint, true), reinterpret_cast<float*>(out));
     CHECK(cudaMemcpy(levels, out, sizeof levels, cudaMemcpyDeviceToHost));

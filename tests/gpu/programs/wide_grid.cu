@@ -3,9 +3,7 @@
 
 constexpr unsigned kWidth = 1u << 27, kRows = 10;
 
-__global__ void count(unsigned long long* counts) {
-    atomicAdd(&counts[blockIdx.y], 1ull);
-}
+__global__ void count(unsigned long long* counts) { atomicAdd(&counts[blockIdx.y], 1ull); }
 
 int main() {
     unsigned long long *counts = nullptr, found[kRows];

@@ -1,4 +1,5 @@
-// Kernels of which parameters, shared memory, barriers and limits of a launch differ. inspect_test.py has the table.
+// Kernels of which parameters, shared memory, barriers and limits of a launch differ. inspect_test.py has the
+// table.
 #include <cooperative_groups.h>
 
 #include <cstdio>

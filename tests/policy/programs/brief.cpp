@@ -1,7 +1,8 @@
-// brief LAUNCHES BLOCKS: so many short kernels of so many blocks on a stream; answers "launched". For a line it waits for the stream, and answers "ended".
+// brief LAUNCHES BLOCKS: so many short kernels of so many blocks on a stream; answers "launched". For a line
+// it waits for the stream, and answers "ended".
 //
-// brief endless BLOCKS: one thread launches them for as long as another one waits for the stream. Natively that one waits for what was launched before
-// it began to, and so it must here, or neither ever ends.
+// brief endless BLOCKS: one thread launches them for as long as another one waits for the stream. Natively
+// that one waits for what was launched before it began to, and so it must here, or neither ever ends.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -32,7 +33,7 @@ int main(int count, char** arguments) {
     REQUIRE(count == 3);
     const std::string word = arguments[1];
     const auto blocks = static_cast<unsigned>(std::atoi(arguments[2]));
-    const int wanted = word == "endless" ? 0 : std::atoi(word.c_str());   // 0: no end
+    const int wanted = word == "endless" ? 0 : std::atoi(word.c_str());  // 0: no end
     preload::start();
     CUmodule module = nullptr;
     CUfunction brief = nullptr;

@@ -1,4 +1,5 @@
-// gates BLOCKS THREADS SHARED_BYTES: a kernel whose blocks wait until they are let through, one after the other, as lines on stdin say.
+// gates BLOCKS THREADS SHARED_BYTES: a kernel whose blocks wait until they are let through, one after the
+// other, as lines on stdin say.
 //
 // Without arguments it loads nothing, and waits for the end of stdin; answers "started" once.
 //
@@ -69,16 +70,18 @@ int main(int count, char** arguments) {
         return 0;
     }
     REQUIRE(count == 4);
-    unsigned blocks = static_cast<unsigned>(std::atoi(arguments[1])), threads = static_cast<unsigned>(std::atoi(arguments[2])),
+    unsigned blocks = static_cast<unsigned>(std::atoi(arguments[1])),
+             threads = static_cast<unsigned>(std::atoi(arguments[2])),
              shared = static_cast<unsigned>(std::atoi(arguments[3]));
     preload::start();
     CUmodule module = nullptr, again = nullptr;
     CUfunction gate = nullptr;
     CUdeviceptr open_there = 0;
-    void* words = nullptr;   // the gates, how many blocks have begun, and how often each ran
+    void* words = nullptr;  // the gates, how many blocks have begun, and how often each ran
     CHECK(cuModuleLoadData(&module, kGate));
     CHECK(cuModuleGetFunction(&gate, module, "gate"));
-    CHECK(cuFuncSetAttribute(gate, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
+    CHECK(
+        cuFuncSetAttribute(gate, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
     CHECK(cuMemHostAlloc(&words, 4 * (size_t{blocks} + 2), CU_MEMHOSTALLOC_DEVICEMAP));
     CHECK(cuMemHostGetDevicePointer(&open_there, words, 0));
     volatile uint32_t* const open = static_cast<uint32_t*>(words);
@@ -89,7 +92,7 @@ int main(int count, char** arguments) {
     CUstream stream = nullptr;
     void* value = nullptr;
     CUdeviceptr value_there = 0;
-    unsigned launches = 0;   // since the last wait
+    unsigned launches = 0;  // since the last wait
     CHECK(cuMemHostAlloc(&value, 4, CU_MEMHOSTALLOC_DEVICEMAP));
     CHECK(cuMemHostGetDevicePointer(&value_there, value, 0));
     volatile uint32_t* const released = static_cast<uint32_t*>(value);

@@ -1,9 +1,11 @@
-// load BLOCKS SHARED_BYTES BLOCK_US LAUNCHES FOR_US [PAUSE_US [LATE_US]]: launches one after the other of a kernel whose blocks are there for so long and do nothing,
-// LAUNCHES times or for so many microseconds of the device's clock, whichever is over first. So much time of a device costs the host that simulates it nothing.
-// With PAUSE_US it copies memory for so long before each launch: that takes time of the device's clock, and no multiprocessor.
+// load BLOCKS SHARED_BYTES BLOCK_US LAUNCHES FOR_US [PAUSE_US [LATE_US]]: launches one after the other of a
+// kernel whose blocks are there for so long and do nothing, LAUNCHES times or for so many microseconds of the
+// device's clock, whichever is over first. So much time of a device costs the host that simulates it nothing.
+// With PAUSE_US it copies memory for so long before each launch: that takes time of the device's clock, and
+// no multiprocessor.
 //
-// Each launch is a line: the microseconds of the device's clock from the program's beginning until the call and until its end. With LATE_US the kernel
-// is loaded only after so much time, and that is the first line.
+// Each launch is a line: the microseconds of the device's clock from the program's beginning until the call
+// and until its end. With LATE_US the kernel is loaded only after so much time, and that is the first line.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -73,7 +75,8 @@ int main(int count, char** arguments) {
     CUfunction spend = nullptr;
     CHECK(cuModuleLoadData(&module, kSpend));
     CHECK(cuModuleGetFunction(&spend, module, "spend"));
-    CHECK(cuFuncSetAttribute(spend, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
+    CHECK(
+        cuFuncSetAttribute(spend, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
     if (number(7)) {
         CHECK(cuEventRecord(over, stream));
         CHECK(cuStreamSynchronize(stream));

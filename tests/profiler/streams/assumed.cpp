@@ -33,7 +33,8 @@ void AssumedMultiprocessor::issue(Warp& warp, long now) {
     if (!warp.stream->instructions[what.instruction].to_memory()) return;
     const double own = std::max(1.0, what.transactions / kSectorsOfRequest);
     requests_ += own;
-    const double latency = memory_.latency + (memory_.contention * requests_ + own - 1) / memory_.requests_per_cycle;
+    const double latency =
+        memory_.latency + (memory_.contention * requests_ + own - 1) / memory_.requests_per_cycle;
     warp.ready = static_cast<double>(now) + latency;
     under_way_.push({warp.ready, own});
 }

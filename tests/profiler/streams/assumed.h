@@ -1,9 +1,12 @@
-// A multiprocessor as Kernelet's model assumes it (4.4), cycle by cycle, for streams that were recorded: each warp scheduler takes its ready
-// warps in turns, an instruction a cycle; whoever accesses memory is idle until that is answered, and all else takes no time. An access takes
+// A multiprocessor as Kernelet's model assumes it (4.4), cycle by cycle, for streams that were recorded: each
+// warp scheduler takes its ready warps in turns, an instruction a cycle; whoever accesses memory is idle
+// until that is answered, and all else takes no time. An access takes
 //
-//     L = L_0 + (N + q - 1) / B       q requests of its own, N under way on the multiprocessor, its own among them
+//     L = L_0 + (N + q - 1) / B       q requests of its own, N under way on the multiprocessor, its own among
+//     them
 //
-// So what differs from the chain of markov.h is what the chain makes of it: random instructions, waits without memory, blocks as units.
+// So what differs from the chain of markov.h is what the chain makes of it: random instructions, waits
+// without memory, blocks as units.
 #pragma once
 
 #include <array>
@@ -17,7 +20,8 @@ namespace smt::tests {
 
 class AssumedMultiprocessor {
 public:
-    AssumedMultiprocessor(const profiler::models::Memory& memory, int schedulers) : memory_(memory), schedulers_(static_cast<size_t>(schedulers)) {}
+    AssumedMultiprocessor(const profiler::models::Memory& memory, int schedulers)
+        : memory_(memory), schedulers_(static_cast<size_t>(schedulers)) {}
 
     // So many blocks, which follow each other for ever. `which`: 0 or 1, whose instructions these are.
     void add(const runtime::device::simulated::InstructionStream& stream, int blocks, size_t which);

@@ -41,7 +41,8 @@ public:
         needs = stream_.needs;
     }
     std::unique_ptr<Block> begin(Dim3, const Place& place) override {
-        return std::make_unique<Counted>(std::make_unique<ReplayedBlock>(stream_, number_, true), from_, *place.clock, issued_);
+        return std::make_unique<Counted>(std::make_unique<ReplayedBlock>(stream_, number_, true), from_,
+                                         *place.clock, issued_);
     }
     void ended(const GridResult&) override {}
 

@@ -142,7 +142,8 @@ TEST_CASE("traps, breakpoints and barriers that cannot be") {
 
 TEST_CASE("a thread must be in the mask of its warp-wide operation") {
     Faulty device;
-    const auto& fault = device.expect(Kind::kBadBarrier, "mov.u32 %r1, %lanemask_lt;\nvote.sync.ballot.b32 %r2, %p1, %r1;");
+    const auto& fault =
+        device.expect(Kind::kBadBarrier, "mov.u32 %r1, %lanemask_lt;\nvote.sync.ballot.b32 %r2, %p1, %r1;");
     REQUIRE(fault.result == 715);
     REQUIRE(fault.thread == sim::Dim3{0, 0, 0});
     device.expect(Kind::kBadBarrier, "shfl.sync.idx.b32 %r2, %r0, 0, 31, 0xfffffffe;");

@@ -57,8 +57,7 @@ int persist(const char* path, bool shows) {
     for (const persistent::PersistentKernel& kernel : output.kernels) {
         fmt::print("// {}: {}{}{}\n", kernel.name,
                    kernel.managed.empty() ? "refused: " + kernel.reason : kernel.managed,
-                   kernel.form.empty() ? "" : " (" + kernel.form + ")",
-                   limit(kernel));
+                   kernel.form.empty() ? "" : " (" + kernel.form + ")", limit(kernel));
     }
     if (!output.reason.empty()) fmt::print("// left as it was: {}\n", output.reason);
     if (output.text.empty()) return 0;

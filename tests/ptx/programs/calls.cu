@@ -36,22 +36,33 @@ __device__ __noinline__ Large rotate(Large in, int by) {
 
 __device__ __noinline__ int choose(int which, int x) {
     switch (which) {
-        case 0: return x + 7;
-        case 1: return x * x;
-        case 2: return x / 3;
-        case 3: return x ^ 0x55;
-        case 4: return __popc(x);
-        case 5: return __clz(x) + x * 11;
-        case 6: return x % 13;
-        case 7: return x << 3;
-        case 8: return x - 1;
-        default: return -x;
+        case 0:
+            return x + 7;
+        case 1:
+            return x * x;
+        case 2:
+            return x / 3;
+        case 3:
+            return x ^ 0x55;
+        case 4:
+            return __popc(x);
+        case 5:
+            return __clz(x) + x * 11;
+        case 6:
+            return x % 13;
+        case 7:
+            return x << 3;
+        case 8:
+            return x - 1;
+        default:
+            return -x;
     }
 }
 
 __global__ void indirect(int* out, int which, Large large) {
     int index = threadIdx.x;
-    out[index] = operations[which](index, 3) + constant_operations[1 - which](index, 5) + fibonacci(index % 10);
+    out[index] =
+        operations[which](index, 3) + constant_operations[1 - which](index, 5) + fibonacci(index % 10);
     out[index] += choose(which, out[index]) + static_cast<int>(rotate(large, index).values[2]);
 }
 
@@ -79,7 +90,9 @@ struct Vector {
     }
 };
 template <typename T, int N>
-__global__ void sums(Vector<T, N> in, T* out) { *out = in.sum(); }
+__global__ void sums(Vector<T, N> in, T* out) {
+    *out = in.sum();
+}
 template __global__ void sums<double, 5>(Vector<double, 5>, double*);
 template __global__ void sums<short, 3>(Vector<short, 3>, short*);
 template __global__ void sums<unsigned long long, 17>(Vector<unsigned long long, 17>, unsigned long long*);

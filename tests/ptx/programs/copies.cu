@@ -1,10 +1,11 @@
 // Asynchronous copies, pipelines, barriers in shared memory.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
+#include <cuda_pipeline.h>
+
+#include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/pipeline>
-#include <cuda/atomic>
-#include <cuda_pipeline.h>
 
 namespace groups = cooperative_groups;
 
@@ -36,7 +37,8 @@ __global__ void barriers(int* out) {
     out[threadIdx.x] = threadIdx.x;
 }
 
-__global__ void atomics(cuda::atomic<int, cuda::thread_scope_device>* a, cuda::atomic<unsigned long long>* b, int* out) {
+__global__ void atomics(cuda::atomic<int, cuda::thread_scope_device>* a, cuda::atomic<unsigned long long>* b,
+                        int* out) {
     a->fetch_add(1, cuda::memory_order_relaxed);
     b->store(5, cuda::memory_order_release);
     int expected = 3;

@@ -5,14 +5,22 @@ __device__ float floats[] = {0.5f, -1.25f};
 __device__ const char* text = "a string, \"quoted\"\n";
 __device__ int* inside = &array[1][1];
 __constant__ int constants[5] = {5, 4, 3, 2, 1};
-__constant__ struct { char c; double d; short s[3]; } mixed = {'x', 2.5, {1, 2, 3}};
+__constant__ struct {
+    char c;
+    double d;
+    short s[3];
+} mixed = {'x', 2.5, {1, 2, 3}};
 __managed__ int managed = 3;
 __device__ __align__(16) unsigned char aligned_bytes[33] = {1, 2, 3};
 __device__ volatile int flag;
 static __device__ long long hidden = -5;
 
 __device__ void target(int* x) { *x += 1; }
-struct Node { int value; Node* next; void (*act)(int*); };
+struct Node {
+    int value;
+    Node* next;
+    void (*act)(int*);
+};
 __device__ Node tail = {2, nullptr, target};
 __device__ Node head = {1, &tail, nullptr};
 
@@ -33,8 +41,10 @@ __global__ void use(int* out, int n) {
         node = node->next;
     }
     flag = 1;
-    while (flag == n) {}
-    out[0] = fixed[n] + static_cast<int>(dynamic[n]) + text[n] + *inside + managed + aligned_bytes[n] + hidden + counter();
+    while (flag == n) {
+    }
+    out[0] = fixed[n] + static_cast<int>(dynamic[n]) + text[n] + *inside + managed + aligned_bytes[n] +
+             hidden + counter();
     hidden = n;
     initialised = n;
 }

@@ -1,5 +1,6 @@
 // Clusters, bulk copies and what else came with sm_90. Compiled for sm_90a only.
 #include <cooperative_groups.h>
+
 #include <cuda/barrier>
 #include <cuda/ptx>
 

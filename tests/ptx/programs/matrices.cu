@@ -41,11 +41,12 @@ __global__ void double_cores(const double* a, const double* b, double* c) {
 }
 #endif
 
-
 __global__ void halves(half* out, const half* in, half2* pairs) {
     half a = in[0], b = in[1];
-    half r = __hadd(a, b) * a - b / a + __hfma(a, b, a) + hexp(a) + hlog(b) + hsqrt(a) + hrcp(b) + hsin(a) + __hmax(a, b);
-    half2 p = __hadd2(pairs[0], pairs[1]) * pairs[0] + h2exp2(pairs[1]) + __hmin2(pairs[0], pairs[1]) + __habs2(pairs[0]);
+    half r = __hadd(a, b) * a - b / a + __hfma(a, b, a) + hexp(a) + hlog(b) + hsqrt(a) + hrcp(b) + hsin(a) +
+             __hmax(a, b);
+    half2 p = __hadd2(pairs[0], pairs[1]) * pairs[0] + h2exp2(pairs[1]) + __hmin2(pairs[0], pairs[1]) +
+              __habs2(pairs[0]);
     if (__hgt(a, b) && __hbgt2(pairs[0], pairs[1])) r += __low2half(p);
     out[0] = r + __float2half_rz(__half2float(a) * 2) + __int2half_rn(threadIdx.x) + __ushort_as_half(7);
     out[1] = __double2half(1.5 * threadIdx.x);
@@ -58,7 +59,8 @@ __global__ void halves(half* out, const half* in, half2* pairs) {
 __global__ void brains(__nv_bfloat16* out, const __nv_bfloat16* in, __nv_bfloat162* pairs) {
     __nv_bfloat16 a = in[0], b = in[1];
     out[0] = __hadd(a, b) * a - b / a + __hfma(a, b, a) + hexp(a) + hsqrt(a) + __hmax(a, b) + __habs(a);
-    pairs[2] = __hadd2(pairs[0], pairs[1]) * pairs[0] + __hfma2(pairs[0], pairs[1], pairs[0]) + __hmin2(pairs[0], pairs[1]);
+    pairs[2] = __hadd2(pairs[0], pairs[1]) * pairs[0] + __hfma2(pairs[0], pairs[1], pairs[0]) +
+               __hmin2(pairs[0], pairs[1]);
     out[1] = __float2bfloat16(__bfloat162float(a) * 3) + __int2bfloat16_rn(threadIdx.x);
     if (__hlt(a, b)) atomicAdd(out + 2, a);
 }

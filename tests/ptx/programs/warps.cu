@@ -10,7 +10,8 @@ __global__ void cooperative(int* out, const int* in) {
     auto warp = groups::tiled_partition<32>(block);
     auto quad = groups::tiled_partition<4>(warp);
     int value = in[block.thread_rank()];
-    value += groups::reduce(warp, value, groups::plus<int>()) + groups::reduce(quad, value, groups::greater<int>());
+    value += groups::reduce(warp, value, groups::plus<int>()) +
+             groups::reduce(quad, value, groups::greater<int>());
     value += groups::inclusive_scan(warp, value) + groups::exclusive_scan(warp, value, groups::plus<int>());
     auto active = groups::coalesced_threads();
     if (active.thread_rank() == 0) atomicAdd(out, active.size());
@@ -24,15 +25,18 @@ __global__ void votes(unsigned* out, const unsigned* in) {
     unsigned lane = threadIdx.x & 31, value = in[threadIdx.x];
     unsigned r = __ballot_sync(0xffffffff, value & 1) + __activemask();
     r += __all_sync(0xffffffff, value > 2) + __any_sync(0xffffffff, value > 9);
-    r += __shfl_sync(0xffffffff, value, 3) + __shfl_up_sync(0xffffffff, value, 1) + __shfl_down_sync(0xffffffff, value, 2, 16);
-    r += __shfl_xor_sync(0xffffffff, (unsigned long long)value, 4) + static_cast<unsigned>(__shfl_sync(0xffffffff, 1.5 * value, lane));
+    r += __shfl_sync(0xffffffff, value, 3) + __shfl_up_sync(0xffffffff, value, 1) +
+         __shfl_down_sync(0xffffffff, value, 2, 16);
+    r += __shfl_xor_sync(0xffffffff, (unsigned long long)value, 4) +
+         static_cast<unsigned>(__shfl_sync(0xffffffff, 1.5 * value, lane));
     r += __syncthreads_count(value & 1) + __syncthreads_and(value) + __syncthreads_or(value & 4);
 #if __CUDA_ARCH__ >= 700
     int all;
     r += __match_any_sync(0xffffffff, value) + __match_all_sync(0xffffffff, value, &all) + all;
 #endif
 #if __CUDA_ARCH__ >= 800
-    r += __reduce_add_sync(0xffffffff, value) + __reduce_max_sync(0xffffffff, value) + __reduce_xor_sync(0xffffffff, value);
+    r += __reduce_add_sync(0xffffffff, value) + __reduce_max_sync(0xffffffff, value) +
+         __reduce_xor_sync(0xffffffff, value);
 #endif
     __syncwarp();
     __nanosleep(100);
@@ -44,11 +48,14 @@ __global__ void atomics(int* i, unsigned* u, float* f, double* d, unsigned long 
     __shared__ unsigned long long wide;
     atomicAdd(&shared[threadIdx.x], 3);
     atomicAdd(&wide, 3ull);
-    i[1] = atomicSub(i, 1) + atomicExch(i + 1, 4) + atomicMin(i + 2, 5) + atomicMax(i + 3, 6) + atomicCAS(i + 4, 1, 2);
-    u[1] = atomicInc(u, 7) + atomicDec(u + 1, 8) + atomicAnd(u + 2, 9) + atomicOr(u + 3, 10) + atomicXor(u + 4, 11);
+    i[1] = atomicSub(i, 1) + atomicExch(i + 1, 4) + atomicMin(i + 2, 5) + atomicMax(i + 3, 6) +
+           atomicCAS(i + 4, 1, 2);
+    u[1] = atomicInc(u, 7) + atomicDec(u + 1, 8) + atomicAnd(u + 2, 9) + atomicOr(u + 3, 10) +
+           atomicXor(u + 4, 11);
     f[1] = atomicAdd(f, 1.5f);
     d[1] = atomicAdd(d, 1.5);
-    l[1] = atomicAdd(l, 3ull) + atomicMax(l + 1, 4ull) + atomicCAS(l + 2, 5ull, 6ull) + atomicAdd_block(l, 1ull);
+    l[1] =
+        atomicAdd(l, 3ull) + atomicMax(l + 1, 4ull) + atomicCAS(l + 2, 5ull, 6ull) + atomicAdd_block(l, 1ull);
     h[1] = atomicCAS(h, 1, 2);
     atomicAdd_system(i, 1);
     __threadfence_block();

@@ -33,7 +33,9 @@ __device__ unsigned sum_of_block(unsigned value) {
     __syncthreads();
     return sums[0] + sums[1] + sums[2] + sums[3];
 }
-__global__ void sums(unsigned* out) { out[blockIdx.x * 128 + threadIdx.x] += dawdle(sum_of_block(mixed(blockIdx.x ^ threadIdx.x))); }
+__global__ void sums(unsigned* out) {
+    out[blockIdx.x * 128 + threadIdx.x] += dawdle(sum_of_block(mixed(blockIdx.x ^ threadIdx.x)));
+}
 void shared_in_function(unsigned* out) { sums<<<100, 128>>>(out); }
 
 // ---- returns ahead of a barrier or a warp-wide operation
@@ -78,7 +80,8 @@ __global__ void __launch_bounds__(32) warp_wide(unsigned* out) {
     __shared__ unsigned tile[32];
     tile[threadIdx.x] = blockIdx.x + threadIdx.x;
     __syncwarp();
-    out[blockIdx.x * 32 + threadIdx.x] += tile[31 - threadIdx.x] + __ballot_sync(~0u, threadIdx.x % 3 == blockIdx.x % 3);
+    out[blockIdx.x * 32 + threadIdx.x] +=
+        tile[31 - threadIdx.x] + __ballot_sync(~0u, threadIdx.x % 3 == blockIdx.x % 3);
 }
 void one_warp(unsigned* out) { warp_wide<<<200, 32>>>(out); }
 
@@ -100,9 +103,14 @@ __global__ void leaves_copies(unsigned* out, const unsigned* in) {
 void copies_in_flight(unsigned* out) { leaves_copies<<<110, 64>>>(out + 64, out); }
 
 int main(int argc, char** argv) {
-    return constructs::run(argc, argv, {{"static_shared", static_shared}, {"dynamic_shared", dynamic_shared},
-                                        {"shared_in_function", shared_in_function}, {"early_return", early_return},
-                                        {"early_return_warps", early_return_warps}, {"early_return_indirect", early_return_indirect},
-                                        {"one_warp", one_warp}, {"launch_bounds", launch_bounds},
-                                        {"copies_in_flight", copies_in_flight}});
+    return constructs::run(argc, argv,
+                           {{"static_shared", static_shared},
+                            {"dynamic_shared", dynamic_shared},
+                            {"shared_in_function", shared_in_function},
+                            {"early_return", early_return},
+                            {"early_return_warps", early_return_warps},
+                            {"early_return_indirect", early_return_indirect},
+                            {"one_warp", one_warp},
+                            {"launch_bounds", launch_bounds},
+                            {"copies_in_flight", copies_in_flight}});
 }

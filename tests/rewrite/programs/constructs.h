@@ -1,11 +1,12 @@
-// What the programs beside this file share. Each runs one construct of the language, by name, again and again, and prints
-// a hash of the memory that its kernels left:
+// What the programs beside this file share. Each runs one construct of the language, by name, again and
+// again, and prints a hash of the memory that its kernels left:
 //
 //   PROGRAM                      the names, one a line
 //   PROGRAM NAME [ITERATIONS]    "NAME HASH"; exit code 1 if two iterations differ, 3 if a CUDA call fails
 //
-// Kernels add to their output, so that a block which runs twice, or never, shows. Blocks come in numbers that no device
-// runs at once where it has eight multiprocessors with few places each, and their warps leave them at different times.
+// Kernels add to their output, so that a block which runs twice, or never, shows. Blocks come in numbers that
+// no device runs at once where it has eight multiprocessors with few places each, and their warps leave them
+// at different times.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,20 +18,20 @@
 
 namespace constructs {
 
-constexpr unsigned kWords = 1 << 14;   // of output, zeroed
+constexpr unsigned kWords = 1 << 14;  // of output, zeroed
 
-#define CHECK(call)                                                                                       \
-    do {                                                                                                  \
-        const cudaError_t status_ = (call);                                                               \
-        if (status_ != cudaSuccess) {                                                                     \
+#define CHECK(call)                                                                                          \
+    do {                                                                                                     \
+        const cudaError_t status_ = (call);                                                                  \
+        if (status_ != cudaSuccess) {                                                                        \
             std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status_)); \
-            std::exit(3);                                                                                 \
-        }                                                                                                 \
+            std::exit(3);                                                                                    \
+        }                                                                                                    \
     } while (0)
 
 struct Construct {
     const char* name;
-    void (*run)(unsigned* out);   // launches; does not wait
+    void (*run)(unsigned* out);  // launches; does not wait
 };
 
 __host__ __device__ inline unsigned mixed(unsigned value) {

@@ -19,7 +19,9 @@ void shared_helper(unsigned* out) {
 }
 
 __device__ unsigned by_default(unsigned i = blockIdx.x, unsigned of = gridDim.x) { return i * of; }
-__global__ void omits(unsigned* out) { atomicAdd(&out[blockIdx.x], by_default() + by_default(threadIdx.x) + dawdle(1)); }
+__global__ void omits(unsigned* out) {
+    atomicAdd(&out[blockIdx.x], by_default() + by_default(threadIdx.x) + dawdle(1));
+}
 void default_arguments(unsigned* out) { omits<<<80, 96>>>(out); }
 
 // Behind a pointer: the index stands in shared memory for everybody.
@@ -41,7 +43,8 @@ __global__ void captures(unsigned* out) {
     auto listed = [out](unsigned i) { return i + blockIdx.x + (out == nullptr); };
     auto none = [] { return blockIdx.x * 7; };
     auto generic = [](auto i) { return [=] { return i + gridDim.x; }(); };
-    atomicAdd(&out[blockIdx.x * 64 + threadIdx.x], dawdle(references(1) + listed(2) + none() + generic(threadIdx.x)));
+    atomicAdd(&out[blockIdx.x * 64 + threadIdx.x],
+              dawdle(references(1) + listed(2) + none() + generic(threadIdx.x)));
 }
 void lambdas(unsigned* out) { captures<<<120, 64>>>(out); }
 
@@ -76,8 +79,15 @@ void grid_2d(unsigned* out) { plane<<<dim3(13, 17), 64>>>(out); }
 void grid_3d(unsigned* out) { space<<<dim3(5, 7, 9), dim3(4, 3, 2)>>>(out); }
 
 int main(int argc, char** argv) {
-    return constructs::run(argc, argv, {{"device_function", device_function}, {"shared_helper", shared_helper},
-                                        {"default_arguments", default_arguments}, {"indirect", indirect}, {"lambdas", lambdas},
-                                        {"macro", macro}, {"assembly", assembly}, {"grid_1d", grid_1d}, {"grid_2d", grid_2d},
-                                        {"grid_3d", grid_3d}});
+    return constructs::run(argc, argv,
+                           {{"device_function", device_function},
+                            {"shared_helper", shared_helper},
+                            {"default_arguments", default_arguments},
+                            {"indirect", indirect},
+                            {"lambdas", lambdas},
+                            {"macro", macro},
+                            {"assembly", assembly},
+                            {"grid_1d", grid_1d},
+                            {"grid_2d", grid_2d},
+                            {"grid_3d", grid_3d}});
 }

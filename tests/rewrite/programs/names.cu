@@ -20,8 +20,14 @@ void templates(unsigned* out) {
     repeated<float, 2><<<80, 64>>>(reinterpret_cast<float*>(out) + 8192);
 }
 
-template <typename T> __global__ void stores(T* out) { out[blockIdx.x] += sizeof(T); }
-template <> __global__ void stores<float>(float* out) { out[blockIdx.x] += 0.5f * static_cast<float>(gridDim.x); }
+template <typename T>
+__global__ void stores(T* out) {
+    out[blockIdx.x] += sizeof(T);
+}
+template <>
+__global__ void stores<float>(float* out) {
+    out[blockIdx.x] += 0.5f * static_cast<float>(gridDim.x);
+}
 void specialisation(unsigned* out) {
     stores<unsigned><<<90, 1>>>(out);
     stores<float><<<90, 1>>>(reinterpret_cast<float*>(out) + 100);
@@ -37,13 +43,17 @@ void variadic_templates(unsigned* out) {
     variadic<<<70, 32>>>(out, 1, 2.0f, 'a');
 }
 
-template <typename T> class Pair {
+template <typename T>
+class Pair {
     T first, second;
+
 public:
     Pair(T a, T b) : first(a), second(b) {}
-    template <typename U> friend __global__ void adds(Pair<U> pair, unsigned* out);
+    template <typename U>
+    friend __global__ void adds(Pair<U> pair, unsigned* out);
 };
-template <typename U> __global__ void adds(Pair<U> pair, unsigned* out) {
+template <typename U>
+__global__ void adds(Pair<U> pair, unsigned* out) {
     atomicAdd(&out[blockIdx.x], dawdle(static_cast<unsigned>(pair.first * blockIdx.x + pair.second)));
 }
 void friends(unsigned* out) { adds<<<120, 64>>>(Pair<int>(3, 4), out); }
@@ -54,7 +64,10 @@ struct Add {
     unsigned by;
     __device__ unsigned operator()(unsigned i) const { return blockIdx.x + by + i; }
 };
-template <typename F> __global__ void apply(F f, unsigned* out) { atomicAdd(&out[blockIdx.x * 32 + threadIdx.x], mixed(f(threadIdx.x))); }
+template <typename F>
+__global__ void apply(F f, unsigned* out) {
+    atomicAdd(&out[blockIdx.x * 32 + threadIdx.x], mixed(f(threadIdx.x)));
+}
 void functors(unsigned* out) { apply<<<130, 32>>>(Add{3}, out); }
 void extended_lambdas(unsigned* out) {
     const unsigned by = 5;
@@ -85,10 +98,10 @@ void overloads(unsigned* out) {
 namespace outer {
 inline namespace v1 {
 __global__ void versioned(unsigned* out) { out[blockIdx.x] += 3 * blockIdx.x; }
-}
+}  // namespace v1
 namespace inner::deepest {
 __global__ void versioned(unsigned* out) { out[blockIdx.x] += 5 * gridDim.x; }
-}
+}  // namespace inner::deepest
 }  // namespace outer
 void namespaces(unsigned* out) {
     outer::versioned<<<90, 1>>>(out);
@@ -135,7 +148,8 @@ void variables(unsigned* out) {
 // So many blocks that workers which came later have some of them, too: what they say must be heard.
 __global__ void talks(unsigned* out, unsigned limit) {
     assert(blockIdx.x < limit && gridDim.x == limit);
-    if (threadIdx.x == 0 && blockIdx.x % 8 == 3) printf("block %u of %u, line %d\n", blockIdx.x, gridDim.x, __LINE__);
+    if (threadIdx.x == 0 && blockIdx.x % 8 == 3)
+        printf("block %u of %u, line %d\n", blockIdx.x, gridDim.x, __LINE__);
     unsigned value = blockIdx.x;
     for (unsigned i = 0; i < 24; ++i) value = mixed(value + i);
     out[blockIdx.x * 32 + threadIdx.x] += value;
@@ -143,9 +157,19 @@ __global__ void talks(unsigned* out, unsigned limit) {
 void messages(unsigned* out) { talks<<<480, 32>>>(out, 480); }
 
 int main(int argc, char** argv) {
-    return constructs::run(argc, argv, {{"templates", templates}, {"specialisation", specialisation}, {"variadic_templates", variadic_templates},
-                                        {"friends", friends}, {"functors", functors}, {"extended_lambdas", extended_lambdas},
-                                        {"internal_linkage", internal_linkage}, {"overloads", overloads}, {"namespaces", namespaces},
-                                        {"extern_c", extern_c}, {"declared_first", declared_first}, {"grid_constant", grid_constant},
-                                        {"variables", variables}, {"messages", messages}});
+    return constructs::run(argc, argv,
+                           {{"templates", templates},
+                            {"specialisation", specialisation},
+                            {"variadic_templates", variadic_templates},
+                            {"friends", friends},
+                            {"functors", functors},
+                            {"extended_lambdas", extended_lambdas},
+                            {"internal_linkage", internal_linkage},
+                            {"overloads", overloads},
+                            {"namespaces", namespaces},
+                            {"extern_c", extern_c},
+                            {"declared_first", declared_first},
+                            {"grid_constant", grid_constant},
+                            {"variables", variables},
+                            {"messages", messages}});
 }

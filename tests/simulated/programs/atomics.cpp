@@ -1,4 +1,5 @@
-// Atomics for the whole system are refused on managed memory, which the host may update meanwhile, and nowhere else.
+// Atomics for the whole system are refused on managed memory, which the host may update meanwhile, and
+// nowhere else.
 #include "tests/preload/program.h"
 
 namespace {
@@ -67,7 +68,8 @@ int main() {
     void* parameters[] = {&where};
     CUDA_KERNEL_NODE_PARAMS kernel{};
     kernel.func = for_all;
-    kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+    kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY =
+        kernel.blockDimZ = 1;
     kernel.kernelParams = parameters;
     CHECK(cuGraphCreate(&graph, 0));
     FAILS(cuGraphAddKernelNode(&node, graph, nullptr, 0, &kernel), CUDA_ERROR_NOT_SUPPORTED);

@@ -1,5 +1,6 @@
-// beside few|many THREADS SHARED_BYTES BLOCKS BLOCK_US LAUNCHES: launches a kernel of that name so often, one launch after the other, each waited for. Its blocks are
-// there for so long and do nothing, so that two kernels disturb each other by nothing but the room that they take.
+// beside few|many THREADS SHARED_BYTES BLOCKS BLOCK_US LAUNCHES: launches a kernel of that name so often, one
+// launch after the other, each waited for. Its blocks are there for so long and do nothing, so that two
+// kernels disturb each other by nothing but the room that they take.
 #include <cstdint>
 #include <cstdlib>
 
@@ -54,7 +55,8 @@ int main(int count, char** arguments) {
     CUfunction kernel = nullptr;
     CHECK(cuModuleLoadData(&module, kKernels));
     CHECK(cuModuleGetFunction(&kernel, module, arguments[1]));
-    CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)));
+    CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                             static_cast<int>(shared)));
     for (unsigned i = number(6); i > 0; --i) {
         void* parameters[] = {&nanoseconds};
         CHECK(cuLaunchKernel(kernel, number(4), 1, 1, number(2), 1, 1, shared, nullptr, parameters, nullptr));

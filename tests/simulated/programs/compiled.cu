@@ -1,4 +1,5 @@
-// Kernels as nvcc compiles them: shared memory, barriers, atomics, printf, a global and dynamic shared memory.
+// Kernels as nvcc compiles them: shared memory, barriers, atomics, printf, a global and dynamic shared
+// memory.
 #include <cooperative_groups.h>
 
 #include <cstdio>

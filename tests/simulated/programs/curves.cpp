@@ -1,5 +1,5 @@
-// curves ROUNDS BLOCKS: launches one kernel so often, on so many blocks of 512 threads, one after the other, each waited for. The host computes
-// the same and compares.
+// curves ROUNDS BLOCKS: launches one kernel so often, on so many blocks of 512 threads, one after the other,
+// each waited for. The host computes the same and compares.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

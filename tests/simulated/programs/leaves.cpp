@@ -23,8 +23,9 @@ int main(int, char** arguments) {
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     const bool waits = std::strcmp(arguments[1], "waits") == 0;
     if (waits) CHECK(cuStreamWaitValue32(stream, counter, 1, CU_STREAM_WAIT_VALUE_EQ));
-    for (int i = 0; !waits && i < 3; ++i) CHECK(cuLaunchKernel(spin, 1u << 22, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
-    CHECK(cuMemsetD32Async(counter, 0, 1, stream));   // so that the launches have something behind them
+    for (int i = 0; !waits && i < 3; ++i)
+        CHECK(cuLaunchKernel(spin, 1u << 22, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
+    CHECK(cuMemsetD32Async(counter, 0, 1, stream));  // so that the launches have something behind them
     if (!waits) REQUIRE(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
     std::printf("ready\n");
     std::fflush(stdout);

@@ -1,5 +1,5 @@
-// line large|small|together: head-of-line blocking between two programs. The large one launches a kernel of many
-// blocks, the small one a single warp; each waits and prints nothing. `small urgent` asks with priority.
+// line large|small|together: head-of-line blocking between two programs. The large one launches a kernel of
+// many blocks, the small one a single warp; each waits and prints nothing. `small urgent` asks with priority.
 // `together` launches cooperatively what eight multiprocessors just hold.
 #include <cstring>
 

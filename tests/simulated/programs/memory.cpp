@@ -114,8 +114,8 @@ void virtual_memory() {
     CHECK(cuMemAddressFree(at, grain));
 }
 
-// As NCCL makes and frees the memory of a communicator: it asks for a file descriptor, takes the handle from the address, and
-// gives it back twice.
+// As NCCL makes and frees the memory of a communicator: it asks for a file descriptor, takes the handle from
+// the address, and gives it back twice.
 void exportable_memory() {
     CUmemAllocationProp wanted{};
     wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -131,7 +131,8 @@ void exportable_memory() {
     CUmemAccessDesc access{wanted.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CHECK(cuMemSetAccess(at, grain, &access, 1));
     int descriptor = -1;
-    REQUIRE(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+            CUDA_ERROR_NOT_SUPPORTED);
     CHECK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(at)));
     CHECK(cuMemRelease(again));
     CHECK(cuMemGetAddressRange(nullptr, &bytes, at));
@@ -161,8 +162,8 @@ void pools() {
     CHECK(cuStreamDestroy(stream));
 }
 
-// A synchronous upload is complete when it returns: work on a stream that does not order with the upload's finds
-// the new data. The kernel in front of the upload keeps it from being complete by chance.
+// A synchronous upload is complete when it returns: work on a stream that does not order with the upload's
+// finds the new data. The kernel in front of the upload keeps it from being complete by chance.
 void upload_before_other_streams() {
     CUstream stream = nullptr;
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

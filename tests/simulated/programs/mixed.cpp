@@ -1,7 +1,7 @@
 // mixed ROUNDS [PAUSE_MS]: on each of three streams, kernels that can be managed and kernels that are
-// launched as they are (an attribute sees to that; one that all others have does not) in a random row, with copies and events between them. What
-// each does depends on what all before it did; the host does the same and compares. Prints how many launches
-// went as they are.
+// launched as they are (an attribute sees to that; one that all others have does not) in a random row, with
+// copies and events between them. What each does depends on what all before it did; the host does the same
+// and compares. Prints how many launches went as they are.
 #include <time.h>
 
 #include <array>
@@ -56,7 +56,8 @@ void launch(CUfunction step, Line& line, uint32_t by, uint32_t plus, bool unmana
     unsigned n = kCount;
     void* parameters[] = {&line.memory, &by, &plus, &n};
     CUlaunchAttribute attribute{};
-    attribute.id = unmanaged ? CU_LAUNCH_ATTRIBUTE_PRIORITY : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.id =
+        unmanaged ? CU_LAUNCH_ATTRIBUTE_PRIORITY : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     if (!unmanaged) attribute.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config{};
     config.gridDimX = kCount / kThreads;

@@ -22,8 +22,7 @@ int main() {
     void* parameters[] = {&spins, &counter};
     std::atomic<int> called{0};  // what orders the two threads across the server no sanitizer sees
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
-    CHECK(cuLaunchHostFunc(
-        stream, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, &called));
+    CHECK(cuLaunchHostFunc(stream, [](void* data) { ++*static_cast<std::atomic<int>*>(data); }, &called));
     CHECK(cuLaunchKernel(spin, 4, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
     CHECK(cuEventRecord(event, stream));
     while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) {

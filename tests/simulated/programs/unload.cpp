@@ -1,5 +1,5 @@
-// Three threads load a module, launch its kernel on a stream of their own, and unload the module while that is under way:
-// to unload waits for it, so every launch counts.
+// Three threads load a module, launch its kernel on a stream of their own, and unload the module while that
+// is under way: to unload waits for it, so every launch counts.
 #include <thread>
 #include <vector>
 
@@ -22,7 +22,8 @@ void come_and_go(CUcontext context, CUdeviceptr counter) {
         CHECK(cuModuleGetFunction(&spin, module, "spin"));
         unsigned rounds = 30;
         void* parameters[] = {&rounds, &counter};
-        for (int i = 0; i < kLaunches; ++i) CHECK(cuLaunchKernel(spin, kBlocks, 1, 1, kBlockThreads, 1, 1, 0, stream, parameters, nullptr));
+        for (int i = 0; i < kLaunches; ++i)
+            CHECK(cuLaunchKernel(spin, kBlocks, 1, 1, kBlockThreads, 1, 1, 0, stream, parameters, nullptr));
         CHECK(cuModuleUnload(module));
     }
     CHECK(cuStreamSynchronize(stream));

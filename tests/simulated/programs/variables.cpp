@@ -8,8 +8,9 @@ namespace {
 constexpr size_t kMiB = 1u << 20;
 
 CUresult load(size_t bytes, CUmodule* module) {
-    const std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 8 .b8 table[" + std::to_string(bytes) +
-                             "];\n.visible .entry nothing() { ret; }\n";
+    const std::string text =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 8 .b8 table[" +
+        std::to_string(bytes) + "];\n.visible .entry nothing() { ret; }\n";
     return cuModuleLoadData(module, text.c_str());
 }
 

@@ -26,8 +26,12 @@ bool cleans_up(const char* name) {
 }
 
 // Of the server's calls those that load code, as they wait on an H200.
-bool loads_module(std::string_view name) { return name == "cuModuleLoadDataEx" || name == "cuLibraryGetModule"; }
-bool loads_function(std::string_view name) { return name == "cuModuleGetFunction" || name == "cuKernelGetFunction"; }
+bool loads_module(std::string_view name) {
+    return name == "cuModuleLoadDataEx" || name == "cuLibraryGetModule";
+}
+bool loads_function(std::string_view name) {
+    return name == "cuModuleGetFunction" || name == "cuKernelGetFunction";
+}
 
 // Asking whether work is over is no sign that more will come.
 bool asks_only(const char* name) { return std::strstr(name, "Query") != nullptr; }
@@ -36,7 +40,8 @@ const PtxFunction& ptx(const hosted::Function& function) { return static_cast<co
 
 }  // namespace
 
-SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes, const std::string& streams)
+SimulatedBackend::SimulatedBackend(const Engine::Settings& settings, uint64_t memory_bytes,
+                                   const std::string& streams)
     : memory_bytes_(memory_bytes),
       name_(fmt::format("smt simulated H200 ({} SMs)", settings.machine.multiprocessors)),
       engine_(settings,

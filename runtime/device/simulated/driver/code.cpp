@@ -37,8 +37,8 @@ CUresult load_image(const void* bytes, Memory& memory, const ManagedMemory& mana
         }
         parts.push_back(std::move(std::get<ptx::Module>(parsed)));
         if (parts.back().version_major > kMostPtxMajor) {
-            *log = fmt::format("PTX {}.{}, which is newer than the simulated device", parts.back().version_major,
-                               parts.back().version_minor);
+            *log = fmt::format("PTX {}.{}, which is newer than the simulated device",
+                               parts.back().version_major, parts.back().version_minor);
             return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
         }
     }
@@ -120,7 +120,8 @@ CUresult check_launch(hosted::Launch& launch, uint32_t multiprocessors) {
     if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     const uint64_t blocks = static_cast<uint64_t>(launch.grid[0]) * launch.grid[1] * launch.grid[2];
     if (launch.places)
-        multiprocessors = static_cast<uint32_t>(std::count(launch.places->begin(), launch.places->end(), true));
+        multiprocessors =
+            static_cast<uint32_t>(std::count(launch.places->begin(), launch.places->end(), true));
     if (launch.cooperative && blocks > static_cast<uint64_t>(resident) * multiprocessors) {
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }

@@ -30,7 +30,7 @@ std::variant<PtxTexts, Refusal> find_ptx(const void* image);
 std::variant<PtxTexts, Refusal> find_ptx(const void* input, size_t bytes);
 
 struct LoadedModule {
-    std::atomic<bool> unloaded{false};   // a kernel that ends now ran in memory that was given back
+    std::atomic<bool> unloaded{false};  // a kernel that ends now ran in memory that was given back
     std::mutex decoding;
     std::unique_ptr<Module> module;
     std::map<std::string, uint32_t> registers;

@@ -15,8 +15,8 @@ namespace {
 constexpr int kStepsAtATime = 4096;  // of the machine, between looks at what is new
 constexpr auto kPoll = 100us;        // how a word that others write is looked at
 constexpr auto kLongestRest = 50ms;
-constexpr uint64_t kForever = 1ull << 61;   // ns
-constexpr auto kJournalRest = 1s;  // entries of a moment that goes on are shown after it
+constexpr uint64_t kForever = 1ull << 61;  // ns
+constexpr auto kJournalRest = 1s;          // entries of a moment that goes on are shown after it
 
 thread_local bool is_looker = false;
 
@@ -107,7 +107,8 @@ void Engine::opened(const StreamPointer& stream) {
 void Engine::made_for(uint32_t tenant, CUstream handle) {
     Lock lock(world());
     const auto stream = std::static_pointer_cast<SimulatedStream>(hosted::find_stream(handle));
-    const auto found = std::find_if(tenants_.begin(), tenants_.end(), [&](const auto& each) { return each->number == tenant; });
+    const auto found = std::find_if(tenants_.begin(), tenants_.end(),
+                                    [&](const auto& each) { return each->number == tenant; });
     if (stream && found != tenants_.end()) stream->tenant = *found;
 }
 
@@ -183,7 +184,8 @@ bool Engine::start_ready(Lock& lock) {
         const bool lost = stream->tenant && stream->tenant->fault;
         // Nothing will end a wait for a value of a program that is gone.
         const bool left = stream->tenant && stream->tenant->leaving && stream->queue.front()->polled;
-        if (lost || left || !stream->queue.front()->ready || stream->queue.front()->ready()) ready.push_back(stream);
+        if (lost || left || !stream->queue.front()->ready || stream->queue.front()->ready())
+            ready.push_back(stream);
     }
     std::sort(ready.begin(), ready.end(), [](const StreamPointer& a, const StreamPointer& b) {
         return a->turns.front() < b->turns.front();
@@ -255,14 +257,15 @@ void Engine::start_copy(const StreamPointer& stream, const std::shared_ptr<Node>
     });
 }
 
-// On a thread of its own: it may wait for other work of the device. Without one the tenant is lost, and no other.
+// On a thread of its own: it may wait for other work of the device. Without one the tenant is lost, and no
+// other.
 void Engine::start_host_function(const StreamPointer& stream, const std::shared_ptr<Node>& node) {
     std::shared_ptr<Tenant> tenant = stream->tenant;
     if (tenant) {
         ++tenant->callbacks;
         tenant->active = RealTime::now();
     }
-    const auto over = [this, stream, tenant] {   // with world()
+    const auto over = [this, stream, tenant] {  // with world()
         if (tenant) {
             --tenant->callbacks;
             tenant->active = RealTime::now();
@@ -369,7 +372,7 @@ void Engine::rest(std::unique_lock<std::mutex>& lock, uint64_t until_ns, bool du
     Lock inner(world());
     is_looker = looker_.there = looker_.resting = true;
     looker_.due = due;
-    looker_.until = until_ns < kForever ? cycles_of(until_ns) + 1 : kNever;   // not a nanosecond too early
+    looker_.until = until_ns < kForever ? cycles_of(until_ns) + 1 : kNever;  // not a nanosecond too early
     attention_ = true;
     wake_.notify_all();
     lock.unlock();

@@ -70,24 +70,24 @@ public:
     void touch(Tenant& tenant);  // a sign of life
 
     // With hosted::world().
-    void opened(const std::shared_ptr<SimulatedStream>& stream);   // the calling thread's tenant's,
-    void made_for(uint32_t tenant, CUstream stream);               // or that tenant's
+    void opened(const std::shared_ptr<SimulatedStream>& stream);  // the calling thread's tenant's,
+    void made_for(uint32_t tenant, CUstream stream);              // or that tenant's
     void submitted(SimulatedStream& stream);
     void await(hosted::Lock& lock, const std::function<bool()>& done);
 
     // The calling thread waits for other threads, or no longer: like a wait for work, it lets the clock run.
     void waits_for_others(bool waits);
-    void let_go(uint32_t tenant);   // it is about to be told that they have done something
+    void let_go(uint32_t tenant);  // it is about to be told that they have done something
 
     void quietly(const std::function<void()>& change);
 
-    // The calling thread loads code. Where that waits (Settings), what is submitted from now on begins when all before is over; and
-    // who loads a module waits for that.
+    // The calling thread loads code. Where that waits (Settings), what is submitted from now on begins when
+    // all before is over; and who loads a module waits for that.
     void begin_load(bool module);
 
-    // One thread looks at what the device does and decides what it does next. While it is at work the clock stands; it
-    // rests until a moment of this clock, until disturb(), or until the engine stops. `due`: the clock goes there even
-    // when there is nothing else to do.
+    // One thread looks at what the device does and decides what it does next. While it is at work the clock
+    // stands; it rests until a moment of this clock, until disturb(), or until the engine stops. `due`: the
+    // clock goes there even when there is nothing else to do.
     void rest(std::unique_lock<std::mutex>& lock, uint64_t until_ns, bool due);
     void disturb();
 
@@ -96,7 +96,7 @@ private:
         bool there = false;
         bool resting = false;
         bool due = false;
-        int waiting = 0;         // it waits for work, as tenants do
+        int waiting = 0;  // it waits for work, as tenants do
         Cycle until = kNever;
         RealTime::time_point active{};
         std::condition_variable rested;
@@ -112,7 +112,7 @@ private:
     bool clock_may_run();
     bool holds(const Tenant& tenant) const;
     bool start_ready(hosted::Lock& lock);
-    uint64_t oldest_period() const;   // of which something is not over
+    uint64_t oldest_period() const;  // of which something is not over
     void start(hosted::Lock& lock, const StreamPointer& stream);
     void start_kernel(const StreamPointer& stream, const hosted::Node& node);
     void kernel_over(const StreamPointer& stream);
@@ -124,7 +124,7 @@ private:
     void tell_waiters();
     void advance(hosted::Lock& lock);
     void rest(hosted::Lock& lock);
-    void let_look();                       // its moment has come
+    void let_look();  // its moment has come
     bool looks_next() const;
     bool polls() const;  // a stream waits for memory that others write
 
@@ -139,7 +139,7 @@ private:
     std::condition_variable wake_;
     bool stopping_ = false;
     uint32_t ever_arrived_ = 0;
-    uint64_t period_ = 0;   // loads so far
+    uint64_t period_ = 0;  // loads so far
     std::vector<std::shared_ptr<Tenant>> tenants_;
     std::vector<StreamPointer> streams_;
     std::vector<Waiter*> waiters_;

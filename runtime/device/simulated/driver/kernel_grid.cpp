@@ -59,7 +59,7 @@ private:
     const std::shared_ptr<Tenant> tenant_;
     const std::function<void(const GridResult&)> over_;
     Launch launch_;
-    std::unique_ptr<InstructionStream> stream_;   // null: nobody wants it
+    std::unique_ptr<InstructionStream> stream_;  // null: nobody wants it
 };
 
 class KernelBlock final : public Block, private Environment {
@@ -165,7 +165,8 @@ void KernelGrid::report(const GridResult& result) {
             break;
         case GridResult::End::kStepLimit:
             what = fmt::format(
-                "kernel {} did not end within {} warp-instructions (step_limit in SMT_SIM); block ({}, {}, {}) "
+                "kernel {} did not end within {} warp-instructions (step_limit in SMT_SIM); block ({}, {}, "
+                "{}) "
                 "is at PTX line {}",
                 name, surroundings_.step_limit, block.x, block.y, block.z, result.line);
             break;

@@ -8,8 +8,8 @@ namespace smt::runtime::device::simulated {
 struct Settings {
     Engine::Settings engine;
     uint64_t memory_bytes = 0;
-    std::string streams;   // a folder; empty: none
-    bool dispatch_clock = false;   // the dispatcher goes by the device's clock
+    std::string streams;          // a folder; empty: none
+    bool dispatch_clock = false;  // the dispatcher goes by the device's clock
 };
 
 // A value that makes no sense counts as its default.

@@ -16,7 +16,8 @@ std::unique_ptr<InstructionStream> Streams::begin(const Grid& grid) {
     return stream;
 }
 
-std::unique_ptr<Block> Streams::watch(InstructionStream& stream, uint64_t index, std::unique_ptr<Block> block) const {
+std::unique_ptr<Block> Streams::watch(InstructionStream& stream, uint64_t index,
+                                      std::unique_ptr<Block> block) const {
     const uint64_t apart = std::max<uint64_t>(1, stream.grid_blocks / kRecordedBlocks);
     if (index % apart || stream.blocks.size() >= kRecordedBlocks) return block;
     return std::make_unique<RecordedBlock>(std::move(block), stream);

@@ -19,10 +19,10 @@ struct Tenant {
     uint32_t number = 0;
     std::string name;
     bool leaving = false;
-    int waiting = 0;                    // threads in a call that waits for work
-    int waiting_for_others = 0;         // of those: in the server
-    bool let_go = false;                // these have been told to look again, and have not said yet what they found
-    int callbacks = 0;                  // host functions that have not returned
+    int waiting = 0;             // threads in a call that waits for work
+    int waiting_for_others = 0;  // of those: in the server
+    bool let_go = false;         // these have been told to look again, and have not said yet what they found
+    int callbacks = 0;           // host functions that have not returned
     RealTime::time_point active{};      // its last sign of life
     std::map<uint64_t, uint64_t> heap;  // device malloc: address -> bytes
     uint64_t heap_bytes = 0;
@@ -55,7 +55,8 @@ struct Turn {
     std::shared_ptr<Tenant> tenant;
     uint32_t lane = kNoLane;
     uint64_t sequence = 0;
-    uint64_t period = 0;   // Engine::begin_load(): nothing of one begins before all of the earlier ones is over
+    uint64_t period =
+        0;  // Engine::begin_load(): nothing of one begins before all of the earlier ones is over
 
     bool operator<(const Turn& other) const {
         const auto key = [](const Turn& turn) {

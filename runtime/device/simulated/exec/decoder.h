@@ -104,7 +104,7 @@ private:
         std::unordered_map<std::string, const ptx::Prototype*> prototypes;
     };
     template <class T>
-    const T* find(std::unordered_map<std::string, T> Names::*which, const std::string& name) const {
+    const T* find(std::unordered_map<std::string, T> Names::* which, const std::string& name) const {
         for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
             if (auto at = ((*scope).*which).find(name); at != ((*scope).*which).end()) return &at->second;
         return nullptr;

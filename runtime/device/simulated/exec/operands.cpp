@@ -44,7 +44,8 @@ Slot Decoder::constant(uint64_t bits, int width) {
     const size_t offset = (code_.constants.size() + 15) / 16 * 16;
     code_.constants.resize(offset + bytes * kLanes);
     for (int i = 0; i < kLanes; ++i)
-        std::memcpy(&code_.constants[offset + static_cast<size_t>(i) * bytes], &bits, std::min(bytes, sizeof bits));
+        std::memcpy(&code_.constants[offset + static_cast<size_t>(i) * bytes], &bits,
+                    std::min(bytes, sizeof bits));
     return at->second = Slot(Slot::Base::kConstants, static_cast<uint32_t>(offset));
 }
 

@@ -4,7 +4,8 @@
 // (head-of-line blocking). A grid of higher priority comes first at the next free place: resident
 // blocks are never taken away.
 //
-// A grid that is confined to some multiprocessors (a green context's) waits for these, and holds up nobody behind it.
+// A grid that is confined to some multiprocessors (a green context's) waits for these, and holds up nobody
+// behind it.
 //
 // A block goes to the multiprocessor with the fewest resident warps, the first of them.
 #pragma once

@@ -15,7 +15,8 @@
 // Sources. [ds] NVIDIA H200 data sheet and H100 white paper. [pg] CUDA C++ Programming Guide, technical
 // specifications and arithmetic throughput of compute capability 9.0. [occ] cuda_occupancy.h of the
 // toolkit. [hop] Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture"
-// (arXiv 2402.13499). [h200] measured by us on an H200, docs/results.md#shape-bandwidth. [est] an estimate of ours; the order of magnitude is common knowledge.
+// (arXiv 2402.13499). [h200] measured by us on an H200, docs/results.md#shape-bandwidth. [est] an estimate of
+// ours; the order of magnitude is common knowledge.
 #pragma once
 
 #include <cstdint>

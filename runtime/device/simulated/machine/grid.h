@@ -64,7 +64,8 @@ public:
     Dim3 size;
     BlockNeeds needs;
     int priority = 0;  // lower is more urgent, as in the driver
-    std::shared_ptr<const std::vector<bool>> places;  // by multiprocessor, whether blocks may go there; null: on all
+    std::shared_ptr<const std::vector<bool>>
+        places;  // by multiprocessor, whether blocks may go there; null: on all
 
     bool may_use(size_t multiprocessor) const { return !places || (*places)[multiprocessor]; }
 };

@@ -35,10 +35,12 @@ uint64_t InstructionStream::executed() const {
 }
 
 std::ostream& operator<<(std::ostream& out, const InstructionStream& stream) {
-    out << kMagic << ' ' << stream.kernel << ' ' << stream.needs.threads << ' ' << stream.needs.registers << ' ' << stream.needs.shared_bytes
-        << ' ' << stream.needs.barriers << ' ' << stream.grid_blocks << ' ' << stream.instructions.size() << ' ' << stream.blocks.size() << '\n';
+    out << kMagic << ' ' << stream.kernel << ' ' << stream.needs.threads << ' ' << stream.needs.registers
+        << ' ' << stream.needs.shared_bytes << ' ' << stream.needs.barriers << ' ' << stream.grid_blocks
+        << ' ' << stream.instructions.size() << ' ' << stream.blocks.size() << '\n';
     for (const auto& each : stream.instructions) {
-        out << static_cast<int>(each.unit) << ' ' << static_cast<int>(each.space) << ' ' << each.store << ' ' << each.atomic;
+        out << static_cast<int>(each.unit) << ' ' << static_cast<int>(each.space) << ' ' << each.store << ' '
+            << each.atomic;
         write(out, each.reads);
         write(out, each.writes);
         out << '\n';
@@ -61,15 +63,17 @@ std::ostream& operator<<(std::ostream& out, const InstructionStream& stream) {
 bool read(std::istream& in, InstructionStream& stream) {
     std::string magic;
     size_t instructions = 0, blocks = 0;
-    in >> magic >> stream.kernel >> stream.needs.threads >> stream.needs.registers >> stream.needs.shared_bytes >> stream.needs.barriers >>
-        stream.grid_blocks >> instructions >> blocks;
+    in >> magic >> stream.kernel >> stream.needs.threads >> stream.needs.registers >>
+        stream.needs.shared_bytes >> stream.needs.barriers >> stream.grid_blocks >> instructions >> blocks;
     if (!in || magic != kMagic) return false;
     for (size_t i = 0; i < instructions; ++i) {
         InstructionStream::Instruction each;
         int unit = 0, space = 0;
         in >> unit >> space >> each.store >> each.atomic;
         if (!in || !read(in, each.reads) || !read(in, each.writes)) return false;
-        if (unit < 0 || unit >= static_cast<int>(std::size(kUnitTimes)) || space < 0 || space > static_cast<int>(Space::kParameter)) return false;
+        if (unit < 0 || unit >= static_cast<int>(std::size(kUnitTimes)) || space < 0 ||
+            space > static_cast<int>(Space::kParameter))
+            return false;
         each.unit = static_cast<Unit>(unit);
         each.space = static_cast<Space>(space);
         stream.instructions.push_back(std::move(each));
@@ -106,14 +110,20 @@ Step RecordedBlock::step(int warp) {
     const Step step = block_->step(warp);
     if (++kept_ > kMostRecorded) return step;
     // A generic address may lead to one space here and to another there.
-    const auto [known, fresh] = known_.try_emplace({facts, step.space}, static_cast<uint32_t>(stream_.instructions.size()));
+    const auto [known, fresh] =
+        known_.try_emplace({facts, step.space}, static_cast<uint32_t>(stream_.instructions.size()));
     if (fresh)
-        stream_.instructions.push_back({step.unit, step.space, step.store, step.atomic, {facts->reads.begin(), facts->reads.end()},
+        stream_.instructions.push_back({step.unit,
+                                        step.space,
+                                        step.store,
+                                        step.atomic,
+                                        {facts->reads.begin(), facts->reads.end()},
                                         {facts->writes.begin(), facts->writes.end()}});
     // The last to arrive goes on, and others can again. A warp's own barrier lets nobody else go.
     const bool lets_go = (block_->runnable() & ~could) != 0;
     const bool arrives = step.unit == Unit::kBarrier && (step.result == Step::Result::kBarrier || lets_go);
-    stream_.blocks[place_].warps[static_cast<size_t>(warp)].push_back({known->second, step.transactions, arrives});
+    stream_.blocks[place_].warps[static_cast<size_t>(warp)].push_back(
+        {known->second, step.transactions, arrives});
     return step;
 }
 
@@ -182,12 +192,14 @@ Step ReplayedBlock::step(int number) {
     step.transactions = now.transactions;
     step.lanes = kWarpThreads;
     if (now.arrives) ++warp.barriers, pass();
-    if (waits(warp)) step.result = Step::Result::kBarrier;
-    else if (warp.at == list.size()) step.result = Step::Result::kExited;
+    if (waits(warp))
+        step.result = Step::Result::kBarrier;
+    else if (warp.at == list.size())
+        step.result = Step::Result::kExited;
     if (endless_ && ended()) {
         place_ = (place_ + 1) % stream_.blocks.size();
         begin();
-        step.result = Step::Result::kExited;   // all go on with the next block
+        step.result = Step::Result::kExited;  // all go on with the next block
     }
     return step;
 }

@@ -1,14 +1,15 @@
-// What blocks executed, apart from what it computed: for each warp its instructions in order, as the machine sees them. A recorded
-// kernel can be run again, by the machine or by a simpler model of a multiprocessor, without its program, beside any other one, and
-// for as long as one likes.
+// What blocks executed, apart from what it computed: for each warp its instructions in order, as the machine
+// sees them. A recorded kernel can be run again, by the machine or by a simpler model of a multiprocessor,
+// without its program, beside any other one, and for as long as one likes.
 //
 //     stream.blocks.emplace_back();
-//     return std::make_unique<RecordedBlock>(std::move(block), stream);     // writes to the last one; a Block like the one it holds
-//     std::ofstream(path) << stream;
-//     ReplayedBlock block(stream, 0, true);                                 // and again
+//     return std::make_unique<RecordedBlock>(std::move(block), stream);     // writes to the last one; a
+//     Block like the one it holds std::ofstream(path) << stream; ReplayedBlock block(stream, 0, true); // and
+//     again
 //
-// A file is text: a line of names and figures, a line for each different instruction, a line for each warp, of instructions by
-// number: "7" one, "7:4" with four transactions, "7!" at which it arrived at a barrier that the block waits for.
+// A file is text: a line of names and figures, a line for each different instruction, a line for each warp,
+// of instructions by number: "7" one, "7:4" with four transactions, "7!" at which it arrived at a barrier
+// that the block waits for.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,8 @@ bool read(std::istream& in, InstructionStream& stream);
 // Of a block no more than so many warp-instructions are kept: what comes later is much like it.
 inline constexpr uint64_t kMostRecorded = 1u << 17;
 
-// Does what another block does and writes it down as a further block of a stream, which outlives it. One at a time for a stream.
+// Does what another block does and writes it down as a further block of a stream, which outlives it. One at a
+// time for a stream.
 class RecordedBlock final : public Block {
 public:
     RecordedBlock(std::unique_ptr<Block> block, InstructionStream& stream);
@@ -81,7 +83,8 @@ private:
     std::map<std::pair<const StaticFacts*, Space>, uint32_t> known_;
 };
 
-// Executes what was recorded. A warp that arrives at its n-th barrier waits for all warps that ever get to theirs.
+// Executes what was recorded. A warp that arrives at its n-th barrier waits for all warps that ever get to
+// theirs.
 class ReplayedBlock final : public Block {
 public:
     // `endless`: behind the last instruction of all warps comes the stream's next block.

@@ -38,8 +38,8 @@ public:
     void at(Cycle when, std::function<void()> what);  // not before now
 
     bool idle() const { return next() == kNever; }
-    Cycle next() const;  // when something happens; kNever: nothing will
-    bool advance(Cycle until = kNever);  // not beyond; false: nothing happens until then
+    Cycle next() const;                                       // when something happens; kNever: nothing will
+    bool advance(Cycle until = kNever);                       // not beyond; false: nothing happens until then
     void pass(Cycle until) { now_ = std::max(now_, until); }  // idle: nothing happens but that time goes on
 
 private:

@@ -26,7 +26,8 @@ extern "C" __global__ void matmul(const float* a, const float* b, float* c, int 
 extern "C" __global__ void reduce(const int* values, int count, int* total) {
     extern __shared__ int partial[];
     int sum = 0;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) sum += values[i];
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        sum += values[i];
     for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(~0u, sum, offset);
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = sum;
     __syncthreads();
@@ -39,7 +40,8 @@ extern "C" __global__ void reduce(const int* values, int count, int* total) {
 
 extern "C" __global__ void tell(int n, const char* word) {
     if (threadIdx.x < 2)
-        printf("%d %5.2f [%-4s] %c %lld %u %x %%\n", n + (int)threadIdx.x, n * 1.5, word, 'a' + threadIdx.x, -5000000000ll, 4000000000u, 0xbeef);
+        printf("%d %5.2f [%-4s] %c %lld %u %x %%\n", n + (int)threadIdx.x, n * 1.5, word, 'a' + threadIdx.x,
+               -5000000000ll, 4000000000u, 0xbeef);
     if (threadIdx.x == 0) printf("no arguments\n");
 }
 
@@ -95,26 +97,34 @@ extern "C" __global__ void areas(float* out) {
 __device__ __noinline__ int ackermann(int m, int n) {
     return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
 }
-extern "C" __global__ void recursive(int* out) { out[threadIdx.x] = ackermann(threadIdx.x % 3, threadIdx.x % 7); }
+extern "C" __global__ void recursive(int* out) {
+    out[threadIdx.x] = ackermann(threadIdx.x % 3, threadIdx.x % 7);
+}
 
 extern "C" __global__ void functions(const double* in, double* out, int n) {
     const double x = in[threadIdx.x];
     double* mine = out + 12 * threadIdx.x;
-    mine[0] = sin(x), mine[1] = cos(x), mine[2] = exp(x), mine[3] = log(fabs(x) + 0.5), mine[4] = pow(fabs(x), 1.7), mine[5] = sqrt(fabs(x));
-    mine[6] = sinf((float)x), mine[7] = expf((float)x), mine[8] = logf(fabsf((float)x) + 0.5f), mine[9] = powf(fabsf((float)x), 1.7f);
+    mine[0] = sin(x), mine[1] = cos(x), mine[2] = exp(x), mine[3] = log(fabs(x) + 0.5),
+    mine[4] = pow(fabs(x), 1.7), mine[5] = sqrt(fabs(x));
+    mine[6] = sinf((float)x), mine[7] = expf((float)x), mine[8] = logf(fabsf((float)x) + 0.5f),
+    mine[9] = powf(fabsf((float)x), 1.7f);
     mine[10] = tanh(x), mine[11] = erff((float)x);
     (void)n;
 }
 
 __constant__ int digits[10];
 __device__ int counter = 40;
-extern "C" __global__ void symbols(int* out) { out[threadIdx.x] = digits[threadIdx.x % 10] + atomicAdd(&counter, 0); }
+extern "C" __global__ void symbols(int* out) {
+    out[threadIdx.x] = digits[threadIdx.x % 10] + atomicAdd(&counter, 0);
+}
 
 struct Big {
     int values[40];
     double scale;
 };
-extern "C" __global__ void by_value(const __grid_constant__ Big big, double* out) { out[threadIdx.x] = big.values[threadIdx.x] * big.scale; }
+extern "C" __global__ void by_value(const __grid_constant__ Big big, double* out) {
+    out[threadIdx.x] = big.values[threadIdx.x] * big.scale;
+}
 
 extern "C" __global__ void halves(const float* in, float* out) {
     const __half a = __float2half(in[threadIdx.x]);

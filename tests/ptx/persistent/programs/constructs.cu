@@ -1,5 +1,5 @@
-// What persistent PTX must get right, in one program: it prints a line for each kernel, and the lines must not
-// depend on whether and when the kernels are stopped. Built for the device: constructs [rounds]
+// What persistent PTX must get right, in one program: it prints a line for each kernel, and the lines must
+// not depend on whether and when the kernels are stopped. Built for the device: constructs [rounds]
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -11,14 +11,18 @@ constexpr int kThreads = 96;
 
 // ---- The block's index in functions: called by one another, recursively
 
-__device__ __noinline__ unsigned block_number() { return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
+__device__ __noinline__ unsigned block_number() {
+    return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+}
 
 __device__ __noinline__ unsigned descend(unsigned depth) {
     if (depth == 0) return block_number();
     return descend(depth - 1) * 3u + gridDim.x + depth;
 }
 
-__global__ void functions(unsigned* out) { out[block_number() * blockDim.x + threadIdx.x] = descend(threadIdx.x % 5 + 1); }
+__global__ void functions(unsigned* out) {
+    out[block_number() * blockDim.x + threadIdx.x] = descend(threadIdx.x % 5 + 1);
+}
 
 // ---- Some threads leave ahead of a barrier; how many, the data says
 
@@ -62,13 +66,25 @@ __global__ void ways(unsigned* out) {
     const unsigned pick = local[(blockIdx.x + threadIdx.x) % 8];
     out[at] = 1;
     switch (pick % 7) {
-        case 0: return;
-        case 1: out[at] = pick * 2; break;
-        case 2: out[at] = pick * 3 + 1; return;
-        case 3: out[at] = pick ^ 0x55; break;
-        case 4: out[at] = pick + blockIdx.y; break;
-        case 5: out[at] = gridDim.z; return;
-        default: out[at] = pick - 9;
+        case 0:
+            return;
+        case 1:
+            out[at] = pick * 2;
+            break;
+        case 2:
+            out[at] = pick * 3 + 1;
+            return;
+        case 3:
+            out[at] = pick ^ 0x55;
+            break;
+        case 4:
+            out[at] = pick + blockIdx.y;
+            break;
+        case 5:
+            out[at] = gridDim.z;
+            return;
+        default:
+            out[at] = pick - 9;
     }
     out[at] += local[pick % 8];
 }
@@ -80,7 +96,8 @@ __global__ void warps(unsigned* out) {
     out[at] = 3;
     if (threadIdx.x / 32 == block_number() % 3) return;
     unsigned value = at;
-    for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
+    for (int distance = 16; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
     out[at] = value + __popc(__ballot_sync(0xffffffffu, value & 1));
 }
 
@@ -115,7 +132,8 @@ int main(int count, char** arguments) {
     if (cudaMalloc(reinterpret_cast<void**>(&out), threads * sizeof *out) != cudaSuccess) return 1;
     std::vector<unsigned> host(threads);
     auto report = [&](const char* name) {
-        const cudaError_t status = cudaMemcpy(host.data(), out, threads * sizeof *out, cudaMemcpyDeviceToHost);
+        const cudaError_t status =
+            cudaMemcpy(host.data(), out, threads * sizeof *out, cudaMemcpyDeviceToHost);
         uint64_t hash = 1469598103934665603u;
         for (const unsigned value : host) hash = (hash ^ value) * 1099511628211u;
         std::printf("%s %d %016llx\n", name, static_cast<int>(status), static_cast<unsigned long long>(hash));

@@ -65,16 +65,19 @@ void decode_sub(Decoder& d, const ptx::Instruction& s, Instruction& in) {
 }
 void decode_mul(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (operands(d, s, in)) return;
-    in.run = s.has(Modifier::kFtz)
-                 ? binary(s, [](auto a, auto b) { return without_tiny(a * b, static_cast<long double>(a) * b); })
-                 : binary(s, [](auto a, auto b) { return a * b; });
+    in.run =
+        s.has(Modifier::kFtz)
+            ? binary(s, [](auto a, auto b) { return without_tiny(a * b, static_cast<long double>(a) * b); })
+            : binary(s, [](auto a, auto b) { return a * b; });
 }
 void decode_fma(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (operands(d, s, in)) return;
-    in.run = s.has(Modifier::kFtz) ? ternary(s, [](auto a, auto b, auto c) {
-                                         return without_tiny(std::fma(a, b, c), static_cast<long double>(a) * b + c);
-                                     })
-                                   : ternary(s, [](auto a, auto b, auto c) { return std::fma(a, b, c); });
+    in.run = s.has(Modifier::kFtz)
+                 ? ternary(s,
+                           [](auto a, auto b, auto c) {
+                               return without_tiny(std::fma(a, b, c), static_cast<long double>(a) * b + c);
+                           })
+                 : ternary(s, [](auto a, auto b, auto c) { return std::fma(a, b, c); });
 }
 void decode_div(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     if (!operands(d, s, in)) in.run = binary(s, [](auto a, auto b) { return a / b; });

@@ -37,7 +37,8 @@ uint16_t one(uint32_t a, uint32_t b, uint32_t c, uint32_t how) {
     // As without_tiny(), for the smallest normal number.
     if constexpr (requires { Op::template exact<H>(x, y, z); }) {
         const bool smallest = (bits & 0x7fff) == 1 << H::kFormat.fraction_bits;
-        if ((how & kFtz) != 0 && smallest && std::fabs(Op::template exact<H>(x, y, z)) < std::fabs(H::up(bits)))
+        if ((how & kFtz) != 0 && smallest &&
+            std::fabs(Op::template exact<H>(x, y, z)) < std::fabs(H::up(bits)))
             bits &= 0x8000;
     }
     return finish_half<H>(bits, how);
