@@ -9,6 +9,7 @@
 #include "interpose/driver/objects.h"
 #include "interpose/driver/remapped_pages.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -65,11 +66,11 @@ CUresult ask_capture(CUstream stream, bool wanted, CaptureInfo& info) {
     uint32_t reference;
     if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     if (!any_capture_active()) return CUDA_SUCCESS;
-    if (CUresult status = order_after(stream)) return status;
+    SMT_TRY(order_after(stream));
     RemoteCall call(Op::kStreamCaptureInfo, sizeof(StreamRef));
     if (!call.open()) return call.status();
     call.in(StreamRef{reference, 0});
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     call.out(&info);
     if (!wanted || !info.dependency_count) return CUDA_SUCCESS;
     uint64_t count = info.dependency_count;
@@ -115,9 +116,9 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     uint32_t reference;
-    if (CUresult status = check_capturable(hStream, mode, reference)) return status;
+    SMT_TRY(check_capturable(hStream, mode, reference));
     driver::reclaim_remapped();  // before the capture begins
-    if (CUresult status = order_after(hStream)) return status;
+    SMT_TRY(order_after(hStream));
     RemoteCall call(Op::kStreamBeginCapture, sizeof(StreamCapture));
     if (!call.open()) return call.status();
     call.in(StreamCapture{reference, static_cast<uint32_t>(mode), 0});
@@ -132,9 +133,9 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
                                      CUstreamCaptureMode mode) {
     uint32_t reference;
     if (!hGraph || (numDependencies && !nodes)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = check_capturable(hStream, mode, reference)) return status;
+    SMT_TRY(check_capturable(hStream, mode, reference));
     driver::reclaim_remapped();  // before the capture begins
-    if (CUresult status = order_after(hStream)) return status;
+    SMT_TRY(order_after(hStream));
     uint64_t bound =
         sizeof(StreamCapture) + 16 + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
     RemoteCall call(Op::kBeginCaptureToGraph, bound);
@@ -189,7 +190,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* capt
     if (!captureStatus_out) return CUDA_ERROR_INVALID_VALUE;
     bool wanted = dependencies_out || edgeData_out;
     CaptureInfo info;
-    if (CUresult status = ask_capture(hStream, wanted, info)) return status;
+    SMT_TRY(ask_capture(hStream, wanted, info));
     *captureStatus_out = static_cast<CUstreamCaptureStatus>(info.status);
     if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
     if (dependencies_out && !edgeData_out && !plain_edges(info.dependency_count))
@@ -209,7 +210,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* nod
     if (numDependencies && !nodes) return CUDA_ERROR_INVALID_VALUE;
     if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     if (!any_capture_active()) return CUDA_ERROR_ILLEGAL_STATE;
-    if (CUresult status = order_after(hStream)) return status;
+    SMT_TRY(order_after(hStream));
     uint64_t bound =
         sizeof(StreamUpdateCapture) + numDependencies * (sizeof(CUgraphNode) + sizeof(CUgraphEdgeData));
     RemoteCall call(Op::kStreamUpdateCapture, bound);

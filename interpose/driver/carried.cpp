@@ -9,6 +9,7 @@
 #include "interpose/driver/lock.h"
 #include "interpose/driver/mappings.h"
 #include "interpose/driver/memory.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -121,7 +122,7 @@ CUresult stand_in(const CopyEnd& end, uint64_t span, const Transfer& extent, Dir
 
 CUresult make_carried(const protocol::Copy& copy, void* before, void* behind, CUgraph* graph) {
     CUgraphNode last = nullptr;
-    if (CUresult status = driver::cuGraphCreate(graph, 0)) return status;
+    SMT_TRY(driver::cuGraphCreate(graph, 0));
     CUresult status = add_carry(*graph, before, &last);
     if (status == CUDA_SUCCESS) status = add_copy(*graph, copy, &last);
     if (status == CUDA_SUCCESS) status = add_carry(*graph, behind, &last);

@@ -8,6 +8,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/lock.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -131,7 +132,7 @@ CUresult fetch_function(Image& image, const char* name, Function*& function) {
     if (!call.open()) return call.status();
     call.in(ObjectRef{image.id, image.owner});
     call.in_string(name);
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     FunctionInfo info{};
     call.out(&info);
     Tables tables;
@@ -150,7 +151,7 @@ CUresult enumerate_functions(Image& image, Function** functions, uint32_t capaci
         RemoteCall call(Op::kEnumerateFunctions, sizeof(ObjectRef));
         if (!call.open()) return call.status();
         call.in(ObjectRef{image.id, image.owner});
-        if (CUresult status = call.wait()) return status;
+        SMT_TRY(call.wait());
         call.out(&count);
         if (!functions) return CUDA_SUCCESS;
         // The calls below reuse the reply area.
@@ -191,7 +192,7 @@ CUresult set_function_attribute(Function* function, CUfunction_attribute attribu
     RemoteCall call(Op::kFunctionAttribute, sizeof(FunctionAttribute));
     if (!call.open()) return call.status();
     call.in(FunctionAttribute{function->id, attribute, value, 0});
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     function->attributes[attribute].store(value, std::memory_order_relaxed);
     return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #include "interpose/driver/graph.h"
 
 #include "driver.gen.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -11,7 +12,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     uint32_t reference;
     if (!hGraph) return CUDA_ERROR_INVALID_VALUE;
     if (!stream_ref(hStream, reference)) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult status = order_after(hStream)) return status;
+    SMT_TRY(order_after(hStream));
     RemoteCall call(Op::kGraphLaunch, sizeof(GraphLaunch));
     if (!call.open()) return call.status();
     call.in(GraphLaunch{reinterpret_cast<uint64_t>(hGraph), reference, 0});
@@ -28,8 +29,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
     cuuint64_t flags = instantiateParams->flags;
     instantiateParams->hErrNode_out = nullptr;
     instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-    if (CUresult status = driver::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags & ~kUpload))
-        return status;
+    SMT_TRY(driver::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags & ~kUpload));
     instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     if (!(flags & kUpload)) return CUDA_SUCCESS;
     return driver::cuGraphUpload(

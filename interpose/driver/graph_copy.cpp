@@ -7,6 +7,7 @@
 #include "interpose/driver/copy.h"
 #include "interpose/driver/graph.h"
 #include "interpose/driver/remapped_pages.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -27,7 +28,7 @@ CUresult add_carried(const NodePlace& place, const driver::GraphCopy& copy, CUgr
 CUresult copy_node(const NodePlace& place, const CUDA_MEMCPY3D* params, CUgraphNode* out,
                    const char* symbol) {
     if (!params) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = place.check(out)) return status;
+    SMT_TRY(place.check(out));
     driver::GraphCopy copy;
     CUresult described = driver::resolve_for_graph(driver::shaped(*params), copy);
     if (described == CUDA_SUCCESS && copy.carried())
@@ -54,8 +55,8 @@ void name_application_memory(CUmemorytype type, Host*& host, CUdeviceptr& device
 
 CUresult host_node(const NodePlace& place, const CUDA_HOST_NODE_PARAMS* params, CUgraphNode* out) {
     if (!params || !params->fn) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = place.check(out)) return status;
-    if (CUresult status = start_callback_thread()) return status;
+    SMT_TRY(place.check(out));
+    SMT_TRY(start_callback_thread());
     RemoteCall call(Op::kGraphHostNode, sizeof(GraphHostNode) + place.bytes());
     if (!call.open()) return call.status();
     call.in(GraphHostNode{place.operation, static_cast<uint32_t>(place.dependency_count), place.graph,
@@ -90,7 +91,7 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D* nodeParams
     RemoteCall call(Op::kGraphMemcpyNodeGet, sizeof(uint64_t));
     if (!call.open()) return call.status();
     call.in(reinterpret_cast<uint64_t>(hNode));
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     call.out(nodeParams);
     name_application_memory(nodeParams->srcMemoryType, nodeParams->srcHost, nodeParams->srcDevice);
     name_application_memory(nodeParams->dstMemoryType, nodeParams->dstHost, nodeParams->dstDevice);
@@ -116,7 +117,7 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* node
     RemoteCall call(Op::kGraphHostNodeGet, sizeof(uint64_t));
     if (!call.open()) return call.status();
     call.in(reinterpret_cast<uint64_t>(hNode));
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     uint64_t function = 0, user_data = 0;
     call.out(&function);
     call.out(&user_data);

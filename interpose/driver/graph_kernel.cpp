@@ -7,6 +7,7 @@
 #include "interpose/driver/graph.h"
 #include "interpose/driver/launch.h"
 #include "interpose/driver/lock.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -16,12 +17,11 @@ namespace {
 
 CUresult kernel_node(const NodePlace& place, const CUDA_KERNEL_NODE_PARAMS* params, CUgraphNode* out) {
     if (!params) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = place.check(out)) return status;
+    SMT_TRY(place.check(out));
     Function* function = params->func ? find_function(params->func) : find_function(params->kern);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     Parameters parameters;
-    if (CUresult status = find_parameters(*function, params->kernelParams, params->extra, parameters))
-        return status;
+    SMT_TRY(find_parameters(*function, params->kernelParams, params->extra, parameters));
     if (!atomics_hold(*function, parameters)) return refuse("cuGraphAddKernelNode_v2");
 
     GraphKernelNode node{
@@ -123,7 +123,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
     RemoteCall call(Op::kGraphKernelNodeGet, sizeof(node));
     if (!call.open()) return call.status();
     call.in(node);
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     GraphKernelNode found{};
     call.out(&found);
     Function* function = function_by_id(found.launch.function);

@@ -4,6 +4,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/graph.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -83,7 +84,7 @@ CUresult move_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependen
                     const CUgraphEdgeData* edges, size_t count, CUgraph child) {
     using namespace protocol;
     const NodePlace place = NodePlace::add(graph, dependencies, count);
-    if (CUresult status = place.check(out)) return status;
+    SMT_TRY(place.check(out));
     if (!child) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t edge_bytes = edges ? count * sizeof(CUgraphEdgeData) : 0;
     RemoteCall call(Op::kGraphChildNode, sizeof(GraphChildNode) + place.bytes() + edge_bytes);
@@ -107,7 +108,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgra
                           numDependencies, nodeParams->graph.graph);
     if (!dependencyData || plain(dependencyData, numDependencies))
         return add_node(phGraphNode, hGraph, dependencies, numDependencies, *nodeParams);
-    if (CUresult status = add_node(phGraphNode, hGraph, nullptr, 0, *nodeParams)) return status;
+    SMT_TRY(add_node(phGraphNode, hGraph, nullptr, 0, *nodeParams));
     return add_edges(hGraph, *phGraphNode, dependencies, dependencyData, numDependencies);
 }
 

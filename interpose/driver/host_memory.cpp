@@ -17,6 +17,7 @@
 #include "interpose/driver/remapped_pages.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -97,7 +98,7 @@ CUresult arena_pages(uint64_t bytes, uint64_t& address) {
         RemoteCall call(Op::kHostAlloc, sizeof(protocol::MemAlloc));
         if (!call.open()) return call.status();
         call.in(protocol::MemAlloc{bytes, CU_MEMHOSTALLOC_PORTABLE, 0});
-        if (CUresult status = call.wait()) return status;
+        SMT_TRY(call.wait());
         call.out(&allocated);
     }
     address = allocated.address;
@@ -108,7 +109,7 @@ CUresult arena_pages(uint64_t bytes, uint64_t& address) {
 
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
     if (!pp || (Flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = require_context()) return status;
+    SMT_TRY(require_context());
     uint64_t address = 0;
     CUresult status = allocate(Op::kHostAlloc, Memory::kPinned, bytesize, Flags, address);
     if (status == CUDA_SUCCESS) *pp = reinterpret_cast<void*>(address);
@@ -153,7 +154,7 @@ CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     if (Flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
     if (!p || bytesize == 0 || (Flags & ~kRegisterFlags) != 0 || address + bytesize + kPage < address)
         return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = require_context()) return status;
+    SMT_TRY(require_context());
     Range other;
     if (find_overlap(address, bytesize, other))
         return on_device(other.memory) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

@@ -14,6 +14,7 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
 #include "interpose/entry/process.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -24,12 +25,12 @@ CUresult upload(const void* data, uint64_t bytes) {
         RemoteCall begin(Op::kUploadBegin, sizeof(UploadBegin));
         if (!begin.open()) return begin.status();
         begin.in(UploadBegin{bytes});
-        if (CUresult status = begin.wait()) return status;
+        SMT_TRY(begin.wait());
     }
     for (uint64_t at = 0; at < bytes; at += kStagingSlotBytes) {
         uint64_t part = bytes - at < kStagingSlotBytes ? bytes - at : kStagingSlotBytes;
         driver::StagingSlot slot;
-        if (CUresult status = driver::acquire_slot(slot)) return status;
+        SMT_TRY(driver::acquire_slot(slot));
         std::memcpy(slot.data, static_cast<const char*>(data) + at, part);
         RemoteCall call(Op::kUploadSlot, sizeof(UploadSlot));
         if (call.open()) call.in(UploadSlot{at, part, slot.index, 0, slot.done_value});
@@ -64,7 +65,7 @@ CUresult read_file(const char* path, char*& data, uint64_t& bytes) {
 
 CUresult load_image(ImageOwner owner, const void* data, uint64_t bytes, JitOptions& jit,
                     const JitOption* library_options, uint32_t library_option_count, Image*& image) {
-    if (CUresult status = upload(data, bytes)) return status;
+    SMT_TRY(upload(data, bytes));
     uint64_t options_bytes = (uint64_t(jit.count()) + library_option_count) * sizeof(JitOption);
     RemoteCall call(Op::kModuleLoad, sizeof(ModuleLoad) + options_bytes);
     if (!call.open()) return call.status();
@@ -113,7 +114,7 @@ CUresult image_global(Image& image, Op op, const char* name, CUdeviceptr* addres
     if (!call.open()) return call.status();
     call.in(ObjectRef{image.id, image.owner});
     call.in_string(name);
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     MemAllocated found{};
     call.out(&found);
     driver::Range known;

@@ -7,6 +7,7 @@
 #include "interpose/driver/objects.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -139,7 +140,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
     Function* function = find_function(f);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     Parameters parameters;
-    if (CUresult status = find_parameters(*function, kernelParams, nullptr, parameters)) return status;
+    SMT_TRY(find_parameters(*function, kernelParams, nullptr, parameters));
     Launch launch{0,
                   0,
                   {gridDimX, gridDimY, gridDimZ},
@@ -170,7 +171,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
                   0,
                   0};
     bool answered = false;
-    if (CUresult status = check_attributes(config->attrs, config->numAttrs, launch, answered)) return status;
+    SMT_TRY(check_attributes(config->attrs, config->numAttrs, launch, answered));
     if (config->hStream) stream = config->hStream;
     return launch_kernel(*function, launch, config->attrs, parameters, stream, answered);
 }

@@ -6,6 +6,7 @@
 #include "interpose/driver/function.h"
 #include "interpose/driver/image.h"
 #include "interpose/driver/refuse.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -28,8 +29,7 @@ CUresult check_library_options(CUlibraryOption* options, void** values, unsigned
 
 CUresult load_library(CUlibrary* library, const void* data, uint64_t bytes, JitOptions& jit) {
     Image* image = nullptr;
-    if (CUresult status = load_image(ImageOwner::kLibrary, data, bytes, jit, nullptr, 0, image))
-        return status;
+    SMT_TRY(load_image(ImageOwner::kLibrary, data, bytes, jit, nullptr, 0, image));
     *library = reinterpret_cast<CUlibrary>(image);
     return CUDA_SUCCESS;
 }
@@ -49,9 +49,8 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
     ImageBytes image = image_bytes(code);
     if (!image.data) return CUDA_ERROR_INVALID_IMAGE;
     JitOptions jit;
-    if (CUresult status = jit.read(numJitOptions, jitOptions, jitOptionsValues)) return status;
-    if (CUresult status = check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions))
-        return status;
+    SMT_TRY(jit.read(numJitOptions, jitOptions, jitOptionsValues));
+    SMT_TRY(check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions));
     return load_library(library, image.data, image.bytes, jit);
 }
 
@@ -61,12 +60,11 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
                                unsigned int numLibraryOptions) {
     if (!library || !fileName) return CUDA_ERROR_INVALID_VALUE;
     JitOptions jit;
-    if (CUresult status = jit.read(numJitOptions, jitOptions, jitOptionsValues)) return status;
-    if (CUresult status = check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions))
-        return status;
+    SMT_TRY(jit.read(numJitOptions, jitOptions, jitOptionsValues));
+    SMT_TRY(check_library_options(libraryOptions, libraryOptionValues, numLibraryOptions));
     char* data = nullptr;
     uint64_t bytes = 0;
-    if (CUresult status = read_file(fileName, data, bytes)) return status;
+    SMT_TRY(read_file(fileName, data, bytes));
     CUresult status = load_library(library, data, bytes + 1, jit);
     std::free(data);
     return status;
@@ -82,7 +80,7 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* na
     Image* image = find_library(library);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     Function* function = nullptr;
-    if (CUresult status = fetch_function(*image, name, function)) return status;
+    SMT_TRY(fetch_function(*image, name, function));
     *pKernel = reinterpret_cast<CUkernel>(function);
     return CUDA_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include "interpose/driver/lock.h"
 #include "interpose/driver/refuse.h"
 #include "runtime/protocol/layout.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose {
 
@@ -69,8 +70,8 @@ CUresult add_input(CUlinkState handle, CUjitInputType type, const void* data, ui
     LinkState* state = find_link(handle);
     if (!state) return CUDA_ERROR_INVALID_HANDLE;
     JitOptions jit;
-    if (CUresult status = jit.read(option_count, options, values)) return status;
-    if (CUresult status = upload(data, bytes)) return status;
+    SMT_TRY(jit.read(option_count, options, values));
+    SMT_TRY(upload(data, bytes));
     uint64_t name_bytes = name ? std::strlen(name) + 1 : 0;
     uint64_t options_bytes = jit.count() * sizeof(JitOption);
     if (name_bytes > kMaxRecordBytes / 2) return CUDA_ERROR_INVALID_VALUE;
@@ -92,7 +93,7 @@ CUresult download(char* to, uint64_t bytes) {
         RemoteCall call(Op::kDownload, sizeof(Download));
         if (!call.open()) return call.status();
         call.in(Download{at, part});
-        if (CUresult status = call.wait()) return status;
+        SMT_TRY(call.wait());
         const char* from = call.reply().take(part);
         if (!from) return CUDA_ERROR_UNKNOWN;
         std::memcpy(to + at, from, part);
@@ -145,7 +146,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
     if (!path) return CUDA_ERROR_INVALID_VALUE;
     char* data = nullptr;
     uint64_t bytes = 0;
-    if (CUresult status = read_file(path, data, bytes)) return status;
+    SMT_TRY(read_file(path, data, bytes));
     uint64_t terminator = type == CU_JIT_INPUT_PTX ? 1 : 0;
     CUresult status =
         add_input(state, type, data, bytes + terminator, path, numOptions, options, optionValues);
@@ -162,7 +163,7 @@ CUresult cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) {
         RemoteCall call(Op::kLinkComplete, sizeof(uint64_t));
         if (!call.open()) return call.status();
         call.in(link->handle);
-        if (CUresult status = finish(call, *link, result)) return status;
+        SMT_TRY(finish(call, *link, result));
     }
     auto* image = static_cast<char*>(std::malloc(result.image_bytes + 1));
     if (!image) return CUDA_ERROR_OUT_OF_MEMORY;

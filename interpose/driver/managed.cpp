@@ -7,6 +7,7 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 namespace {
@@ -111,7 +112,7 @@ CUresult answer(const Range& range, int32_t* values, size_t bytes, CUmem_range_a
 CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
     bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
     if (!dptr || !known) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = require_context()) return status;
+    SMT_TRY(require_context());
     uint64_t address = 0;
     CUresult status = allocate(protocol::Op::kHostAlloc, Memory::kManaged, bytesize, flags, address);
     if (status == CUDA_SUCCESS) *dptr = address;
@@ -121,10 +122,9 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location) {
     if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
         return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = check_managed(devPtr, count)) return status;
+    SMT_TRY(check_managed(devPtr, count));
     bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice >= CU_MEM_ADVISE_SET_ACCESSED_BY;
-    if (placed)
-        if (CUresult status = check_place(location)) return status;
+    if (placed) SMT_TRY(check_place(location));
     Advice given{advice, location};
     change_range(devPtr, take_advice, &given);
     return CUDA_SUCCESS;
@@ -135,8 +135,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
     uint32_t reference;
     if (!stream_ref(stream, reference)) return CUDA_ERROR_INVALID_HANDLE;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = check_managed(devPtr, count)) return status;
-    if (CUresult status = check_place(location)) return status;
+    SMT_TRY(check_managed(devPtr, count));
+    SMT_TRY(check_place(location));
     change_range(devPtr, take_prefetch, &location);
     return CUDA_SUCCESS;
 }
@@ -144,7 +144,7 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation l
 CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute,
                                 CUdeviceptr devPtr, size_t count) {
     if (!data) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = check_managed(devPtr, count)) return status;
+    SMT_TRY(check_managed(devPtr, count));
     Range range;
     if (!find_range(devPtr, range)) return CUDA_ERROR_INVALID_VALUE;
     return answer(range, static_cast<int32_t*>(data), dataSize, attribute);

@@ -9,6 +9,7 @@
 #include "interpose/driver/refuse.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -87,10 +88,10 @@ CUresult finish_all_work() {
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
     if (!free && !total) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = require_context()) return status;
+    SMT_TRY(require_context());
     RemoteCall call(Op::kMemInfo, 0);
     if (!call.open()) return call.status();
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     protocol::MemInfo info{};
     call.out(&info);
     if (free) *free = info.free;
@@ -100,7 +101,7 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (!dptr) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = require_context()) return status;
+    SMT_TRY(require_context());
     uint64_t address = 0;
     CUresult status = allocate(Op::kMemAlloc, Memory::kDevice, bytesize, 0, address);
     if (status == CUDA_SUCCESS) *dptr = address;

@@ -4,6 +4,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/function.h"
 #include "interpose/driver/image.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -13,7 +14,7 @@ namespace {
 
 CUresult load_module(CUmodule* module, const void* data, uint64_t bytes, JitOptions& jit) {
     Image* image = nullptr;
-    if (CUresult status = load_image(ImageOwner::kModule, data, bytes, jit, nullptr, 0, image)) return status;
+    SMT_TRY(load_image(ImageOwner::kModule, data, bytes, jit, nullptr, 0, image));
     *module = reinterpret_cast<CUmodule>(image);
     return CUDA_SUCCESS;
 }
@@ -26,7 +27,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
     if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
     if (!found.data) return CUDA_ERROR_INVALID_IMAGE;
     JitOptions jit;
-    if (CUresult status = jit.read(numOptions, options, optionValues)) return status;
+    SMT_TRY(jit.read(numOptions, options, optionValues));
     return load_module(module, found.data, found.bytes, jit);
 }
 
@@ -43,7 +44,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
     if (!module || !fname) return CUDA_ERROR_INVALID_VALUE;
     char* data = nullptr;
     uint64_t bytes = 0;
-    if (CUresult status = read_file(fname, data, bytes)) return status;
+    SMT_TRY(read_file(fname, data, bytes));
     JitOptions jit;
     CUresult status = load_module(module, data, bytes + 1, jit);
     std::free(data);
@@ -62,7 +63,7 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
     Image* image = find_image(hmod);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
     Function* function = nullptr;
-    if (CUresult status = fetch_function(*image, name, function)) return status;
+    SMT_TRY(fetch_function(*image, name, function));
     *hfunc = reinterpret_cast<CUfunction>(function);
     return CUDA_SUCCESS;
 }

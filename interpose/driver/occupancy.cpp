@@ -8,6 +8,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -96,7 +97,7 @@ struct Limits {
 
 CUresult read_limits(Limits& limits) {
     CUdevice device = 0;
-    if (CUresult status = driver::cuCtxGetDevice(&device)) return status;
+    SMT_TRY(driver::cuCtxGetDevice(&device));
     const struct {
         int* to;
         CUdevice_attribute attribute;
@@ -104,8 +105,7 @@ CUresult read_limits(Limits& limits) {
                   {&limits.threads_per_block, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
                   {&limits.warp, CU_DEVICE_ATTRIBUTE_WARP_SIZE},
                   {&limits.sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT}};
-    for (const auto& one : wanted)
-        if (CUresult status = driver::cuDeviceGetAttribute(one.to, one.attribute, device)) return status;
+    for (const auto& one : wanted) SMT_TRY(driver::cuDeviceGetAttribute(one.to, one.attribute, device));
     return CUDA_SUCCESS;
 }
 
@@ -119,7 +119,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
     Function* function = find_function(func);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
     Limits limits;
-    if (CUresult status = read_limits(limits)) return status;
+    SMT_TRY(read_limits(limits));
 
     int largest =
         function->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK].load(std::memory_order_relaxed);
@@ -133,7 +133,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
         size_t shared_bytes =
             blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(block) : dynamicSMemSize;
         int blocks = 0;
-        if (CUresult status = active_blocks(*function, block, shared_bytes, flags, blocks)) return status;
+        SMT_TRY(active_blocks(*function, block, shared_bytes, flags, blocks));
         if (block * blocks > best_threads) {
             best_threads = block * blocks;
             best_block = block;

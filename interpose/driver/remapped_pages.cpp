@@ -12,6 +12,7 @@
 #include "interpose/driver/ranges.h"
 #include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -242,8 +243,7 @@ CUresult remap(uint64_t address, uint64_t bytes, uint64_t& arena) {
             }
         }
         uint64_t block = pieces.list[0].arena;
-        if (!pieces.one_view())
-            if (CUresult status = block_for(to - from, pieces, block)) return status;
+        if (!pieces.one_view()) SMT_TRY(block_for(to - from, pieces, block));
         Moved moved;
         {
             Lock lock(remap_lock);

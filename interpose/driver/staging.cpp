@@ -14,6 +14,7 @@
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -35,7 +36,7 @@ uint64_t next_value(uint64_t value, uint32_t stream) { return ((value >> 32) + 1
 CUresult open_staging(LaneStaging& staging) {
     RemoteCall call(Op::kOpenStaging, 0);
     if (!call.open()) return call.status();
-    if (CUresult status = call.wait()) return status;
+    SMT_TRY(call.wait());
     protocol::StagingOpened opened{};
     call.out(&opened);
     if (!call.reply().good()) return CUDA_ERROR_UNKNOWN;

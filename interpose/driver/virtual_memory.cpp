@@ -3,6 +3,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/ranges.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {
 
@@ -17,7 +18,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
         RemoteCall call(Op::kAddressReserve, sizeof(protocol::AddressReserve));
         if (!call.open()) return call.status();
         call.in(protocol::AddressReserve{size, alignment, addr});
-        if (CUresult status = call.wait()) return status;
+        SMT_TRY(call.wait());
         call.out(&reserved);
     }
     CUresult status = add_range({.base = reserved.address, .bytes = size, .memory = Memory::kVirtual});

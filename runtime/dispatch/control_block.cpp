@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/protocol/try.h"
+
 namespace smt::runtime::dispatch {
 
 namespace {
@@ -41,7 +43,7 @@ CUresult ControlMemory::take(Piece* piece) {
         }
     }
     Piece fresh;
-    if (CUresult status = driver_.cuMemAlloc_v2(&fresh.control, sizeof(smt::Control))) return status;
+    SMT_TRY(driver_.cuMemAlloc_v2(&fresh.control, sizeof(smt::Control)));
     CUresult status = driver_.cuMemAlloc_v2(&fresh.map, uint64_t{map_entries_} * sizeof(smt::Mapping));
     if (status != CUDA_SUCCESS)
         driver_.cuMemFree_v2(fresh.control);
@@ -60,7 +62,7 @@ ControlBlock::~ControlBlock() {
 }
 
 CUresult ControlBlock::open(CUstream control) {
-    if (CUresult status = memory_.take(&piece_)) return status;
+    SMT_TRY(memory_.take(&piece_));
     smt::Control fresh{};
     fresh.map_mask = memory_.map_entries() - 1;
     fresh.map = reinterpret_cast<smt::Mapping*>(piece_.map);
@@ -90,7 +92,7 @@ CUresult ControlBlock::stop(CUstream control) {
 }
 
 CUresult ControlBlock::change_quotas(CUstream control, const QuotaTable& quotas) {
-    if (CUresult status = set_quotas(control, quotas)) return status;
+    SMT_TRY(set_quotas(control, quotas));
     said_ = ++change_;
     return driver_.cuStreamWriteValue32_v2(control, at(kHighHalf), said_, 0);
 }

@@ -7,6 +7,7 @@
 
 #include "profiler/models/preemption.h"
 #include "runtime/dispatch/dispatcher.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::runtime::dispatch {
 
@@ -64,7 +65,7 @@ ManagedStream::~ManagedStream() {
 
 CUresult ManagedStream::open() {
     if (!dispatcher_.words().take(&words_, &word_address_)) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (CUresult status = control_.open(dispatcher_.control())) return status;
+    SMT_TRY(control_.open(dispatcher_.control()));
     words_->reached.store(0);
     for (std::atomic<uint64_t>& each : words_->grown) each.store(0);
     words_->sampled.store(0);
@@ -97,7 +98,7 @@ CUresult ManagedStream::fitting(const Work& work, uint32_t* ctas) {
 // Describes a launch of the next `blocks` (0: all that are left), with tickets from 0.
 CUresult ManagedStream::prepare(Work& work, uint64_t blocks, smt::Launch* launch, uint32_t* workers) {
     uint32_t fits = 0;
-    if (CUresult status = fitting(work, &fits)) return status;
+    SMT_TRY(fitting(work, &fits));
     const SaturatingCtas::Try ctas = ctas_for(work, fits);
     const uint64_t places = uint64_t{fits} * multiprocessors(),
                    capacity = uint64_t{ctas.ctas} * multiprocessors();
@@ -274,7 +275,7 @@ CUresult ManagedStream::settle() {
     const uint64_t over = dispatcher_.now_ns();
     const bool stopped = state_ == State::kStopping || halted_;
     uint32_t run = 0;
-    if (CUresult status = tickets_run(&run)) return status;
+    SMT_TRY(tickets_run(&run));
     if (state_ == State::kRunning) {
         if (std::exchange(fruitless_of_, waiting_.front().number) != waiting_.front().number) fruitless_ = 0;
         fruitless_ = run == 0 && !halted_ ? fruitless_ + 1 : 0;

@@ -5,6 +5,7 @@
 
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::runtime::dispatch {
 
@@ -61,8 +62,8 @@ bool ManagedStream::keeps_back() {
 
 CUresult ManagedStream::issue(Work&& work) {
     if (tickets_used_up()) {  // and no launch is in flight
-        if (CUresult status = control_.reset(stream_)) return status;
-        if (CUresult status = get_ready()) return status;
+        SMT_TRY(control_.reset(stream_));
+        SMT_TRY(get_ready());
         next_ticket_ = 0;
         forget_sample();
     }

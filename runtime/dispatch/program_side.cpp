@@ -10,6 +10,7 @@
 #include "runtime/dispatch/clock_handoff.h"
 #include "runtime/dispatch/dispatcher.h"
 #include "runtime/dispatch/managed_stream.h"
+#include "runtime/protocol/try.h"
 
 namespace smt::runtime::dispatch {
 
@@ -30,11 +31,11 @@ constexpr auto kLookAtWindow = 1ms;  // at the stream's state, while the window 
 
 CUresult ManagedStream::launch(Work&& work) {
     Lock lock = spin_lock(mutex_);
-    if (CUresult status = await_room(lock)) return status;
+    SMT_TRY(await_room(lock));
     if (gone_) return kClientGone;
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
     uint32_t fits = 0;
-    if (CUresult status = fitting(work, &fits)) return status;  // now, while the program can get the error
+    SMT_TRY(fitting(work, &fits));  // now, while the program can get the error
     work.fits = fits;
     work.number = ++numbers_;
     go_on();
@@ -58,7 +59,7 @@ CUresult ManagedStream::launch(Work&& work) {
         return status;
     }
     if (state_ == State::kPassThrough) {
-        if (CUresult status = come_to_rest()) return status;
+        SMT_TRY(come_to_rest());
     }
     if (state_ == State::kStopped && waiting_.empty()) since_ = dispatcher_.now();
     waiting_.push_back(std::move(work));
@@ -105,7 +106,7 @@ CUresult ManagedStream::enter(const UnmanagedLaunch& launch, UnmanagedPass* pass
     Lock lock = spin_lock(mutex_);
     go_on();
     if (failed_) return std::exchange(failed_, CUDA_SUCCESS);
-    if (CUresult status = clear_way(lock)) return status;
+    SMT_TRY(clear_way(lock));
     pass->number_ = 0;
     if (tenant_->preemptible.load(std::memory_order_relaxed)) {
         ++wanting_;
@@ -247,7 +248,7 @@ CUresult ManagedStream::clear_way(Lock& lock) {
 CUresult ManagedStream::wait_in_flight(Lock& lock, uint64_t number) {
     while (state_ == State::kPassThrough && !in_flight_.empty() && in_flight_.front().number <= number &&
            !gone_) {
-        if (CUresult status = unmarked_ ? mark() : CUDA_SUCCESS) return status;
+        SMT_TRY(unmarked_ ? mark() : CUDA_SUCCESS);
         lock.unlock();
         CUresult status = dispatcher_.driver().cuStreamSynchronize(stream_);
         lock.lock();

@@ -5,6 +5,7 @@
 
 #include "coverage.gen.h"
 #include "cudart_coverage.gen.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/printf.h"
@@ -124,7 +125,7 @@ CUresult stream_destroy(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     StreamPointer stream;
-    if (CUresult status = call.find_stream(request.stream, &stream)) return status;
+    SMT_TRY(call.find_stream(request.stream, &stream));
     call.session.drop_capture(stream->handle, call.uses);
     return call.session.streams().destroy(request.stream);
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/dispatch/dispatcher.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/poll_interval.h"
 
@@ -304,7 +305,7 @@ CUresult Streams::synchronize_all() {
 CUresult Streams::guard_all() {
     for (const StreamPointer& stream : all()) {
         if (capturing(stream->handle)) continue;
-        if (CUresult status = stream->guard()) return status;
+        SMT_TRY(stream->guard());
     }
     return CUDA_SUCCESS;
 }
@@ -312,7 +313,7 @@ CUresult Streams::guard_all() {
 CUresult Streams::query_all() {
     for (const StreamPointer& stream : all()) {
         if (!stream->busy() || capturing(stream->handle)) continue;
-        if (CUresult status = query(*stream)) return status;
+        SMT_TRY(query(*stream));
     }
     return CUDA_SUCCESS;
 }

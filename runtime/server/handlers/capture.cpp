@@ -3,6 +3,7 @@
 // counts its active captures: if there are none, the driver is not asked whether a stream captures.
 #include <vector>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
@@ -35,7 +36,7 @@ CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
     if (reference == protocol::kLegacyStream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     StreamPointer found;
     Streams& streams = call.session.streams();
-    if (CUresult status = call.find_stream(reference, &found)) return status;
+    SMT_TRY(call.find_stream(reference, &found));
     call.uses.hold_captures();
     *stream = found->handle;
     if (streams.capturing(found->handle)) return CUDA_SUCCESS;
@@ -69,7 +70,7 @@ CUresult handle_begin_capture(Call& call) {
     protocol::StreamCapture request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
-    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    SMT_TRY(capturable(call, request.stream, &stream));
     // Counted before the call: another lane must not take the stream for one that does not capture.
     call.session.streams().capture_begun();
     CUresult status = call.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -88,9 +89,9 @@ CUresult handle_begin_capture_to_graph(Call& call) {
     if (!read(call, count, true, &dependencies)) return CUDA_ERROR_INVALID_VALUE;
     auto graph = reinterpret_cast<CUgraph>(request.graph);
     call.uses.add(HandleKind::kGraph, graph);
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     CUstream stream = nullptr;
-    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    SMT_TRY(capturable(call, request.stream, &stream));
     call.session.streams().capture_begun();
     CUresult status =
         call.driver.cuStreamBeginCaptureToGraph(stream, graph, dependencies.nodes, dependencies.edges,
@@ -107,7 +108,7 @@ CUresult handle_end_capture(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
-    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    SMT_TRY(capturable(call, request.stream, &stream));
     bool captured = has_capture(call, stream);
     CUgraph graph = nullptr;
     CUresult status = call.driver.cuStreamEndCapture(stream, &graph);
@@ -124,7 +125,7 @@ CUresult handle_capture_info(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
-    if (CUresult status = call.plain_stream(request.stream, &stream)) return status;
+    SMT_TRY(call.plain_stream(request.stream, &stream));
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t id = 0;
     CUgraph graph = nullptr;
@@ -142,7 +143,7 @@ CUresult handle_capture_info(Call& call) {
     info.dependency_count = static_cast<uint32_t>(count);
     info.id = id;
     info.graph = reinterpret_cast<uint64_t>(graph);
-    if (CUresult known = call.known(HandleKind::kGraph, info.graph)) return known;
+    SMT_TRY(call.known(HandleKind::kGraph, info.graph));
     std::vector<CUgraphNode> ids(nodes, nodes + count);
     for (CUgraphNode& node : ids) call.lend(HandleKind::kGraphNode, node, HandleKind::kGraph, graph);
     std::vector<CUgraphEdgeData> none(edges ? 0 : count);
@@ -157,9 +158,9 @@ CUresult handle_update_capture(Call& call) {
     Dependencies dependencies;
     if (!read(call, request.dependency_count, request.has_edge_data != 0, &dependencies))
         return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     CUstream stream = nullptr;
-    if (CUresult status = capturable(call, request.stream, &stream)) return status;
+    SMT_TRY(capturable(call, request.stream, &stream));
     if (request.flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES) call.session.memory().graphs().reorder(stream);
     return call.driver.cuStreamUpdateCaptureDependencies_v2(
         stream, const_cast<CUgraphNode*>(dependencies.nodes), dependencies.edges, dependencies.count,

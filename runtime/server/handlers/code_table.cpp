@@ -4,6 +4,7 @@
 #include "rewriter/device/managed_names.h"
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/quiesce.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/tenant_memory.h"
 
 namespace smt::runtime::server::handlers {
@@ -54,7 +55,7 @@ CUresult CodeTable::module(Image& image, CUmodule* module) const {
     if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
     if (!image.module) {
         const dispatch::Quiesce others(dispatcher_, tenant_);
-        if (CUresult status = load(image)) return status;
+        SMT_TRY(load(image));
     }
     *module = image.module;
     return CUDA_SUCCESS;
@@ -145,7 +146,7 @@ CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** ke
     std::string treatment;
     {
         const dispatch::Quiesce others(dispatcher_, tenant_);
-        if (CUresult status = describe(*found, name, fresh, &treatment)) return status;
+        SMT_TRY(describe(*found, name, fresh, &treatment));
     }
     std::lock_guard table_lock(mutex_);
     LoadedKernel* entry = new_kernel();

@@ -1,4 +1,5 @@
 // Copies: between places that the server can access (kCopy), and through a staging slot (kCopySlot).
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/copy_plan.h"
 #include "runtime/server/handlers/handlers.h"
@@ -15,7 +16,7 @@ namespace {
 // waits for the copy, this function waits too: to the application the copy is a synchronisation.
 CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value, bool synchronizes) {
     if (synchronizes && call.session.code().output_expected().exchange(false)) {
-        if (CUresult status = await(call, stream)) return status;
+        SMT_TRY(await(call, stream));
     }
     return call.driver.cuStreamWriteValue64_v2(stream.handle, call.session.arena().word_address(word), value,
                                                CU_STREAM_WRITE_VALUE_DEFAULT);
@@ -23,22 +24,22 @@ CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value,
 
 CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot, uint32_t word) {
     CopyPlan plan;
-    if (CUresult status = plan_slot_copy(call, request, slot, &plan)) return status;
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(plan_slot_copy(call, request, slot, &plan));
+    SMT_TRY(call.uses.begin());
     StreamPointer stream;
-    if (CUresult status = use_stream(call, request.stream, &stream)) return status;
+    SMT_TRY(use_stream(call, request.stream, &stream));
     if (call.session.streams().capturing(stream->handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
+    SMT_TRY(plan.enqueue(call.driver, stream->handle));
     return tell_by_word(call, *stream, word, request.done_value, !request.to_device);
 }
 
 CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
     CopyPlan plan;
-    if (CUresult status = plan_copy(call, request, &plan)) return status;
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(plan_copy(call, request, &plan));
+    SMT_TRY(call.uses.begin());
     StreamPointer stream;
-    if (CUresult status = use_stream(call, request.stream, &stream)) return status;
-    if (CUresult status = plan.enqueue(call.driver, stream->handle)) return status;
+    SMT_TRY(use_stream(call, request.stream, &stream));
+    SMT_TRY(plan.enqueue(call.driver, stream->handle));
     if (request.answer == CopyAnswer::kEnqueued) return CUDA_SUCCESS;
     // A wait on a capturing stream is the application's error, which the driver reports.
     if (request.answer == CopyAnswer::kDone || call.session.streams().capturing(stream->handle))

@@ -2,6 +2,7 @@
 #include "runtime/server/handlers/copy_plan.h"
 
 #include "runtime/protocol/layout.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/session.h"
 
@@ -67,7 +68,7 @@ CUresult plan_copy(Call& call, const protocol::Copy& copy, CopyPlan* plan) {
     Extent extent{copy.width_bytes, copy.height, copy.depth};
     if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
     *plan = {{}, {}, extent.width, extent.height, extent.depth};
-    if (CUresult status = plan_end(call, copy.to, extent, &plan->to)) return status;
+    SMT_TRY(plan_end(call, copy.to, extent, &plan->to));
     return plan_end(call, copy.from, extent, &plan->from);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/session.h"
@@ -24,9 +25,9 @@ void fill_attributes(Call& call, CUfunction function, protocol::FunctionInfo& in
 
 CUresult module_names(const DriverApi& driver, CUmodule module, std::vector<const char*>& names) {
     unsigned int count = 0;
-    if (CUresult status = driver.cuModuleGetFunctionCount(&count, module)) return status;
+    SMT_TRY(driver.cuModuleGetFunctionCount(&count, module));
     std::vector<CUfunction> functions(count);
-    if (CUresult status = driver.cuModuleEnumerateFunctions(functions.data(), count, module)) return status;
+    SMT_TRY(driver.cuModuleEnumerateFunctions(functions.data(), count, module));
     for (CUfunction function : functions) {
         const char* name = nullptr;
         if (driver.cuFuncGetName(&name, function) == CUDA_SUCCESS && name) names.push_back(name);
@@ -36,9 +37,9 @@ CUresult module_names(const DriverApi& driver, CUmodule module, std::vector<cons
 
 CUresult library_names(const DriverApi& driver, CUlibrary library, std::vector<const char*>& names) {
     unsigned int count = 0;
-    if (CUresult status = driver.cuLibraryGetKernelCount(&count, library)) return status;
+    SMT_TRY(driver.cuLibraryGetKernelCount(&count, library));
     std::vector<CUkernel> kernels(count);
-    if (CUresult status = driver.cuLibraryEnumerateKernels(kernels.data(), count, library)) return status;
+    SMT_TRY(driver.cuLibraryEnumerateKernels(kernels.data(), count, library));
     for (CUkernel kernel : kernels) {
         const char* name = nullptr;
         if (driver.cuKernelGetName(&name, kernel) == CUDA_SUCCESS && name) names.push_back(name);
@@ -116,7 +117,7 @@ CUresult handle_function_attribute(Call& call) {
     const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
     // Earlier launches that are held back still use the old value, so they go to the driver first.
     if (lowers_shared_memory(call, request)) {
-        if (CUresult status = call.session.streams().guard_all()) return status;
+        SMT_TRY(call.session.streams().guard_all());
     }
     KernelUse kernel(call.session.code(), request.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
@@ -147,7 +148,7 @@ CUresult handle_get_global(Call& call) {
     CUdeviceptr address = 0;
     size_t bytes = 0;
     CUmodule module = nullptr;
-    if (CUresult status = call.module(request.object, &module)) return status;
+    SMT_TRY(call.module(request.object, &module));
     CUresult status = image->library ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
                                      : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
     if (status == CUDA_SUCCESS) status = call.session.code().give_out(*image, address, bytes);

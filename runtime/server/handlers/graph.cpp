@@ -1,4 +1,5 @@
 // Graphs: launches, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/copy_plan.h"
 #include "runtime/server/handlers/graph_place.h"
@@ -22,13 +23,13 @@ CUresult handle_graph_launch(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     auto exec = reinterpret_cast<CUgraphExec>(request.exec);
     call.uses.add(HandleKind::kGraphExec, exec);
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     StreamPointer stream;
-    if (CUresult status = call.launch_stream(request.stream, &stream)) return status;
+    SMT_TRY(call.launch_stream(request.stream, &stream));
     dispatch::UnmanagedPass pass;
     const dispatch::UnmanagedLaunch launch{
         request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
-    if (CUresult status = call.session.streams().enter(*stream, launch, &pass)) return status;
+    SMT_TRY(call.session.streams().enter(*stream, launch, &pass));
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
         pass.drop();  // the printing turn may depend on other tenants' work
         return call.session.device_printf().launch(call.session, stream->handle, [&] {
@@ -43,10 +44,10 @@ CUresult handle_graph_launch(Call& call) {
 CUresult handle_graph_memcpy_node(Call& call) {
     auto request = call.in.scalar<protocol::GraphCopyNode>();
     NodePlace place;
-    if (CUresult status = read_place(call, request, &place)) return status;
+    SMT_TRY(read_place(call, request, &place));
     CopyPlan plan;
-    if (CUresult status = plan_copy(call, request.copy, &plan)) return status;
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(plan_copy(call, request.copy, &plan));
+    SMT_TRY(call.uses.begin());
     CUDA_MEMCPY3D shape = plan.shape();
     CUresult status = CUDA_SUCCESS;
     switch (place.operation) {
@@ -67,7 +68,7 @@ CUresult handle_graph_memcpy_node(Call& call) {
 
 CUresult handle_graph_memcpy_node_get(Call& call) {
     CUgraphNode node = nullptr;
-    if (CUresult status = read_node(call, &node)) return status;
+    SMT_TRY(read_node(call, &node));
     CUDA_MEMCPY3D shape{};
     CUresult status = call.driver.cuGraphMemcpyNodeGetParams(node, &shape);
     if (status) return status;
@@ -81,7 +82,7 @@ CUresult handle_graph_memcpy_node_get(Call& call) {
 CUresult handle_graph_child_node(Call& call) {
     auto request = call.in.scalar<protocol::GraphChildNode>();
     NodePlace place;
-    if (CUresult status = read_place(call, request, &place)) return status;
+    SMT_TRY(read_place(call, request, &place));
     if (place.operation != NodeOperation::kAdd) return CUDA_ERROR_INVALID_VALUE;
     const char* edges = nullptr;
     if (request.has_edge_data)
@@ -89,9 +90,9 @@ CUresult handle_graph_child_node(Call& call) {
     if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
     auto child = reinterpret_cast<CUgraph>(request.child);
     call.uses.add(HandleKind::kGraph, child);
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     Handles& handles = call.session.handles();
-    if (CUresult status = handles.may_move(child, place.graph)) return status;
+    SMT_TRY(handles.may_move(child, place.graph));
     if (!call.driver.cuGraphAddNode_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUgraphNodeParams parameters{};
     parameters.type = CU_GRAPH_NODE_TYPE_GRAPH;
@@ -110,9 +111,9 @@ CUresult handle_graph_child_node(Call& call) {
 CUresult handle_graph_host_node(Call& call) {
     auto request = call.in.scalar<protocol::GraphHostNode>();
     NodePlace place;
-    if (CUresult status = read_place(call, request, &place)) return status;
+    SMT_TRY(read_place(call, request, &place));
     if (request.function == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     CUDA_HOST_NODE_PARAMS ours = call.session.callbacks().node(request.function, request.user_data);
     if (!ours.fn) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult status = CUDA_SUCCESS;
@@ -133,7 +134,7 @@ CUresult handle_graph_host_node(Call& call) {
 
 CUresult handle_graph_host_node_get(Call& call) {
     CUgraphNode node = nullptr;
-    if (CUresult status = read_node(call, &node)) return status;
+    SMT_TRY(read_node(call, &node));
     CUDA_HOST_NODE_PARAMS ours{};
     CUresult status = call.driver.cuGraphHostNodeGetParams(node, &ours);
     if (status) return status;

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/graph_place.h"
 #include "runtime/server/handlers/handlers.h"
@@ -85,14 +86,14 @@ bool pack(const LoadedKernel& kernel, const CUDA_KERNEL_NODE_PARAMS& node, std::
 CUresult handle_graph_kernel_node(Call& call) {
     auto request = call.in.scalar<protocol::GraphKernelNode>();
     NodePlace place;
-    if (CUresult status = read_place(call, request, &place)) return status;
+    SMT_TRY(read_place(call, request, &place));
     const protocol::Launch& launch = request.launch;
     auto* attributes = reinterpret_cast<const CUlaunchAttribute*>(
         call.in.take(uint64_t{launch.attribute_count} * sizeof(CUlaunchAttribute)));
     char* parameters = const_cast<char*>(call.in.take(launch.parameter_bytes));
     if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = check_launch_attributes(attributes, launch.attribute_count)) return status;
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(check_launch_attributes(attributes, launch.attribute_count));
+    SMT_TRY(call.uses.begin());
     KernelUse kernel(call.session.code(), launch.function);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -112,7 +113,7 @@ CUresult handle_graph_kernel_node(Call& call) {
 
 CUresult handle_graph_kernel_node_get(Call& call) {
     CUgraphNode node = nullptr;
-    if (CUresult status = read_node(call, &node)) return status;
+    SMT_TRY(read_node(call, &node));
     CUDA_KERNEL_NODE_PARAMS set{};
     CUresult status = call.driver.cuGraphKernelNodeGetParams_v2(node, &set);
     if (status) return status;

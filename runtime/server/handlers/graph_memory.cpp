@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/pools.h"
 #include "runtime/server/handlers/tenant_memory.h"
 
@@ -32,9 +33,8 @@ CUresult GraphMemory::capture_of(CUstream stream, Capture** capture) {
     auto made = std::make_shared<Graph>();
     auto held = std::make_unique<GraphPointer>(made);
     CUuserObject object = nullptr;
-    if (CUresult failed = driver_.cuUserObjectCreate(&object, held.get(), graph_is_gone, 1,
-                                                     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC))
-        return failed;
+    SMT_TRY(
+        driver_.cuUserObjectCreate(&object, held.get(), graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     held.release();
     if (CUresult failed = driver_.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE)) {
         driver_.cuUserObjectRelease(object, 1);
@@ -52,11 +52,11 @@ CUresult GraphMemory::allocate(uint64_t bytes, CUstream stream, CUdeviceptr* add
     {
         Lock lock(mutex_);
         Capture* capture = nullptr;
-        if (CUresult status = capture_of(stream, &capture)) return status;
+        SMT_TRY(capture_of(stream, &capture));
         if (reuse(*capture, stream, bytes, address)) return CUDA_SUCCESS;
         graph = capture->graph;
     }
-    if (CUresult status = memory_.allocate(bytes, address)) return status;
+    SMT_TRY(memory_.allocate(bytes, address));
     const uint64_t taken = memory_.find(*address).bytes;
     Lock lock(mutex_);
     blocks_[*address] = {taken, {std::move(graph)}};
@@ -90,7 +90,7 @@ CUresult GraphMemory::free_captured(CUdeviceptr address, CUstream stream) {
     auto found = blocks_.find(address);
     if (found == blocks_.end()) return CUDA_ERROR_INVALID_VALUE;
     Capture* capture = nullptr;
-    if (CUresult status = capture_of(stream, &capture)) return status;
+    SMT_TRY(capture_of(stream, &capture));
     Block& block = found->second;
     if (block.captured_free) return CUDA_ERROR_INVALID_VALUE;
     block.captured_free = true;
@@ -123,9 +123,9 @@ CUresult GraphMemory::free(CUdeviceptr address, CUstream stream) {
     Block& block = found->second;
     if (stream) {
         if (!block.event) {
-            if (CUresult status = driver_.cuEventCreate(&block.event, CU_EVENT_DISABLE_TIMING)) return status;
+            SMT_TRY(driver_.cuEventCreate(&block.event, CU_EVENT_DISABLE_TIMING));
         }
-        if (CUresult status = driver_.cuEventRecord(block.event, stream)) return status;
+        SMT_TRY(driver_.cuEventRecord(block.event, stream));
     }
     block.freed = true;
     return CUDA_SUCCESS;

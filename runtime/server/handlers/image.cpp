@@ -8,6 +8,7 @@
 
 #include "runtime/dispatch/quiesce.h"
 #include "runtime/protocol/layout.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/jit_options.h"
@@ -40,7 +41,7 @@ CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, 
 CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* managed) {
     uint64_t memory = 0;
     if (managed->bytes() == 0) return CUDA_SUCCESS;
-    if (CUresult status = call.session.arena().allocate_host(managed->bytes(), true, &memory)) return status;
+    SMT_TRY(call.session.arena().allocate_host(managed->bytes(), true, &memory));
     managed->place(code, memory);
     return CUDA_SUCCESS;
 }
@@ -48,10 +49,10 @@ CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* 
 // The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code,
 // which is opened in turn.
 CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
-    if (CUresult status = take_code(call, opened, image)) return status;
+    SMT_TRY(take_code(call, opened, image));
     if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
-    if (CUresult status = to_machine_code(call, opened, image, jit)) return status;
-    if (CUresult status = open(call, {image.data(), image.size()}, &jit, &opened)) return status;
+    SMT_TRY(to_machine_code(call, opened, image, jit));
+    SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
     return take_code(call, opened, image);
 }
 
@@ -61,8 +62,8 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
                     const std::string& identity, JitOptions& jit, jit::Decision form, uint32_t* object) {
     Charge unpacked, charge;
     if (!unpacked.take(call.session.host_account(), opened.unpacked.size())) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (CUresult status = prepare(call, image, opened, jit)) return status;
-    if (CUresult status = call.session.memory().charge(opened.variable_bytes, &charge)) return status;
+    SMT_TRY(prepare(call, image, opened, jit));
+    SMT_TRY(call.session.memory().charge(opened.variable_bytes, &charge));
     image.push_back(0);  // the driver reads text up to its NUL
     ManagedVariables managed(std::move(opened.managed));
     uint64_t variables = 0;
@@ -72,7 +73,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
         return variables;
     });
     if (!placed) {
-        if (CUresult status = place_variables(call, image, &managed)) return status;
+        SMT_TRY(place_variables(call, image, &managed));
         variables = managed.memory();
     }
     CUmodule module = nullptr;
@@ -100,7 +101,7 @@ CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::
 CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity,
                       JitOptions& jit, jit::Decision form, uint32_t* object) {
     jit::Opened opened;
-    if (CUresult status = open(call, {image.data(), image.size()}, &jit, &opened)) return status;
+    SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
     return load_bytes(call, owner, std::move(image), std::move(opened), identity, jit, std::move(form),
                       object);
 }
@@ -112,7 +113,7 @@ CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& 
     const Charge upload = std::move(call.lane.upload_charge());
     std::string_view bytes(image.data(), image.size());
     jit::Opened opened;
-    if (CUresult status = open(call, bytes, &jit, &opened)) return status;
+    SMT_TRY(open(call, bytes, &jit, &opened));
     const std::string identity = call.session.server().profiles().identify(bytes);
     jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
     if (const jit::ResultPointer compiled = form.compiled) {
@@ -200,7 +201,7 @@ CUresult handle_module_unload(Call& call) {
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     ImagePointer image = call.session.code().withdraw(request.object);
     if (!image) return CUDA_ERROR_INVALID_HANDLE;
-    if (CUresult status = call.session.streams().synchronize_all()) return status;
+    SMT_TRY(call.session.streams().synchronize_all());
     call.session.streams().forget_code();
     CUresult status = call.session.code().unload(*image);
     if (status == CUDA_SUCCESS && image->managed.memory())

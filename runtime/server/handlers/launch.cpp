@@ -5,6 +5,7 @@
 
 #include "rewriter/device/smt_worker.h"
 #include "runtime/dispatch/dispatcher.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/launch_attributes.h"
@@ -40,7 +41,7 @@ CUresult launch_extended(Call& call, const LoadedKernel& kernel, const Request& 
     const protocol::Launch& launch = request.launch;
     CUlaunchAttribute attributes[kMaxLaunchAttributes + 1];
     uint32_t count = launch.attribute_count;
-    if (CUresult status = check_launch_attributes(request.attributes, count)) return status;
+    SMT_TRY(check_launch_attributes(request.attributes, count));
     std::copy_n(request.attributes, count, attributes);
     for (uint32_t i = 0; i < count; ++i) {
         int& priority = attributes[i].value.priority;
@@ -153,7 +154,7 @@ bool worth_managing(Call& call, const protocol::Launch& launch) {
 CUresult launch_managed(Call& call, const LoadedKernel& kernel, const Request& request, Stream& stream) {
     const protocol::Launch& launch = request.launch;
     dispatch::ManagedStream* managed = nullptr;
-    if (CUresult status = call.session.streams().manage(stream, &managed)) return status;
+    SMT_TRY(call.session.streams().manage(stream, &managed));
     dispatch::Work work;
     work.function = &kernel.managed;
     work.entry = launch_entry(call, kernel, launch, request.treatment);
@@ -227,7 +228,7 @@ CUresult launch_unmanaged(Call& call, const LoadedKernel& kernel, const Request&
                                          launch.block[0] * launch.block[1] * launch.block[2],
                                          launch.shared_bytes};
     dispatch::UnmanagedPass pass;
-    if (CUresult status = call.session.streams().enter(stream, what, &pass)) return status;
+    SMT_TRY(call.session.streams().enter(stream, what, &pass));
     if (kernel.prints) [[unlikely]] {
         pass.drop();
         return launch_printing(call, kernel, request, stream);
@@ -268,7 +269,7 @@ CUresult handle_launch(Call& call) {
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (request.launch.parameter_bytes < kernel->parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
     StreamPointer target;
-    if (CUresult status = call.launch_stream(request.launch.stream, &target)) return status;
+    SMT_TRY(call.launch_stream(request.launch.stream, &target));
     CUstream stream = target->handle;
     const bool captures = call.session.streams().capturing(stream);
     request.treatment = kernel->treatment;
@@ -285,7 +286,7 @@ CUresult handle_launch(Call& call) {
         request.treatment = call.session.code().exceptions()[why];
     }
     if (captures) [[unlikely]] {
-        if (CUresult status = target->guard()) return status;
+        SMT_TRY(target->guard());
         return launch_into_graph(call, *kernel, request, stream);
     }
     return launch_unmanaged(call, *kernel, request, *target);

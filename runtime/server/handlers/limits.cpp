@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "interpose/api/sizes.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/tenant_memory.h"
 
 namespace smt::runtime::server::handlers {
@@ -22,7 +23,7 @@ bool known(CUlimit limit) { return limit >= 0 && limit < CU_LIMIT_MAX; }
 CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
     if (!defaults[limit]) {
         size_t answer = 0;
-        if (CUresult status = driver.cuCtxGetLimit(&answer, limit)) return status;
+        SMT_TRY(driver.cuCtxGetLimit(&answer, limit));
         defaults[limit] = answer;
     }
     *value = *defaults[limit];
@@ -48,12 +49,12 @@ CUresult Limits::set(CUlimit limit, size_t value, TenantMemory& memory, uint64_t
     if (!known(limit)) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(shared_mutex);
     size_t before = 0, now = 0;
-    if (CUresult status = default_of(driver_, limit, &before)) return status;
-    if (CUresult status = driver_.cuCtxGetLimit(&now, limit)) return status;
+    SMT_TRY(default_of(driver_, limit, &before));
+    SMT_TRY(driver_.cuCtxGetLimit(&now, limit));
     std::lock_guard own_lock(mutex_);
     const uint64_t held = charges_[limit].bytes();
     const uint64_t wanted = value > before ? bytes_of(limit, value - before, threads) : 0;
-    if (CUresult status = memory.charge(wanted, &charges_[limit])) return status;
+    SMT_TRY(memory.charge(wanted, &charges_[limit]));
     if (value > now) {
         CUresult status = driver_.cuCtxSetLimit(limit, value);
         if (status == CUDA_SUCCESS) status = driver_.cuCtxGetLimit(&value, limit);  // the driver rounds

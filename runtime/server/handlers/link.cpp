@@ -1,5 +1,6 @@
 // The linker: inputs come through the lane's upload buffer, the image leaves through its download
 // buffer. Every answer carries what stands in the logs by then.
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/code_table.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/machine_code.h"
@@ -52,7 +53,7 @@ CUresult handle_link_create(Call& call) {
     if (!options->read(list, request.jit_option_count, request.log_bytes, request.error_log_bytes))
         return CUDA_ERROR_INVALID_VALUE;
     CUlinkState state = nullptr;
-    if (CUresult status = call.session.code().links().create(std::move(options), &state)) return status;
+    SMT_TRY(call.session.code().links().create(std::move(options), &state));
     call.adopt(HandleKind::kLink, state);
     call.out.scalar(reinterpret_cast<uint64_t>(state));
     return CUDA_SUCCESS;
@@ -65,7 +66,7 @@ CUresult handle_link_add(Call& call) {
     if (!call.in.good() || (name && name[request.name_bytes - 1] != 0)) return CUDA_ERROR_INVALID_VALUE;
     auto state = reinterpret_cast<CUlinkState>(request.state);
     call.uses.add(HandleKind::kLink, state);
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     JitOptionsPointer logs = call.session.code().links().find(state);
     JitOptions options;
     if (!logs || !options.read(list, request.jit_option_count, 0, 0)) return CUDA_ERROR_INVALID_VALUE;
@@ -96,7 +97,7 @@ CUresult handle_link_complete(Call& call) {
     CUlinkState state = nullptr;
     if (!decode(call, state)) return CUDA_ERROR_INVALID_VALUE;
     call.uses.add(HandleKind::kLink, state);
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     JitOptionsPointer logs = call.session.code().links().find(state);
     if (!logs) return CUDA_ERROR_INVALID_VALUE;
     void* image = nullptr;
@@ -123,7 +124,7 @@ CUresult handle_link_destroy(Call& call) {
     CUlinkState state = nullptr;
     if (!decode(call, state)) return CUDA_ERROR_INVALID_VALUE;
     call.uses.take(HandleKind::kLink, state);
-    if (CUresult status = call.uses.begin()) return status;
+    SMT_TRY(call.uses.begin());
     std::vector<char>().swap(call.lane.download());
     return call.session.code().links().destroy(state);
 }

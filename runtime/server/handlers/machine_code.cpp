@@ -7,6 +7,7 @@
 
 #include "runtime/image/elf_file.h"
 #include "runtime/jit/service.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/opening.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -98,7 +99,7 @@ CUresult to_link_input(Call& call, const jit::Opened& opened, jit::Input& input,
     const auto began = std::chrono::steady_clock::now();
     const jit::ResultPointer result = made(call, std::move(order));
     if (result) jit.keep(result->log, result->image.empty() ? result->reason : "", milliseconds_since(began));
-    if (CUresult status = status_of(result, CUDA_ERROR_INVALID_PTX)) return status;
+    SMT_TRY(status_of(result, CUDA_ERROR_INVALID_PTX));
     input = {CU_JIT_INPUT_CUBIN, 0, result->image.size(), std::move(input.name), result->image};
     return CUDA_SUCCESS;
 }
@@ -113,8 +114,7 @@ CUresult link_inputs(Call& call, std::vector<jit::Input> inputs, JitOptions& jit
     *missing = result && result->trouble == jit::Trouble::kMissing;
     if (*missing) return CUDA_SUCCESS;
     if (result) jit.keep(result->log, result->image.empty() ? result->reason : "", milliseconds_since(began));
-    if (CUresult status = status_of(result, CUDA_ERROR_UNKNOWN))
-        return status;  // as the driver answers, whatever the linker finds
+    SMT_TRY(status_of(result, CUDA_ERROR_UNKNOWN));  // as the driver answers, whatever the linker finds
     image->assign(result->image.begin(), result->image.end());
     return CUDA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 // Allocations of the application: device memory, host memory in the arena, pools, address ranges.
 #include "runtime/protocol/layout.h"
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/handlers.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/session.h"
@@ -10,7 +11,7 @@ CUresult handle_mem_alloc(Call& call) {
     protocol::MemAlloc request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr address = 0;
-    if (CUresult status = call.session.memory().allocate(request.bytes, &address)) return status;
+    SMT_TRY(call.session.memory().allocate(request.bytes, &address));
     call.out.scalar(protocol::MemAllocated{address, request.bytes});
     return CUDA_SUCCESS;
 }
@@ -23,9 +24,9 @@ CUresult handle_mem_free(Call& call) {
     TenantMemory& memory = call.session.memory();
     BlockAllocator::Block block = memory.find(request.address);
     if (block.bytes == 0 || block.base != request.address) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.session.streams().synchronize_all()) return status;
+    SMT_TRY(call.session.streams().synchronize_all());
     if (memory.graphs().owns(request.address)) return memory.graphs().free(request.address, nullptr);
-    if (CUresult status = memory.pools().forget(request.address)) return status;
+    SMT_TRY(memory.pools().forget(request.address));
     return memory.free(request.address);
 }
 
@@ -34,7 +35,7 @@ CUresult handle_host_alloc(Call& call) {
     protocol::MemAlloc request;
     if (!decode(call, request) || request.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     uint64_t address = 0;
-    if (CUresult status = call.session.arena().allocate_host(request.bytes, true, &address)) return status;
+    SMT_TRY(call.session.arena().allocate_host(request.bytes, true, &address));
     call.out.scalar(protocol::MemAllocated{address, request.bytes});
     return CUDA_SUCCESS;
 }
@@ -55,7 +56,7 @@ CUresult handle_host_free(Call& call) {
     protocol::Address request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     if (!call.session.arena().contains(request.address, 1)) return CUDA_ERROR_INVALID_VALUE;
-    if (CUresult status = call.session.streams().synchronize_all()) return status;
+    SMT_TRY(call.session.streams().synchronize_all());
     return call.session.arena().free_host(request.address);
 }
 
@@ -64,7 +65,7 @@ CUresult handle_mem_info(Call& call) {
     TenantMemory& memory = call.session.memory();
     memory.pools().collect();
     memory.graphs().collect();
-    if (CUresult status = memory.info(&info.free, &info.total)) return status;
+    SMT_TRY(memory.info(&info.free, &info.total));
     call.out.scalar(info);
     return CUDA_SUCCESS;
 }
@@ -74,7 +75,7 @@ CUresult handle_mem_alloc_async(Call& call) {
     protocol::MemAllocAsync request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
-    if (CUresult status = call.plain_stream(request.stream, &stream)) return status;
+    SMT_TRY(call.plain_stream(request.stream, &stream));
     CUdeviceptr address = 0;
     TenantMemory& memory = call.session.memory();
     CUresult status = call.session.streams().capturing(stream)
@@ -89,7 +90,7 @@ CUresult handle_mem_free_async(Call& call) {
     protocol::MemFreeAsync request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = nullptr;
-    if (CUresult status = call.stream(request.stream, &stream)) return status;
+    SMT_TRY(call.stream(request.stream, &stream));
     TenantMemory& memory = call.session.memory();
     if (call.session.streams().capturing(stream))
         return memory.graphs().free_captured(request.address, stream);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/tenant_memory.h"
 
 namespace smt::runtime::server::handlers {
@@ -62,7 +63,7 @@ CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdevic
         if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
         collect_locked();
     }
-    if (CUresult status = memory_.allocate(bytes, address)) return status;  // may call collect()
+    SMT_TRY(memory_.allocate(bytes, address));  // may call collect()
     Lock lock(mutex_);
     note_live(*address, {pool, memory_.find(*address).bytes, bytes});
     return CUDA_SUCCESS;

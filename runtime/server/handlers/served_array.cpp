@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/array_size.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"
@@ -54,7 +55,7 @@ CUresult zeros(const DriverApi& driver, CUstream stream, CUdeviceptr* buffer) {
     std::lock_guard lock(mutex);
     if (made == 0) {
         CUdeviceptr fresh = 0;
-        if (CUresult status = driver.cuMemAlloc_v2(&fresh, kZeroBytes)) return status;
+        SMT_TRY(driver.cuMemAlloc_v2(&fresh, kZeroBytes));
         CUresult status = driver.cuMemsetD8Async(fresh, 0, kZeroBytes, stream);
         if (status == CUDA_SUCCESS) status = driver.cuStreamSynchronize(stream);
         if (status != CUDA_SUCCESS) {
@@ -79,7 +80,7 @@ CUresult copy_zeros(const DriverApi& driver, CUdeviceptr zeros, CUDA_MEMCPY3D pi
 // Enqueues the copies. An array of a format whose copies are unknown here is refused.
 CUresult zero(const DriverApi& driver, CUarray array, CUdeviceptr zeros, CUstream stream) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
-    if (CUresult status = driver.cuArray3DGetDescriptor_v2(&shape, array)) return status;
+    SMT_TRY(driver.cuArray3DGetDescriptor_v2(&shape, array));
     const std::optional<Element> element = element_of(shape.Format, shape.NumChannels);
     if (!element) return CUDA_ERROR_NOT_SUPPORTED;
     const auto elements = [&](uint64_t texels) {
@@ -99,7 +100,7 @@ CUresult zero(const DriverApi& driver, CUarray array, CUdeviceptr zeros, CUstrea
             piece.Height = std::min(most_rows, rows - piece.dstY);
             for (piece.dstXInBytes = 0; piece.dstXInBytes < width; piece.dstXInBytes += most_width) {
                 piece.WidthInBytes = std::min(most_width, width - piece.dstXInBytes);
-                if (CUresult status = copy_zeros(driver, zeros, piece, stream)) return status;
+                SMT_TRY(copy_zeros(driver, zeros, piece, stream));
             }
         }
     }

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <thread>
 
+#include "runtime/protocol/try.h"
 #include "runtime/server/handlers/tenant_ranges.h"
 
 namespace smt::runtime::server::handlers {
@@ -83,7 +84,7 @@ CUresult TenantMemory::try_allocate(uint64_t bytes, CUdeviceptr* address) {
     *address = slabs_.allocate(bytes);
     if (*address) return CUDA_SUCCESS;
     uint64_t slab = 0;
-    if (CUresult status = make_chunk(kChunkBytes, &slab)) return status;
+    SMT_TRY(make_chunk(kChunkBytes, &slab));
     slabs_.add(slab, kChunkBytes);
     *address = slabs_.allocate(bytes);
     return CUDA_SUCCESS;
@@ -102,7 +103,7 @@ CUresult TenantMemory::allocate_large(uint64_t bytes, CUdeviceptr* address) {
         return CUDA_SUCCESS;
     }
     uint64_t base = 0;
-    if (CUresult status = make_chunk(chunk, &base)) return status;
+    SMT_TRY(make_chunk(chunk, &base));
     large_[base] = {chunk, bytes};
     *address = base;
     return CUDA_SUCCESS;
@@ -157,14 +158,14 @@ CUresult TenantMemory::map_zeroed(uint64_t base, uint64_t bytes) {
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location = here();
     CUmemGenericAllocationHandle memory = 0;
-    if (CUresult status = driver_.cuMemCreate(&memory, bytes, &properties, 0)) return status;
+    SMT_TRY(driver_.cuMemCreate(&memory, bytes, &properties, 0));
     CUresult status = map_and_zero(base, bytes, memory);
     driver_.cuMemRelease(memory);  // the mapping keeps the memory
     return status;
 }
 
 CUresult TenantMemory::map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory) {
-    if (CUresult status = driver_.cuMemMap(base, bytes, 0, memory, 0)) return status;
+    SMT_TRY(driver_.cuMemMap(base, bytes, 0, memory, 0));
     CUmemAccessDesc access{};
     access.location = here();
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -197,7 +198,7 @@ CUresult TenantMemory::zero(uint64_t base, uint64_t bytes) {
         if (!stream_) driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
         stream = stream_;
     }
-    if (CUresult status = driver_.cuMemsetD8Async(base, 0, bytes, stream)) return status;
+    SMT_TRY(driver_.cuMemsetD8Async(base, 0, bytes, stream));
     return driver_.cuStreamSynchronize(stream);
 }
 
@@ -237,7 +238,7 @@ void TenantMemory::keep(uint64_t bytes) {
 
 CUresult TenantMemory::info(uint64_t* free, uint64_t* total) {
     size_t device_free = 0, device_total = 0;
-    if (CUresult status = driver_.cuMemGetInfo_v2(&device_free, &device_total)) return status;
+    SMT_TRY(driver_.cuMemGetInfo_v2(&device_free, &device_total));
     Lock lock(mutex_);
     uint64_t available = device_free + idle_bytes();
     const uint64_t limit = account_->limit(), held = account_->held();
