@@ -13,6 +13,7 @@
 #include "runtime/schedule/estimate.h"
 #include "runtime/schedule/policies/knobs.h"
 #include "runtime/schedule/policies/lookup.h"
+#include "runtime/schedule/policy.h"
 
 namespace smt::runtime::schedule {
 
