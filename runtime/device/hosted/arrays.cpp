@@ -70,6 +70,7 @@ bool within(uint64_t extent, CUdevice_attribute which) {
 }
 
 bool addressable(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+    if (shape.NumChannels == 0 || shape.NumChannels > 4) return false;
     const bool layers = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
     if (shape.Depth && !layers)
         return within(shape.Width, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH) &&
