@@ -280,8 +280,8 @@ def compute_apps():
             try:
                 with open(f"/proc/{fields[0]}/comm") as file:
                     name = file.read().strip()
-            except OSError:
-                pass
+            except OSError:   # it has ended since, and nvidia-smi did not find its name either
+                continue
         apps.append((int(fields[0]), name, int(fields[2]) if fields[2].isdigit() else -1))
     return apps
 
