@@ -9,7 +9,7 @@
 //                          up_weight * worth(step + 1, j + 1) + down_weight * worth(step + 1, j))
 //
 // A thread holds kNodes neighbouring nodes in registers and needs from its right neighbour one worth a step,
-// which goes through shared memory. Nodes to the right of the triangle hold numbers that nobody asks for.
+// which goes through shared memory. Nodes to the right of the triangle hold numbers that are not used.
 #include "example.h"
 
 constexpr int kThreads = 128;

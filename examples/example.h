@@ -50,7 +50,7 @@ inline void check_call(cudaError_t status, const char* text, const char* file, i
 enum class Size { kTrivial, kSmall, kLarge };
 
 inline bool show_times = false;  // --times: Timer prints each iteration's time besides their mean
-inline bool is_part = false;     // --part is not 1: nobody knows the checksum
+inline bool is_part = false;     // --part is not 1: the checksum is unknown
 
 struct Options {
     Size size = Size::kSmall;

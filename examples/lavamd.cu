@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads) sum_effects(const Particle* particle
     Effect effect = {};
     fetch(0);
     for (int n = 0; n < count; ++n) {
-        __syncthreads();  // box n is there, and nobody reads box n - 1 any more
+        __syncthreads();  // box n is there, and no thread reads box n - 1 any more
         fetch(n + 1);
         const Neighbour& neighbour = neighbours[n];
         if (!has_particle) continue;

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     std::sort(nearest.begin(), nearest.end());
     nearest.resize(kWanted);
 
-    // The ten are what they claim, and nobody who was left out is nearer.
+    // The ten are what they claim, and no record that was left out is nearer.
     size_t right = 0;
     for (const Near& near : nearest)
         right += near.record < size && near.distance == distance_between(record_of(near.record), place);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws who ran on which multiprocessor when, from what `smt trace` wrote: trace_svg.py TRACE.json [FROM_MS TO_MS] > PICTURE.svg
+"""Draws which tenant ran on which SM when, from what `smt trace` wrote: trace_svg.py TRACE.json [FROM_MS TO_MS] > PICTURE.svg
 
 A row for each multiprocessor, a colour for each tenant, a mark above for each decision. Several tenants on one multiprocessor at
 a time share its row.

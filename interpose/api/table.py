@@ -160,7 +160,7 @@ class Entry:
         return self.travels and (p.direction == "touch" or (p.direction == "in" and p.base in addresses.GENERATED))
 
     def parent_of(self, parameter):
-        """The parameter that owns what comes back in `parameter`; None: nobody does, or it is not said which."""
+        """The parameter that owns what comes back in `parameter`; None: none does, or it is not said which."""
         for kind in PARENTS.get(parameter.base, ()):
             for p in self.parameters:
                 if p.type == kind and p.by_value:

@@ -1,5 +1,5 @@
 // What a launch did, by the GPU's counters. The kernel is run several times over, with its memory put back in
-// between: so it must not wait for anybody but itself.
+// between: so it must not wait for other work.
 #pragma once
 
 #include <cuda.h>
@@ -16,8 +16,8 @@ class LaunchCounters {
 public:
     virtual ~LaunchCounters() = default;
 
-    // Around one launch, on the thread that makes it; its context is current. Nobody else launches or waits
-    // for the device meanwhile. True: after() has to follow.
+    // Around one launch, on the thread that makes it; its context is current. No other thread launches or
+    // waits for the device meanwhile. True: after() has to follow.
     virtual bool before() = 0;
     // Waits for the kernel. Nothing: this one was not counted.
     virtual std::optional<Sample> after() = 0;
@@ -26,8 +26,8 @@ public:
     virtual bool final() const = 0;
 };
 
-// CUPTI's range profiler on the context. Null: not here, and why in `problem`, in words for whoever could
-// change it.
+// CUPTI's range profiler on the context. Null: not available; `problem` says why, and what would have to
+// be changed.
 std::unique_ptr<LaunchCounters> open_cupti_counters(CUcontext context, CUdevice device, std::string* problem);
 
 }  // namespace smt::profiler::collect

@@ -73,7 +73,7 @@ models::Counters counters_of(const Sample& sample, int64_t blocks);
 // ".barrier", ".pipe",
 // ".issue", ".queue", ".mio", "counted.pipes.alu", ".fma", ".special", ".double", ".load_store", ".data" (0
 // to 1, while there were warps), "counted.l1_bytes_per_block", "counted.active" (0 to 1: of the cycles those
-// in which a multiprocessor had warps). Who counted adds "counted.ctas_per_sm": how many fitted.
+// in which a multiprocessor had warps). The caller adds "counted.ctas_per_sm": how many fitted.
 std::map<std::string, double> facts_of(const Sample& sample, int64_t blocks);
 
 }  // namespace smt::profiler::collect

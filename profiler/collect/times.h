@@ -1,4 +1,4 @@
-// When kernels ran. A launch gets a number from whoever makes it; what ran is told by that number.
+// When kernels ran. The caller of a launch gives it a number; its time is reported with that number.
 #pragma once
 
 #include <cstdint>

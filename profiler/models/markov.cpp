@@ -151,7 +151,7 @@ int states_of(const Units& kernel) { return states_up_to(most_idle(kernel), is_m
 std::array<double, 2> issued(const Memory& memory, const Units& first_units, const Units& second_units) {
     const KernelChain first(first_units), second(second_units);
     const Eigen::Index states = first.size() * second.size();
-    // Who has no unit has no say in how long rounds are.
+    // A kernel without units does not decide how long rounds are.
     const std::array<double, 2> intervals{first_units.count > 0 ? first.interval() : second.interval(),
                                           second_units.count > 0 ? second.interval() : first.interval()};
     Matrix chain(states, states);

@@ -18,7 +18,7 @@ Waits waits(const Stalls& stalls, const Memory& memory) {
     found.interval = std::max(1.0, stalls.warps / stalls.issue - stalls.not_selected - stalls.memory);
     for (int i = 0; i < kPipes; ++i) found.pipes[i] = stalls.busy[i] / stalls.issue;
     if (stalls.memory_ratio <= 0)
-        return found;  // stores alone: nobody waits, but memory serves no more of them for that
+        return found;  // stores alone: no warp waits, yet memory serves no more of them
     found.requests = stalls.requests;
     const double stall = stalls.memory / stalls.memory_ratio;
     const double load = stalls.issue * stalls.memory_ratio * stalls.requests / memory.requests_per_cycle;

@@ -58,9 +58,9 @@ public:
     [[nodiscard]] std::optional<Problem> record(const Profile& news);
     // Ordered by key.
     [[nodiscard]] Result<std::vector<Profile>> list(const Which& which = {});
-    // Another number than before when somebody else has written to the file since.
+    // Another number than before when another connection has written to the file since.
     [[nodiscard]] Result<int64_t> version();
-    // How many were there. What others did beside them stays with the others; who goes by that wants both
+    // How many were there. What others did beside them stays with the others; a reader of pairs needs both
     // sides.
     [[nodiscard]] Result<int64_t> forget(const Which& which);
 

@@ -5,8 +5,8 @@
 //
 // The text is not trusted: nothing in it makes the parser crash, hang or use memory beyond a multiple of its
 // length. All of PTX ISA 9.0 is read. The parser knows which modifiers an opcode takes and how many operands,
-// and that a name is declared before it is used; it does not check types, which whoever executes or assembles
-// the module does.
+// and that a name is declared before it is used; types are checked when the module is
+// executed or assembled.
 #pragma once
 
 #include <string>

@@ -111,7 +111,7 @@ struct Targets : Position {
     bool operator==(const Targets&) const = default;
 };
 
-// .loc; kept for whoever shows source lines, and printed again.
+// .loc; kept to show source lines, and printed again.
 struct Location : Position {
     uint32_t file = 0, source_line = 0, source_column = 0;
     std::string function_name;  // of inlined code: a label in .debug_str, or empty

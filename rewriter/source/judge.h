@@ -29,7 +29,7 @@ struct Verdict {
     Reasons refused;
 };
 
-// `banned` are refused for the reasons given. Templates that nobody instantiates are in neither list.
+// `banned` are refused for the reasons given. Templates without instantiations are in neither list.
 Verdict judge(const Program& program, const Text& text, const Reasons& banned);
 
 // "blur", "a lambda": for messages.

@@ -6,7 +6,7 @@
 //   rule_early_return.cpp  returns ahead of a barrier
 //   rule_asm.cpp           inline PTX that reads %ctaid or %nctaid
 //
-// refuse_*: the reason in words, or nothing. edit_*: only for what nobody refused.
+// refuse_*: the reason in words, or nothing. edit_*: only for what no rule refused.
 #pragma once
 
 #include <string>

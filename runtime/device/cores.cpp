@@ -20,8 +20,7 @@ using Nanoseconds = std::chrono::nanoseconds;
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kBetweenReadings = 10ms;
-constexpr Nanoseconds kLasts =
-    100ms;  // who computes on all cores seldom does for less, and blocks now and then
+constexpr Nanoseconds kLasts = 100ms;  // work on all cores seldom lasts less, and blocks now and then
 constexpr long kShortNap = 1'000, kLongNap = 50'000;  // ns
 constexpr uint64_t kShortTurn = 100'000;              // ns: the least that Linux grants
 

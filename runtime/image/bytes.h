@@ -1,4 +1,4 @@
-// Reading out of bytes that nobody vouches for.
+// Reading out of untrusted bytes.
 #pragma once
 
 #include <cstdint>

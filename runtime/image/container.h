@@ -2,10 +2,9 @@
 // objects have fatbins in sections; a static library has objects.
 //
 //   .nv_fatbin         fatbins that the program registers and the driver loads, one behind the other
-//   __nv_relfatbin     relocatable device code (nvcc -rdc=true). In an object it waits for nvcc's linker. In
-//   a
-//                      program it was linked: the result stands in .nv_fatbin, as machine code alone, and
-//                      what it was made from, PTX included, stays here, where nobody loads it.
+//   __nv_relfatbin     relocatable device code (nvcc -rdc=true). In an object it waits for nvcc's linker.
+//                      In a program it was linked: the result stands in .nv_fatbin, as machine code alone;
+//                      what it was made from, PTX included, stays here and is never loaded.
 //   .nvFatBinSegment   a record for each fatbin; one of version 2 leads to what nvcc linked
 #pragma once
 
@@ -47,7 +46,7 @@ struct Container {
 [[nodiscard]] std::variant<Container, Problem> find_images(std::string_view file);
 
 // Whether something that the image says of itself lies beyond its end, or its parts do not follow each
-// other: for whoever hands it to code that trusts it. Texts, and what is neither fatbin nor cubin, pass.
+// other: for callers that hand it to code that trusts it. Texts, and what is neither fatbin nor cubin, pass.
 [[nodiscard]] std::optional<Problem> check(std::string_view image);
 
 }  // namespace smt::image

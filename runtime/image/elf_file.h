@@ -1,7 +1,7 @@
 // The sections of an ELF64 file: of cubins, and of the programs, libraries and objects that hold fatbins.
 //
-// A view of bytes that nobody vouches for: no offset, size, number or name in it is believed. Sections may
-// overlap or hold each other; whoever sums over them bounds the sum.
+// A view of untrusted bytes: no offset, size, number or name in them is trusted. Sections may overlap or
+// hold each other; code that sums over them bounds the sum.
 #pragma once
 
 #include <elf.h>
@@ -28,7 +28,7 @@ public:
     // Nothing for sections that have none in the file, and for those that lead out of it.
     std::string_view content(const Elf64_Shdr& section) const;
     std::string_view content(uint32_t section) const;  // of that number; nothing: there is none
-    // Does not look for the name's end, of which nobody knows where it is.
+    // Does not look for the name's end, whose place is unknown.
     bool name_begins(const Elf64_Shdr& section, std::string_view prefix) const;
     bool name_is(const Elf64_Shdr& section, std::string_view name) const;
     std::string_view name(const Elf64_Shdr& section) const;

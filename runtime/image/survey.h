@@ -23,7 +23,7 @@ namespace smt::image {
 enum class Management : uint8_t {
     kSource,  // managed, from source
     kPtx,     // managed, from its PTX
-    kHasPtx,  // there is PTX that nobody judged
+    kHasPtx,  // there is PTX that was not judged
     kUnmanaged,
 };
 

@@ -278,7 +278,7 @@ void Service::run() {
             result = failed(error.what());
         }
         const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-        report(*job, result, from_cache, took);  // before anybody loads it
+        report(*job, result, from_cache, took);  // before it is loaded
         warn(compiler.lacking());
         lock.lock();
         queue_.done(*job);

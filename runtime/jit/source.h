@@ -35,7 +35,7 @@ struct Indexed {
 // What the text of an order is.
 enum class Language : uint32_t {
     kCuda = 1,
-    kPtx = 2,       // of an image whose source nobody has; headers, options and name expressions mean nothing
+    kPtx = 2,       // of an image without source; headers, options and name expressions mean nothing
     kAssembly = 3,  // machine code is made of one input, a PTX text. The source's options are nvPTXCompiler's
     kLink = 4,      // machine code is made of all inputs together. The source's options are nvJitLink's
 };

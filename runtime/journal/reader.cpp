@@ -1,4 +1,4 @@
-// The journal's reader. It maps a file that somebody else writes, so nothing in it is trusted:
+// The journal's reader. It maps a file that another process writes, so nothing in it is trusted:
 // sizes are checked once at the start, indices at each use.
 #include <fcntl.h>
 #include <sched.h>

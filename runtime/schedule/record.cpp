@@ -156,7 +156,7 @@ public:
         }
     }
     void end() const {
-        if (taken_ != from_.size()) throw Unreadable("there is a field in it that nobody knows");
+        if (taken_ != from_.size()) throw Unreadable("there is an unknown field in it");
     }
 
 private:

@@ -183,7 +183,7 @@ TEST_CASE("what is no line is refused, with the reason", "[record]") {
     CHECK_THAT(with(R"({"id":true})"), Contains("no whole number"));
     CHECK_THAT(with(R"({"priority":4294967296})"), Contains("out of range"));
     CHECK_THAT(with(R"({"state":"sleeping"})"), Contains("no word"));
-    CHECK_THAT(with(R"({"idd":1})"), Contains("nobody knows"));
+    CHECK_THAT(with(R"({"idd":1})"), Contains("unknown field"));
     CHECK_THAT(with(R"({"managed":1})"), Contains("neither true nor false"));
     CHECK_THAT(with(R"({"tenant":1})"), Contains("no text"));
     CHECK_THAT(with(R"({"weight":0})"), Contains("such numbers"));

@@ -39,7 +39,7 @@ def main():
         lines = RECORDING.read_text().splitlines(keepends=True)
         damaged.write_text("".join(lines[:4]) + lines[4].replace('"kernels"', '"kernals"') + "".join(lines[5:]))
         told = replay(smt, damaged, "--summary", code=1)
-        assert f"{damaged}:5: snapshot: there is a field in it that nobody knows" in told, told
+        assert f"{damaged}:5: snapshot: there is an unknown field in it" in told, told
         assert "No such file" in replay(smt, pathlib.Path(folder) / "missing", code=1)
     told = replay(smt, RECORDING, "--policy", "best", code=2)
     assert "no policy 'best'; there are fifo, priority" in told, told

@@ -1,6 +1,6 @@
-// bench_models: what a question to a model costs who decides, one line each: the least mean of many calls, in
-// microseconds. Plain processor work, so it needs no GPU. What a policy asks while everybody waits is meant
-// to take 5 us at most.
+// bench_models: what a question to a model costs a policy, one line each: the least mean of many calls, in
+// microseconds. Plain processor work, so it needs no GPU. A question during a decision, for which all
+// tenants wait, is meant to take 5 us at most.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

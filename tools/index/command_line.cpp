@@ -223,7 +223,7 @@ private:
 bool read_command_line(const rewriter::source::CompileCommand& command, const std::string& toolkit,
                        CommandLine& line) {
     if (!Reader(command, line).read()) return false;
-    // Who says nothing about where a constexpr function runs means everywhere, which NVRTC calls the device.
+    // A constexpr function without an execution space runs everywhere, which NVRTC calls the device.
     line.nvrtc.insert(line.nvrtc.begin(), {"--device-as-default-execution-space", "--device-int128"});
     line.nvrtc.insert(line.nvrtc.end(), {"-I" + toolkit + "/include", "-I" + toolkit + "/include/cccl"});
     return true;

@@ -45,7 +45,7 @@ public:
     Question(const Question&) = delete;
     Question& operator=(const Question&) = delete;
 
-    // False: nobody listens.
+    // False: no server listens.
     template <typename Request>
     bool ask(const Request& request) {
         sockaddr_un address{};

@@ -28,7 +28,7 @@ public:
     };
     struct Count {
         uint64_t launches = 0;
-        uint64_t into_graphs = 0;  // it became part of a graph so often; graphs tell nobody how often it ran
+        uint64_t into_graphs = 0;  // how often it became part of a graph; how often it then ran is unknown
         std::string symbol;
     };
 

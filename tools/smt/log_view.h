@@ -22,7 +22,7 @@ std::string multiprocessors(const runtime::journal::Entry& entry);
 class LogView {
 public:
     // What is shown: each entry, as text or as JSON, or (kernels) a table of what ran and how. `tenant`: only
-    // this one's entries; empty: everybody's. `mapping`: where managed kernels ran, too.
+    // this one's entries; empty: all entries. `mapping`: where managed kernels ran, too.
     struct Shape {
         bool json = false;
         bool mapping = false;

@@ -1,5 +1,5 @@
-// What `smt profile` measures with: servers of its own in a runtime folder of its own, so that nobody else's
-// programs are in it, and the programs that run under them.
+// What `smt profile` measures with: servers of its own in a runtime folder of its own, so that no other
+// programs use them, and the programs that run under them.
 #pragma once
 
 #include <chrono>
@@ -54,7 +54,7 @@ private:
 class Progress {
 public:
     explicit Progress(std::string what);
-    void show(double done);  // 0 to 1; below 0: nobody knows
+    void show(double done);  // 0 to 1; below 0: unknown
     void end(const std::string& result);
 
 private:

@@ -83,7 +83,7 @@ std::string json_of(const std::vector<PairRow>& pairs);
 // The rows point into `profiles`.
 std::vector<ProfileRow> rows_of(const std::vector<profiler::Profile>& profiles);
 
-// A line for each row, aligned, with a header. Columns that nobody has are left out.
+// A line for each row, aligned, with a header. Columns without a value in any row are left out.
 std::string table_of(const std::vector<ProfileRow>& rows);
 // An array of objects with the same, for scripts.
 std::string json_of(const std::vector<ProfileRow>& rows);

@@ -3,12 +3,11 @@
 //
 //   times      once: when each launch ran
 //   counters   once: what the kernels did
-//   sweep      until each managed kernel was measured with all CTAs and multiprocessors of the plan, or
-//   nothing new comes stops      until each managed kernel was stopped so often (kStops), or nothing new
-//   comes
+//   sweep      until each managed kernel was measured with all CTAs and SMs of the plan, or nothing new comes
+//   stops      until each managed kernel was stopped so often (kStops), or nothing new comes
 //
-// Each run has a server of its own in a runtime folder of its own, so nobody else's programs are in it; what
-// it measures is in the store when that server has left.
+// Each run has a server of its own in a runtime folder of its own, so no other programs use it; what it
+// measures is in the store when that server has left.
 #pragma once
 
 #include <string>

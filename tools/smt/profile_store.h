@@ -18,7 +18,7 @@ Value take(profiler::Result<Value> result) {
     return std::move(std::get<Value>(result));
 }
 
-// The profiles that are not as they were when this was made: of the kernels that somebody has run since.
+// The profiles that have changed since this was made: of the kernels that have run since.
 class ChangedProfiles {
 public:
     explicit ChangedProfiles(profiler::Store& store) : store_(store) {

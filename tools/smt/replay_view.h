@@ -1,7 +1,7 @@
 // What `smt replay` prints, apart from the command so that tests can read it: what each policy would have
 // decided in each situation of a recording, beside what was decided.
 //
-// The situations are the recorded ones. A policy that would have stopped somebody else would soon have seen
+// The situations are the recorded ones. A policy that would have stopped another tenant would soon have met
 // others, so this shows single decisions side by side, not how a policy would have done. What counts is what
 // holds after a decision, not what is said: a policy says only what changes. Each policy keeps what it
 // remembers through the recording.

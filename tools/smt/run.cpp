@@ -43,7 +43,7 @@ void put_in_front(const char* list, const std::string& item) {
 }
 
 // NVIDIA's runtime wants an answer that only NVIDIA's driver has, so programs must take ours. Programs of
-// the driver API alone may hold it without calling it (nvcc links it into all), so nobody is turned away.
+// the driver API alone may hold it without calling it (nvcc links it into all), so no program is refused.
 void warn_of_other_runtime(const std::string& file, const ProgramFile& program) {
     if (program.static_runtime)
         fmt::print(stderr,

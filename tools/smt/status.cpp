@@ -1,4 +1,4 @@
-// smt status: who shares the GPU now.
+// smt status: the tenants that share the GPU now.
 #include <cstdio>
 
 #include "tools/smt/command.h"
@@ -15,7 +15,7 @@ int run_status(const Arguments& arguments) {
 
 }  // namespace
 
-const Command status_command = {"status", "smt status",
-                                "shows who shares the GPU: memory, launches, share of the SMs", run_status};
+const Command status_command = {
+    "status", "smt status", "shows the tenants on the GPU: memory, launches, share of the SMs", run_status};
 
 }  // namespace smt::tools

@@ -53,7 +53,7 @@ public:
     Keyboard(const Keyboard&) = delete;
     Keyboard& operator=(const Keyboard&) = delete;
 
-    // Until somebody wants to leave, which is true, or for so long.
+    // Waits for so long. True: q was pressed or a signal came.
     bool leaves_within(double seconds) {
         pollfd files[] = {{signals_, POLLIN, 0}, {open_ ? STDIN_FILENO : -1, POLLIN, 0}};
         if (::poll(files, 2, static_cast<int>(seconds * 1000)) <= 0) return false;
@@ -61,7 +61,7 @@ public:
         if (files[0].revents) return ::read(signals_, &taken, sizeof(taken)) > 0;
         char key = 0;
         if (files[1].revents && ::read(STDIN_FILENO, &key, 1) <= 0)
-            open_ = false;  // nobody is there: it goes on
+            open_ = false;  // no more input: it goes on
         return key == 'q' || key == 'Q';
     }
 
@@ -86,7 +86,7 @@ int run_top(const Arguments& arguments) {
     Keyboard keyboard;
     do {
         fmt::print("{}{}{}", clears ? kClear : "", view.text(), clears ? "\nq: leave\n" : "\n");
-        if (std::fflush(stdout) != 0) return 0;  // whoever read it has left
+        if (std::fflush(stdout) != 0) return 0;  // the reader has closed the pipe
     } while (!keyboard.leaves_within(interval));
     return 0;
 }

@@ -14,7 +14,7 @@ constexpr CUpti_CallbackId kLaunches[] = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel
                                           CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
                                           CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel};
 
-thread_local uint64_t current_launch = 0;  // 0: none that anybody asks about
+thread_local uint64_t current_launch = 0;  // 0: none whose time is asked for
 std::atomic<ActivityTimes*> only{nullptr};
 
 }  // namespace

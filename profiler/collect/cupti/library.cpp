@@ -90,7 +90,7 @@ const char* remedy(CUptiResult result) {
         case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
             return "the driver lets only administrators count: its option "
                    "NVreg_RestrictProfilingToAdminUsers=0 (in /etc/modprobe.d, for "
-                   "the kernel module nvidia) lets everybody, CAP_SYS_ADMIN this process";
+                   "the kernel module nvidia) lets all users, CAP_SYS_ADMIN this process";
         case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
             return "the hypervisor forbids it: its administrator allows profiling of a virtual GPU "
                    "(enable_profiling)";

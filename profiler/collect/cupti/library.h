@@ -53,10 +53,10 @@ struct Cupti {
     std::string path;  // of the file that it came from
 };
 
-// The same one for all who ask; it stays open. Null: there is none, and where it was looked for in `problem`.
+// The same one for all callers; it stays open. Null: there is none; `problem` says where it was looked for.
 const Cupti* open_cupti(std::string* problem);
 
-// A result in words, with what would have to be changed, where somebody can.
+// A result in words, with what would have to be changed, where it can be changed.
 std::string describe(const Cupti& cupti, const char* call, CUptiResult result);
 // Whether the next try would end the same way.
 bool is_final(CUptiResult result);

@@ -110,7 +110,7 @@ private:
         return own;
     }
 
-    // Loads of memory that nobody writes meanwhile, and a barrier's answer to all threads.
+    // Loads of memory that is not written meanwhile, and a barrier's answer to all threads.
     bool is_same_for_all(const Instruction& instruction) const {
         if (is_pure(instruction.opcode)) return true;
         if (instruction.opcode == Opcode::kLd && instruction.operands.size() > 1)

@@ -1,8 +1,8 @@
 // Whether some threads of a team (a block, a warp) may leave a kernel while others of it still come to an
 // operation in which the team's threads take part together.
 //
-// On hardware nobody waits for a thread that has left; in a loop it only leaves the body. So where this is
-// so, a worker runs one block, and its threads really end.
+// On hardware no operation waits for a thread that has exited. In a worker's loop such a thread only leaves
+// the loop's body. So where the answer is yes, a worker runs one block, and its threads really end.
 //
 //   @%p1 bra END;  bar.sync 0;  END: ret;      %p1 made of %tid: yes.  %p1 made of a parameter: no.
 //
@@ -10,8 +10,8 @@
 // its sides meet. If one of them can come to W before they meet, and the other can leave without W and
 // without a barrier that would hold it, the answer is yes. Only a branch whose condition may differ between
 // threads of a block parts them. A register may differ if anything that is written to it may, or if it is
-// written where only some threads may come by. What is loaded from memory may differ, unless nobody writes
-// there meanwhile.
+// written where only some threads may come by. What is loaded from memory may differ, unless no
+// thread writes it meanwhile.
 #pragma once
 
 #include "rewriter/ptx/persistent/control_flow.h"

@@ -106,7 +106,7 @@ private:
         return width;
     }
 
-    // A pointer leads to one function, whoever calls it: there is no place for a copy.
+    // A pointer leads to one function for all callers: there is no place for a copy.
     std::string refuse_pointers() const {
         if (!any([](const Facts* facts) { return facts->indirect; })) return "";
         for (const std::string& name : facts_.addressed())

@@ -24,9 +24,9 @@ struct Group {
         around;  // namespaces and extern "C" { that it stands in, the outermost first
 };
 
-// Who wrote a file.
+// Where a file comes from.
 enum class Origin {
-    kCompiler,  // nobody: the compiler, or what it includes before the first line
+    kCompiler,  // the compiler itself, or what it includes before the first line
     kProgram,
     kLibrary,  // NVRTC can include it: the toolkit's, CCCL, CUTLASS
     kSystem,   // the host's C and C++ library

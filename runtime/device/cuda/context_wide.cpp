@@ -112,7 +112,7 @@ template <typename... Arguments, CUresult (*DriverApi::*member)(Arguments...)>
 struct Guarded<member> {
     static inline const char* name = "";
 
-    // NOT_READY when this is not the moment: for who can try again.
+    // NOT_READY when the context is not quiet: for callers that can try again.
     static CUresult if_quiet(Arguments... arguments) {
         std::unique_lock lock(state.gate);
         if (state.waits.any()) return CUDA_ERROR_NOT_READY;
@@ -121,7 +121,7 @@ struct Guarded<member> {
         make_deferred();
         return (real.*member)(arguments...);
     }
-    // At once, or with the next call of this kind that is made: nobody misses it.
+    // At once, or with the next call of this kind: no caller depends on the moment.
     static CUresult soon(Arguments... arguments) {
         std::unique_lock lock(state.gate);
         if (!state.waits.any()) {

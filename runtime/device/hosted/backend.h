@@ -1,5 +1,5 @@
-// What makes a driver on host memory this driver and not another: who does the work of its streams,
-// what an image is, and the facts about its device.
+// What differs between drivers on host memory: what carries out the work of their streams, what an image
+// is, and the facts about the device.
 #pragma once
 
 #include <cstdarg>

@@ -28,7 +28,7 @@ char* memory(CUmemorytype type, const void* host, CUdeviceptr device) {
                                       : reinterpret_cast<char*>(device);
 }
 
-// Small pieces of memory that nobody registered the driver has read when the call returns.
+// Small copies from unregistered host memory: the driver has read the source when the call returns.
 constexpr size_t kReadAtOnce = 64u << 10;
 
 Work read_now(CUstream handle, uint64_t to, uint64_t from, size_t bytes) {

@@ -42,7 +42,7 @@ bool has_element(const CUDA_MEMSET_NODE_PARAMS& fill) {
     return fill.elementSize == 1 || fill.elementSize == 2 || fill.elementSize == 4;
 }
 
-// The table of executable graphs is everybody's.
+// All tenants share the table of executable graphs.
 Node* find_in_exec(CUgraphExec exec, CUgraphNode node) {
     Lock lock(world());
     return in_exec(exec, node);

@@ -85,7 +85,7 @@ struct Node {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     Work work;
     std::function<bool()> ready;  // called with the lock; null: at once
-    bool polled = false;          // `ready` depends on memory that somebody else writes
+    bool polled = false;          // `ready` depends on memory that other code writes
     std::vector<Node*> after;
     bool enabled = true;
     Launch launch;

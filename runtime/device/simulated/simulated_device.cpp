@@ -118,14 +118,14 @@ private:
     std::mutex mutex_;
     std::unordered_map<const Guest*, std::shared_ptr<Tenant>> tenants_;
 
-    // Those who wait to be let in together.
+    // Sessions that wait to be admitted together.
     std::condition_variable admitted_;
     std::vector<std::pair<std::string, uint32_t*>> waiting_;
     uint32_t next_number_ = 1;
     bool open_ = false;
 };
 
-// The first sessions get their numbers by name, so that it does not matter who came first.
+// The first sessions get their numbers by name, so that the order of arrival does not matter.
 uint32_t SimulatedDevice::admit(const std::string& tenant) {
     std::unique_lock lock(mutex_);
     if (open_ || settings_.engine.sessions <= 1) return next_number_++;

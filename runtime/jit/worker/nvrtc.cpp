@@ -11,7 +11,7 @@ namespace smt::runtime::jit {
 
 namespace {
 
-// For those who look at the reason only: the first line that says what is wrong.
+// For readers of the reason alone: the first line that says what is wrong.
 std::string first_error(const std::string& log) {
     const size_t at = log.find("error");
     if (at == log.npos) return "";

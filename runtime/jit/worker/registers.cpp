@@ -30,7 +30,7 @@ uint32_t step_of(uint32_t registers) {
     return std::max((registers + kGranularity - 1) / kGranularity * kGranularity, kFewest);
 }
 
-// What the hardware hands out for the kernel's own form; 0: nobody knows.
+// What the hardware hands out for the kernel's own form; 0: unknown.
 uint32_t allowed(const CompiledKernel& kernel, const Registers& known, const Facts& facts) {
     if (auto own = known.find(kernel.symbol); own != known.end() && own->second) return step_of(own->second);
     auto own = facts.find(kernel.symbol);

@@ -39,8 +39,8 @@ private:
         "unmanaged: its grid is none that the device takes",
         "unmanaged: it runs as a part of a graph",
         "unmanaged: its blocks leave no room for the managed form's",
-        "as it is: it has a managed form, but no more blocks than there are multiprocessors, and nobody may "
-        "stop its tenant",
+        "as it is: it has a managed form, but no more blocks than there are multiprocessors, and its "
+        "tenant is not preemptible",
     };
     std::array<uint32_t, kCount> names_;
 };

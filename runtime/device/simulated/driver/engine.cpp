@@ -194,7 +194,7 @@ bool Engine::start_ready(Lock& lock) {
     return !ready.empty();
 }
 
-// Of a tenant that a fault has ended nothing is carried out; who waits for it is let go.
+// After a fault has ended a tenant none of its work is carried out, and threads that wait for it go on.
 void Engine::start(Lock& lock, const StreamPointer& stream) {
     const std::shared_ptr<Node> node = stream->queue.front();
     stream->under_way = true;
@@ -393,7 +393,7 @@ bool Engine::polls() const {
     });
 }
 
-// Until somebody says something, a word is written, or a program's grace is over.
+// Until a program calls, a word is written, or a program's grace period is over.
 void Engine::rest(Lock& lock) {
     if (attention_) return;
     RealTime::duration longest = kLongestRest;

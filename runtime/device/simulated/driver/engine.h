@@ -1,11 +1,11 @@
-// The device's clock: one thread that starts the streams' work, runs the machine and tells who waits.
+// The device's clock: one thread that starts the streams' work, runs the machine and wakes waiting threads.
 //
 // Virtual time stands still while a program may still say what it wants done at this moment. The clock
 // runs when every session
 //
 //   waits in a call for work of the device, or
 //   has neither submitted anything nor been answered for a grace period of real time (a program that
-//   polls, or computes for long, must not stop everybody for ever), or
+//   polls, or computes for long, must not stop all others for ever), or
 //   is leaving and still has work to finish.
 //
 // Work that is ready at one moment is started in the order of tenant name, session, lane and sequence,
@@ -16,7 +16,7 @@
 // A wait for a value in memory that the program writes (a host function's word) holds the clock as the
 // program itself does, for the same grace.
 //
-// Locks: step_ (nobody changes mappings while work touches memory), then hosted::world().
+// Locks: step_ (no mapping changes while work touches memory), then hosted::world().
 #pragma once
 
 #include <atomic>
@@ -82,7 +82,7 @@ public:
     void quietly(const std::function<void()>& change);
 
     // The calling thread loads code. Where that waits (Settings), what is submitted from now on begins when
-    // all before is over; and who loads a module waits for that.
+    // all earlier work is over; a thread that loads a module waits for that.
     void begin_load(bool module);
 
     // One thread looks at what the device does and decides what it does next. While it is at work the clock

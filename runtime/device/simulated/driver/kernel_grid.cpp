@@ -59,7 +59,7 @@ private:
     const std::shared_ptr<Tenant> tenant_;
     const std::function<void(const GridResult&)> over_;
     Launch launch_;
-    std::unique_ptr<InstructionStream> stream_;  // null: nobody wants it
+    std::unique_ptr<InstructionStream> stream_;  // null: it is not recorded
 };
 
 class KernelBlock final : public Block, private Environment {

@@ -70,7 +70,7 @@ std::byte* Cta::State::local_at(Execution& x, int lane, uint64_t address, uint32
     return x.warp->local.at(lane, address);
 }
 
-// Kernel parameters; nobody writes them.
+// Kernel parameters; they are read-only.
 std::byte* Cta::State::parameter_at(Execution& x, int lane, uint64_t address, uint32_t bytes) {
     if (address % bytes != 0) {
         fail(x, Fault::Kind::kMisaligned, lane, Space::kParameter, address, bytes, "misaligned access");

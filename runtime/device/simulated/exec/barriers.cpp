@@ -1,7 +1,7 @@
 // Threads that wait for each other: the CTA's barriers, and instructions a warp executes together.
 //
 // A barrier counts warps: one has arrived when all of its threads that have not exited are there, and
-// counts as 32 threads whatever it has. So exited threads are waited for by nobody.
+// counts as 32 threads whatever it has. So a barrier never waits for exited threads.
 #include <fmt/format.h>
 
 #include <algorithm>

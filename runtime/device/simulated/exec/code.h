@@ -36,7 +36,7 @@ struct Slot {
     uint32_t offset() const { return word & 0x1fff'ffffu; }  // in bytes; kVirtual: the register's number
     bool operator==(const Slot&) const = default;
 };
-inline const Slot kSink{Slot::Base::kVirtual, 0x1fff'ffffu};  // `_`: a result nobody wants
+inline const Slot kSink{Slot::Base::kVirtual, 0x1fff'ffffu};  // `_`: a result that is dropped
 
 struct Instruction {
     Handler run = nullptr;

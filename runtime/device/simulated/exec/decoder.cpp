@@ -301,7 +301,7 @@ void Decoder::finish() {
     patch_targets();
     if (error_) return;
     code_.reconvergence = reconvergence(notes_);
-    // Nobody need meet only to leave the kernel, and who has left is not waited for at barriers.
+    // Threads need not meet only to exit the kernel, and barriers do not wait for exited threads.
     if (code_.kernel)
         for (uint32_t& meet : code_.reconvergence)
             if (meet != kNowhere && leads_out(meet)) meet = kNowhere;

@@ -51,7 +51,7 @@ struct Module::Linked {
     std::vector<ptx::Module> parts;
     std::vector<Function> functions;
     std::vector<Variable> variables;
-    std::vector<Names> local;  // names of each part that nobody else sees
+    std::vector<Names> local;  // of each part: the names that other parts do not see
     Names shared;              // the others
     std::vector<Global> globals;
     std::map<std::string, Loaded, std::less<>> kernels;

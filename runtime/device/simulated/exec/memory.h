@@ -2,10 +2,10 @@
 // memory here is bookkeeping over ranges: which are live, which were freed. Every access of a kernel
 // is checked against it before a byte is touched.
 //
-// Ranges come from two sides: allocated()/freed() tell of memory that somebody else maps (the
+// Ranges come from two sides: allocated()/freed() report memory that other code maps (the
 // server's tenants), obtain()/give_back() serve memory of our own (module variables, the device
 // heap). Any thread may call anything; the interpreter keeps the range it used last and asks
-// again when generation() has moved. Whoever unmaps memory says freed() first, and not while a
+// again when generation() has moved. Code that unmaps memory calls freed() first, and not while a
 // step runs.
 #pragma once
 

@@ -269,8 +269,8 @@ void Module::Linked::note_addresses() {
     }
 }
 
-// Decodes a function and all that it calls. A function that may only be called through its address is
-// refused when somebody does.
+// Decodes a function and all that it calls directly. A function that cannot be decoded and is reached by
+// its address only is refused at such a call.
 bool Module::Linked::decode_reachable(Program& program, uint32_t from, std::optional<LoadError>& error) {
     std::vector<uint32_t> work{from};
     while (!work.empty()) {

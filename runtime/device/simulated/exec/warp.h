@@ -52,7 +52,7 @@ struct Group {
     uint32_t children = 0;
     const Instruction* waits_at = nullptr;  // kAtBarrier, kAtSync
     uint32_t waiting = 0;                   // threads that execute it
-    uint32_t members = 0;                   // kAtSync: who is to come
+    uint32_t members = 0;                   // kAtSync: the threads to come
     uint32_t barrier = 0;
 };
 

@@ -1,11 +1,11 @@
 // Which block goes where: the queue of real hardware. Grids stand in order of priority, then of
-// arrival. The first grid that has blocks left gives them out until one fits nowhere; then everybody
-// waits, so a grid behind it gets only what it left over once its last block was given out
+// arrival. The first grid that has blocks left gives them out until one fits nowhere; then all grids
+// wait, so a grid behind it gets only what it left over once its last block was given out
 // (head-of-line blocking). A grid of higher priority comes first at the next free place: resident
 // blocks are never taken away.
 //
-// A grid that is confined to some multiprocessors (a green context's) waits for these, and holds up nobody
-// behind it.
+// A grid that is confined to some multiprocessors (a green context's) waits for these, and holds up no
+// grid behind it.
 //
 // A block goes to the multiprocessor with the fewest resident warps, the first of them.
 #pragma once

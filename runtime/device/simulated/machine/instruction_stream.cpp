@@ -119,7 +119,7 @@ Step RecordedBlock::step(int warp) {
                                         step.atomic,
                                         {facts->reads.begin(), facts->reads.end()},
                                         {facts->writes.begin(), facts->writes.end()}});
-    // The last to arrive goes on, and others can again. A warp's own barrier lets nobody else go.
+    // The last warp to arrive goes on and lets the others go on. A warp's own barrier releases no other warp.
     const bool lets_go = (block_->runnable() & ~could) != 0;
     const bool arrives = step.unit == Unit::kBarrier && (step.result == Step::Result::kBarrier || lets_go);
     stream_.blocks[place_].warps[static_cast<size_t>(warp)].push_back(
@@ -165,7 +165,7 @@ const StaticFacts* ReplayedBlock::next(int number) const {
     return &facts_[list[warp.at].instruction];
 }
 
-// Everybody who gets so far has arrived there.
+// A barrier is passed when all warps that come to it have arrived.
 void ReplayedBlock::pass() {
     for (;;) {
         bool anybody = false;

@@ -4,7 +4,7 @@
 // It is one event loop without threads or real time: advance() goes to the next cycle at which
 // something happens and does all of it. At one cycle, timed events come first, in the order they were
 // asked for, then the multiprocessors by number. The same calls at the same cycles give the same run.
-// Nobody else may call while advance() runs, except from the functions it calls.
+// While advance() runs, only the functions that it calls may call the machine.
 #pragma once
 
 #include <algorithm>

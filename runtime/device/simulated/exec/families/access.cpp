@@ -177,7 +177,7 @@ void decode_hint(Decoder&, const ptx::Instruction&, Instruction& in) {
     in.run = [](Execution&, const Instruction&) {};
 }
 
-// A cache policy is a value nobody looks into.
+// A cache policy is an opaque value.
 void decode_policy(Decoder& d, const ptx::Instruction& s, Instruction& in) {
     in.d = d.write(s.operands[0], Type::kB64);
     in.run = lanewise<uint64_t>([]() { return uint64_t{0}; });
