@@ -12,7 +12,7 @@ device=
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'demo.sh: %s\n' "$*" >&2; exit 1; }
 
-# A folder and so a server of the demo's own: a server that somebody uses stays untouched.
+# A folder and so a server of the demo's own: a server that is in use stays untouched.
 SMT_RUNTIME_DIR=$(mktemp -d)
 export SMT_RUNTIME_DIR
 trap '"$smt" server stop >/dev/null || true; rm -rf "$SMT_RUNTIME_DIR"' EXIT

@@ -136,7 +136,7 @@ TEST_CASE("what a program told NVRTC is in the message about its image", "[captu
     const char* texts[] = {"A", "B"};
     const char* options[] = {"-arch=sm_90", "-Iinclude"};
     Bytes message;
-    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));  // nobody knows it
+    CHECK(!describe_image(handle(1), Taken::kPtx, "image", 6, message));  // it is unknown
     note_created(handle(1), "text", nullptr, {2, texts, names});
     note_created(handle(2), "other", "other.cu", {0, nullptr, nullptr});
     note_name_expression(handle(1), "f<int>");

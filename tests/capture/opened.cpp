@@ -9,7 +9,7 @@
 namespace {
 
 void check_dlsym() {
-    REQUIRE(dlsym(RTLD_DEFAULT, "nvrtcCreateProgram") == nullptr);  // before anybody opens it
+    REQUIRE(dlsym(RTLD_DEFAULT, "nvrtcCreateProgram") == nullptr);  // before it is opened
     REQUIRE(dlerror() != nullptr);
     void* self = dlopen(nullptr, RTLD_NOW);
     REQUIRE(dlsym(self, "nvrtcGetPTX") == nullptr);

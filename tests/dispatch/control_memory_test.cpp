@@ -44,7 +44,7 @@ TEST_CASE("a control block's memory is handed on, not freed") {
             CHECK(one.address() != other.address());
             first = one.address();
         }
-        CHECK(counts.freed == 0);  // the driver would wait for everybody's work
+        CHECK(counts.freed == 0);  // the driver would wait for all tenants' work
         ControlBlock again(memory);
         REQUIRE(again.open(nullptr) == CUDA_SUCCESS);
         CHECK(again.address() == first);  // given back last

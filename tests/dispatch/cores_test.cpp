@@ -1,5 +1,5 @@
-// Who waits where others want the cores: what the machine says of that, and the driver's waits, which sleep
-// then.
+// Waits while other processes want the cores: what the machine reports of that, and the driver's waits,
+// which sleep then.
 #include "runtime/device/cores.h"
 
 #include <atomic>

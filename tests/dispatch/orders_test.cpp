@@ -111,7 +111,7 @@ TEST_CASE(
     CHECK(after(2, 10ms) == Step::kRun);
     CHECK(after(1, 10ms) == Step::kRun);          // the rest of it, stopped as a whole meanwhile
     CHECK(after(2, 1ms) == Step::kPassThrough);   // short: a table would cost more than it saves
-    CHECK(after(3, 10ms) == Step::kPassThrough);  // nobody wanted anything of the one before
+    CHECK(after(3, 10ms) == Step::kPassThrough);  // nothing was wanted of the one before
     CHECK(after(2, 10ms, 0) ==
           Step::kPassThrough);  // how many CTAs are enough is found out by launches that flow
 }

@@ -227,7 +227,7 @@ TEST_CASE("who is alone waits for company for a while of the host's time, and ne
     world.host += 2s;
     world.run(1ms);
     CHECK(world.programs[0].passes_through);
-    // Who comes late is measured all the same: what passes_through is stopped for it.
+    // A program that comes late is measured all the same: what passes_through is stopped for it.
     world.programs.push_back({.stream = 2, .kernel = known("b")});
     world.run(1s);
     CHECK(sums_of(world.news(0)).size() == 3);

@@ -176,7 +176,7 @@ TEST_CASE(
                  urgent = kernel(3, "urgent", 5, State::kRunning);
     CHECK(policy->decide({{132}, {low}}, begin).confinements.empty());  // alone
     const Decision there = policy->decide({{132}, {low, normal, urgent}}, begin);
-    REQUIRE(there.confinements.size() == 2);  // of all that are less urgent, and of nobody else
+    REQUIRE(there.confinements.size() == 2);  // of all that are less urgent, and of no other
     for (size_t i = 0; i < 2; ++i) {
         CHECK(there.confinements[i].kernel == i + 1);
         CHECK(there.confinements[i].multiprocessors == 99);

@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Input input(data, size);
     bool proper = true;
     while (input.more() && proper && !client->session.hung_up()) proper = step(input, *client);
-    // Proper records are all executed. Of the others nobody knows; the end of the session must come.
+    // Proper records are all executed. Others may be; the session must end in any case.
     if (proper) {
         tests::await(
             [&] {

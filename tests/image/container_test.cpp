@@ -259,7 +259,7 @@ TEST_CASE("the judge decides, once for each image that would be loaded", "[image
     CHECK(asked == 4);  // nothing of the second runs there
     CHECK(judged(small_cubin(), 75, judge(Management::kUnmanaged, "it holds machine code only")) ==
           "k: unmanaged (it holds machine code only)");
-    // Before a program has an object's relocatable code it is linked, and nobody knows into what.
+    // Before a program has an object's relocatable code it is linked, and it is unknown into what.
     CHECK(judged(host_file(ET_REL, {{"__nv_relfatbin", with_text(kText)}}), 75, judge(Management::kPtx, ""))
               .starts_with("k: has PTX (PTX for compute_75, relocatable"));
 }

@@ -89,7 +89,7 @@ TEST_CASE("what does not expand to what it says is refused", "[image]") {
 }
 
 TEST_CASE("a text names its target itself", "[image]") {
-    auto target_of = [](const std::string& text) { return entries_of(text)[0]; };  // nobody looks at `stored`
+    auto target_of = [](const std::string& text) { return entries_of(text)[0]; };  // `stored` is not used
     CHECK(target_of("\n// .target sm_50\n.version 9.0\n.target sm_90a, debug\n").architecture == 90);
     CHECK(target_of("/* .target sm_50 */ .version 9.0 .target sm_90a,debug\n").variant == 'a');
     CHECK(target_of(".version 9.0 .target sm_103f").variant == 'f');

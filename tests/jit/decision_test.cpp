@@ -73,7 +73,7 @@ TEST_CASE("why an image is not managed is said, and what was said of its kernels
     without.ptx = false;
     const Asked not_asked = ask(kTwo, without);
     CHECK_THAT(not_asked.decision.why_unmanaged("plain"), Contains("ptx=0 in SMT_COMPILE"));
-    CHECK(not_asked.said.empty());  // who switched it off need not be told each time
+    CHECK(not_asked.said.empty());  // switched off on purpose, so it is not reported each time
 }
 
 TEST_CASE("a source that is known comes first, and PTX where it fails") {

@@ -1,4 +1,4 @@
-// Images whose source nobody knows: which PTX is taken, and what the service makes of it.
+// Images of unknown source: which PTX is taken, and what the service makes of it.
 #include "runtime/jit/ptx.h"
 
 #include <catch2/catch.hpp>

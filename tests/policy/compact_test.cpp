@@ -157,7 +157,7 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
     Tables on_one;
     CHECK(on_one.take(make_compact()->decide({device(1, kTitan), {a, sized(8, 32768, {{1, 1, 1}})}},
                                              kBegin)) == Said{{1, "2x1"}, {8, "1x1"}});
-    // Who has no footprint moves over when somebody with one comes.
+    // A tenant without a footprint moves over when a tenant with one comes.
     const auto policy = make_compact();
     Tables tables;
     tables.take(policy->decide({device(10, kTitan), {a, b}}, kBegin));

@@ -78,7 +78,8 @@ TEST_CASE("fair: a gap in a turn is waited for, a longer one ends it", "[policy]
     CHECK(gap.assignments.empty());
     CHECK(*gap.again == 200us);  // its work has ended just now
     CHECK(said(policy->decide({device(4), {a, b}}, kBegin + 150us)) == Said{{1, "run"}});
-    CHECK(policy->decide({device(4), {b}}, kBegin + 600us).assignments.empty());  // nobody asked while it ran
+    CHECK(policy->decide({device(4), {b}}, kBegin + 600us)
+              .assignments.empty());  // no decision was asked for while it ran
     CHECK(policy->decide({device(4), {b}}, kBegin + 799us).assignments.empty());
     const Decision over = policy->decide({device(4), {b}}, kBegin + 800us);
     CHECK(said(over) == Said{{2, "run"}});

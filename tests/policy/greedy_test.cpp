@@ -108,7 +108,7 @@ TEST_CASE("greedy: of more kernels than fit those that came first run, and the o
               .empty());
     CHECK(said(policy->decide({device(15), {kernel(3, 9, half), one, waiting(two, kBegin + 10ms)}},
                               kBegin + 20ms)) == Said{{1, "wait"}, {2, "run 1"}});
-    // Room, and everybody has some.
+    // Room, and every kernel has some.
     CHECK(said(policy->decide({device(15), {kernel(3, 9, half), waiting(one, kBegin + 20ms)}},
                               kBegin + 21ms)) == Said{{1, "run 1"}});
 }
@@ -138,7 +138,7 @@ TEST_CASE("greedy: without profiles", "[policy]") {
     CHECK(decide({a, b}) == Said{{1, "run 3"}, {2, "run 3"}});
     b.blocks = 60000;  // four times the rounds
     CHECK(decide({a, b}) == Said{{1, "run 2"}, {2, "run 4"}});
-    b.predicted = 1ms, a.predicted = 1ms;  // somebody knows better
+    b.predicted = 1ms, a.predicted = 1ms;  // a prediction is known
     CHECK(decide({a, b}) == Said{{1, "run 3"}, {2, "run 3"}});
     // Nothing at all is known but how many fit: equal parts.
     Kernel c = kernel(3, 0), d = kernel(4, 0);

@@ -6,7 +6,7 @@ using namespace smt::tests;
 namespace {
 
 const Resources kHalf = nth_of(kSm, 2);
-const HpfKnobs kPaper{.short_job = 0us};  // nobody waits where spatial preemption is possible
+const HpfKnobs kPaper{.short_job = 0us};  // no kernel waits where spatial preemption is possible
 
 Kernel urgent(Kernel kernel, int priority) {
     kernel.priority = priority;
@@ -64,7 +64,7 @@ TEST_CASE("hpf: just enough SMs, and some more", "[policy]") {
         {3, 1, {{1, "run 0 0 0 2"}, {2, "run 2 2 2 0"}}},
         {7, 0, {{1, "wait"}, {2, "run"}}},
         {3, 9, {{1, "wait"}, {2, "run"}}},
-        {0, 0, {{1, "wait"}, {2, "run"}}},  // nobody knows how many
+        {0, 0, {{1, "wait"}, {2, "run"}}},  // it is unknown how many
     };
     for (const Row& row : rows) {
         const auto policy = make_hpf({.extra_sms = row.extra, .short_job = 0us});
@@ -167,7 +167,7 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
         row.change(other);
         CHECK(said(make_hpf()->decide({device(2), {large, other}}, kBegin)) == row.expected);
     }
-    // Who has nothing to stop has no reason to wait, now or later.
+    // A kernel that has nothing to stop has no reason to wait, now or later.
     policy = make_hpf();
     CHECK(said(policy->decide({device(2), {waiting(large), small}}, kBegin)) == spatial);
     CHECK(said(policy->decide({device(2), {large, small}}, kBegin)).empty());

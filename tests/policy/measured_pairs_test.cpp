@@ -59,7 +59,7 @@ TEST_CASE(
     CHECK(chosen(*make_slice(), modelled(132), pair_of(0.515)) == Ids{1, 2});
     CHECK(chosen(*make_slice({.least_measured = 0.1}), modelled(132), pair_of(0.515)) == Ids{1});
     CHECK(chosen(*make_slice({.least_profit = 0.9}), modelled(132), pair_of(0.515)) == Ids{1, 2});
-    // Who is alone goes on.
+    // A kernel that is alone goes on.
     const auto policy = make_slice();
     const std::vector<Kernel> no_pair = pair_of(0.4);
     CHECK(said(policy->decide({modelled(132), no_pair}, kBegin)) == Said{{1, "run"}, {2, "wait"}});
@@ -97,7 +97,7 @@ TEST_CASE(
     for (const Beside& other : {Beside{7, 3, 4, 1}, {7, 4, 3, 1}})
         CHECK(decided({{9, 4, 4, 1}}, {other}) == of_model);        // another combination
     CHECK(decided({{9, 4, 4, 1}}, {{8, 4, 4, 1}}) == of_model);     // beside another kernel
-    CHECK(decided({{0, 4, 4, 1}}, {{7, 4, 4, 1}}, 0) == of_model);  // who has no identity is nobody
+    CHECK(decided({{0, 4, 4, 1}}, {{7, 4, 4, 1}}, 0) == of_model);  // a kernel without identity has no pair
     CHECK(decided({{9, 4, 5, 1}}, {{7, 5, 4, 1}}) == of_model);     // nine do not fit
     CHECK(decided({{9, 9, 1, 1}}, {{7, 1, 9, 1}}) == of_model);
     CHECK(decided({{9, 0, 4, 1}}, {{7, 4, 0, 1}}) == of_model);

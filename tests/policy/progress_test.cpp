@@ -1,4 +1,4 @@
-// Nobody starves but under strict priority; and what a decision takes.
+// No tenant starves, except under strict priority; and what a decision takes.
 #include <unistd.h>
 
 #include <cstdio>

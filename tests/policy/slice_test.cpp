@@ -185,7 +185,7 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 4ms) == Ids{1, 2});
     between.launch = 1;  // the best pair is looked for when one has come again
     CHECK(chosen(*policy, sms, {loads, between, computes}, kBegin + 5ms) == Ids{1, 3});
-    CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});  // nobody waits for two
+    CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});  // no kernel waits for two
 }
 
 TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[policy]") {
@@ -275,7 +275,7 @@ TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[po
     gaps.works(1, kBegin + 3ms);
     CHECK(gaps.of(1) == 1ms);  // at most
     gaps.gone(1, kBegin + 4ms);
-    gaps.works(1, kBegin + 6ms);  // nobody waits for so long
+    gaps.works(1, kBegin + 6ms);  // too long to be waited for
     CHECK(gaps.of(1) == 200us);
     IdleGrace<int> none(0us);
     none.gone(1, kBegin);

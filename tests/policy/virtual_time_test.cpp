@@ -14,8 +14,8 @@ namespace {
 constexpr int kSms = 16;
 constexpr double kMs = 1e6, kLong = 100e9;  // ns
 
-// Warps of a kernel as Kernelet's model has them, and what they ask of a multiprocessor when nobody is in
-// their way.
+// Warps of a kernel as Kernelet's model has them, and what they ask of a multiprocessor when no other
+// kernel is on it.
 const models::Multiprocessor kModel{4, {.latency = 600, .requests_per_cycle = 0.14, .coalesced_requests = 4}};
 Device modelled() {
     Device made = device(kSms);
@@ -88,7 +88,7 @@ Outcome run(Policy& policy, const std::vector<Program>& programs) {
     return outcome;
 }
 
-// One launch of it, with nobody else there.
+// One launch of it, with no other tenant there.
 double alone(const Program& of) {
     const auto fifo = make_policy("fifo");
     Program now = of;

@@ -1,5 +1,5 @@
 // fault cause: a kernel with an illegal address. fault suffer: says "ready", waits for the error of
-// somebody else's, says which, and stays until its input ends.
+// another program's, says which, and stays until its input ends.
 #include <cstring>
 
 #include "tests/preload/program.h"

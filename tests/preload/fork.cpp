@@ -19,7 +19,7 @@ int child(CUdeviceptr memory) {
     return 0;
 }
 
-// Forked before any call. Its end takes nothing from its parent, who comes later.
+// Forked before any call. Its end takes nothing from its parent, which calls later.
 void early_child() {
     const pid_t forked = fork();
     if (forked == 0) {

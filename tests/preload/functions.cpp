@@ -22,7 +22,7 @@ void CUDA_CB wait_at_gate(void* state) {
     gate->reached = true;
     gate->reached.notify_all();
     gate->open.wait(false);
-    // Whoever does not wait for it overtakes it here; whoever does cannot.
+    // Work that does not wait for it overtakes it here; work that does cannot.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     gate->passed = true;
 }

@@ -122,7 +122,7 @@ void values(CUstream stream) {
     CUstream other = nullptr;
     CHECK(cuMemAlloc(&memory, 64));
     CHECK(cuMemsetD8(memory, 0, 64));
-    CHECK(cuCtxSynchronize());  // the other stream waits for nobody
+    CHECK(cuCtxSynchronize());  // the other stream waits for no other
     CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     CUstreamBatchMemOpParams operations[2] = {};
     operations[0].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_64, memory, {0}, 0, 0};

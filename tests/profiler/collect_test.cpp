@@ -34,7 +34,7 @@ TEST_CASE("kernel times are told by the launch's number") {
     cupti.launch(7);
     cupti.launch(7, CUPTI_API_EXIT);
     times.after();
-    cupti.launch(8);  // nobody asked about it
+    cupti.launch(8);  // its time is not asked for
     times.before(101);
     cupti.launch(9);
     times.after();

@@ -11,7 +11,7 @@
 namespace smt::profiler::models {
 namespace {
 
-constexpr double kEndless = 1e18;  // a memory that nobody has to wait for
+constexpr double kEndless = 1e18;  // a memory that no warp has to wait for
 
 // The same process unit by unit: no states, no matrix. Instructions a cycle of each kernel.
 std::array<double, 2> simulate(const Memory& memory, const std::array<Units, 2>& kernels, int rounds) {

@@ -78,7 +78,7 @@ TEST_CASE("two intervals share a scheduler", "[stalls]") {
     const auto [half, other] = both(6, 2, 6, 4);  // turns
     CHECK(half == Approx(0.5));
     CHECK(other == Approx(0.5));
-    CHECK(both(0, 1, 2, 4)[1] == Approx(0.5));  // who is not there is not waited for
+    CHECK(both(0, 1, 2, 4)[1] == Approx(0.5));  // an absent kernel is not waited for
 }
 
 TEST_CASE("a pipe is a bound for who uses it", "[stalls]") {

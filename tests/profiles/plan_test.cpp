@@ -15,7 +15,7 @@ TEST_CASE("the plan of a sweep: curves on all and on one multiprocessor, and dou
 TEST_CASE("the plan has each placement once", "[plan]") {
     CHECK(placements(1, 2) == std::vector<Placement>{{1, 2}, {1, 1}});
     CHECK(placements(8, 0).size() ==
-          2);  // nothing fits, or nobody knows: the doubling alone, which nobody can carry out
+          2);  // nothing fits, or it is unknown: the doubling alone, which cannot be carried out
     const std::vector<Placement> plan = placements(132, 16);
     CHECK(std::set<Placement>(plan.begin(), plan.end()).size() == plan.size());
     CHECK(plan.size() == 16 + 16 + 7);

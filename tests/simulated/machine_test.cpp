@@ -137,7 +137,7 @@ TEST_CASE("memory is shared among the multiprocessors", "[machine]") {
     };
     CHECK(time(1, 1) > 50 * kGlobalLatency);
     CHECK(time(4, 1) < time(1, 1) + 200);  // latency-bound: others do not matter
-    // 32 sectors an access, 8 warps: the memory's own rate, whoever asks.
+    // 32 sectors an access, 8 warps: the memory's own rate, whichever warp accesses it.
     const uint64_t sectors = 32 * 8 * 50;
     const double cycles_a_sector = 32 / (4.6e12 / 132 / 1.98e9) / 4;
     CHECK(static_cast<double>(time(32, 32)) ==

@@ -67,7 +67,7 @@ TEST_CASE("captured sources that are none harm nobody", "[control]") {
     send_it(0, file_of(""));
     int pipe_ends[2];
     REQUIRE(pipe(pipe_ends) == 0);
-    send_it(8, pipe_ends[0]);  // nobody may wait for it
+    send_it(8, pipe_ends[0]);  // the server must not wait for it
     close(pipe_ends[1]);
     for (size_t cut = 8; cut < good.size(); cut += 8) send_it(cut, file_of(good));
     for (size_t at = 0; at < good.size(); at += 8) {

@@ -71,7 +71,7 @@ public:
     Reply call(protocol::Op op) { return call(static_cast<uint16_t>(op), nullptr, 0); }
     void await_reached(uint64_t position) const;
     CUresult take_error() const { return static_cast<CUresult>(header().async_error.exchange(0)); }
-    // As the client does: the tail, and whoever sleeps is woken. Any tail, for those who lie.
+    // As the client does: sets the tail and wakes a sleeping lane thread. Any tail, also a wrong one.
     void publish(uint64_t tail);
 
 private:

@@ -72,7 +72,7 @@ int main() {
         {"ahead of the first", kStop | 100, 0, kBlocks},
         {"ahead of the first, another launch had begun", kStop | 100, kYes - 2, kBlocks},
         {"behind a launch that was stopped", kStop | 50, 0,
-         kBlocks},  // which has left tickets: nobody draws the first
+         kBlocks},  // which has left tickets: no worker draws the first
         {"behind one that has left three", kStop | 97, 0, kBlocks},
         {"behind the first four", kStop | 104, kYes, kBlocks - 4},
         {"behind none, the first have left", kStop | 104, kNo, kBlocks - 4},

@@ -1,4 +1,4 @@
-// Two kernels on the same multiprocessors: who gets how much, and does it matter who came first?
+// Two kernels on the same multiprocessors: how much does each get, and does it matter which came first?
 //
 //     nvcc -std=c++20 -O2 -arch=sm_90 -o elder elder.cu -lcuda && ./elder
 //

@@ -6,7 +6,7 @@
 // recorded, workers launched, what they left behind copied back, and a word written; when the host has seen
 // the word it does the same again. Half of the workers find no place, and leave. One JSON row for each set of
 // these steps and side, alone and beside the other one, in us: how long a run takes, how long its workers are
-// there, and how long nobody is between two runs. With a file's name, a line there for each worker of the
+// there, and how long no worker is between two runs. With a file's name, a line there for each worker of the
 // first runs: side, run, CTA, SM, rounds, begin and end in ns.
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// Launches in bursts, for who compares two servers: a burst here, a burst there, many times.
+// Launches in bursts, to compare two servers: a burst here, a burst there, many times.
 //
 //     bursts [ROUNDS [serve]]
 //

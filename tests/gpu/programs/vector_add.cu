@@ -1,4 +1,4 @@
-// The first program anybody writes, at sizes that do and do not fill their last block.
+// The usual first program, at sizes that do and do not fill their last block.
 #include <vector>
 
 #include "program.h"

@@ -14,7 +14,7 @@
 //     load        the code a second time; answers "loaded"
 //     unload      that; answers "unloaded"
 //
-// So what stands where at which moment is decided by who writes these lines, and by no clock.
+// So what stands where at which moment is decided by the lines of the input, and by no clock.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

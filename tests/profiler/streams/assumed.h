@@ -1,5 +1,5 @@
 // A multiprocessor as Kernelet's model assumes it (4.4), cycle by cycle, for streams that were recorded: each
-// warp scheduler takes its ready warps in turns, an instruction a cycle; whoever accesses memory is idle
+// warp scheduler takes its ready warps in turns, an instruction a cycle; a warp that accesses memory is idle
 // until that is answered, and all else takes no time. An access takes
 //
 //     L = L_0 + (N + q - 1) / B       q requests of its own, N under way on the multiprocessor, its own among

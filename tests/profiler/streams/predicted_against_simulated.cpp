@@ -38,8 +38,8 @@ constexpr size_t kShared =
     models::kPipes - 1;  // the pipes are the units that take a warp's time, and shared memory
 static_assert(kShared == static_cast<size_t>(simulated::Unit::kBarrier));
 
-// Bounds: what was seen, and a little more, for all is the same in every run on every machine. Whoever makes
-// a model better lowers them.
+// Bounds: what was seen, and a little more, for all is the same in every run on every machine. A better
+// model comes with lower ones.
 struct Bound {
     const char* what;
     double mean, worst;

@@ -59,7 +59,7 @@ void reverse(CUmodule module) {
     CHECK(cuLaunchKernel(kernel, 1, 1, 1, kThreads, 1, 1, sizeof data, nullptr, parameters, nullptr));
     CHECK(cuMemcpyDtoH(data, at, sizeof data));
     for (unsigned i = 0; i < kThreads; ++i) REQUIRE(data[i] == static_cast<int>(kThreads - 1 - i));
-    // Beyond the default of 48 KiB only who asks for it.
+    // More than the default of 48 KiB only on request.
     FAILS(cuLaunchKernel(kernel, 1, 1, 1, kThreads, 1, 1, 100 << 10, nullptr, parameters, nullptr),
           CUDA_ERROR_INVALID_VALUE);
     CHECK(cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 << 10));
