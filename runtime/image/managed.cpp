@@ -24,9 +24,9 @@ constexpr uint64_t kImmediateAt = 4;
 
 // One cubin. Every step returns false when the cubin is not as it should be, or uses its variables in a way
 // that cannot be redirected.
-class Cubin {
+class ManagedScan {
 public:
-    Cubin(ManagedPlan& plan, std::string_view image) : plan_(plan), image_(image) {}
+    ManagedScan(ManagedPlan& plan, std::string_view image) : plan_(plan), image_(image) {}
 
     bool scan() {
         if (!read_sections()) return false;
@@ -195,7 +195,7 @@ bool ManagedPlan::fits(uint64_t image_bytes) const {
 
 ManagedPlan managed_plan(std::string_view cubin) {
     ManagedPlan plan;
-    if (cubin_architecture(cubin) == 0 || !Cubin(plan, cubin).scan()) return {};
+    if (cubin_architecture(cubin) == 0 || !ManagedScan(plan, cubin).scan()) return {};
     return plan;
 }
 
