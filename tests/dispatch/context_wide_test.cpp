@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/device/cuda/stream_waits.h"
 #include "runtime/device/device.h"
 #include "runtime/device/held_up.h"
 
@@ -215,6 +216,19 @@ TEST_CASE("a session waits for its own streams as long as they wait, and no long
     CHECK_FALSE(bob.ended_);
     event_state = CUDA_SUCCESS;
     CHECK(driver.cuMemHostUnregister(nullptr) == CUDA_SUCCESS);
+}
+
+TEST_CASE("launches of graphs captured into graphs wait for each word once") {
+    StreamWaits waits(guarded_driver());
+    waits.captured(
+        {{0x1000, 1, CU_STREAM_WAIT_VALUE_GEQ, false}, {0x1004, 1, CU_STREAM_WAIT_VALUE_GEQ, false}});
+    const StreamWaits::Words before = waits.captured();
+    for (int launch = 0; launch < 12; ++launch)
+        waits.captured(*waits.captured());  // a client decides how often
+    CHECK(waits.captured() == before);      // one list
+    CHECK(before->size() == 2);
+    waits.captured({{0x1000, 2, CU_STREAM_WAIT_VALUE_GEQ, false}});
+    CHECK(waits.captured()->size() == 3);
 }
 
 TEST_CASE("a wait that no value ends is refused") {

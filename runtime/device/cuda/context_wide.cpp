@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -21,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Word = StreamWaits::Word;
+using Words = StreamWaits::Words;
 
 constexpr auto kPoll = std::chrono::milliseconds(1);
 // A new wait stands back so many polls for a call that finds no moment, and longer for one that has not found
@@ -151,11 +153,11 @@ void stand_back() {
 }
 
 template <typename Enqueue>
-CUresult enqueue_wait(CUstream stream, const char* call, std::vector<Word> words, const Enqueue& enqueue) {
-    if (!std::all_of(words.begin(), words.end(), StreamWaits::can_end)) return CUDA_ERROR_INVALID_VALUE;
+CUresult enqueue_wait(CUstream stream, const char* call, Words words, const Enqueue& enqueue) {
+    if (!std::all_of(words->begin(), words->end(), StreamWaits::can_end)) return CUDA_ERROR_INVALID_VALUE;
     if (captures(stream)) {
         state.graphs_wait.store(true);
-        state.waits.captured(words);
+        state.waits.captured(*words);
         return enqueue();
     }
     stand_back();
@@ -166,13 +168,15 @@ CUresult enqueue_wait(CUstream stream, const char* call, std::vector<Word> words
     return status;
 }
 
+Words words_of(std::vector<Word> words) { return std::make_shared<std::vector<Word>>(std::move(words)); }
+
 CUresult wait_value_32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
-    return enqueue_wait(stream, "cuStreamWaitValue32", {{address, value, flags, false}},
+    return enqueue_wait(stream, "cuStreamWaitValue32", words_of({{address, value, flags, false}}),
                         [&] { return real.cuStreamWaitValue32_v2(stream, address, value, flags); });
 }
 
 CUresult wait_value_64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
-    return enqueue_wait(stream, "cuStreamWaitValue64", {{address, value, flags, true}},
+    return enqueue_wait(stream, "cuStreamWaitValue64", words_of({{address, value, flags, true}}),
                         [&] { return real.cuStreamWaitValue64_v2(stream, address, value, flags); });
 }
 
@@ -186,7 +190,8 @@ CUresult batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams* list, 
             words.push_back({wait.address, wait.value64, wait.flags, true});
     }
     const auto enqueue = [&] { return real.cuStreamBatchMemOp_v2(stream, count, list, flags); };
-    return words.empty() ? enqueue() : enqueue_wait(stream, "cuStreamBatchMemOp", std::move(words), enqueue);
+    return words.empty() ? enqueue()
+                         : enqueue_wait(stream, "cuStreamBatchMemOp", words_of(std::move(words)), enqueue);
 }
 
 // On a stream it returns at once; in a graph it waits for the client.

@@ -28,7 +28,7 @@ bool StreamWaits::can_end(const Word& word) {
     }
 }
 
-uint64_t StreamWaits::begin(CUstream stream, const char* call, std::vector<Word> words) {
+uint64_t StreamWaits::begin(CUstream stream, const char* call, Words words) {
     Guest* const guest = guest_of_thread();
     const std::string what = std::string(name_of_waits() ? name_of_waits() : call) + " of " +
                              (guest ? guest->tenant() : "the server");
@@ -62,14 +62,16 @@ void StreamWaits::enqueued(CUstream stream, uint64_t number, CUresult status) {
 
 void StreamWaits::captured(const std::vector<Word>& words) {
     std::lock_guard lock(mutex_);
-    std::vector<Word>& all = captured_[guest_of_thread()];
-    all.insert(all.end(), words.begin(), words.end());
+    Captured& all = captured_[guest_of_thread()];
+    for (const Word& word : words)
+        if (all.words.insert(word).second) all.list = nullptr;
 }
 
-std::vector<StreamWaits::Word> StreamWaits::captured() const {
+StreamWaits::Words StreamWaits::captured() {
     std::lock_guard lock(mutex_);
-    const auto found = captured_.find(guest_of_thread());
-    return found == captured_.end() ? std::vector<Word>() : found->second;
+    Captured& all = captured_[guest_of_thread()];
+    if (!all.list) all.list = std::make_shared<std::vector<Word>>(all.words.begin(), all.words.end());
+    return all.list;
 }
 
 bool StreamWaits::is_over(CUstream stream, const Wait& wait) const {
@@ -125,8 +127,8 @@ void StreamWaits::release(const Guest& guest, CUstream errands) {
         ++releases_;
         for (const auto& [stream, waits] : streams_) {
             const Wait& wait = waits.front();
-            if (wait.guest == &guest && !wait.words.empty())
-                words.push_back(wait.words[releases_ % wait.words.size()]);
+            if (wait.guest == &guest && !wait.words->empty())
+                words.push_back((*wait.words)[releases_ % wait.words->size()]);
         }
     }
     for (const Word& word : words) end(word, errands);

@@ -9,10 +9,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +36,9 @@ public:
         uint64_t value = 0;
         unsigned flags = 0;
         bool wide = false;  // 64 bits
+        auto operator<=>(const Word&) const = default;
     };
+    using Words = std::shared_ptr<const std::vector<Word>>;  // never null
     // False: no value of the word ends the wait.
     static bool can_end(const Word& word);
 
@@ -47,11 +52,12 @@ public:
 
     // begin() is called before the call that enqueues the wait, enqueued() after it. The wait counts from
     // begin().
-    uint64_t begin(CUstream stream, const char* call, std::vector<Word> words);
+    uint64_t begin(CUstream stream, const char* call, Words words);
     void enqueued(CUstream stream, uint64_t number, CUresult status);
-    // Words captured into a graph. Each launch of one of the session's graphs may wait for them.
+    // Words captured into a graph. Each launch of one of the session's graphs may wait for them, and such a
+    // launch may itself be captured. A word counts once; the launches share the list.
     void captured(const std::vector<Word>& words);
-    std::vector<Word> captured() const;
+    Words captured();
 
     bool any();  // whether a stream waits
     // The oldest wait of a session other than `beside`.
@@ -68,11 +74,15 @@ private:
         uint64_t number;
         Guest* guest;
         Waiter waiter;
-        std::vector<Word> words;
+        Words words;
         CUevent behind = nullptr;  // null: not enqueued yet, or no event: ended when the stream is idle
         bool enqueued = false;
     };
     using Stream = std::deque<Wait>;  // in the stream's order
+    struct Captured {
+        std::set<Word> words;
+        Words list;  // of the words; null: to be made anew
+    };
 
     bool is_over(CUstream stream, const Wait& wait) const;
     void prune(CUstream stream, Stream& waits, size_t most);
@@ -80,9 +90,9 @@ private:
     void end(const Word& word, CUstream errands) const;
 
     const DriverApi& real_;
-    mutable std::mutex mutex_;  // guards the members below
+    std::mutex mutex_;  // guards the members below
     std::unordered_map<CUstream, Stream> streams_;
-    std::unordered_map<const Guest*, std::vector<Word>> captured_;
+    std::unordered_map<const Guest*, Captured> captured_;
     std::vector<CUevent> events_;  // free events
     uint64_t numbers_ = 0, releases_ = 0;
 };
