@@ -85,7 +85,7 @@ struct StatementPrinter {
             out += ", function_name " + location.function_name;
             print_offset(out, location.function_offset);
         }
-        if (location.at_file)
+        if (location.at_file || location.at_line || location.at_column)
             out +=
                 fmt::format(", inlined_at {} {} {}", location.at_file, location.at_line, location.at_column);
         out += '\n';
