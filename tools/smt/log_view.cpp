@@ -94,8 +94,8 @@ const std::string& LogView::kernel(uint32_t index) {
 }
 
 const std::string& LogView::tenant_of(const Entry& entry) {
-    static const std::string nobody;
-    if (entry.kind == Kind::kNote && entry.session == 0) return nobody;
+    static const std::string no_tenant;
+    if (entry.kind == Kind::kNote && entry.session == 0) return no_tenant;
     auto [found, fresh] = tenant_by_session_.try_emplace(entry.session);
     if (entry.kind == Kind::kSessionOpened || entry.kind == Kind::kSessionClosed)
         found->second = text(entry.name);
