@@ -19,7 +19,6 @@ Callbacks::~Callbacks() = default;
 
 CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
                             protocol::CallbackKind kind) {
-    std::lock_guard one_at_a_time(stream.callback_mutex);
     if (stream.callback.index == 0) stream.callback = arena_.take_word();
     if (stream.callback.index == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t value = stream.callback.value + 1;

@@ -29,7 +29,8 @@ public:
     Callbacks(const DriverApi& driver, Arena& arena);
     ~Callbacks();  // the session's GPU work must be over
 
-    // Enqueues the application's function on a stream that is not capturing.
+    // Enqueues the application's function on a stream that is not capturing. Caller holds
+    // stream.host_function_mutex.
     CUresult enqueue(Stream& stream, uint64_t function, uint64_t user_data, uint64_t client_stream,
                      protocol::CallbackKind kind);
     // Enqueues it on a capturing stream: a host node.

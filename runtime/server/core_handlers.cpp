@@ -100,10 +100,13 @@ CUresult stream_wait_event(Call& call) {
     protocol::StreamWaitEvent request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
     CUevent event = nullptr;
-    CUstream stream = nullptr;
+    StreamPointer stream;
     CUresult status = call.event(request.event, &event);
-    if (status == CUDA_SUCCESS) status = call.stream(request.stream, &stream);
-    return status == CUDA_SUCCESS ? call.driver.cuStreamWaitEvent(stream, event, request.flags) : status;
+    if (status == CUDA_SUCCESS) status = call.launch_stream(request.stream, &stream);
+    if (status == CUDA_SUCCESS) status = stream->guard();
+    if (status != CUDA_SUCCESS) return status;
+    std::lock_guard lock(stream->host_function_mutex);  // the event may be one of a capture
+    return call.driver.cuStreamWaitEvent(stream->handle, event, request.flags);
 }
 
 CUresult stream_create(Call& call) {
@@ -182,6 +185,7 @@ CUresult host_function(Call& call) {
     call.lane.uses(*stream);
     auto kind = static_cast<protocol::CallbackKind>(request.kind);
     Callbacks& callbacks = call.session.callbacks();
+    std::lock_guard lock(stream->host_function_mutex);  // until then the stream does not begin to capture
     return streams.capturing(stream->handle)
                ? callbacks.capture(stream->handle, request.function, request.user_data, request.client_stream,
                                    kind)

@@ -182,7 +182,7 @@ CUresult Streams::prepare_launch(Stream& stream) {
 
 CUresult Streams::wait_function(Stream& stream) {
     if (stream.awaited_by_none.load() == 0) return CUDA_SUCCESS;
-    std::lock_guard lock(stream.callback_mutex);
+    std::lock_guard lock(stream.host_function_mutex);
     CUresult status = CUDA_SUCCESS;
     if (stream.function_runs()) {
         const device::NamedWaits named("a host function");

@@ -53,8 +53,9 @@ struct Stream : std::enable_shared_from_this<Stream> {
     std::atomic<bool> unjoined{false};      // blocking: has work that the legacy stream does not wait for
     std::atomic<uint64_t> legacy_seen{0};   // blocking: the legacy generation that it waits for
     CUevent join = nullptr;                 // guarded by Streams::join_mutex_
-    std::mutex callback_mutex;              // serialises the enqueuing of host functions
-    Arena::Word callback;                   // guarded by callback_mutex; its index is set once
+    // Held while a host function is enqueued, or captured, and over what may begin a capture of the stream.
+    std::mutex host_function_mutex;
+    Arena::Word callback;  // guarded by host_function_mutex; its index is set once
     // The value of `callback` after the last host function, if the GPU does not wait for it yet; else 0.
     std::atomic<uint64_t> awaited_by_none{0};
     std::atomic<dispatch::ManagedStream*> managed{nullptr};  // null before the first managed launch; owned

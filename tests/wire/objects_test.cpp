@@ -408,6 +408,38 @@ TEST_CASE("work is captured on one lane while another looks at the graph", "[obj
     CHECK(capture.end().as<uint64_t>() == capture.graph);
 }
 
+TEST_CASE("a host function is a graph's or its stream's, whenever another lane begins a capture",
+          "[objects]") {
+    Race race;
+    TestLane& lane = race.lanes[0];
+    const auto stream =
+        lane.call(Op::kStreamCreate, StreamCreate{CU_STREAM_NON_BLOCKING, 0}).as<StreamCreated>().stream;
+    for (int i = 0; i < 10 * kRounds; ++i) {
+        race.run(
+            [&](TestLane& each) {
+                const StreamCapture request{stream, CU_STREAM_CAPTURE_MODE_RELAXED, 0};
+                return each.call(Op::kStreamBeginCapture, request).status;
+            },
+            [&](TestLane& each) {
+                return each.call(Op::kHostFunction, HostFunction{0x10, 0x20, 0, stream, 0}).status;
+            });
+        REQUIRE(race.answers[0] == CUDA_SUCCESS);
+        REQUIRE(race.answers[1] == CUDA_SUCCESS);
+        const auto graph = lane.call(Op::kStreamEndCapture, StreamRef{stream, 0}).as<uint64_t>();
+        for (uint64_t node : nodes_of(lane, graph)) {
+            const Reply function = lane.call(Op::kGraphHostNodeGet, node);
+            REQUIRE(function.status == CUDA_SUCCESS);
+            REQUIRE(function.as<uint64_t>() == 0x10);
+        }
+        const uint64_t exec = handle_from(lane, GeneratedOp::kGraphInstantiateWithFlags, {1, graph, 0});
+        for (int launch = 0; launch < 2; ++launch)
+            REQUIRE(lane.call(Op::kGraphLaunch, GraphLaunch{exec, stream, 0}).status == CUDA_SUCCESS);
+        REQUIRE(lane.call(Op::kStreamSynchronize, StreamRef{stream, 0}).status == CUDA_SUCCESS);
+        REQUIRE(destroy_graph(lane, graph) == CUDA_SUCCESS);
+        REQUIRE(status_of(lane, GeneratedOp::kGraphExecDestroy, {exec}) == CUDA_SUCCESS);
+    }
+}
+
 TEST_CASE("a graph is moved into one node, and goes with it", "[objects]") {
     TestSession client;
     TestLane lane = client.open_lane();

@@ -32,19 +32,18 @@ bool read(Call& call, uint64_t count, bool with_edges, Dependencies* dependencie
     return true;
 }
 
-CUresult capturable(Call& call, uint32_t reference, CUstream* stream) {
+CUresult capturable(Call& call, uint32_t reference, StreamPointer* stream) {
     if (reference == protocol::kLegacyStream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    StreamPointer found;
     Streams& streams = call.session.streams();
-    SMT_TRY(call.find_stream(reference, &found));
+    SMT_TRY(call.find_stream(reference, stream));
+    Stream& found = **stream;
     call.uses.hold_captures();
-    *stream = found->handle;
-    if (streams.capturing(found->handle)) return CUDA_SUCCESS;
-    CUresult status = found->guard();
+    if (streams.capturing(found.handle)) return CUDA_SUCCESS;
+    CUresult status = found.guard();
     // Marked before the capture begins: a later mark would become a node of the graph.
-    if (dispatch::ManagedStream* managed = found->managed.load(std::memory_order_acquire))
+    if (dispatch::ManagedStream* managed = found.managed.load(std::memory_order_acquire))
         managed->mark_what_is_there();
-    return status == CUDA_SUCCESS ? streams.wait_function(*found) : status;
+    return status == CUDA_SUCCESS ? streams.wait_function(found) : status;
 }
 
 bool has_capture(Call& call, CUstream stream) {
@@ -69,8 +68,10 @@ CUgraph captured_graph(Call& call, CUstream stream) {
 CUresult handle_begin_capture(Call& call) {
     protocol::StreamCapture request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    CUstream stream = nullptr;
-    SMT_TRY(capturable(call, request.stream, &stream));
+    StreamPointer target;
+    SMT_TRY(capturable(call, request.stream, &target));
+    const CUstream stream = target->handle;
+    std::lock_guard lock(target->host_function_mutex);
     // Counted before the call: another lane must not take the stream for one that does not capture.
     call.session.streams().capture_begun();
     CUresult status = call.driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -90,8 +91,10 @@ CUresult handle_begin_capture_to_graph(Call& call) {
     auto graph = reinterpret_cast<CUgraph>(request.graph);
     call.uses.add(HandleKind::kGraph, graph);
     SMT_TRY(call.uses.begin());
-    CUstream stream = nullptr;
-    SMT_TRY(capturable(call, request.stream, &stream));
+    StreamPointer target;
+    SMT_TRY(capturable(call, request.stream, &target));
+    const CUstream stream = target->handle;
+    std::lock_guard lock(target->host_function_mutex);
     call.session.streams().capture_begun();
     CUresult status =
         call.driver.cuStreamBeginCaptureToGraph(stream, graph, dependencies.nodes, dependencies.edges,
@@ -107,8 +110,9 @@ CUresult handle_begin_capture_to_graph(Call& call) {
 CUresult handle_end_capture(Call& call) {
     protocol::StreamRef request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
-    CUstream stream = nullptr;
-    SMT_TRY(capturable(call, request.stream, &stream));
+    StreamPointer target;
+    SMT_TRY(capturable(call, request.stream, &target));
+    const CUstream stream = target->handle;
     bool captured = has_capture(call, stream);
     CUgraph graph = nullptr;
     CUresult status = call.driver.cuStreamEndCapture(stream, &graph);
@@ -159,8 +163,9 @@ CUresult handle_update_capture(Call& call) {
     if (!read(call, request.dependency_count, request.has_edge_data != 0, &dependencies))
         return CUDA_ERROR_INVALID_VALUE;
     SMT_TRY(call.uses.begin());
-    CUstream stream = nullptr;
-    SMT_TRY(capturable(call, request.stream, &stream));
+    StreamPointer target;
+    SMT_TRY(capturable(call, request.stream, &target));
+    const CUstream stream = target->handle;
     if (request.flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES) call.session.memory().graphs().reorder(stream);
     return call.driver.cuStreamUpdateCaptureDependencies_v2(
         stream, const_cast<CUgraphNode*>(dependencies.nodes), dependencies.edges, dependencies.count,
