@@ -35,8 +35,8 @@ set(SMT_EXPORTS_MAP ${SMT_GENERATED_DIR}/exports.gen.map)
 set_source_files_properties(${SMT_GENERATED_CLIENT_SOURCES} ${SMT_GENERATED_SERVER_SOURCES}
     ${SMT_GENERATED_DIR}/signature_check.gen.cpp PROPERTIES GENERATED TRUE)
 
-# The same for our CUDA runtime (interpose/cudart/): SMT_CUDART_EXPORTS_MAP and its sources.
-set(SMT_CUDART_DIR ${PROJECT_SOURCE_DIR}/interpose/cudart)
+# The same for our CUDA runtime (runtime/device/simulated/cudart/): SMT_CUDART_EXPORTS_MAP and its sources.
+set(SMT_CUDART_DIR ${PROJECT_SOURCE_DIR}/runtime/device/simulated/cudart)
 execute_process(
     COMMAND ${Python3_EXECUTABLE} -B ${SMT_CUDART_DIR}/generate.py --list
     OUTPUT_VARIABLE names OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

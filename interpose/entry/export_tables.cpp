@@ -12,7 +12,7 @@
 #include "interpose/entry/coverage.h"
 #include "interpose/entry/process.h"
 #include "interpose/entry/real_driver.h"
-#include "interpose/entry/runtime_table.h"
+#include "runtime/protocol/runtime_table.h"
 
 namespace smt::interpose {
 
@@ -29,7 +29,7 @@ constexpr unsigned char kDeviceFeatures[4] = {0xcd, 0x3e, 0xa2, 0xc6};
 constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                                 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 constexpr size_t kMostSlots = 128;
-constexpr RuntimeTable kRuntimeTable = {sizeof(RuntimeTable), report_unsupported_runtime};
+constexpr protocol::RuntimeTable kRuntimeTable = {sizeof(protocol::RuntimeTable), report_unsupported_runtime};
 
 using Destructor = void (*)(CUcontext, void* key, void* value);
 
@@ -240,7 +240,7 @@ namespace driver {
 
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
-    if (memcmp(id, &kRuntimeTableId, sizeof *id) == 0) {
+    if (memcmp(id, &protocol::kRuntimeTableId, sizeof *id) == 0) {
         *table = &kRuntimeTable;
         return CUDA_SUCCESS;
     }

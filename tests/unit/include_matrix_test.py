@@ -30,7 +30,8 @@ MAY_INCLUDE = {
     "interpose/entry": ["interpose/capture", "interpose/driver", "interpose/transport", "runtime/protocol", "runtime/settings"],
     "interpose/capture": ["interpose/driver", "interpose/entry", "runtime/protocol", "runtime/settings"],
     "interpose/driver": ["interpose/capture", "interpose/entry", "interpose/transport", "runtime/protocol"],
-    "interpose/cudart": ["interpose/entry", "runtime/settings"],
+    # libcudart.so.13, for programs on the simulated device
+    "runtime/device/simulated/cudart": ["runtime/protocol", "runtime/settings"],
     # smtd
     "runtime/image": ["rewriter/ptx"],
     "runtime/device": ["rewriter/ptx", "runtime/image", "runtime/journal", "runtime/protocol", "runtime/settings", "runtime/thread"],

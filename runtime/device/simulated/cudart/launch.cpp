@@ -1,7 +1,7 @@
-#include "interpose/cudart/launch.h"
+#include "runtime/device/simulated/cudart/launch.h"
 
 #include "cudart_written.gen.h"
-#include "interpose/cudart/convert.h"
+#include "runtime/device/simulated/cudart/convert.h"
 
 namespace smt::cudart {
 

@@ -1,4 +1,4 @@
-#include "interpose/cudart/coverage.h"
+#include "runtime/device/simulated/cudart/coverage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <iterator>
 
 #include "cudart_coverage.gen.h"
-#include "interpose/cudart/runtime.h"
-#include "interpose/entry/runtime_table.h"
+#include "runtime/device/simulated/cudart/runtime.h"
+#include "runtime/protocol/runtime_table.h"
 #include "runtime/settings/read.h"
 
 namespace smt::cudart {
@@ -22,8 +22,8 @@ constinit std::atomic<bool> told[kFunctions]{};
 void tell_server(uint32_t index) {
     const void* table = nullptr;
     if (begin_early() != cudaSuccess) return;
-    if (driver().cuGetExportTable(&table, &interpose::kRuntimeTableId) != CUDA_SUCCESS) return;
-    static_cast<const interpose::RuntimeTable*>(table)->report_unsupported(index);
+    if (driver().cuGetExportTable(&table, &protocol::kRuntimeTableId) != CUDA_SUCCESS) return;
+    static_cast<const protocol::RuntimeTable*>(table)->report_unsupported(index);
 }
 
 void tell_user(uint32_t index) {

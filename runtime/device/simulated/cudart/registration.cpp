@@ -2,8 +2,8 @@
 // of a launch between <<<>>> and its arguments, and the launch itself. Names and parameters are those of
 // crt/host_runtime.h.
 #include "cudart_written.gen.h"
-#include "interpose/cudart/fatbin.h"
-#include "interpose/cudart/launch.h"
+#include "runtime/device/simulated/cudart/fatbin.h"
+#include "runtime/device/simulated/cudart/launch.h"
 
 namespace smt::cudart {
 

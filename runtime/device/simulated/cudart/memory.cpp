@@ -1,7 +1,7 @@
 // Device and host memory, where the runtime differs from the driver: zero bytes are no error, and neither is
 // freeing null.
 #include "cudart_written.gen.h"
-#include "interpose/cudart/convert.h"
+#include "runtime/device/simulated/cudart/convert.h"
 
 namespace smt::cudart {
 

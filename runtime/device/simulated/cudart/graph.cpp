@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cudart_written.gen.h"
-#include "interpose/cudart/convert.h"
-#include "interpose/cudart/copy_plan.h"
+#include "runtime/device/simulated/cudart/convert.h"
+#include "runtime/device/simulated/cudart/copy_plan.h"
 
 namespace smt::cudart {
 

@@ -1,13 +1,13 @@
-#include "interpose/cudart/registry.h"
+#include "runtime/device/simulated/cudart/registry.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include <atomic>
 
-#include "interpose/cudart/convert.h"
-#include "interpose/cudart/fatbin.h"
-#include "interpose/cudart/runtime.h"
+#include "runtime/device/simulated/cudart/convert.h"
+#include "runtime/device/simulated/cudart/fatbin.h"
+#include "runtime/device/simulated/cudart/runtime.h"
 
 namespace smt::cudart {
 

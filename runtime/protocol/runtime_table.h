@@ -1,12 +1,12 @@
-// The functions that our CUDA runtime (interpose/cudart/) calls in libsmt.so beyond the driver's interface: a
-// table under an identifier of our own, found by cuGetExportTable.
+// The functions that our CUDA runtime (runtime/device/simulated/cudart/) calls in libsmt.so beyond the
+// driver's interface: a table under an identifier of our own, found by cuGetExportTable.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstdint>
 
-namespace smt::interpose {
+namespace smt::protocol {
 
 inline constexpr CUuuid kRuntimeTableId = {
     {'s', 'm', 't', ' ', 'r', 'u', 'n', 't', 'i', 'm', 'e', ' ', 't', 'a', 'b', 1}};
@@ -18,4 +18,4 @@ struct RuntimeTable {
     void (*report_unsupported)(uint32_t index);
 };
 
-}  // namespace smt::interpose
+}  // namespace smt::protocol

@@ -3,8 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "interpose/cudart/registry.h"
-#include "interpose/cudart/runtime.h"
+#include "runtime/device/simulated/cudart/registry.h"
+#include "runtime/device/simulated/cudart/runtime.h"
 
 namespace smt::cudart {
 

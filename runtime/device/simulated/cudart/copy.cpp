@@ -1,7 +1,7 @@
 // Copies between linear memory, pitched memory and variables. A copy of zero bytes does nothing.
 #include "cudart_written.gen.h"
-#include "interpose/cudart/convert.h"
-#include "interpose/cudart/copy_plan.h"
+#include "runtime/device/simulated/cudart/convert.h"
+#include "runtime/device/simulated/cudart/copy_plan.h"
 
 namespace smt::cudart {
 

@@ -1,4 +1,4 @@
-#include "interpose/cudart/runtime.h"
+#include "runtime/device/simulated/cudart/runtime.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

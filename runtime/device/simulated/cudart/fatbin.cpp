@@ -1,6 +1,6 @@
-#include "interpose/cudart/fatbin.h"
+#include "runtime/device/simulated/cudart/fatbin.h"
 
-#include "interpose/cudart/runtime.h"
+#include "runtime/device/simulated/cudart/runtime.h"
 
 namespace smt::cudart {
 

@@ -1,9 +1,9 @@
 // Arrays, mipmapped arrays, and copies of rows to and from them.
-#include "interpose/cudart/array.h"
+#include "runtime/device/simulated/cudart/array.h"
 
 #include "cudart_written.gen.h"
-#include "interpose/cudart/convert.h"
-#include "interpose/cudart/copy_plan.h"
+#include "runtime/device/simulated/cudart/convert.h"
+#include "runtime/device/simulated/cudart/copy_plan.h"
 
 namespace smt::cudart {
 

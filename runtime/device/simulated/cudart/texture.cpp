@@ -1,7 +1,7 @@
 // Textures and surfaces: conversion of descriptors to the driver's form and back.
 #include "cudart_written.gen.h"
-#include "interpose/cudart/array.h"
-#include "interpose/cudart/convert.h"
+#include "runtime/device/simulated/cudart/array.h"
+#include "runtime/device/simulated/cudart/convert.h"
 
 namespace smt::cudart {
 

@@ -1,6 +1,6 @@
 // Fills. A fill of zero bytes does nothing.
 #include "cudart_written.gen.h"
-#include "interpose/cudart/convert.h"
+#include "runtime/device/simulated/cudart/convert.h"
 
 namespace smt::cudart {
 

@@ -12,7 +12,7 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
-BANNER = "// Generated from interpose/cudart/api/ by generate.py. Do not edit.\n"
+BANNER = "// Generated from runtime/device/simulated/cudart/api/ by generate.py. Do not edit.\n"
 VERSION = "libcudart.so.13"
 
 TREATMENTS = ("driver", "written", "ordered", "bare", "unsupported")
@@ -144,8 +144,9 @@ def calls(entries):
     text = (BANNER + "// Every exported function: is there a device, what do its handles mean, whose work is it, and what\n"
             "// became of it (the thread's last error).\n#pragma GCC visibility push(default)\n"
             "#include <cuda_runtime_api.h>\n\n#include <cuda_profiler_api.h>\n#pragma GCC visibility pop\n\n"
-            '#include "cudart_written.gen.h"\n#include "interpose/cudart/convert.h"\n'
-            '#include "interpose/cudart/copy_plan.h"\n#include "interpose/cudart/coverage.h"\n\n'
+            '#include "cudart_written.gen.h"\n#include "runtime/device/simulated/cudart/convert.h"\n'
+            '#include "runtime/device/simulated/cudart/copy_plan.h"\n'
+            '#include "runtime/device/simulated/cudart/coverage.h"\n\n'
             "#define EXPORT __attribute__((visibility(\"default\")))\n\nusing namespace smt::cudart;\n\nextern \"C\" {\n\n")
     for index, entry in enumerate(entries):
         for symbol in entry.exports():
@@ -158,7 +159,8 @@ def calls(entries):
 
 def written(entries):
     text = (BANNER + "// What is written by hand, one file an area. Streams are never null.\n#pragma once\n\n"
-            "#include <cuda_runtime_api.h>\n\n#include \"interpose/cudart/registry.h\"\n#include \"interpose/cudart/runtime.h\"\n\n"
+            "#include <cuda_runtime_api.h>\n\n#include \"runtime/device/simulated/cudart/registry.h\"\n"
+            "#include \"runtime/device/simulated/cudart/runtime.h\"\n\n"
             "namespace smt::cudart {\n\n")
     seen = set()
     for e in entries:

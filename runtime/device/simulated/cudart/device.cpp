@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "cudart_written.gen.h"
-#include "interpose/cudart/array.h"
-#include "interpose/cudart/convert.h"
+#include "runtime/device/simulated/cudart/array.h"
+#include "runtime/device/simulated/cudart/convert.h"
 
 namespace smt::cudart {
 

@@ -1,6 +1,6 @@
-#include "interpose/cudart/copy_plan.h"
+#include "runtime/device/simulated/cudart/copy_plan.h"
 
-#include "interpose/cudart/array.h"
+#include "runtime/device/simulated/cudart/array.h"
 
 namespace smt::cudart {
 

@@ -1,8 +1,8 @@
 // Launches, for all of the runtime's launch functions.
 #pragma once
 
-#include "interpose/cudart/registry.h"
-#include "interpose/cudart/runtime.h"
+#include "runtime/device/simulated/cudart/registry.h"
+#include "runtime/device/simulated/cudart/runtime.h"
 
 namespace smt::cudart {
 
