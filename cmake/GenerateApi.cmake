@@ -1,4 +1,4 @@
-# Generates the driver's API from its table (interpose/api/) into ${CMAKE_BINARY_DIR}/generated.
+# Generates the driver's API from its table (runtime/protocol/api/) into ${CMAKE_BINARY_DIR}/generated.
 #
 #   smt_generated                the target that produces it; depend on it
 #   SMT_GENERATED_DIR            the include folder
@@ -9,7 +9,7 @@
 find_package(Python3 3.8 REQUIRED COMPONENTS Interpreter)
 
 set(SMT_GENERATED_DIR ${CMAKE_BINARY_DIR}/generated)
-set(SMT_API_DIR ${PROJECT_SOURCE_DIR}/interpose/api)
+set(SMT_API_DIR ${PROJECT_SOURCE_DIR}/runtime/protocol/api)
 
 execute_process(
     COMMAND ${Python3_EXECUTABLE} -B ${SMT_API_DIR}/generate.py --list

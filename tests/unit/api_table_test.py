@@ -6,7 +6,7 @@ import re
 import sys
 import unittest
 
-API = pathlib.Path(__file__).parents[2] / "interpose" / "api"
+API = pathlib.Path(__file__).parents[2] / "runtime" / "protocol" / "api"
 sys.path.insert(0, str(API))
 
 import addresses   # noqa: E402
@@ -84,7 +84,7 @@ class Addresses(unittest.TestCase):
             self.assertLess(text.index(check), text.index(f"call.driver.{symbol}("))
 
     def test_hand_written_checks_are_there(self):
-        root = API.parents[1]
+        root = API.parents[2]
         for name, (file, functions, check) in addresses.CHECKS.items():
             text = (root / file).read_text()
             for function in functions:
@@ -121,7 +121,7 @@ class Charges(unittest.TestCase):
         self.assertLess(text.index("take_held(HandleKind::kArray"), text.index("call.driver.cuArrayDestroy("))
 
     def test_hand_written_charges_are_there(self):
-        root = API.parents[1]
+        root = API.parents[2]
         for name, (file, function, charge) in charges.CHARGED.items():
             body = re.search(rf"^CUresult {function}\(.*?^}}", (root / file).read_text(), re.S | re.M)
             self.assertIsNotNone(body, f"{name}: {file} has no {function}")

@@ -25,7 +25,6 @@ MAY_INCLUDE = {
     "profiler/store": ["profiler/models"],
     "profiler/collect": ["profiler/models", "runtime/protocol", "runtime/settings"],
     # libsmt.so
-    "interpose/api": ["interpose/driver", "interpose/transport", "runtime/protocol", "runtime/server", "runtime/server/handlers"],
     "interpose/transport": ["interpose/driver", "interpose/entry", "runtime/protocol", "runtime/settings"],
     "interpose/entry": ["interpose/capture", "interpose/driver", "interpose/transport", "runtime/protocol", "runtime/settings"],
     "interpose/capture": ["interpose/driver", "interpose/entry", "runtime/protocol", "runtime/settings"],
@@ -44,14 +43,14 @@ MAY_INCLUDE = {
                          "runtime/protocol", "runtime/schedule", "runtime/settings", "runtime/thread"],
     "runtime/server": ["profiler/collect", "runtime/device", "runtime/dispatch", "runtime/jit", "runtime/journal", "runtime/profiles",
                        "runtime/protocol", "runtime/server/handlers", "runtime/settings", "runtime/thread"],
-    "runtime/server/handlers": ["interpose/api", "rewriter/device", "runtime/device", "runtime/dispatch", "runtime/image", "runtime/jit",
+    "runtime/server/handlers": ["rewriter/device", "runtime/device", "runtime/dispatch", "runtime/image", "runtime/jit",
                                 "runtime/journal", "runtime/profiles", "runtime/protocol", "runtime/server", "runtime/settings"],
     # commands
     "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/source", "runtime/image", "runtime/jit", "runtime/journal",
               "runtime/profiles", "runtime/protocol", "runtime/schedule", "runtime/settings"],
 }
 ENTANGLED = [{"interpose/transport", "interpose/entry", "interpose/capture", "interpose/driver"},
-             {"interpose/api", "runtime/server", "runtime/server/handlers"}]
+             {"runtime/server", "runtime/server/handlers"}]
 
 
 def room_of(path):

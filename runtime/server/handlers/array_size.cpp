@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "interpose/api/sizes.h"
+#include "runtime/protocol/api/sizes.h"
 
 namespace smt::runtime::server::handlers {
 
-using interpose::times;
+using protocol::times;
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "interpose/api/sizes.h"
+#include "runtime/protocol/api/sizes.h"
 #include "runtime/protocol/try.h"
 #include "runtime/server/handlers/tenant_memory.h"
 
@@ -34,7 +34,7 @@ CUresult default_of(const DriverApi& driver, CUlimit limit, size_t* value) {
 uint64_t bytes_of(CUlimit limit, uint64_t more, uint64_t threads) {
     switch (limit) {
         case CU_LIMIT_STACK_SIZE:
-            return interpose::times(more, threads);
+            return protocol::times(more, threads);
         case CU_LIMIT_PRINTF_FIFO_SIZE:
         case CU_LIMIT_MALLOC_HEAP_SIZE:
             return more;

@@ -1,7 +1,7 @@
 // Memory pools: pools.h implements them without the driver's pools.
 #include <cstring>
 
-#include "interpose/api/sizes.h"
+#include "runtime/protocol/api/sizes.h"
 #include "runtime/server/handlers/pools.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/session.h"
@@ -62,7 +62,7 @@ CUresult cuMemPoolTrimTo(Call& call, CUmemoryPool pool, size_t bytes) {
 
 CUresult cuMemPoolSetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
     uint64_t wide = 0;
-    std::memcpy(&wide, value, interpose::pool_value_bytes(attribute));
+    std::memcpy(&wide, value, protocol::pool_value_bytes(attribute));
     return pools(call).set_attribute(number(pool), attribute, wide);
 }
 
@@ -70,7 +70,7 @@ CUresult cuMemPoolGetAttribute(Call& call, CUmemoryPool pool, CUmemPool_attribut
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     uint64_t wide = 0;
     CUresult status = pools(call).get_attribute(number(pool), attribute, &wide);
-    std::memcpy(value, &wide, interpose::pool_value_bytes(attribute));
+    std::memcpy(value, &wide, protocol::pool_value_bytes(attribute));
     return status;
 }
 

@@ -1,5 +1,5 @@
 // Texture and surface objects: arrays and memory in their descriptors must be the tenant's.
-#include "interpose/api/sizes.h"
+#include "runtime/protocol/api/sizes.h"
 #include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"
@@ -24,7 +24,7 @@ CUresult check(Call& call, CUDA_RESOURCE_DESC& resource) {
         case CU_RESOURCE_TYPE_LINEAR:
             return memory(res.linear.devPtr, res.linear.sizeInBytes);
         case CU_RESOURCE_TYPE_PITCH2D:
-            return memory(res.pitch2D.devPtr, interpose::times(res.pitch2D.pitchInBytes, res.pitch2D.height));
+            return memory(res.pitch2D.devPtr, protocol::times(res.pitch2D.pitchInBytes, res.pitch2D.height));
         default:
             return CUDA_ERROR_INVALID_VALUE;
     }

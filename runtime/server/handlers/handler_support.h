@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "interpose/api/sizes.h"
+#include "runtime/protocol/api/sizes.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/call.h"
 #include "runtime/server/handlers/array_size.h"
@@ -20,9 +20,9 @@
 namespace smt::runtime::server {
 
 using handlers::array_bytes;
-using interpose::pool_value_bytes;
-using interpose::rows;
-using interpose::times;
+using protocol::pool_value_bytes;
+using protocol::rows;
+using protocol::times;
 
 // Arrays in a reply share its area; the last 16 KiB are left for the scalars beside them.
 inline constexpr uint64_t kArrayReplyBytes = protocol::kReplyBytes - (16u << 10);

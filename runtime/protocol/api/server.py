@@ -20,7 +20,7 @@ def served(entries):
 
 def handlers(entries):
     travelling = [e for e in entries if e.travels]
-    text = BANNER + '#include "interpose/api/handler_support.h"\n#include "opcodes.gen.h"\n#include "served.gen.h"\n\n'
+    text = BANNER + '#include "runtime/server/handlers/handler_support.h"\n#include "opcodes.gen.h"\n#include "served.gen.h"\n\n'
     text += "namespace smt::runtime::server {\n\nnamespace handlers {\n\n"
     text += "\n".join(handler(e) for e in travelling)
     text += "\nconstexpr Handler kHandlers[] = {\n"

@@ -7,7 +7,7 @@ from table import resolvable
 # What libsmt.so exports beside the driver: interpose/capture/.
 CAPTURE = ["dlsym", "nvrtcAddNameExpression", "nvrtcCompileProgram", "nvrtcCreateProgram", "nvrtcDestroyProgram",
            "nvrtcGetCUBIN", "nvrtcGetPTX"]
-BANNER = "// Generated from interpose/api/ by generate.py. Do not edit.\n"
+BANNER = "// Generated from runtime/protocol/api/ by generate.py. Do not edit.\n"
 
 
 def header(*includes):
@@ -102,14 +102,14 @@ def resolve(entries):
 
 def exports_map(entries):
     symbols = sorted(CAPTURE + [s for e in entries for s in e.exports()])
-    return ("/* Generated from interpose/api/ by generate.py. Do not edit. */\n{\n    global:\n"
+    return ("/* Generated from runtime/protocol/api/ by generate.py. Do not edit. */\n{\n    global:\n"
             + "".join(f"        {s};\n" for s in symbols) + "    local:\n        *;\n};\n")
 
 
 def coverage(entries):
     text = header() + "namespace smt {\n\n"
     text += ('// Every entry point, in the table\'s order. treatment: "early", "written", "older", "alias", "remote",\n'
-             '// "async", "real" or "unsupported" (interpose/api/README.md).\n'
+             '// "async", "real" or "unsupported" (runtime/protocol/api/README.md).\n'
              "struct CoverageLine {\n    const char* symbol;\n    const char* area;\n    const char* treatment;\n};\n\n"
              "inline constexpr CoverageLine kCoverage[] = {\n")
     text += "".join(f'    {{"{e.symbol}", "{e.area}", "{e.treatment}"}},\n' for e in entries)

@@ -19,7 +19,7 @@ STRUCTS = (
     "CUkernelNodeAttrValue", "CUkernelNodeAttrValue_v1", "CUstreamAttrValue", "CUstreamAttrValue_v1",
 )
 
-# Structs that the generated handler checks: may_touch() of interpose/api/handler_support.h.
+# Structs that the generated handler checks: may_touch() of runtime/server/handlers/handler_support.h.
 GENERATED = ("CUDA_MEMSET_NODE_PARAMS",)
 
 HANDLERS = "runtime/server/handlers/"

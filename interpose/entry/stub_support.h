@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "interpose/api/sizes.h"
 #include "interpose/driver/callback.h"
 #include "interpose/driver/objects.h"
 #include "interpose/transport/remote_call.h"
+#include "runtime/protocol/api/sizes.h"
 #include "runtime/protocol/layout.h"
 
 #define SMT_EXPORT __attribute__((visibility("default")))
@@ -22,6 +22,10 @@
 #define SMT_ANY_ARGUMENTS a, b, c, d, e, f, g, h
 
 namespace smt::interpose {
+
+using protocol::pool_value_bytes;
+using protocol::rows;
+using protocol::times;
 
 // Native fallback: calls the real driver's function; NOT_SUPPORTED where the driver has none.
 template <typename... Parameters, typename... Arguments>

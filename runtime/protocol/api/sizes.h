@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace smt::interpose {
+namespace smt::protocol {
 
 // The product, or ~0 on overflow.
 constexpr uint64_t times(uint64_t a, uint64_t b) {
@@ -34,4 +34,4 @@ constexpr uint64_t pool_value_bytes(CUmemPool_attribute attribute) {
     }
 }
 
-}  // namespace smt::interpose
+}  // namespace smt::protocol

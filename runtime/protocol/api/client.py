@@ -4,7 +4,7 @@ from listings import BANNER
 from table import CLIENT_HANDLES
 
 HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
-#include "interpose/api/stub_support.h"
+#include "interpose/entry/stub_support.h"
 
 #include "driver.gen.h"
 #include "driver_api.gen.h"
