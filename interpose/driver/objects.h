@@ -4,7 +4,8 @@
 // Slots are reused, never unmapped.
 //
 // Every other handle (graphs, nodes, arrays, pools ...) is an id from the server and passes through; the
-// server looks it up (runtime/server/handles.h). Texture and surface objects are the driver's own numbers.
+// server looks it up (runtime/server/objects/handles.h). Texture and surface objects are the driver's own
+// numbers.
 #pragma once
 
 #include <cuda.h>

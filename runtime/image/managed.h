@@ -6,7 +6,7 @@
 // written and the relocation taken out. The variable that the driver makes stays behind, unused.
 //
 // A plan is plain values, since it is made in another process than the one that carries it out
-// (runtime/server/handlers/managed_variables.h).
+// (runtime/server/code/managed_variables.h).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "runtime/server/call.h"
 
-#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/code/code_table.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/session.h"
 
@@ -50,7 +50,7 @@ CUresult Call::event(uint32_t index, CUevent* event) {
 }
 
 CUresult Call::function(uint32_t id, CUfunction* function) {
-    kernel = std::make_shared<handlers::KernelUse>(session.code(), id);
+    kernel = std::make_shared<KernelUse>(session.code(), id);
     if (!*kernel) return CUDA_ERROR_INVALID_HANDLE;
     *function = (*kernel)->function;
     return CUDA_SUCCESS;

@@ -15,18 +15,15 @@
 #include "driver_api.gen.h"
 #include "runtime/protocol/codec.h"
 #include "runtime/protocol/record.h"
-#include "runtime/server/handles.h"
+#include "runtime/server/objects/handles.h"
 #include "runtime/server/streams.h"
 
 namespace smt::runtime::server {
 
-class Session;
-class Lane;
-
-namespace handlers {
-struct Image;
 class KernelUse;
-}  // namespace handlers
+class Lane;
+class Session;
+struct Image;
 
 Handles& handles_of(Session& session);
 
@@ -41,9 +38,9 @@ struct Call {
     // The session's objects that the call uses. The handler adds them and begins the uses before it
     // resolves streams.
     Uses uses{handles_of(session), driver};
-    std::shared_ptr<handlers::Image> image{};  // set by module(): stays loaded until the call ends
+    std::shared_ptr<Image> image{};  // set by module(): stays loaded until the call ends
     std::unique_lock<std::mutex> image_lock{};
-    std::shared_ptr<handlers::KernelUse> kernel{};  // set by function(): likewise
+    std::shared_ptr<KernelUse> kernel{};  // set by function(): likewise
 
     // The stream of a reference. If the stream captures, the call holds the captures' family from then on.
     CUresult find_stream(uint32_t reference, StreamPointer* stream);
@@ -85,9 +82,9 @@ using Handler = CUresult (*)(Call&);
 // Handlers by opcode: generated (handlers.gen.cpp) or hand-written (one file per area).
 Handler generated_handler(uint16_t op);    // nullptr: none
 Handler written_handler(protocol::Op op);  // nullptr: none. handlers/
-// Handlers of the session itself (core_handlers.cpp), looked up before written_handler(): kOpenStaging,
-// kEvent*, kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput, kHostFunction,
-// kUnsupported. The lane itself executes kPad, kWaitLane and kCloseLane.
+// Handlers of the session itself (handlers/core_handlers.cpp), looked up before written_handler():
+// kOpenStaging, kEvent*, kStream{Create,Destroy,Synchronize,Query,WaitEvent}, kContext*, kFetchOutput,
+// kHostFunction, kUnsupported. The lane itself executes kPad, kWaitLane and kCloseLane.
 Handler core_handler(protocol::Op op);  // nullptr: none
 
 }  // namespace smt::runtime::server

@@ -1,8 +1,8 @@
 #include "runtime/server/callbacks.h"
 
-#include "runtime/server/futex.h"
 #include "runtime/server/poll_interval.h"
 #include "runtime/server/streams.h"
+#include "runtime/thread/futex.h"
 
 namespace smt::runtime::server {
 

@@ -18,7 +18,7 @@
 
 #include "driver_api.gen.h"
 #include "runtime/protocol/layout.h"
-#include "runtime/server/arena.h"
+#include "runtime/server/memory/arena.h"
 
 namespace smt::runtime::server {
 

@@ -9,9 +9,9 @@
 #include "runtime/device/cores.h"
 #include "runtime/server/call.h"
 #include "runtime/server/fatal.h"
-#include "runtime/server/futex.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
+#include "runtime/thread/futex.h"
 
 namespace smt::runtime::server {
 

@@ -12,8 +12,8 @@
 
 #include "runtime/protocol/layout.h"
 #include "runtime/protocol/record.h"
-#include "runtime/server/arena.h"
-#include "runtime/server/events.h"
+#include "runtime/server/memory/arena.h"
+#include "runtime/server/objects/events.h"
 #include "runtime/server/streams.h"
 #include "runtime/thread/thread.h"
 

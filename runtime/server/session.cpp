@@ -10,11 +10,11 @@
 
 #include "runtime/device/held_up.h"
 #include "runtime/journal/printable.h"
+#include "runtime/server/code/code_table.h"
 #include "runtime/server/control_message.h"
-#include "runtime/server/handlers/code_table.h"
-#include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
 #include "runtime/server/log.h"
+#include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/settings/config.h"

@@ -25,23 +25,20 @@
 #include "runtime/journal/journal.h"
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
-#include "runtime/server/arena.h"
 #include "runtime/server/callbacks.h"
-#include "runtime/server/events.h"
-#include "runtime/server/handles.h"
+#include "runtime/server/memory/arena.h"
+#include "runtime/server/objects/events.h"
+#include "runtime/server/objects/handles.h"
 #include "runtime/server/streams.h"
 #include "runtime/settings/table.h"
 
 namespace smt::runtime::server {
 
+class CodeTable;  // code/code_table.h
 class DevicePrintf;
 class Lane;
 class Server;
-
-namespace handlers {
-class TenantMemory;  // handlers/tenant_memory.h; never frees the device range, which the session owns
-class CodeTable;     // handlers/code_table.h
-}  // namespace handlers
+class TenantMemory;  // memory/tenant_memory.h; never frees the device range, which the session owns
 
 class Session final : public device::Guest {
 public:
@@ -92,8 +89,8 @@ public:
     Callbacks& callbacks() { return callbacks_; }
     DevicePrintf& device_printf();
     journal::Writer& journal();
-    handlers::TenantMemory& memory() { return *memory_; }
-    handlers::CodeTable& code() { return *code_; }
+    TenantMemory& memory() { return *memory_; }
+    CodeTable& code() { return *code_; }
     uint32_t journal_name() const { return journal_name_; }  // the tenant's
     uint32_t journal_name_of_graphs() const { return graphs_name_; }
     const dispatch::Tenant& dispatched() const { return *dispatched_; }
@@ -180,8 +177,8 @@ private:
     Events events_;
     Handles handles_;
     Callbacks callbacks_;
-    std::unique_ptr<handlers::TenantMemory> memory_;
-    std::unique_ptr<handlers::CodeTable> code_;
+    std::unique_ptr<TenantMemory> memory_;
+    std::unique_ptr<CodeTable> code_;
 
     std::mutex output_mutex_;  // guards output_; a leaf lock
     std::string output_;

@@ -11,9 +11,9 @@
 
 #include "opcodes.gen.h"
 #include "runtime/dispatch/quiesce.h"
-#include "runtime/server/handlers/code_table.h"
-#include "runtime/server/handlers/tenant_memory.h"
+#include "runtime/server/code/code_table.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/printf.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
@@ -216,10 +216,10 @@ CUresult Session::open() {
         note(fmt::format("completion words cannot be registered: error {}", static_cast<int>(status)));
         return status;
     }
-    auto memory = std::make_unique<handlers::TenantMemory>(device_, arena_, device_base_,
-                                                           protocol::kDeviceRangeBytes, memory_limit_);
-    code_ = std::make_unique<handlers::CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
-                                                  server_.profiles(), handles_);
+    auto memory = std::make_unique<TenantMemory>(device_, arena_, device_base_, protocol::kDeviceRangeBytes,
+                                                 memory_limit_);
+    code_ = std::make_unique<CodeTable>(server_.dispatcher(), *dispatched_, *memory, journal(),
+                                        server_.profiles(), handles_);
     std::lock_guard lock(mutex_);
     memory_ = std::move(memory);
     memory_open_ = true;
@@ -244,7 +244,7 @@ void Session::teardown() {
     if (server_.measuring()) server_.measuring()->collect();
     server_.profiles().write_soon();
     free_objects();
-    std::unique_ptr<handlers::TenantMemory> memory;
+    std::unique_ptr<TenantMemory> memory;
     {
         std::lock_guard lock(mutex_);
         lanes_.clear();
@@ -252,7 +252,7 @@ void Session::teardown() {
         memory = std::move(memory_);
     }
     streams_.close();  // until then the dispatcher reads their launches
-    std::unique_ptr<handlers::CodeTable> code;
+    std::unique_ptr<CodeTable> code;
     {
         std::lock_guard lock(mutex_);
         code = std::move(code_);

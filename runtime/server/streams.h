@@ -28,7 +28,7 @@
 #include "driver_api.gen.h"
 #include "runtime/dispatch/managed_stream.h"
 #include "runtime/protocol/record.h"
-#include "runtime/server/arena.h"
+#include "runtime/server/memory/arena.h"
 
 namespace smt::runtime::server {
 

@@ -18,7 +18,7 @@
 #include "opcodes.gen.h"
 #include "runtime/server/call.h"
 #include "runtime/server/lane.h"
-#include "runtime/server/object_id.h"
+#include "runtime/server/objects/object_id.h"
 #include "tests/fuzz/lacking.h"
 #include "tests/wire/server.h"
 

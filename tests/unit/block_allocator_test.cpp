@@ -1,10 +1,10 @@
-#include "runtime/server/handlers/block_allocator.h"
+#include "runtime/server/memory/block_allocator.h"
 
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
 
-namespace smt::runtime::server::handlers {
+namespace smt::runtime::server {
 namespace {
 
 constexpr uint64_t kGranularity = 512;
@@ -91,4 +91,4 @@ TEST_CASE("blocks never overlap, and all released is all free", "[allocator]") {
 }
 
 }  // namespace
-}  // namespace smt::runtime::server::handlers
+}  // namespace smt::runtime::server

@@ -2,7 +2,7 @@
 """Which room includes headers of which: the table below, and nothing else. An entry that no include needs fails, too.
 
 A room is a folder of the product with all below it, unless a longer name stands for a part of it. Headers that are generated count
-for no room. Two knots are left, in which rooms include each other: ENTANGLED names them."""
+for no room. One knot is left, in which rooms include each other: ENTANGLED names it."""
 import pathlib
 import re
 import sys
@@ -41,16 +41,26 @@ MAY_INCLUDE = {
                          "runtime/schedule", "runtime/settings", "runtime/thread"],
     "runtime/dispatch": ["profiler/models", "profiler/store", "rewriter/device", "runtime/device", "runtime/journal", "runtime/profiles",
                          "runtime/protocol", "runtime/schedule", "runtime/settings", "runtime/thread"],
+    "runtime/server/objects": ["runtime/protocol"],
+    "runtime/server/memory": ["runtime/device", "runtime/protocol", "runtime/server/objects"],
+    "runtime/server/code": ["rewriter/device", "runtime/dispatch", "runtime/image", "runtime/jit", "runtime/journal", "runtime/profiles",
+                            "runtime/protocol", "runtime/server/memory", "runtime/server/objects", "runtime/settings", "runtime/thread"],
     "runtime/server": ["profiler/collect", "runtime/device", "runtime/dispatch", "runtime/jit", "runtime/journal", "runtime/profiles",
-                       "runtime/protocol", "runtime/server/handlers", "runtime/settings", "runtime/thread"],
-    "runtime/server/handlers": ["rewriter/device", "runtime/device", "runtime/dispatch", "runtime/image", "runtime/jit",
-                                "runtime/journal", "runtime/profiles", "runtime/protocol", "runtime/server", "runtime/settings"],
+                       "runtime/protocol", "runtime/server/code", "runtime/server/memory", "runtime/server/objects", "runtime/settings",
+                       "runtime/thread"],
+    "runtime/server/handlers": ["runtime/protocol", "runtime/server", "runtime/server/code", "runtime/server/memory"],
+    "runtime/server/handlers/memory": ["runtime/protocol", "runtime/server", "runtime/server/code", "runtime/server/handlers",
+                                       "runtime/server/memory"],
+    "runtime/server/handlers/code": ["rewriter/device", "runtime/dispatch", "runtime/image", "runtime/jit", "runtime/journal",
+                                     "runtime/protocol", "runtime/server", "runtime/server/code", "runtime/server/handlers",
+                                     "runtime/server/memory"],
+    "runtime/server/handlers/graph": ["runtime/protocol", "runtime/server", "runtime/server/code", "runtime/server/handlers",
+                                      "runtime/server/handlers/code", "runtime/server/handlers/memory", "runtime/server/memory"],
     # commands
     "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/source", "runtime/image", "runtime/jit", "runtime/journal",
               "runtime/profiles", "runtime/protocol", "runtime/schedule", "runtime/settings"],
 }
-ENTANGLED = [{"interpose/transport", "interpose/entry", "interpose/capture", "interpose/driver"},
-             {"runtime/server", "runtime/server/handlers"}]
+ENTANGLED = [{"interpose/transport", "interpose/entry", "interpose/capture", "interpose/driver"}]
 
 
 def room_of(path):

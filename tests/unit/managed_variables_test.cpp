@@ -1,4 +1,4 @@
-#include "runtime/server/handlers/managed_variables.h"
+#include "runtime/server/code/managed_variables.h"
 
 #include <elf.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-namespace smt::runtime::server::handlers {
+namespace smt::runtime::server {
 namespace {
 
 using image::ManagedPlan;
@@ -151,4 +151,4 @@ TEST_CASE("broken cubins are refused or survived", "[managed]") {
 }
 
 }  // namespace
-}  // namespace smt::runtime::server::handlers
+}  // namespace smt::runtime::server

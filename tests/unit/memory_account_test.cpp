@@ -1,9 +1,9 @@
-#include "runtime/server/memory_account.h"
+#include "runtime/server/memory/memory_account.h"
 
 #include <catch2/catch.hpp>
 #include <utility>
 
-#include "runtime/server/handlers/array_size.h"
+#include "runtime/server/memory/array_size.h"
 
 namespace smt::runtime::server {
 namespace {
@@ -52,8 +52,7 @@ CUDA_ARRAY3D_DESCRIPTOR shape(size_t width, size_t height, size_t depth, CUarray
 TEST_CASE("what copies address an array by", "[array_size]") {
     // As an H100 takes copies of arrays of 64 x 32 texels.
     const auto row = [](CUarray_format format, unsigned channels) {
-        return 64 / handlers::element_of(format, channels)->side *
-               handlers::element_of(format, channels)->bytes;
+        return 64 / element_of(format, channels)->side * element_of(format, channels)->bytes;
     };
     CHECK(row(CU_AD_FORMAT_UNSIGNED_INT8, 1) == 64);
     CHECK(row(CU_AD_FORMAT_UNSIGNED_INT32, 4) == 1024);
@@ -66,11 +65,10 @@ TEST_CASE("what copies address an array by", "[array_size]") {
     for (const auto format : {CU_AD_FORMAT_BC2_UNORM, CU_AD_FORMAT_BC3_UNORM_SRGB, CU_AD_FORMAT_BC5_SNORM,
                               CU_AD_FORMAT_BC6H_SF16, CU_AD_FORMAT_BC7_UNORM_SRGB})
         CHECK(row(format, 4) == 256);
-    CHECK_FALSE(handlers::element_of(CU_AD_FORMAT_NV12, 3));
+    CHECK_FALSE(element_of(CU_AD_FORMAT_NV12, 3));
 }
 
 TEST_CASE("an array's size is its texels, in whole blocks", "[array_size]") {
-    using handlers::array_bytes;
     CHECK(array_bytes(shape(4096, 4096, 0, CU_AD_FORMAT_FLOAT, 1)) == 64u << 20);
     CHECK(array_bytes(shape(4096, 4096, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1)) == 16u << 20);
     CHECK(array_bytes(shape(128, 128, 128, CU_AD_FORMAT_HALF, 4)) == 16u << 20);

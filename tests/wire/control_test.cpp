@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/jit/messages.h"
-#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/code/code_table.h"
 #include "tests/wire/server.h"
 
 namespace smt::tests {
@@ -114,7 +114,7 @@ TEST_CASE("a kernel of a managed image knows its managed form, and how it is run
         "refused\nkernel lost\n";
     auto& code = session.code();
     auto fetch = [&](uint32_t id, const char* name) {
-        runtime::server::handlers::LoadedKernel* kernel = nullptr;
+        runtime::server::LoadedKernel* kernel = nullptr;
         REQUIRE(code.fetch(id, name, &kernel) == CUDA_SUCCESS);
         return kernel;
     };
@@ -180,9 +180,9 @@ TEST_CASE("who unloads a kernel sleeps while a launch of it is under way", "[con
     REQUIRE(session.driver().cuModuleLoadData(&module, image) == CUDA_SUCCESS);
     auto& code = session.code();
     const uint32_t id = code.add(ImageOwner::kModule, module, nullptr, {}, "", {}, {});
-    runtime::server::handlers::LoadedKernel* kernel = nullptr;
+    runtime::server::LoadedKernel* kernel = nullptr;
     REQUIRE(code.fetch(id, "plain", &kernel) == CUDA_SUCCESS);
-    std::optional<runtime::server::handlers::KernelUse> launch(std::in_place, code, kernel->id);
+    std::optional<runtime::server::KernelUse> launch(std::in_place, code, kernel->id);
     REQUIRE(*launch);
     std::atomic<pid_t> unloader{0};
     std::thread unloading([&] {

@@ -22,17 +22,17 @@ STRUCTS = (
 # Structs that the generated handler checks: may_touch() of runtime/server/handlers/handler_support.h.
 GENERATED = ("CUDA_MEMSET_NODE_PARAMS",)
 
-HANDLERS = "runtime/server/handlers/"
+SERVER = "runtime/server/"
 # Name -> (file, functions of which each makes the check, what makes it).
 CHECKS = {
-    "copy": (HANDLERS + "copy_plan.cpp", ("plan_end",), "may_touch"),
-    "free": (HANDLERS + "memory.cpp", ("handle_mem_free",), "memory.find"),
-    "pool_free": (HANDLERS + "pools.cpp", ("Pools::free",), "memory_.find"),
-    "reservation": (HANDLERS + "tenant_memory.cpp", ("TenantMemory::release_reservation",), "reservations_.find"),
-    "mapping": (HANDLERS + "served_virtual_memory.cpp",
+    "copy": (SERVER + "handlers/memory/copy_plan.cpp", ("plan_end",), "may_touch"),
+    "free": (SERVER + "handlers/memory/memory.cpp", ("handle_mem_free",), "memory.find"),
+    "pool_free": (SERVER + "memory/pools.cpp", ("Pools::free",), "memory_.find"),
+    "reservation": (SERVER + "memory/tenant_memory.cpp", ("TenantMemory::release_reservation",), "reservations_.find"),
+    "mapping": (SERVER + "handlers/memory/served_virtual_memory.cpp",
                 ("cuMemMap", "cuMemUnmap", "cuMemSetAccess", "cuMemGetAccess", "cuMemRetainAllocationHandle"), "reserved("),
-    "batch": (HANDLERS + "served_stream.cpp", ("cuStreamBatchMemOp_v2",), "may_touch"),
-    "resource": (HANDLERS + "served_texture.cpp", ("check",), "may_touch"),
+    "batch": (SERVER + "handlers/served_stream.cpp", ("cuStreamBatchMemOp_v2",), "may_touch"),
+    "resource": (SERVER + "handlers/memory/served_texture.cpp", ("check",), "may_touch"),
 }
 
 EXEMPT = {

@@ -12,15 +12,15 @@ OBJECTS = ("CUarray", "CUmipmappedArray", "CUmemGenericAllocationHandle", "CUmem
 # Calls that give memory in another form.
 OTHER_CALLS = ("cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemHostRegister_v2", "cuCtxSetLimit", "cuLinkAddData_v2", "cuLinkAddFile_v2")
 
-HANDLERS = "runtime/server/handlers/"
+SERVER = "runtime/server/"
 # Name -> (file, the function that makes the charge, how it does).
 CHARGED = {
-    "chunk": (HANDLERS + "tenant_memory.cpp", "TenantMemory::make_chunk", "account_->take"),
-    "physical": (HANDLERS + "served_virtual_memory.cpp", "cuMemCreate", "memory.charge("),
-    "pinned": ("runtime/server/arena.cpp", "Arena::allocate_block", "charge.take"),
-    "image": (HANDLERS + "image.cpp", "load_bytes", "charge("),
-    "upload": (HANDLERS + "image.cpp", "handle_upload_begin", ".take("),
-    "limit": (HANDLERS + "limits.cpp", "Limits::set", "charge("),
+    "chunk": (SERVER + "memory/tenant_memory.cpp", "TenantMemory::make_chunk", "account_->take"),
+    "physical": (SERVER + "handlers/memory/served_virtual_memory.cpp", "cuMemCreate", "memory.charge("),
+    "pinned": (SERVER + "memory/arena.cpp", "Arena::allocate_block", "charge.take"),
+    "image": (SERVER + "handlers/code/image.cpp", "load_bytes", "charge("),
+    "upload": (SERVER + "handlers/code/image.cpp", "handle_upload_begin", ".take("),
+    "limit": (SERVER + "code/limits.cpp", "Limits::set", "charge("),
 }
 
 UNCHARGED = {

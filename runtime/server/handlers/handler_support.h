@@ -12,14 +12,13 @@
 #include "runtime/protocol/api/sizes.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/call.h"
-#include "runtime/server/handlers/array_size.h"
-#include "runtime/server/handlers/tenant_memory.h"
-#include "runtime/server/handlers/tenant_ranges.h"
+#include "runtime/server/memory/array_size.h"
+#include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/memory/tenant_ranges.h"
 #include "runtime/server/session.h"
 
 namespace smt::runtime::server {
 
-using handlers::array_bytes;
 using protocol::pool_value_bytes;
 using protocol::rows;
 using protocol::times;
@@ -29,7 +28,7 @@ inline constexpr uint64_t kArrayReplyBytes = protocol::kReplyBytes - (16u << 10)
 
 // Returns the memory that tenants freed and the server keeps for them. true: ask the driver again.
 inline bool free_idle_memory() {
-    handlers::TenantRanges::trim_all();
+    TenantRanges::trim_all();
     return true;
 }
 

@@ -7,7 +7,7 @@
 
 namespace smt::runtime::server::handlers {
 
-// memory.cpp
+// memory/memory.cpp
 CUresult handle_mem_alloc(Call& call);
 CUresult handle_mem_free(Call& call);
 CUresult handle_host_alloc(Call& call);
@@ -18,30 +18,30 @@ CUresult handle_mem_alloc_async(Call& call);
 CUresult handle_mem_free_async(Call& call);
 CUresult handle_address_reserve(Call& call);
 CUresult handle_address_free(Call& call);
-// copy.cpp
+// memory/copy.cpp
 CUresult handle_copy(Call& call);
 CUresult handle_copy_slot(Call& call);
-// image.cpp
+// code/image.cpp
 CUresult handle_upload_begin(Call& call);
 CUresult handle_upload_slot(Call& call);
 CUresult handle_download(Call& call);
 CUresult handle_module_load(Call& call);
 CUresult handle_module_unload(Call& call);
-// function.cpp
+// code/function.cpp
 CUresult handle_get_function(Call& call);
 CUresult handle_enumerate_functions(Call& call);
 CUresult handle_function_attribute(Call& call);
 CUresult handle_get_global(Call& call);
 CUresult handle_get_managed(Call& call);
-// launch.cpp
+// code/launch.cpp
 CUresult handle_launch(Call& call);
-// capture.cpp
+// graph/capture.cpp
 CUresult handle_begin_capture(Call& call);
 CUresult handle_begin_capture_to_graph(Call& call);
 CUresult handle_end_capture(Call& call);
 CUresult handle_capture_info(Call& call);
 CUresult handle_update_capture(Call& call);
-// graph.cpp, graph_kernel.cpp
+// graph/graph.cpp, graph/graph_kernel.cpp
 CUresult handle_graph_launch(Call& call);
 CUresult handle_graph_memcpy_node(Call& call);
 CUresult handle_graph_memcpy_node_get(Call& call);
@@ -50,7 +50,7 @@ CUresult handle_graph_host_node(Call& call);
 CUresult handle_graph_host_node_get(Call& call);
 CUresult handle_graph_kernel_node(Call& call);
 CUresult handle_graph_kernel_node_get(Call& call);
-// link.cpp
+// code/link.cpp
 CUresult handle_link_create(Call& call);
 CUresult handle_link_add(Call& call);
 CUresult handle_link_complete(Call& call);

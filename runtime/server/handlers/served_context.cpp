@@ -1,5 +1,5 @@
 // Calls that natively affect a whole context and here the tenant only: context_preferences.h.
-#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/code/code_table.h"
 #include "runtime/server/server.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"

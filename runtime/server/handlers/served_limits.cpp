@@ -1,5 +1,5 @@
 // Limits of the context: each tenant has its own values in limits.h.
-#include "runtime/server/handlers/code_table.h"
+#include "runtime/server/code/code_table.h"
 #include "runtime/server/session.h"
 #include "served.gen.h"
 

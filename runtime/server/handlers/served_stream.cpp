@@ -1,7 +1,7 @@
 // Stream attributes: a program sees its own priority. The driver's also depends on the tenant's. Memory
 // operations: a stream that waits for a value has no work for a policy (Streams::wait_for_value()).
-#include "runtime/server/handlers/tenant_memory.h"
 #include "runtime/server/lane.h"
+#include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/session.h"
 #include "runtime/server/streams.h"
 #include "served.gen.h"

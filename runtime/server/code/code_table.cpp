@@ -1,0 +1,321 @@
+// See code_table.h.
+#include "runtime/server/code/code_table.h"
+
+#include "rewriter/device/managed_names.h"
+#include "rewriter/device/smt_worker.h"
+#include "runtime/dispatch/quiesce.h"
+#include "runtime/protocol/try.h"
+#include "runtime/server/memory/tenant_memory.h"
+
+namespace smt::runtime::server {
+
+using protocol::ImageOwner;
+
+namespace {
+
+constexpr size_t kMaxParameters = 4096;
+constexpr size_t kMaxImages = 64u << 10;
+constexpr uint32_t kUseSleepMs = 1000;  // the last user normally wakes the thread earlier
+
+}  // namespace
+
+CodeTable::CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory,
+                     journal::Writer& journal, profiles::ProfileCache& book, Handles& handles)
+    : dispatcher_(dispatcher),
+      tenant_(tenant),
+      memory_(memory),
+      driver_(dispatcher.driver()),
+      journal_(journal),
+      profile_cache_(book),
+      handles_(handles),
+      exceptions_(journal),
+      times_(driver_),
+      limits_(driver_),
+      links_(driver_) {}
+
+CodeTable::~CodeTable() {
+    clear();
+    for (auto& page : pages_) delete[] page.load();
+}
+
+// Loads a library's module on the first use of its contents. The driver would load it implicitly, at a
+// moment when that may deadlock (context_wide.h).
+CUresult CodeTable::load(Image& image) const {
+    return image.module ? CUDA_SUCCESS : driver_.cuLibraryGetModule(&image.module, image.library);
+}
+
+CUresult CodeTable::module(uint32_t id, CUmodule* module) const {
+    ImagePointer found = image(id);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard lock(found->mutex);
+    return this->module(*found, module);
+}
+
+CUresult CodeTable::module(Image& image, CUmodule* module) const {
+    if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
+    if (!image.module) {
+        const dispatch::Quiesce others(dispatcher_, tenant_);
+        SMT_TRY(load(image));
+    }
+    *module = image.module;
+    return CUDA_SUCCESS;
+}
+
+uint32_t CodeTable::add(ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
+                        std::string identity, ManagedVariables managed, jit::Decision form, Charge charge) {
+    auto image = std::make_shared<Image>();
+    image->owner = owner;
+    image->charge = std::move(charge);
+    image->module = module;
+    image->library = library;
+    image->printing = std::move(printing);
+    image->identity = std::move(identity);
+    image->managed = std::move(managed);
+    image->form = std::move(form);
+    std::lock_guard lock(mutex_);
+    if (images_.size() >= kMaxImages) return 0;
+    while (next_image_ == 0 || images_.contains(next_image_)) ++next_image_;
+    images_[next_image_] = std::move(image);
+    return next_image_++;
+}
+
+ImagePointer CodeTable::image(uint32_t id) const {
+    std::lock_guard lock(mutex_);
+    auto found = images_.find(id);
+    return found == images_.end() ? nullptr : found->second;
+}
+
+ImagePointer CodeTable::withdraw(uint32_t id) {
+    ImagePointer image;
+    {
+        std::lock_guard lock(mutex_);
+        auto found = images_.find(id);
+        if (found == images_.end()) return nullptr;
+        image = std::move(found->second);
+        images_.erase(found);
+    }
+    withdraw(*image);
+    return image;
+}
+
+CUresult CodeTable::give_out(Image& image, CUdeviceptr address, uint64_t bytes) {
+    if (image.gone) return CUDA_ERROR_INVALID_HANDLE;
+    memory_.own().add(address, bytes, &image);
+    return CUDA_SUCCESS;
+}
+
+void CodeTable::withdraw(Image& image) {
+    std::lock_guard lock(image.mutex);
+    image.gone = true;
+    for (auto& [name, kernel] : image.kernels) {
+        kernel->live.store(false);
+        // A launch may wait as long as other tenants are more urgent.
+        while (const uint32_t users = kernel->users.load()) futex_wait(kernel->users, users, kUseSleepMs);
+    }
+}
+
+CUresult CodeTable::unload(Image& image) {
+    {
+        std::scoped_lock lock(image.mutex, mutex_);
+        for (auto& [name, kernel] : image.kernels) {
+            by_handle_.erase(kernel->function);
+            if (kernel->kernel) by_handle_.erase(kernel->kernel);
+            free_kernels_.push_back(kernel->id);
+        }
+        image.kernels.clear();
+    }
+    memory_.own().forget(&image);  // before the driver may reuse the addresses
+    if (image.module) handles_.forget_module(image.module);
+    const dispatch::Quiesce others(dispatcher_, tenant_, dispatch::Quiesce::For::kFree);
+    const CUresult status =
+        image.library ? driver_.cuLibraryUnload(image.library) : driver_.cuModuleUnload(image.module);
+    image.charge = {};
+    return status;
+}
+
+CUresult CodeTable::fetch(uint32_t image_id, const char* name, LoadedKernel** kernel) {
+    ImagePointer found = image(image_id);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard lock(found->mutex);
+    if (found->gone) return CUDA_ERROR_INVALID_HANDLE;
+    if (auto known = found->kernels.find(name); known != found->kernels.end()) {
+        *kernel = known->second;
+        return CUDA_SUCCESS;
+    }
+    LoadedKernel fresh;
+    std::string treatment;
+    {
+        const dispatch::Quiesce others(dispatcher_, tenant_);
+        SMT_TRY(describe(*found, name, fresh, &treatment));
+    }
+    std::lock_guard table_lock(mutex_);
+    LoadedKernel* entry = new_kernel();
+    if (!entry) return CUDA_ERROR_OUT_OF_MEMORY;
+    entry->prints = found->printing.may(name);
+    entry->system_atomics = found->form.system_atomics(name);
+    entry->function = fresh.function;
+    entry->kernel = fresh.kernel;
+    entry->image = image_id;
+    entry->name = name;
+    entry->parameters = std::move(fresh.parameters);
+    entry->parameter_bytes = fresh.parameter_bytes;
+    entry->registers = fresh.registers;
+    entry->static_shared = fresh.static_shared;
+    entry->local_bytes = fresh.local_bytes;
+    entry->managed.known = profile_cache_.open(name, found->identity);
+    entry->managed.function = fresh.managed.function;
+    entry->managed.launch_offset = fresh.managed.launch_offset;
+    entry->managed.reuse = fresh.managed.reuse;
+    entry->managed.registers = fresh.managed.registers;
+    entry->managed.static_shared = fresh.managed.static_shared;
+    entry->managed.forget();
+    entry->journal_name = journal_.name(name);
+    entry->treatment = journal_.name(treatment);
+    entry->live.store(true);
+    by_handle_[entry->function] = entry;
+    if (entry->kernel) by_handle_[entry->kernel] = entry;
+    found->kernels[name] = entry;
+    *kernel = entry;
+    return CUDA_SUCCESS;
+}
+
+CUresult CodeTable::look_up(const Image& image, const char* name, CUfunction* function,
+                            CUkernel* kernel) const {
+    if (!image.library) return driver_.cuModuleGetFunction(function, image.module, name);
+    CUresult status = driver_.cuLibraryGetKernel(kernel, image.library, name);
+    return status == CUDA_SUCCESS ? driver_.cuKernelGetFunction(function, *kernel) : status;
+}
+
+// Reads a kernel's properties from the driver, which loads it.
+CUresult CodeTable::describe(Image& image, const char* name, LoadedKernel& kernel,
+                             std::string* treatment) const {
+    CUresult status = load(image);
+    if (status == CUDA_SUCCESS) status = look_up(image, name, &kernel.function, &kernel.kernel);
+    if (status) return status;
+    size_t offset = 0, bytes = 0;
+    for (size_t i = 0; i < kMaxParameters; ++i) {
+        if (driver_.cuFuncGetParamInfo(kernel.function, i, &offset, &bytes) != CUDA_SUCCESS) break;
+        kernel.parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes)});
+        kernel.parameter_bytes = static_cast<uint32_t>(offset + bytes);
+    }
+    int value = 0;
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function) == CUDA_SUCCESS)
+        kernel.registers = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function) ==
+        CUDA_SUCCESS)
+        kernel.static_shared = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function) ==
+        CUDA_SUCCESS)
+        kernel.local_bytes = static_cast<uint32_t>(value);
+    *treatment = find_managed(image, name, kernel);
+    if (!image.holder && driver_.cuFuncGetModule) driver_.cuFuncGetModule(&image.holder, kernel.function);
+    return CUDA_SUCCESS;
+}
+
+// Sets the kernel's managed form if its image has one. An image made by the compile worker lists its forms.
+// Returns the kernel's treatment: managed by source or PTX, or unmanaged and why.
+std::string CodeTable::find_managed(const Image& image, const char* name, LoadedKernel& kernel) const {
+    const jit::ResultPointer& compiled = image.form.compiled;
+    if (!compiled) return find_written(image, name, kernel);
+    for (const jit::CompiledKernel& form : compiled->kernels) {
+        if (form.symbol == name && take_managed(image, form.managed, form.reuse, kernel))
+            return image.form.by_ptx() ? "managed by PTX" : "managed by source";
+    }
+    const std::string why = image.form.why_unmanaged(name);
+    return "unmanaged: " + (why.empty() ? "the driver does not take its managed form" : why);
+}
+
+// Finds the managed forms of a program that was built with them, by their symbol names.
+std::string CodeTable::find_written(const Image& image, const char* name, LoadedKernel& kernel) const {
+    for (const Reuse reuse : kReuses) {
+        if (take_managed(image, managed_symbol(name, reuse), reuse, kernel)) return "managed by source";
+    }
+    return "unmanaged: " + image.form.why_unmanaged(name);
+}
+
+// The managed form's parameters must be the kernel's own followed by smt::Launch.
+bool CodeTable::take_managed(const Image& image, const std::string& symbol, Reuse reuse,
+                             LoadedKernel& kernel) const {
+    CUfunction function = nullptr;
+    size_t offset = 0, bytes = 0;
+    if (symbol.empty() ||
+        driver_.cuModuleGetFunction(&function, image.module, symbol.c_str()) != CUDA_SUCCESS)
+        return false;
+    if (driver_.cuFuncGetParamInfo(function, kernel.parameters.size(), &offset, &bytes) != CUDA_SUCCESS)
+        return false;
+    if (bytes != sizeof(smt::Launch) || offset < kernel.parameter_bytes) return false;
+    kernel.managed.function = function;
+    kernel.managed.launch_offset = static_cast<uint32_t>(offset);
+    kernel.managed.reuse = reuse;
+    int value = 0;
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function) == CUDA_SUCCESS)
+        kernel.managed.registers = static_cast<uint32_t>(value);
+    if (driver_.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS)
+        kernel.managed.static_shared = static_cast<uint32_t>(value);
+    return true;
+}
+
+LoadedKernel* CodeTable::find(CUfunction function, CUkernel kernel) const {
+    std::lock_guard lock(mutex_);
+    auto found = by_handle_.find(function);
+    if (found == by_handle_.end()) found = by_handle_.find(kernel);
+    return found == by_handle_.end() ? nullptr : found->second;
+}
+
+// Returns an entry that is not live yet; null: the table is full. Caller holds mutex_.
+LoadedKernel* CodeTable::new_kernel() {
+    uint32_t id = 0;
+    if (!free_kernels_.empty()) {
+        id = free_kernels_.back();
+        free_kernels_.pop_back();
+    } else {
+        id = next_kernel_;
+        if (id / kPageKernels >= kPages) return nullptr;
+        ++next_kernel_;
+    }
+    std::atomic<LoadedKernel*>& page = pages_[id / kPageKernels];
+    if (!page.load()) page.store(new LoadedKernel[kPageKernels], std::memory_order_release);
+    LoadedKernel* kernel = find(id);
+    kernel->id = id;
+    return kernel;
+}
+
+std::string CodeTable::name_in(CUmodule module, const std::string& symbol) const {
+    std::vector<ImagePointer> images;
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& [id, image] : images_) images.push_back(image);
+    }
+    for (const ImagePointer& image : images) {
+        // try_to_lock: a thread that fetches a kernel may be in a driver call that never returns.
+        const std::unique_lock lock(image->mutex, std::try_to_lock);
+        if (!lock || !module || image->holder != module) continue;
+        if (image->form.compiled)
+            for (const jit::CompiledKernel& form : image->form.compiled->kernels)
+                if (form.managed == symbol) return form.symbol;
+        for (const auto& [name, kernel] : image->kernels)
+            for (const Reuse reuse : kReuses)
+                if (managed_symbol(name, reuse) == symbol) return name;
+        return symbol;
+    }
+    return {};
+}
+
+void CodeTable::clear() {
+    times_.clear();
+    links_.clear();
+    std::map<uint32_t, ImagePointer> images;
+    {
+        std::lock_guard lock(mutex_);
+        images.swap(images_);
+    }
+    for (auto& [id, image] : images) {
+        withdraw(*image);
+        unload(*image);
+    }
+    graphs_print_.store(false);
+    limits_.clear();
+    preferences_.clear();
+}
+
+}  // namespace smt::runtime::server

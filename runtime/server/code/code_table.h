@@ -1,0 +1,199 @@
+// A session's code: images (modules and libraries) and the kernels fetched from them, by the numbers that the
+// client uses. Any thread.
+//
+// The kernels' table never moves, so a launch finds its kernel without a lock. A launch holds its kernel
+// (KernelUse) until the launch is with the driver or the dispatcher. An unload has three steps: the image is
+// withdrawn, all work of the session completes, and the driver unloads. Numbers are reused. Entries are freed
+// with the table.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "driver_api.gen.h"
+#include "runtime/dispatch/dispatcher.h"
+#include "runtime/dispatch/work.h"
+#include "runtime/image/printing.h"
+#include "runtime/jit/decision.h"
+#include "runtime/journal/journal.h"
+#include "runtime/profiles/profile_cache.h"
+#include "runtime/protocol/record.h"
+#include "runtime/server/code/context_preferences.h"
+#include "runtime/server/code/launch_times.h"
+#include "runtime/server/code/limits.h"
+#include "runtime/server/code/links.h"
+#include "runtime/server/code/managed_variables.h"
+#include "runtime/server/code/treatment.h"
+#include "runtime/server/memory/memory_account.h"
+#include "runtime/server/objects/handles.h"
+#include "runtime/thread/futex.h"
+
+namespace smt::runtime::server {
+
+class TenantMemory;
+
+struct LoadedKernel {
+    // Read by launches.
+    std::atomic<uint32_t> users{0};
+    std::atomic<bool> live{false};
+    bool prints = false;          // may call printf
+    bool system_atomics = false;  // has atomics of system scope; known if its PTX was read
+    uint32_t id = 0;
+    CUfunction function = nullptr;
+    uint32_t parameter_bytes = 0;
+    uint32_t journal_name = 0;
+    uint32_t treatment = 0;  // a name of the journal: managed by source or PTX, or unmanaged and why
+    uint32_t registers = 0;
+    uint32_t static_shared = 0;
+    uint32_t local_bytes = 0;
+    mutable dispatch::ManagedFunction managed;
+    // Read by other calls.
+    CUkernel kernel = nullptr;  // null for a module's function
+    uint32_t image = 0;
+    std::string name;
+    std::vector<protocol::ParameterInfo> parameters;
+};
+
+struct Image {
+    protocol::ImageOwner owner;
+    CUmodule module = nullptr;  // of a library: set on first use
+    CUlibrary library = nullptr;
+    CUmodule holder = nullptr;  // the driver's module of its kernels; set by the first fetch
+    image::Printing printing;
+    std::string identity;  // of the program's bytes, for profiles (profiles/profile_cache.h)
+    ManagedVariables managed;
+    jit::Decision form;  // compiled: the result that this managed form comes from
+    Charge charge;       // of its variables
+    std::mutex mutex;    // guards kernels and module; held while a kernel is fetched
+    bool gone = false;
+    std::unordered_map<std::string, LoadedKernel*> kernels;
+};
+using ImagePointer = std::shared_ptr<Image>;
+
+class CodeTable {
+public:
+    CodeTable(dispatch::Dispatcher& dispatcher, const dispatch::Tenant& tenant, TenantMemory& memory,
+              journal::Writer& journal, profiles::ProfileCache& book, Handles& handles);
+    ~CodeTable();
+    CodeTable(const CodeTable&) = delete;
+    CodeTable& operator=(const CodeTable&) = delete;
+
+    // The driver's handle of a number; INVALID_HANDLE: none.
+    CUresult module(uint32_t id, CUmodule* module) const;
+    CUresult module(Image& image, CUmodule* module) const;  // caller holds image.mutex
+
+    uint32_t add(protocol::ImageOwner owner, CUmodule module, CUlibrary library, image::Printing printing,
+                 std::string identity, ManagedVariables managed, jit::Decision form, Charge charge = {});
+    ImagePointer image(uint32_t id) const;  // null: none
+    // Removes an image: no later launch finds its kernels, and earlier ones are with the driver or the
+    // dispatcher when this returns. Null: no such image.
+    ImagePointer withdraw(uint32_t id);
+    // Unloads a withdrawn image. The session's work enqueued before withdraw() returned must be complete.
+    CUresult unload(Image& image);
+    // Allows the program to pass a variable's address in calls until the image is unloaded. Caller holds
+    // image.mutex, as after Call::module().
+    CUresult give_out(Image& image, CUdeviceptr address, uint64_t bytes);
+    // The kernel of that name; the first call fetches it from the driver. Valid until its image is unloaded.
+    CUresult fetch(uint32_t image_id, const char* name, LoadedKernel** kernel);
+
+    LoadedKernel* find(uint32_t id) const {
+        uint32_t page = id / kPageKernels;
+        if (page >= kPages) return nullptr;
+        LoadedKernel* kernels = pages_[page].load(std::memory_order_acquire);
+        return kernels ? &kernels[id % kPageKernels] : nullptr;
+    }
+    // The kernel of a driver's handle, as a graph node returns it; null: not of this session.
+    LoadedKernel* find(CUfunction function, CUkernel kernel) const;
+
+    // The program's name of a kernel, by the symbol of that kernel or of its managed form. Empty: `module` is
+    // none of the session's images.
+    std::string name_in(CUmodule module, const std::string& symbol) const;
+
+    void clear();  // unloads everything
+    LaunchTimes& times() { return times_; }
+    Limits& limits() { return limits_; }
+    ContextPreferences& preferences() { return preferences_; }
+    Links& links() { return links_; }
+    const ExceptionNames& exceptions() const { return exceptions_; }
+    // Whether a graph of the session contains a kernel that prints.
+    std::atomic<bool>& graphs_print() { return graphs_print_; }
+    // Set by the launch of a kernel that prints, cleared by the copy that waits for it.
+    std::atomic<bool>& output_expected() { return output_expected_; }
+
+private:
+    static constexpr uint32_t kPageKernels = 256;
+    static constexpr uint32_t kPages = 4096;
+
+    LoadedKernel* new_kernel();
+    CUresult load(Image& image) const;  // caller holds image.mutex
+    CUresult describe(Image& image, const char* name, LoadedKernel& kernel, std::string* treatment) const;
+    CUresult look_up(const Image& image, const char* name, CUfunction* function, CUkernel* kernel) const;
+    std::string find_managed(const Image& image, const char* name, LoadedKernel& kernel) const;
+    std::string find_written(const Image& image, const char* name, LoadedKernel& kernel) const;
+    bool take_managed(const Image& image, const std::string& symbol, Reuse reuse, LoadedKernel& kernel) const;
+    void withdraw(Image& image);
+
+    dispatch::Dispatcher& dispatcher_;
+    const dispatch::Tenant& tenant_;
+    TenantMemory& memory_;
+    const DriverApi& driver_;
+    journal::Writer& journal_;
+    profiles::ProfileCache& profile_cache_;
+    Handles& handles_;
+    const ExceptionNames exceptions_;
+    std::array<std::atomic<LoadedKernel*>, kPages> pages_{};
+
+    mutable std::mutex mutex_;
+    std::map<uint32_t, ImagePointer> images_;
+    std::unordered_map<void*, LoadedKernel*> by_handle_;  // CUfunction and CUkernel
+    std::vector<uint32_t> free_kernels_;
+    uint32_t next_kernel_ = 1;  // 0 is no kernel
+    uint32_t next_image_ = 1;
+    std::atomic<bool> graphs_print_{false};
+    std::atomic<bool> output_expected_{false};
+    LaunchTimes times_;
+    Limits limits_;
+    ContextPreferences preferences_;
+    Links links_;
+};
+
+// Keeps a kernel from being unloaded. False: no such kernel.
+class KernelUse {
+public:
+    KernelUse(const CodeTable& code, uint32_t id) : kernel_(code.find(id)) {
+        if (!kernel_) return;
+        kernel_->users.fetch_add(1);
+        if (kernel_->live.load()) return;
+        leave();
+        kernel_ = nullptr;
+    }
+    ~KernelUse() {
+        if (kernel_) leave();
+    }
+    KernelUse(const KernelUse&) = delete;
+    KernelUse& operator=(const KernelUse&) = delete;
+
+    explicit operator bool() const { return kernel_ != nullptr; }
+    const LoadedKernel* operator->() const { return kernel_; }
+    const LoadedKernel& operator*() const { return *kernel_; }
+
+private:
+    // An unload clears `live`, then reads `users`. So either it sees that this use has ended, or this thread
+    // sees that the unload waits and wakes it.
+    void leave() {
+        if (kernel_->users.fetch_sub(1) == 1 && !kernel_->live.load()) futex_wake_all(kernel_->users);
+    }
+
+    LoadedKernel* kernel_;
+};
+
+}  // namespace smt::runtime::server

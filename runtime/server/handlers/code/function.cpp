@@ -1,0 +1,183 @@
+// Kernels and variables of images: lookup and attributes.
+#include <algorithm>
+#include <vector>
+
+#include "runtime/protocol/try.h"
+#include "runtime/server/code/code_table.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+namespace {
+
+constexpr uint64_t kMaxNameBytes = 192u << 10;  // of all names in one reply
+
+// The attributes that the client answers queries from.
+void fill_attributes(Call& call, CUfunction function, protocol::FunctionInfo& info) {
+    for (uint32_t i = 0; i < protocol::kFunctionAttributes; ++i) {
+        int value = 0;
+        if (call.driver.cuFuncGetAttribute(&value, static_cast<CUfunction_attribute>(i), function) ==
+            CUDA_SUCCESS)
+            info.attributes[i] = value;
+    }
+}
+
+CUresult module_names(const DriverApi& driver, CUmodule module, std::vector<const char*>& names) {
+    unsigned int count = 0;
+    SMT_TRY(driver.cuModuleGetFunctionCount(&count, module));
+    std::vector<CUfunction> functions(count);
+    SMT_TRY(driver.cuModuleEnumerateFunctions(functions.data(), count, module));
+    for (CUfunction function : functions) {
+        const char* name = nullptr;
+        if (driver.cuFuncGetName(&name, function) == CUDA_SUCCESS && name) names.push_back(name);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult library_names(const DriverApi& driver, CUlibrary library, std::vector<const char*>& names) {
+    unsigned int count = 0;
+    SMT_TRY(driver.cuLibraryGetKernelCount(&count, library));
+    std::vector<CUkernel> kernels(count);
+    SMT_TRY(driver.cuLibraryEnumerateKernels(kernels.data(), count, library));
+    for (CUkernel kernel : kernels) {
+        const char* name = nullptr;
+        if (driver.cuKernelGetName(&name, kernel) == CUDA_SUCCESS && name) names.push_back(name);
+    }
+    return CUDA_SUCCESS;
+}
+
+// Removes the names of managed forms, which are not the program's own.
+void drop_managed(const Image& image, std::vector<const char*>& names) {
+    const jit::ResultPointer& compiled = image.form.compiled;
+    if (!compiled) return;
+    std::erase_if(names, [&](const char* name) {
+        return std::any_of(compiled->kernels.begin(), compiled->kernels.end(),
+                           [&](const jit::CompiledKernel& kernel) { return kernel.managed == name; });
+    });
+}
+
+// Whether the request lowers the limit of a kernel that has a managed form.
+bool lowers_shared_memory(Call& call, const protocol::FunctionAttribute& request) {
+    constexpr CUfunction_attribute kAttribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    KernelUse kernel(call.session.code(), request.function);
+    int now = 0;
+    return kernel && kernel->managed.function && request.attribute == kAttribute &&
+           call.driver.cuFuncGetAttribute(&now, kAttribute, kernel->managed.function) == CUDA_SUCCESS &&
+           request.value < now;
+}
+
+}  // namespace
+
+CUresult handle_get_function(Call& call) {
+    auto request = call.in.scalar<protocol::ObjectRef>();
+    const char* name = call.in.string();
+    if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
+    LoadedKernel* kernel = nullptr;
+    CUresult status = call.session.code().fetch(request.object, name, &kernel);
+    if (status) return status;
+    protocol::FunctionInfo info{};
+    info.function = kernel->id;
+    info.parameter_count = static_cast<uint32_t>(kernel->parameters.size());
+    info.parameter_bytes = kernel->parameter_bytes;
+    info.name_bytes = static_cast<uint32_t>(kernel->name.size() + 1);
+    info.flags = kernel->system_atomics ? protocol::kFunctionSystemAtomics : 0;
+    fill_attributes(call, kernel->function, info);
+    call.out.scalar(info);
+    call.out.bytes(kernel->parameters.data(), kernel->parameters.size() * sizeof(protocol::ParameterInfo));
+    call.out.bytes(kernel->name.c_str(), info.name_bytes);
+    return CUDA_SUCCESS;
+}
+
+// Replies with the count, then as many names as fit.
+CUresult handle_enumerate_functions(Call& call) {
+    protocol::ObjectRef request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    std::vector<const char*> names;
+    CUresult status = image->library ? library_names(call.driver, image->library, names)
+                                     : module_names(call.driver, image->module, names);
+    if (status) return status;
+    drop_managed(*image, names);
+    std::string text;
+    for (const char* name : names) {
+        size_t bytes = std::char_traits<char>::length(name) + 1;
+        if (text.size() + bytes > kMaxNameBytes) break;
+        text.append(name, bytes);
+    }
+    call.out.scalar(static_cast<uint32_t>(names.size()));
+    call.out.bytes(text.data(), text.size());
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_function_attribute(Call& call) {
+    protocol::FunctionAttribute request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    const auto attribute = static_cast<CUfunction_attribute>(request.attribute);
+    // Earlier launches that are held back still use the old value, so they go to the driver first.
+    if (lowers_shared_memory(call, request)) {
+        SMT_TRY(call.session.streams().guard_all());
+    }
+    KernelUse kernel(call.session.code(), request.function);
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult status = call.driver.cuFuncSetAttribute(kernel->function, attribute, request.value);
+    int before = 0;
+    const CUfunction managed = kernel->managed.function;
+    if (status != CUDA_SUCCESS || !managed) return status;
+    // Some programs set the attribute before each launch.
+    if (call.driver.cuFuncGetAttribute(&before, attribute, managed) == CUDA_SUCCESS &&
+        before == request.value)
+        return CUDA_SUCCESS;
+    call.driver.cuFuncSetAttribute(managed, attribute, request.value);
+    kernel->managed.forget();  // the occupancy may have changed
+    return CUDA_SUCCESS;
+}
+
+CUresult handle_get_global(Call& call) {
+    auto request = call.in.scalar<protocol::ObjectRef>();
+    const char* name = call.in.string();
+    if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t place = 0, size = 0;
+    if (image->managed.look_up(name, &place, &size)) {
+        call.out.scalar(protocol::MemAllocated{place, size});
+        return CUDA_SUCCESS;
+    }
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    CUmodule module = nullptr;
+    SMT_TRY(call.module(request.object, &module));
+    CUresult status = image->library ? call.driver.cuLibraryGetGlobal(&address, &bytes, image->library, name)
+                                     : call.driver.cuModuleGetGlobal_v2(&address, &bytes, module, name);
+    if (status == CUDA_SUCCESS) status = call.session.code().give_out(*image, address, bytes);
+    if (status) return status;
+    call.out.scalar(protocol::MemAllocated{address, bytes});
+    return CUDA_SUCCESS;
+}
+
+// The address of a variable that the driver itself placed is not given out: only this process can access that
+// memory. On the simulated device these variables are in the arena.
+CUresult handle_get_managed(Call& call) {
+    auto request = call.in.scalar<protocol::ObjectRef>();
+    const char* name = call.in.string();
+    if (!call.in.good() || !name) return CUDA_ERROR_INVALID_VALUE;
+    ImagePointer image = call.session.code().image(request.object);
+    if (!image || !image->library) return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t place = 0, size = 0;
+    if (image->managed.look_up(name, &place, &size)) {
+        call.out.scalar(protocol::MemAllocated{place, size});
+        return CUDA_SUCCESS;
+    }
+    if (!call.driver.cuLibraryGetManaged) return CUDA_ERROR_NOT_FOUND;
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    CUresult status = call.driver.cuLibraryGetManaged(&address, &bytes, image->library, name);
+    if (status) return status;
+    if (!call.session.arena().contains(address, bytes)) return CUDA_ERROR_NOT_SUPPORTED;
+    call.out.scalar(protocol::MemAllocated{address, bytes});
+    return CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::server::handlers

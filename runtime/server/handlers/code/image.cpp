@@ -1,0 +1,212 @@
+// Images: their way from the client into a buffer of the lane, and into the driver.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "runtime/dispatch/quiesce.h"
+#include "runtime/protocol/layout.h"
+#include "runtime/protocol/try.h"
+#include "runtime/server/code/code_table.h"
+#include "runtime/server/code/jit_options.h"
+#include "runtime/server/handlers/code/machine_code.h"
+#include "runtime/server/handlers/code/managed_image.h"
+#include "runtime/server/handlers/code/opening.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/memory/tenant_ranges.h"
+#include "runtime/server/server.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+using protocol::ImageOwner;
+
+namespace {
+
+CUresult load(Call& call, ImageOwner owner, const void* image, JitOptions& jit, CUmodule* module,
+              CUlibrary* library) {
+    const DriverApi& driver = call.driver;
+    if (owner == ImageOwner::kLibrary)  // of which nothing is loaded yet
+        return driver.cuLibraryLoadData(library, image, jit.names(), jit.values(), jit.count(), nullptr,
+                                        nullptr, 0);
+    const dispatch::Quiesce others(call.session.server().dispatcher(), call.session.dispatched());
+    return driver.cuModuleLoadDataEx(module, image, jit.count(), jit.names(), jit.values());
+}
+
+// Memory in the arena for the code's managed variables, if it has any.
+CUresult place_variables(Call& call, std::vector<char>& code, ManagedVariables* managed) {
+    uint64_t memory = 0;
+    if (managed->bytes() == 0) return CUDA_SUCCESS;
+    SMT_TRY(call.session.arena().allocate_host(managed->bytes(), true, &memory));
+    managed->place(code, memory);
+    return CUDA_SUCCESS;
+}
+
+// The code that the driver gets, in the image's place, and what is known of it. PTX becomes machine code,
+// which is opened in turn.
+CUresult prepare(Call& call, std::vector<char>& image, jit::Opened& opened, JitOptions& jit) {
+    SMT_TRY(take_code(call, opened, image));
+    if (opened.code != jit::Code::kPtx || !worker_makes_machine_code(call)) return CUDA_SUCCESS;
+    SMT_TRY(to_machine_code(call, opened, image, jit));
+    SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
+    return take_code(call, opened, image);
+}
+
+// `identity`: of what the program gave. `form.compiled`: what the image is the managed form of; null: it is
+// the program's own.
+CUresult load_bytes(Call& call, ImageOwner owner, std::vector<char> image, jit::Opened opened,
+                    const std::string& identity, JitOptions& jit, jit::Decision form, uint32_t* object) {
+    Charge unpacked, charge;
+    if (!unpacked.take(call.session.host_account(), opened.unpacked.size())) return CUDA_ERROR_OUT_OF_MEMORY;
+    SMT_TRY(prepare(call, image, opened, jit));
+    SMT_TRY(call.session.memory().charge(opened.variable_bytes, &charge));
+    image.push_back(0);  // the driver reads text up to its NUL
+    ManagedVariables managed(std::move(opened.managed));
+    uint64_t variables = 0;
+    const bool placed = call.session.device().place_managed([&](uint64_t bytes) {
+        if (variables) call.session.arena().free_host(std::exchange(variables, 0));  // of a load that failed
+        call.session.arena().allocate_host(bytes, true, &variables);
+        return variables;
+    });
+    if (!placed) {
+        SMT_TRY(place_variables(call, image, &managed));
+        variables = managed.memory();
+    }
+    CUmodule module = nullptr;
+    CUlibrary library = nullptr;
+    CUresult status = load(call, owner, image.data(), jit, &module, &library);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+        TenantRanges::trim_all();
+        status = load(call, owner, image.data(), jit, &module, &library);
+    }
+    if (placed) {
+        call.session.device().place_managed(nullptr);
+        managed.keep(variables);
+    }
+    if (status == CUDA_SUCCESS) {
+        *object = call.session.code().add(owner, module, library, std::move(opened.printing), identity,
+                                          std::move(managed), std::move(form), std::move(charge));
+        if (*object) return CUDA_SUCCESS;
+        library ? call.driver.cuLibraryUnload(library) : call.driver.cuModuleUnload(module);
+        status = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (variables) call.session.arena().free_host(variables);
+    return status;
+}
+
+CUresult load_managed(Call& call, ImageOwner owner, std::vector<char> image, const std::string& identity,
+                      JitOptions& jit, jit::Decision form, uint32_t* object) {
+    jit::Opened opened;
+    SMT_TRY(open(call, {image.data(), image.size()}, &jit, &opened));
+    return load_bytes(call, owner, std::move(image), std::move(opened), identity, jit, std::move(form),
+                      object);
+}
+
+// In managed form where there is one. It has all that the image has, so it stands in its place.
+CUresult load_into(Call& call, const protocol::ModuleLoad& request, JitOptions& jit, uint32_t* object) {
+    std::vector<char> image = std::move(call.lane.upload());
+    call.lane.upload().clear();
+    const Charge upload = std::move(call.lane.upload_charge());
+    std::string_view bytes(image.data(), image.size());
+    jit::Opened opened;
+    SMT_TRY(open(call, bytes, &jit, &opened));
+    const std::string identity = call.session.server().profiles().identify(bytes);
+    jit::Decision form = find_managed(call, bytes, std::move(opened.choices), request.captures);
+    if (const jit::ResultPointer compiled = form.compiled) {
+        std::vector<char> managed(compiled->image.begin(), compiled->image.end());
+        CUresult status = load_managed(call, request.owner, std::move(managed), identity, jit, form, object);
+        form = {nullptr, fmt::format("its managed form is error {} of the driver", static_cast<int>(status)),
+                nullptr};
+        call.session.note(
+            status == CUDA_SUCCESS
+                ? fmt::format("an image is loaded in managed form{} ({} kernels)",
+                              compiled->language == jit::Language::kPtx ? ", managed by PTX" : "",
+                              std::count_if(
+                                  compiled->kernels.begin(), compiled->kernels.end(),
+                                  [](const jit::CompiledKernel& kernel) { return !kernel.managed.empty(); }))
+                : "an image is loaded as the program made it: " + form.reason);
+        if (status == CUDA_SUCCESS) return status;
+        jit.start_again();
+    }
+    return load_bytes(call, request.owner, std::move(image), std::move(opened), identity, jit,
+                      std::move(form), object);
+}
+
+}  // namespace
+
+CUresult handle_upload_begin(Call& call) {
+    protocol::UploadBegin request;
+    if (!decode(call, request) || request.bytes == 0 || request.bytes > protocol::kMostImageBytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    std::vector<char>().swap(call.lane.upload());  // what was sent before and never used
+    if (!call.lane.upload_charge().take(call.session.host_account(), request.bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    std::vector<char> buffer;
+    buffer.reserve(request.bytes + 1);  // untouched pages cost nothing
+    call.lane.upload() = std::move(buffer);
+    return CUDA_SUCCESS;
+}
+
+// Slots arrive in order. A slot is free again as soon as its bytes are copied.
+CUresult handle_upload_slot(Call& call) {
+    protocol::UploadSlot request;
+    uint64_t slot = 0;
+    uint32_t word = 0;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<char>& upload = call.lane.upload();
+    bool fits = request.at == upload.size() && request.bytes <= protocol::kStagingSlotBytes &&
+                upload.size() + request.bytes < upload.capacity();
+    if (fits)
+        upload.insert(upload.end(), reinterpret_cast<char*>(slot),
+                      reinterpret_cast<char*>(slot) + request.bytes);
+    return complete_slot(call, word, request.done_value, fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult handle_download(Call& call) {
+    protocol::Download request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    const std::vector<char>& image = call.lane.download();
+    if (request.at > image.size() || request.bytes > image.size() - request.at)
+        return CUDA_ERROR_INVALID_VALUE;
+    call.out.bytes(image.data() + request.at, request.bytes);
+    return CUDA_SUCCESS;
+}
+
+// The reply has the logs, also if the load fails. Library options are hints about the caller's copy of the
+// image or refer to its functions. Neither applies in the server.
+CUresult handle_module_load(Call& call) {
+    auto request = call.in.scalar<protocol::ModuleLoad>();
+    auto* options = call.in.take(uint64_t{request.jit_option_count} * sizeof(protocol::JitOption));
+    call.in.take(uint64_t{request.library_option_count} * sizeof(protocol::JitOption));
+    if (!call.in.good()) return CUDA_ERROR_INVALID_VALUE;
+    JitOptions jit;
+    if (!jit.read(reinterpret_cast<const protocol::JitOption*>(options), request.jit_option_count,
+                  request.log_bytes, request.error_log_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint32_t object = 0;
+    CUresult status = load_into(call, request, jit, &object);
+    call.out.scalar(protocol::Loaded{object, jit.log_bytes(), jit.error_log_bytes(), jit.wall_time_ms()});
+    call.out.bytes(jit.log(), jit.log_bytes());
+    call.out.bytes(jit.error_log(), jit.error_log_bytes());
+    return status;
+}
+
+CUresult handle_module_unload(Call& call) {
+    protocol::ObjectRef request;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    ImagePointer image = call.session.code().withdraw(request.object);
+    if (!image) return CUDA_ERROR_INVALID_HANDLE;
+    SMT_TRY(call.session.streams().synchronize_all());
+    call.session.streams().forget_code();
+    CUresult status = call.session.code().unload(*image);
+    if (status == CUDA_SUCCESS && image->managed.memory())
+        call.session.arena().free_host(image->managed.memory());
+    return status;
+}
+
+}  // namespace smt::runtime::server::handlers

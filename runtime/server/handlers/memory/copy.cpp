@@ -1,0 +1,74 @@
+// Copies: between places that the server can access (kCopy), and through a staging slot (kCopySlot).
+#include "runtime/protocol/try.h"
+#include "runtime/server/code/code_table.h"
+#include "runtime/server/handlers/handlers.h"
+#include "runtime/server/handlers/memory/copy_plan.h"
+#include "runtime/server/lane.h"
+#include "runtime/server/session.h"
+
+namespace smt::runtime::server::handlers {
+
+using protocol::CopyAnswer;
+
+namespace {
+
+// Enqueues the write of the client's word behind the copy. If device printf output is expected and the client
+// waits for the copy, this function waits too: to the application the copy is a synchronisation.
+CUresult tell_by_word(Call& call, Stream& stream, uint32_t word, uint64_t value, bool synchronizes) {
+    if (synchronizes && call.session.code().output_expected().exchange(false)) {
+        SMT_TRY(await(call, stream));
+    }
+    return call.driver.cuStreamWriteValue64_v2(stream.handle, call.session.arena().word_address(word), value,
+                                               CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+CUresult copy_slot(Call& call, const protocol::CopySlot& request, uint64_t slot, uint32_t word) {
+    CopyPlan plan;
+    SMT_TRY(plan_slot_copy(call, request, slot, &plan));
+    SMT_TRY(call.uses.begin());
+    StreamPointer stream;
+    SMT_TRY(use_stream(call, request.stream, &stream));
+    if (call.session.streams().capturing(stream->handle)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    SMT_TRY(plan.enqueue(call.driver, stream->handle));
+    return tell_by_word(call, *stream, word, request.done_value, !request.to_device);
+}
+
+CUresult copy(Call& call, const protocol::Copy& request, uint32_t word) {
+    CopyPlan plan;
+    SMT_TRY(plan_copy(call, request, &plan));
+    SMT_TRY(call.uses.begin());
+    StreamPointer stream;
+    SMT_TRY(use_stream(call, request.stream, &stream));
+    SMT_TRY(plan.enqueue(call.driver, stream->handle));
+    if (request.answer == CopyAnswer::kEnqueued) return CUDA_SUCCESS;
+    // A wait on a capturing stream is the application's error, which the driver reports.
+    if (request.answer == CopyAnswer::kDone || call.session.streams().capturing(stream->handle))
+        return await(call, *stream);
+    return tell_by_word(call, *stream, word, request.done_value, true);
+}
+
+}  // namespace
+
+// The client waits for a slot's word, so the word is written in every case.
+CUresult handle_copy(Call& call) {
+    protocol::Copy request;
+    uint64_t slot = 0;
+    uint32_t word = 0;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (request.answer != CopyAnswer::kWord) return copy(call, request, 0);
+    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = copy(call, request, word);
+    return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
+}
+
+CUresult handle_copy_slot(Call& call) {
+    protocol::CopySlot request;
+    uint64_t slot = 0;
+    uint32_t word = 0;
+    if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.lane.staging_slot(request.slot, &slot, &word)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = copy_slot(call, request, slot, word);
+    return status ? complete_slot(call, word, request.done_value, status) : CUDA_SUCCESS;
+}
+
+}  // namespace smt::runtime::server::handlers

@@ -1,0 +1,110 @@
+// Physical memory that the application makes and maps itself: counted against the tenant's limit and mapped
+// only into the tenant's own reservations.
+#include <utility>
+#include <vector>
+
+#include "runtime/server/memory/tenant_memory.h"
+#include "runtime/server/memory/tenant_ranges.h"
+#include "runtime/server/session.h"
+#include "served.gen.h"
+
+namespace smt::runtime::server::served {
+
+namespace {
+
+// The program has one device, independent of its number in the server.
+CUmemLocation here(Call& call, CUmemLocation location) {
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) location.id = call.session.device().device();
+    return location;
+}
+
+}  // namespace
+
+CUresult cuMemGetAllocationGranularity(Call& call, size_t* granularity, const CUmemAllocationProp* wanted,
+                                       CUmemAllocationGranularity_flags option) {
+    if (!call.driver.cuMemGetAllocationGranularity) return CUDA_ERROR_NOT_SUPPORTED;
+    CUmemAllocationProp properties = *wanted;
+    properties.location = here(call, wanted->location);
+    return call.driver.cuMemGetAllocationGranularity(granularity, &properties, option);
+}
+
+CUresult cuMemCreate(Call& call, CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* wanted, unsigned long long flags) {
+    if (!call.driver.cuMemCreate) return CUDA_ERROR_NOT_SUPPORTED;
+    // NCCL and PyTorch request exportable memory without querying the device, and export it to other
+    // processes only. So the memory is made without a handle type, and the export is refused.
+    if (wanted->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    CUmemAllocationProp properties = *wanted;
+    properties.location.id = call.session.device().device();
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    properties.win32HandleMetaData = nullptr;
+
+    TenantMemory& memory = call.session.memory();
+    Charge charge;
+    CUresult status = memory.charge(bytes, &charge);
+    if (status != CUDA_SUCCESS) return status;
+    status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
+    if (status == CUDA_ERROR_OUT_OF_MEMORY) {
+        TenantRanges::trim_all();
+        status = call.driver.cuMemCreate(handle, bytes, &properties, flags);
+    }
+    if (status == CUDA_SUCCESS) {
+        status = memory.zero_physical(*handle, bytes);
+        if (status != CUDA_SUCCESS) call.driver.cuMemRelease(*handle);
+    }
+    if (status == CUDA_SUCCESS) memory.note_physical(*handle, std::move(charge));
+    return status;
+}
+
+// Mapped memory stays mapped and counted.
+CUresult cuMemRelease(Call& call, CUmemGenericAllocationHandle handle) {
+    auto charge = call.session.memory().release_physical(handle);
+    CUresult status = call.driver.cuMemRelease(handle);
+    if (status != CUDA_SUCCESS) call.session.memory().restore_physical(handle, std::move(charge));
+    return status;
+}
+
+CUresult cuMemRetainAllocationHandle(Call& call, CUmemGenericAllocationHandle* handle, void* address) {
+    const auto place = reinterpret_cast<CUdeviceptr>(address);
+    if (!handle || !call.session.memory().reserved(place, 1)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = call.driver.cuMemRetainAllocationHandle(handle, address);
+    if (status == CUDA_SUCCESS) call.session.memory().retain_physical(*handle, place);
+    return status;
+}
+
+CUresult cuMemMap(Call& call, CUdeviceptr address, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult status = call.driver.cuMemMap(address, bytes, offset, handle, flags);
+    if (status == CUDA_SUCCESS) call.session.memory().note_mapping(address, bytes, handle);
+    return status;
+}
+
+CUresult cuMemUnmap(Call& call, CUdeviceptr address, size_t bytes) {
+    if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    auto mappings = call.session.memory().take_mappings(address, bytes);
+    CUresult status = call.driver.cuMemUnmap(address, bytes);
+    if (status != CUDA_SUCCESS) call.session.memory().restore_mappings(std::move(mappings));
+    return status;
+}
+
+CUresult cuMemSetAccess(Call& call, CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptions,
+                        size_t count) {
+    if (!call.session.memory().reserved(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<CUmemAccessDesc> access(descriptions, descriptions + count);
+    for (CUmemAccessDesc& each : access) each.location = here(call, each.location);
+    return call.driver.cuMemSetAccess(address, bytes, access.data(), access.size());
+}
+
+CUresult cuMemGetAccess(Call& call, unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr address) {
+    if (!call.session.memory().reserved(address, 1)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.driver.cuMemGetAccess) return CUDA_ERROR_NOT_SUPPORTED;
+    const CUmemLocation place = here(call, *location);
+    return call.driver.cuMemGetAccess(flags, &place, address);
+}
+
+}  // namespace smt::runtime::server::served

@@ -1,0 +1,310 @@
+#include "runtime/server/memory/arena.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace smt::runtime::server {
+
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr unsigned kRegisterFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+constexpr uint64_t kStagingBytes = protocol::kStagingSlots * protocol::kStagingSlotBytes;
+constexpr auto kUnregisterPoll = std::chrono::milliseconds(1);
+constexpr uint32_t kWords = protocol::kEventWords + protocol::kServerWords;
+
+}  // namespace
+
+Arena::~Arena() {
+    unmap();
+    if (file_ >= 0) close(file_);
+}
+
+bool Arena::create(std::string& error) {
+    file_ = memfd_create("smt-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    // The seals prevent a client from making the server fault by shrinking the file.
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(protocol::kArenaBytes)) != 0 ||
+        fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        error = std::string("no memory file for the session: ") + std::strerror(errno);
+        return false;
+    }
+    free_[protocol::kArenaHeapOffset] = protocol::kArenaBytes - protocol::kArenaHeapOffset;
+    return true;
+}
+
+bool Arena::map(uint64_t base) {
+    unmap();
+    void* wanted = reinterpret_cast<void*>(base);
+    void* got = mmap(wanted, protocol::kArenaBytes, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file_, 0);
+    if (got == MAP_FAILED) return false;
+    if (got != wanted) {  // a kernel without MAP_FIXED_NOREPLACE takes the address as a hint
+        munmap(got, protocol::kArenaBytes);
+        return false;
+    }
+    madvise(got, protocol::kArenaBytes, MADV_DONTDUMP);
+    base_ = base;
+    return true;
+}
+
+void Arena::unmap() {
+    if (!base_) return;
+    auto unregister = [this](uint64_t offset) {
+        while (driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset)) == CUDA_ERROR_NOT_READY)
+            std::this_thread::sleep_for(kUnregisterPoll);
+    };
+    blocks_.merge(dying_);
+    for (const auto& [offset, block] : blocks_) {
+        if (block.pinned) unregister(offset);
+    }
+    blocks_.clear();
+    if (words_registered_) unregister(protocol::kWordsOffset);
+    words_registered_ = false;
+    munmap(reinterpret_cast<void*>(base_), protocol::kArenaBytes);
+    base_ = 0;
+}
+
+bool Arena::pinned() const {
+    const auto is_pinned = [](const auto& each) { return each.second.pinned; };
+    return words_registered_ || std::any_of(blocks_.begin(), blocks_.end(), is_pinned) ||
+           std::any_of(dying_.begin(), dying_.end(), is_pinned);
+}
+
+CUresult Arena::register_words() {
+    CUresult status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + protocol::kWordsOffset),
+                                                   protocol::kWordsBytes, kRegisterFlags);
+    words_registered_ = status == CUDA_SUCCESS;
+    return status;
+}
+
+CUresult Arena::allocate(uint64_t bytes, bool pinned, uint64_t* address) {
+    return allocate_block(bytes, pinned, false, {}, address);
+}
+CUresult Arena::allocate_host(uint64_t bytes, bool pinned, uint64_t* address) {
+    return allocate_block(bytes, pinned, true, {}, address);
+}
+CUresult Arena::allocate_showing(uint64_t bytes, const protocol::HostPiece* pieces, uint32_t count,
+                                 uint64_t* address) {
+    if (!acceptable(bytes, {pieces, count})) return CUDA_ERROR_INVALID_VALUE;
+    return allocate_block(bytes, true, true, {pieces, count}, address);
+}
+CUresult Arena::free(uint64_t address) { return free_block(address, false); }
+CUresult Arena::free_host(uint64_t address) { return free_block(address, true); }
+
+// Checks page by page, because one piece of a client may cover two neighbouring allocations.
+bool Arena::acceptable(uint64_t bytes, const Pieces& pieces) const {
+    uint64_t sum = 0;
+    if (bytes > protocol::kArenaBytes) return false;
+    for (uint32_t i = 0; i < pieces.count; ++i) {
+        const protocol::HostPiece& piece = pieces.list[i];
+        if (piece.bytes == 0 || piece.bytes % kPage != 0 || piece.shown % kPage != 0 ||
+            piece.bytes > bytes - sum)
+            return false;
+        for (uint64_t at = 0; piece.shown && at < piece.bytes; at += kPage) {
+            if (!contains(piece.shown + at, kPage)) return false;
+        }
+        sum += piece.bytes;
+    }
+    return sum == bytes;
+}
+
+bool Arena::show(uint64_t offset, const Pieces& pieces) {
+    for (uint32_t i = 0; i < pieces.count; offset += pieces.list[i++].bytes) {
+        const protocol::HostPiece& piece = pieces.list[i];
+        if (!piece.shown) continue;
+        void* at = reinterpret_cast<void*>(base_ + offset);
+        if (mmap(at, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+                 static_cast<off_t>(piece.shown - base_)) == MAP_FAILED)
+            return false;
+    }
+    return true;
+}
+
+// Maps the block's addresses to its own part of the file again.
+void Arena::show_own(uint64_t offset, uint64_t bytes) {
+    void* at = reinterpret_cast<void*>(base_ + offset);
+    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+         static_cast<off_t>(offset));
+    madvise(at, bytes, MADV_DONTDUMP);
+}
+
+CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces,
+                               uint64_t* address) {
+    if (bytes == 0 || bytes > protocol::kArenaBytes) return CUDA_ERROR_INVALID_VALUE;
+    release_dying();
+    uint64_t whole = (bytes + kPage - 1) & ~(kPage - 1);
+    uint64_t offset = 0;
+    Charge charge;
+    if (host && !charge.take(account_, whole)) return CUDA_ERROR_OUT_OF_MEMORY;
+    {
+        std::lock_guard lock(mutex_);
+        auto hole = free_.begin();
+        while (hole != free_.end() && hole->second < whole) ++hole;
+        if (hole == free_.end()) return CUDA_ERROR_OUT_OF_MEMORY;
+        offset = hole->first;
+        uint64_t rest = hole->second - whole;
+        free_.erase(hole);
+        if (rest) free_[offset + whole] = rest;
+    }
+    // The lock is not held while the driver pins pages, which takes milliseconds for a large block. The block
+    // is in no list until it is entered below.
+    bool showing = pieces.count != 0;
+    CUresult status = showing && !show(offset, pieces) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    if (pinned && status == CUDA_SUCCESS)
+        status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + offset), whole, kRegisterFlags);
+    if (status != CUDA_SUCCESS) {
+        if (showing) show_own(offset, whole);
+        give_pages(offset, whole);
+        return status;
+    }
+    std::lock_guard lock(mutex_);
+    blocks_[offset] = {whole, pinned, host, showing, std::move(charge)};
+    *address = base_ + offset;
+    return CUDA_SUCCESS;
+}
+
+CUresult Arena::free_block(uint64_t address, bool host) {
+    Block block;
+    uint64_t offset = address - base_;
+    {
+        std::lock_guard lock(mutex_);
+        auto found = blocks_.find(offset);
+        if (found == blocks_.end() || found->second.host != host) return CUDA_ERROR_INVALID_VALUE;
+        block = std::move(found->second);
+        blocks_.erase(found);
+    }
+    release_dying();
+    CUresult status = release(offset, block);
+    if (status != CUDA_ERROR_NOT_READY) return status;
+    std::lock_guard lock(mutex_);
+    dying_[offset] = std::move(block);
+    return CUDA_SUCCESS;
+}
+
+CUresult Arena::release(uint64_t offset, const Block& block) {
+    CUresult status = CUDA_SUCCESS;
+    if (block.pinned) status = driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
+    if (status == CUDA_ERROR_NOT_READY) return status;
+    if (block.showing) show_own(offset, block.bytes);
+    give_pages(offset, block.bytes);
+    return status;
+}
+
+void Arena::release_dying() {
+    std::map<uint64_t, Block> dying;
+    {
+        std::lock_guard lock(mutex_);
+        dying.swap(dying_);
+    }
+    std::erase_if(
+        dying, [this](const auto& each) { return release(each.first, each.second) != CUDA_ERROR_NOT_READY; });
+    std::lock_guard lock(mutex_);
+    dying_.merge(dying);
+}
+
+// Punches a hole, which reads as zeros, and merges it with its free neighbours.
+void Arena::give_pages(uint64_t offset, uint64_t bytes) {
+    fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(bytes));
+    std::lock_guard lock(mutex_);
+    auto hole = free_.emplace(offset, bytes).first;
+    if (auto next = std::next(hole); next != free_.end() && hole->first + hole->second == next->first) {
+        hole->second += next->second;
+        free_.erase(next);
+    }
+    if (hole == free_.begin()) return;
+    if (auto before = std::prev(hole); before->first + before->second == hole->first) {
+        before->second += hole->second;
+        free_.erase(hole);
+    }
+}
+
+bool Arena::contains(uint64_t address, uint64_t bytes) const {
+    if (address < base_ || address - base_ >= protocol::kArenaBytes) return false;
+    uint64_t offset = address - base_;
+    std::lock_guard lock(mutex_);
+    auto after = blocks_.upper_bound(offset);
+    if (after == blocks_.begin()) return false;
+    const auto& [start, block] = *std::prev(after);
+    return block.host && offset - start <= block.bytes && bytes <= block.bytes - (offset - start);
+}
+
+void Arena::free_all_host() {
+    std::vector<uint64_t> addresses;
+    {
+        std::lock_guard lock(mutex_);
+        for (const auto& [offset, block] : blocks_) {
+            if (block.host) addresses.push_back(base_ + offset);
+        }
+    }
+    for (uint64_t address : addresses) free_host(address);
+}
+
+CUresult Arena::open_staging(Staging* staging) {
+    {
+        std::lock_guard lock(mutex_);
+        if (!idle_staging_.empty()) {
+            *staging = idle_staging_.back();
+            idle_staging_.pop_back();
+        }
+    }
+    if (staging->address == 0) {
+        staging->first_word = take_words(protocol::kStagingSlots);
+        if (staging->first_word == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+        CUresult status = allocate(kStagingBytes, true, &staging->address);
+        if (status != CUDA_SUCCESS) return status;
+    }
+    for (uint32_t i = 0; i < protocol::kStagingSlots; ++i) word(staging->first_word + i).store(0);
+    return CUDA_SUCCESS;
+}
+
+void Arena::close_staging(const Staging& staging) {
+    std::lock_guard lock(mutex_);
+    idle_staging_.push_back(staging);
+}
+
+uint32_t Arena::take_words(uint32_t count) {
+    std::lock_guard lock(mutex_);
+    if (next_word_ + count > kWords) return 0;
+    next_word_ += count;
+    return next_word_ - count;
+}
+
+Arena::Word Arena::take_word() {
+    {
+        std::lock_guard lock(mutex_);
+        for (size_t i = 0; i < idle_words_.size(); ++i) {
+            Word found = idle_words_[i];
+            if (word(found.index).load() < found.value) continue;  // its last value is still pending
+            idle_words_[i] = idle_words_.back();
+            idle_words_.pop_back();
+            return found;
+        }
+    }
+    return {take_words(1), 0};
+}
+
+void Arena::give_word(const Word& word) {
+    if (word.index == 0) return;
+    std::lock_guard lock(mutex_);
+    idle_words_.push_back(word);
+}
+
+void Arena::release_words() {
+    uint32_t end = 0;
+    {
+        std::lock_guard lock(mutex_);
+        end = next_word_;
+    }
+    for (uint32_t i = protocol::kEventWords; i < end; ++i) word(i).store(kReleased);
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,273 @@
+// See pools.h.
+#include "runtime/server/memory/pools.h"
+
+#include <algorithm>
+
+#include "runtime/protocol/try.h"
+#include "runtime/server/memory/tenant_memory.h"
+
+namespace smt::runtime::server {
+
+using Lock = std::lock_guard<std::mutex>;
+
+Pools::Pools(const DriverApi& driver, TenantMemory& memory) : driver_(driver), memory_(memory) {
+    pools_[kDefaultPool] = {};
+}
+
+Pools::Pool* Pools::find(uint64_t pool) {
+    auto found = pools_.find(pool ? pool : current_);
+    return found == pools_.end() ? nullptr : &found->second;
+}
+
+const Pools::Pool* Pools::find(uint64_t pool) const { return const_cast<Pools*>(this)->find(pool); }
+
+uint64_t Pools::create(uint64_t most_bytes) {
+    Lock lock(mutex_);
+    uint64_t pool = next_;
+    next_ += 0x10;
+    pools_[pool].most = most_bytes;
+    return pool;
+}
+
+// Allocated blocks stay allocated. No pool counts them from then on.
+CUresult Pools::destroy(uint64_t pool) {
+    Lock lock(mutex_);
+    if (pool == kDefaultPool) return CUDA_ERROR_INVALID_VALUE;
+    if (pools_.erase(pool) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (current_ == pool) current_ = kDefaultPool;
+    update_threshold();
+    return CUDA_SUCCESS;
+}
+
+CUresult Pools::set_current(uint64_t pool) {
+    Lock lock(mutex_);
+    if (!find(pool)) return CUDA_ERROR_INVALID_VALUE;
+    if (pool) current_ = pool;
+    return CUDA_SUCCESS;
+}
+
+uint64_t Pools::current() const {
+    Lock lock(mutex_);
+    return current_;
+}
+
+CUresult Pools::allocate(uint64_t pool, uint64_t bytes, CUstream stream, CUdeviceptr* address) {
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    {
+        Lock lock(mutex_);
+        const Pool* from = find(pool);
+        if (!from) return CUDA_ERROR_INVALID_VALUE;
+        if (from->most && (bytes > from->most || from->used > from->most - bytes))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        if (pool == 0) pool = current_;
+        if (reuse(stream, pool, bytes, address)) return CUDA_SUCCESS;
+        collect_locked();
+    }
+    SMT_TRY(memory_.allocate(bytes, address));  // may call collect()
+    Lock lock(mutex_);
+    note_live(*address, {pool, memory_.find(*address).bytes, bytes});
+    return CUDA_SUCCESS;
+}
+
+// Reuses a block that the same stream freed: later work of that stream runs after the free.
+bool Pools::reuse(CUstream stream, uint64_t pool, uint64_t bytes, CUdeviceptr* address) {
+    auto queue = pending_.find(stream);
+    if (queue == pending_.end()) return false;
+    auto best = queue->second.end();
+    for (auto it = queue->second.begin(); it != queue->second.end(); ++it) {
+        uint64_t size = it->block.bytes;
+        if (size < bytes || size / 2 > std::max(bytes, kBlockBytes)) continue;
+        if (best == queue->second.end() || size < best->block.bytes) best = it;
+    }
+    if (best == queue->second.end()) return false;
+    if (Pool* owner = find(best->block.pool))
+        owner->pending -= std::min(owner->pending, best->block.requested);
+    *address = best->address;
+    memory_.note_reuse(best->address, best->block.bytes, bytes);
+    note_live(best->address, {pool, best->block.bytes, bytes});
+    idle_events_.push_back(best->event);
+    freed_.erase(best->address);
+    queue->second.erase(best);
+    return true;
+}
+
+void Pools::note_live(CUdeviceptr address, Block block) {
+    live_[address] = block;
+    Pool* pool = find(block.pool);
+    if (!pool) return;
+    pool->used += block.requested;
+    pool->used_high = std::max(pool->used_high, pool->used);
+    pool->reserved = std::max(pool->reserved, in_steps(pool->used + pool->pending));
+    pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
+}
+
+CUresult Pools::free(CUdeviceptr address, CUstream stream) {
+    if (memory_.graphs().owns(address)) return memory_.graphs().free(address, stream);
+    Lock lock(mutex_);
+    Block block{0, 0, 0};
+    auto live = live_.find(address);
+    if (live != live_.end()) {
+        block = live->second;
+    } else {
+        BlockAllocator::Block found = memory_.find(address);
+        if (found.bytes == 0 || found.base != address) return CUDA_ERROR_INVALID_VALUE;
+        if (freed_.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+        block.bytes = block.requested = found.bytes;
+    }
+    CUevent event = nullptr;
+    CUresult status = take_event(&event);
+    if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(event, stream);
+    if (status) {
+        if (event) idle_events_.push_back(event);
+        return status;
+    }
+    if (live != live_.end()) live_.erase(live);
+    if (auto pool = pools_.find(block.pool); pool != pools_.end()) {
+        pool->second.used -= std::min(pool->second.used, block.requested);
+        pool->second.pending += block.requested;
+    }
+    freed_.insert(address);
+    pending_[stream].push_back({address, block, event});
+    return CUDA_SUCCESS;
+}
+
+CUresult Pools::forget(CUdeviceptr address) {
+    Lock lock(mutex_);
+    if (freed_.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+    auto live = live_.find(address);
+    if (live == live_.end()) return CUDA_SUCCESS;
+    if (auto pool = pools_.find(live->second.pool); pool != pools_.end())
+        pool->second.used -= std::min(pool->second.used, live->second.requested);
+    live_.erase(live);
+    return CUDA_SUCCESS;
+}
+
+CUresult Pools::take_event(CUevent* event) {
+    if (idle_events_.empty()) return driver_.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+    *event = idle_events_.back();
+    idle_events_.pop_back();
+    return CUDA_SUCCESS;
+}
+
+bool Pools::collect() {
+    Lock lock(mutex_);
+    collect_locked();
+    return pending_.empty();
+}
+
+// A stream's frees complete in order, so the loop ends at the first pending one.
+void Pools::collect_locked() {
+    for (auto queue = pending_.begin(); queue != pending_.end();) {
+        Queue& blocks = queue->second;
+        while (!blocks.empty() && driver_.cuEventQuery(blocks.front().event) == CUDA_SUCCESS) {
+            settle(blocks.front());
+            blocks.pop_front();
+        }
+        queue = blocks.empty() ? pending_.erase(queue) : std::next(queue);
+    }
+}
+
+void Pools::settle(const Pending& pending) {
+    freed_.erase(pending.address);
+    memory_.free(pending.address);
+    idle_events_.push_back(pending.event);
+    if (auto pool = pools_.find(pending.block.pool); pool != pools_.end())
+        pool->second.pending -= std::min(pool->second.pending, pending.block.requested);
+}
+
+void Pools::shrink(Pool& pool, uint64_t keep) {
+    pool.reserved = std::max(in_steps(pool.used + pool.pending), std::min(pool.reserved, keep));
+}
+
+CUresult Pools::trim(uint64_t handle, uint64_t bytes) {
+    Lock lock(mutex_);
+    collect_locked();
+    Pool* pool = find(handle);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    shrink(*pool, bytes > ~uint64_t{0} - kStepBytes ? bytes : in_steps(bytes));
+    return CUDA_SUCCESS;
+}
+
+// Completed frees are collected first, because the driver would have released what is above the threshold by
+// now.
+CUresult Pools::get_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t* value) {
+    Lock lock(mutex_);
+    collect_locked();
+    Pool* pool = find(handle);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    shrink(*pool, pool->threshold / kStepBytes * kStepBytes);
+    switch (attribute) {
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            *value = pool->switches[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            *value = pool->threshold;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+            *value = pool->reserved;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            *value = pool->reserved_high;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            *value = pool->used;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            *value = pool->used_high;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult Pools::set_attribute(uint64_t handle, CUmemPool_attribute attribute, uint64_t value) {
+    Lock lock(mutex_);
+    Pool* pool = find(handle);
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+        case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+            pool->switches[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = value != 0;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            pool->threshold = value;
+            update_threshold();
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            if (value != 0) return CUDA_ERROR_INVALID_VALUE;
+            pool->reserved_high = pool->reserved;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            if (value != 0) return CUDA_ERROR_INVALID_VALUE;
+            pool->used_high = pool->used;
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+// The tenant's memory keeps idle chunks up to the sum of the pools' release thresholds.
+void Pools::update_threshold() {
+    uint64_t sum = 0;
+    for (const auto& [handle, pool] : pools_) sum += std::min(pool.threshold, ~uint64_t{0} - sum);
+    memory_.keep(sum);
+}
+
+void Pools::clear() {
+    Lock lock(mutex_);
+    for (auto& [stream, queue] : pending_)
+        for (const Pending& pending : queue) settle(pending);
+    pending_.clear();
+    live_.clear();
+    for (CUevent event : idle_events_) driver_.cuEventDestroy_v2(event);
+    idle_events_.clear();
+    pools_.clear();
+    pools_[kDefaultPool] = {};
+    current_ = kDefaultPool;
+    update_threshold();
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,52 @@
+// The device addresses that a session may pass in calls. All others are refused: memory of other tenants and
+// of the server itself.
+//
+//   own := the device range | a further range | a pinned arena allocation | a variable of a loaded image
+//
+// The check costs two comparisons for the device range, else a lookup in an ordered map. Any thread; the lock
+// is a leaf lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <shared_mutex>
+
+namespace smt::runtime::server {
+class Arena;
+}
+
+namespace smt::runtime::server {
+
+class TenantAddresses {
+public:
+    TenantAddresses(const Arena& arena, uint64_t base, uint64_t bytes)
+        : arena_(arena), base_(base), bytes_(bytes) {}
+    TenantAddresses(const TenantAddresses&) = delete;
+    TenantAddresses& operator=(const TenantAddresses&) = delete;
+
+    // `owner` is a key for forget() and is never dereferenced.
+    void add(uint64_t base, uint64_t bytes, const void* owner);
+    void forget(const void* owner);
+
+    // Whether the session may access the bytes. An empty range is allowed at any address.
+    bool may_touch(uint64_t address, uint64_t bytes) const {
+        const uint64_t skipped = address - base_;
+        if (skipped < bytes_ && bytes <= bytes_ - skipped) return true;
+        return bytes == 0 || elsewhere(address, bytes);
+    }
+
+private:
+    struct Place {
+        uint64_t bytes;
+        const void* owner;
+    };
+    bool elsewhere(uint64_t address, uint64_t bytes) const;
+
+    const Arena& arena_;
+    const uint64_t base_;
+    const uint64_t bytes_;
+    mutable std::shared_mutex mutex_;
+    std::map<uint64_t, Place> places_;  // base -> place
+};
+
+}  // namespace smt::runtime::server

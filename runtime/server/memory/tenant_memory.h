@@ -1,0 +1,148 @@
+// The device memory of one tenant: physical memory mapped into the tenant's own address range, so a pointer
+// determines its tenant.
+//
+//   range   := { slab | large | reservation }, all multiples of kChunkBytes
+//   slab    := one chunk of kChunkBytes, shared by small allocations (block_allocator.h)
+//   large   := one chunk for one allocation of more than kLargeBytes
+//   reservation := addresses only; the application maps physical memory there itself
+//
+// A chunk that is new to the tenant is zeroed before use. Memory that the tenant freed may be reused for it
+// with its old contents. Freed chunks are cached up to a bound, so a malloc and free pair needs no mapping.
+// Chunks beyond the bound are returned to the driver, and all idle ones if any tenant runs out of memory.
+//
+// Any thread. A caller that frees memory has waited for the work that uses it. The caller keeps ownership of
+// the range given to the constructor.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "driver_api.gen.h"
+#include "runtime/device/device.h"
+#include "runtime/server/memory/block_allocator.h"
+#include "runtime/server/memory/graph_memory.h"
+#include "runtime/server/memory/memory_account.h"
+#include "runtime/server/memory/pools.h"
+#include "runtime/server/memory/tenant_addresses.h"
+#include "runtime/server/objects/handles.h"
+
+namespace smt::runtime::server {
+
+inline constexpr uint64_t kBlockBytes = 512;         // alignment of allocations
+inline constexpr uint64_t kChunkBytes = 2ull << 20;  // what the driver maps
+inline constexpr uint64_t kLargeBytes = 1ull << 20;
+inline constexpr uint64_t kCacheBytes = 256ull << 20;  // bound of the idle chunks' bytes
+
+class TenantMemory {
+public:
+    // limit: bytes of physical memory; 0: the device's.
+    TenantMemory(device::Device& device, const Arena& arena, uint64_t base, uint64_t bytes, uint64_t limit);
+    ~TenantMemory();
+    TenantMemory(const TenantMemory&) = delete;
+    TenantMemory& operator=(const TenantMemory&) = delete;
+
+    CUresult allocate(uint64_t bytes, CUdeviceptr* address);
+    CUresult free(CUdeviceptr address);  // INVALID_VALUE unless an allocation starts there
+    CUresult info(uint64_t* free, uint64_t* total);
+
+    // Addresses for the application's own mappings. A hint that is not free is ignored.
+    CUresult reserve(uint64_t bytes, uint64_t alignment, uint64_t hint, CUdeviceptr* address);
+    CUresult release_reservation(CUdeviceptr address, uint64_t bytes);
+    bool reserved(CUdeviceptr address, uint64_t bytes) const;  // inside one reservation
+    // Records that the application mapped memory there.
+    void note_mapping(CUdeviceptr address, uint64_t bytes, CUmemGenericAllocationHandle memory);
+    void note_reuse(CUdeviceptr address, uint64_t block,
+                    uint64_t bytes);  // a block serves another allocation
+    // take_mappings() is called before the driver unmaps, restore_mappings() if the driver failed to.
+    struct Mapping {
+        uint64_t bytes;
+        SharedCharge charge;
+    };
+    using Mappings = std::map<uint64_t, Mapping>;  // by base
+    Mappings take_mappings(CUdeviceptr address, uint64_t bytes);
+    void restore_mappings(Mappings mappings);
+
+    // Counts device memory that the driver allocates for the tenant elsewhere (arrays, variables, a larger
+    // stack), as long as the charge exists. OUT_OF_MEMORY beyond the limit. `charge` may hold bytes already.
+    CUresult charge(uint64_t bytes, Charge* charge);
+    // Keeps the charge of an object by its handle; take_held() is called before the object is destroyed.
+    void hold(HandleKind kind, uint64_t handle, Charge charge);
+    Charge take_held(HandleKind kind, uint64_t handle);
+
+    // The application's physical memory (cuMemCreate) counts until its last handle and mapping are gone.
+    void note_physical(CUmemGenericAllocationHandle memory, Charge charge);
+    // Records a further handle of the memory that is mapped at `mapped`.
+    void retain_physical(CUmemGenericAllocationHandle memory, CUdeviceptr mapped);
+    // release_physical() is called before the driver releases a handle, restore_physical() if it failed to.
+    SharedCharge release_physical(CUmemGenericAllocationHandle memory);
+    void restore_physical(CUmemGenericAllocationHandle memory, SharedCharge charge);
+    // Zeroes new physical memory before the application gets it, through a temporary mapping.
+    CUresult zero_physical(CUmemGenericAllocationHandle memory, uint64_t bytes);
+
+    // The allocation or mapping that contains the address; bytes 0: none.
+    BlockAllocator::Block find(CUdeviceptr address) const;
+    // Whether the tenant may pass the range in calls.
+    bool may_touch(CUdeviceptr address, uint64_t bytes) const { return own_.may_touch(address, bytes); }
+    TenantAddresses& own() { return own_; }
+
+    void clear();               // frees all memory and reservations, keeps the ranges
+    void trim();                // returns cached chunks to the driver
+    void keep(uint64_t bytes);  // raises the bound kCacheBytes by that much (the pools' release threshold)
+    uint64_t bytes_used() const { return account_->held(); }
+    Pools& pools() { return pools_; }
+    GraphMemory& graphs() { return graphs_; }
+
+private:
+    struct Chunk {
+        uint64_t bytes;
+        uint64_t requested;
+    };
+    struct Physical {
+        SharedCharge charge;  // shared with its mappings
+        uint64_t handles = 0;
+    };
+    using Lock = std::lock_guard<std::mutex>;
+
+    CUresult try_allocate(uint64_t bytes, CUdeviceptr* address);
+    CUresult allocate_large(uint64_t bytes, CUdeviceptr* address);
+    CUresult make_chunk(uint64_t bytes, uint64_t* base);
+    CUresult map_zeroed(uint64_t base, uint64_t bytes);
+    CUresult map_and_zero(uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle memory);
+    CUresult zero(uint64_t base, uint64_t bytes);
+    CUmemLocation here() const;
+    void drop_chunk(uint64_t base, uint64_t bytes);
+    void trim_to(uint64_t bound);
+    uint64_t take_addresses(uint64_t bytes, uint64_t alignment, uint64_t hint);
+    uint64_t idle_bytes() const { return cached_bytes_ + slabs_.idle_bytes(); }
+
+    device::Device& device_;
+    const DriverApi& driver_;
+    const uint64_t base_;
+    const uint64_t bytes_;
+    const MemoryAccountPointer account_;  // physical memory, cached chunks included
+    TenantAddresses own_;
+
+    mutable std::mutex mutex_;  // guards the members below, except pools_ and graphs_
+    BlockAllocator addresses_{kChunkBytes};
+    BlockAllocator slabs_{kBlockBytes};
+    std::map<uint64_t, Chunk> large_;
+    std::multimap<uint64_t, uint64_t> cached_;   // bytes -> base
+    std::map<uint64_t, uint64_t> reservations_;  // base -> bytes
+    Mappings mappings_;
+    std::map<CUmemGenericAllocationHandle, Physical> physical_;
+    std::map<std::pair<HandleKind, uint64_t>, Charge> held_;
+    std::map<uint64_t, uint64_t> further_ranges_;  // base -> bytes; reserved when the device range was full
+    uint64_t cached_bytes_ = 0;
+    uint64_t kept_ = 0;
+
+    Pools pools_;
+    GraphMemory graphs_;
+    CUstream stream_ = nullptr;  // zeroes chunks, on devices that keep sessions apart
+};
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,33 @@
+// See tenant_ranges.h.
+#include "runtime/server/memory/tenant_ranges.h"
+
+#include <mutex>
+#include <vector>
+
+#include "runtime/server/memory/tenant_memory.h"
+
+namespace smt::runtime::server {
+
+namespace {
+
+std::mutex tenants_mutex;
+std::vector<TenantMemory*> tenants;
+
+}  // namespace
+
+void TenantRanges::add(TenantMemory& tenant) {
+    std::lock_guard lock(tenants_mutex);
+    tenants.push_back(&tenant);
+}
+
+void TenantRanges::remove(const TenantMemory& tenant) {
+    std::lock_guard lock(tenants_mutex);
+    std::erase(tenants, &tenant);
+}
+
+void TenantRanges::trim_all() {
+    std::lock_guard lock(tenants_mutex);
+    for (TenantMemory* tenant : tenants) tenant->trim();
+}
+
+}  // namespace smt::runtime::server

@@ -1,0 +1,40 @@
+#include "runtime/server/objects/events.h"
+
+#include "runtime/protocol/layout.h"
+
+namespace smt::runtime::server {
+
+CUresult Events::create(uint32_t index, uint32_t flags) {
+    if (index >= protocol::kEventWords) return CUDA_ERROR_INVALID_VALUE;
+    CUevent made = nullptr;
+    CUresult status = driver_.cuEventCreate(&made, flags);
+    if (status != CUDA_SUCCESS) return status;
+    EventPointer event(made, [&driver = driver_](CUevent each) { driver.cuEventDestroy_v2(each); });
+    std::lock_guard lock(mutex_);
+    if (index >= events_.size()) events_.resize(index + 1);
+    events_[index].swap(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult Events::destroy(uint32_t index) {
+    EventPointer event;
+    std::lock_guard lock(mutex_);
+    if (index >= events_.size() || !events_[index]) return CUDA_ERROR_INVALID_HANDLE;
+    event.swap(events_[index]);
+    return CUDA_SUCCESS;
+}
+
+CUresult Events::find(uint32_t index, EventPointer* event) const {
+    std::lock_guard lock(mutex_);
+    if (index >= events_.size() || !events_[index]) return CUDA_ERROR_INVALID_HANDLE;
+    *event = events_[index];
+    return CUDA_SUCCESS;
+}
+
+void Events::clear() {
+    std::vector<EventPointer> events;
+    std::lock_guard lock(mutex_);
+    events.swap(events_);
+}
+
+}  // namespace smt::runtime::server
