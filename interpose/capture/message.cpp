@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 
 namespace smt::interpose::capture {
 

@@ -8,7 +8,7 @@
 #include "interpose/capture/library.h"
 #include "interpose/capture/message.h"
 #include "interpose/capture/programs.h"
-#include "interpose/driver/image.h"
+#include "interpose/process/image_bytes.h"
 #include "runtime/settings/read.h"
 
 namespace smt::interpose::capture {

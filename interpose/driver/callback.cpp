@@ -3,8 +3,10 @@
 #include <pthread.h>
 
 #include "driver.gen.h"
-#include "interpose/entry/own_thread.h"
-#include "interpose/entry/process.h"
+#include "interpose/driver/order.h"
+#include "interpose/process/own_thread.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
 

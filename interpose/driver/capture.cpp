@@ -7,6 +7,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/remapped_pages.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"

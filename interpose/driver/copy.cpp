@@ -6,11 +6,12 @@
 #include "driver.gen.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/carried.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
 #include "interpose/driver/remapped_pages.h"
 #include "interpose/driver/staging.h"
-#include "interpose/entry/process.h"
+#include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose::driver {

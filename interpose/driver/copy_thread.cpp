@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "interpose/entry/own_thread.h"
+#include "interpose/process/own_thread.h"
 #include "interpose/transport/waiting.h"
 
 namespace smt::interpose::driver {

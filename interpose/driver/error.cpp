@@ -1,6 +1,6 @@
 // Error names and texts: the real driver's where there is one, else this table, in numerical order.
 #include "driver.gen.h"
-#include "interpose/entry/real_driver.h"
+#include "interpose/process/real_driver.h"
 
 namespace smt::interpose {
 

@@ -10,8 +10,10 @@
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
-#include "interpose/entry/process.h"
+#include "interpose/driver/order.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/lane.h"
+#include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"
 

@@ -2,6 +2,7 @@
 #include "interpose/driver/graph.h"
 
 #include "driver.gen.h"
+#include "interpose/driver/order.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose::driver {

@@ -15,7 +15,6 @@
 #include "interpose/driver/memory.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/remapped_pages.h"
-#include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 

@@ -11,9 +11,10 @@
 
 #include "interpose/capture/message.h"
 #include "interpose/driver/call_despite_error.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/staging.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "runtime/protocol/try.h"
 
 namespace smt::interpose {

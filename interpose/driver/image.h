@@ -7,17 +7,10 @@
 #include <cstdint>
 
 #include "interpose/driver/objects.h"
+#include "interpose/process/image_bytes.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {
-
-// The bytes of a module or library image: a fatbin's wrapper struct, a fatbin, a cubin, or NUL-terminated
-// text (the NUL counts). {nullptr, 0}: no image.
-struct ImageBytes {
-    const void* data;
-    uint64_t bytes;
-};
-ImageBytes image_bytes(const void* image);
 
 // Writes `data` to the lane's upload buffer in the server, for the next record that takes an image.
 CUresult upload(const void* data, uint64_t bytes);

@@ -1,6 +1,7 @@
 #include "driver.gen.h"
-#include "interpose/entry/process.h"
-#include "interpose/entry/real_driver.h"
+#include "interpose/process/real_driver.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 
 namespace smt::interpose::driver {
 

@@ -5,6 +5,7 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
 #include "interpose/driver/refuse.h"
 #include "runtime/protocol/try.h"

@@ -4,8 +4,9 @@
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/memory.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 
 namespace smt::interpose::driver {
 namespace {

@@ -6,8 +6,9 @@
 #include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/capture.h"
 #include "interpose/driver/context.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/refuse.h"
-#include "interpose/entry/process.h"
+#include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 

@@ -4,7 +4,7 @@
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 
 namespace smt::interpose::driver {
 namespace {

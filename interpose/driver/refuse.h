@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "coverage.gen.h"
-#include "interpose/entry/coverage.h"
+#include "interpose/driver/coverage.h"
 
 namespace smt::interpose {
 

@@ -4,13 +4,14 @@
 
 #include <sys/mman.h>
 
+#include <initializer_list>
+
 #include "interpose/driver/capture.h"
 #include "interpose/driver/host_pages.h"
 #include "interpose/driver/lock.h"
 #include "interpose/driver/mappings.h"
 #include "interpose/driver/memory.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/entry/process.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/protocol/try.h"
 

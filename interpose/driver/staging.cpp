@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "interpose/driver/capture.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 #include "interpose/transport/waiting.h"

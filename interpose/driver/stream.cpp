@@ -2,9 +2,11 @@
 #include "interpose/driver/call_despite_error.h"
 #include "interpose/driver/context.h"
 #include "interpose/driver/objects.h"
+#include "interpose/driver/order.h"
 #include "interpose/driver/ranges.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/lane.h"
+#include "interpose/transport/output.h"
 #include "interpose/transport/remote_call.h"
 
 namespace smt::interpose {

@@ -1,5 +1,7 @@
-#include "interpose/entry/export_tables.h"
-
+// cuGetExportTable: undocumented function tables that cudart and the libraries request from the driver. The
+// real driver's tables are handed out unchanged, except for the functions that need a context in the process
+// or take our handles (context-local storage, the context checks; see docs/design.md). Without a real driver
+// there are no tables and NVIDIA's cudart cannot start: its check of the driver is the vendor's to answer.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +11,11 @@
 
 #include "driver.gen.h"
 #include "interpose/driver/context.h"
-#include "interpose/entry/coverage.h"
-#include "interpose/entry/process.h"
-#include "interpose/entry/real_driver.h"
+#include "interpose/driver/coverage.h"
+#include "interpose/driver/local_storage.h"
+#include "interpose/process/real_driver.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 #include "runtime/protocol/runtime_table.h"
 
 namespace smt::interpose {
@@ -26,25 +30,9 @@ constexpr unsigned char kContextFacts[4] = {0x21, 0x31, 0x8c, 0x60};
 constexpr unsigned char kRuntimeHooks[4] = {0xa0, 0x94, 0x79, 0x8c};
 constexpr unsigned char kModuleFacts[4] = {0x6e, 0x16, 0x3f, 0xbe};
 constexpr unsigned char kDeviceFeatures[4] = {0xcd, 0x3e, 0xa2, 0xc6};
-constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
-                                                0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 constexpr size_t kMostSlots = 128;
 constexpr protocol::RuntimeTable kRuntimeTable = {sizeof(protocol::RuntimeTable), report_unsupported_runtime};
 
-using Destructor = void (*)(CUcontext, void* key, void* value);
-
-// Values that a runtime stores with a context. Nodes are never freed and their (context, key) never change,
-// so get(), which cudart calls in nearly every call, needs no lock.
-struct Stored {
-    CUcontext context;
-    void* key;
-    std::atomic<void*> value;
-    std::atomic<Destructor> destructor;
-    std::atomic<uint32_t> live;
-    Stored* next;
-};
-
-constinit std::atomic<Stored*> stored{nullptr};
 constinit pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
 
 // A copy of a real table with some slots replaced. Its first word is its size in bytes.
@@ -57,60 +45,6 @@ constinit Copied context_facts{};
 constinit Copied module_facts{};
 constinit Copied runtime_hooks{};
 constinit Copied device_features{};
-
-Stored* find_stored(CUcontext context, void* key) {
-    for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
-        if (at->key == key && at->context == context) return at;
-    }
-    return nullptr;
-}
-
-CUresult storage_put(CUcontext context, void* key, void* value, Destructor destructor) {
-    if (!ready()) return not_ready();
-    if (!context) context = current_context();
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    pthread_mutex_lock(&tables_lock);
-    Stored* found = find_stored(context, key);
-    if (!found) {
-        found = static_cast<Stored*>(calloc(1, sizeof(Stored)));
-        if (found) {
-            found->context = context;
-            found->key = key;
-            found->next = stored.load(std::memory_order_relaxed);
-            stored.store(found, std::memory_order_release);
-        }
-    }
-    if (found) {
-        found->value.store(value, std::memory_order_relaxed);
-        found->destructor.store(destructor, std::memory_order_relaxed);
-        found->live.store(1, std::memory_order_release);
-    }
-    pthread_mutex_unlock(&tables_lock);
-    return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult storage_delete(CUcontext context, void* key) {
-    if (!ready()) return not_ready();
-    if (!context) context = current_context();
-    Stored* found = find_stored(context, key);
-    return found && found->live.exchange(0, std::memory_order_acq_rel) ? CUDA_SUCCESS
-                                                                       : CUDA_ERROR_INVALID_HANDLE;
-}
-
-// Miss: INVALID_HANDLE. No active context, also after a reset of it: INVALID_CONTEXT, which makes cudart
-// retain the primary context (again).
-CUresult storage_get(void** value, CUcontext context, void* key) {
-    if (!ready()) return not_ready();
-    if (!context) context = current_context();
-    if (!is_active(context)) return CUDA_ERROR_INVALID_CONTEXT;
-    Stored* found = find_stored(context, key);
-    if (!found || found->live.load(std::memory_order_acquire) == 0) return CUDA_ERROR_INVALID_HANDLE;
-    if (value) *value = found->value.load(std::memory_order_relaxed);
-    return CUDA_SUCCESS;
-}
-
-// The real table has no size word either.
-constinit const void* own_storage[4]{};
 
 // The runtime's check concerns the process's own contexts, of which there are none: it succeeds, and the
 // runtime's registration is ignored.
@@ -205,36 +139,7 @@ const void* address(Function* function) {
     return reinterpret_cast<const void*>(function);
 }
 
-const void* serve_storage() {
-    pthread_mutex_lock(&tables_lock);
-    own_storage[0] = reinterpret_cast<const void*>(&storage_put);
-    own_storage[1] = reinterpret_cast<const void*>(&storage_delete);
-    own_storage[2] = reinterpret_cast<const void*>(&storage_get);
-    pthread_mutex_unlock(&tables_lock);
-    return own_storage;
-}
-
 }  // namespace
-
-CUcontext real_primary_context(CUdevice device) {
-    const DriverApi* driver = real_driver();
-    const void* table = nullptr;
-    CUuuid id;
-    memcpy(id.bytes, kCudartInterface, sizeof id.bytes);
-    if (!driver || !driver->cuGetExportTable || driver->cuGetExportTable(&table, &id) != CUDA_SUCCESS)
-        return nullptr;
-    auto ask = reinterpret_cast<CUresult (*)(CUcontext*, int)>(static_cast<const void* const*>(table)[2]);
-    CUcontext context = nullptr;
-    return ask(&context, device) == CUDA_SUCCESS ? context : nullptr;
-}
-
-void drop_local_storage(CUcontext context) {
-    for (Stored* at = stored.load(std::memory_order_acquire); at; at = at->next) {
-        if (at->context != context || at->live.exchange(0, std::memory_order_acq_rel) == 0) continue;
-        Destructor destructor = at->destructor.load(std::memory_order_relaxed);
-        if (destructor) destructor(context, at->key, at->value.load(std::memory_order_relaxed));
-    }
-}
 
 namespace driver {
 
@@ -249,7 +154,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (!real || !real->cuGetExportTable) return CUDA_ERROR_NOT_FOUND;
     CUresult status = real->cuGetExportTable(table, id);
     if (status != CUDA_SUCCESS || native()) return status;
-    if (is(id, kLocalStorage)) *table = serve_storage();
+    if (is(id, kLocalStorage)) *table = local_storage_table();
     if (is(id, kContextChecks))
         *table = serve(checks, *table, {{2, address(check_context)}, {3, address(introduce)}});
     if (is(id, kToolsStorage)) *table = serve(tools_storage, *table, {{2, address(current_for_tools)}});

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "driver.gen.h"
-#include "interpose/entry/real_driver.h"
+#include "interpose/process/real_driver.h"
 #include "resolve.gen.h"
 
 namespace smt::interpose {

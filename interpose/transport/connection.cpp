@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/server_start.h"
 #include "interpose/transport/waiting.h"
 #include "opcodes.gen.h"

@@ -5,7 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/waiting.h"
 

@@ -1,6 +1,6 @@
 #include "interpose/transport/remote_call.h"
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/waiting.h"
 

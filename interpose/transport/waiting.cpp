@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 
 namespace smt::interpose {
 
@@ -53,12 +53,6 @@ void Naps::nap() {
 
 Naps::~Naps() {
     if (slack_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_));
-}
-
-uint64_t now_nanoseconds() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t milliseconds) {

@@ -12,13 +12,14 @@
 #include <atomic>
 #include <cstdint>
 
+#include "interpose/process/clock.h"
+
 namespace smt::interpose {
 
 // Durations of the spin and of the polling before sleeping; longer when a core is free for the server.
 uint64_t spin_nanoseconds();
 uint64_t look_on_nanoseconds();
 bool cores_scarce();
-uint64_t now_nanoseconds();
 
 inline void pause_cpu() { __builtin_ia32_pause(); }
 

@@ -14,7 +14,7 @@
 
 #include "interpose/capture/message.h"
 #include "interpose/capture/programs.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "runtime/server/control_message.h"
 
 namespace {

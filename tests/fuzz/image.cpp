@@ -1,12 +1,12 @@
 // The client's reader of image lengths on broken images. It follows headers, so the image stands at the
 // start of as many readable bytes as an image may have: one byte further is a crash.
-#include "interpose/driver/image.h"
-
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+
+#include "interpose/process/image_bytes.h"
 
 namespace {
 

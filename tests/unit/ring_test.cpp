@@ -11,7 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 #include "interpose/transport/connection.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/waiting.h"

@@ -8,10 +8,12 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 
 #include "driver.gen.h"
 #include "driver_api.gen.h"
+#include "interpose/driver/coverage.h"
 #include "interpose/driver/device.h"
-#include "interpose/entry/coverage.h"
-#include "interpose/entry/process.h"
-#include "interpose/entry/real_driver.h"
+#include "interpose/driver/order.h"
+#include "interpose/process/real_driver.h"
+#include "interpose/process/state.h"
+#include "interpose/transport/connect.h"
 #include "opcodes.gen.h"
 
 """

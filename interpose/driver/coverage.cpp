@@ -1,4 +1,4 @@
-#include "interpose/entry/coverage.h"
+#include "interpose/driver/coverage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "coverage.gen.h"
-#include "interpose/entry/process.h"
+#include "interpose/process/state.h"
 #include "interpose/transport/remote_call.h"
 #include "runtime/settings/read.h"
 

@@ -4,8 +4,9 @@
 //
 // Example: thread A launches on stream s (lane 0, position 480) and signals thread B; B launches on s. B's
 // lane gets { kWaitLane{0, 480}, kLaunch }, or only the launch when lane 0 has passed 480 already.
+#include "interpose/driver/order.h"
+
 #include "interpose/driver/objects.h"
-#include "interpose/entry/process.h"
 #include "interpose/transport/lane.h"
 #include "interpose/transport/remote_call.h"
 

@@ -1,4 +1,4 @@
-#include "interpose/transport/lost_server.h"
+#include "interpose/process/lost_server.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,18 +8,18 @@
 
 #include <atomic>
 
-#include "interpose/transport/server_start.h"
 #include "runtime/protocol/runtime_folder.h"
 
 namespace smt::interpose {
 
 namespace {
 
+constexpr size_t kFolderBytes = 512;
 constexpr int kGenerations = 4;      // of logs that a later server moved away (runtime/server/generations.h)
 constexpr size_t kTailBytes = 4096;  // at a log's end, searched for its last line
 constexpr size_t kShownBytes = 400;  // of that line
 
-constinit char log_path[2 * kPathBytes] = {};
+constinit char log_path[2 * kFolderBytes] = {};
 constinit int server_pid = 0;
 constinit std::atomic<bool> said{false};
 
@@ -51,7 +51,7 @@ bool last_line(const char* path, char (&line)[kShownBytes]) {
 }  // namespace
 
 void remember_server(const char* key, int pid) {
-    char folder[kPathBytes];
+    char folder[kFolderBytes];
     if (protocol::name_runtime_folder(folder, sizeof folder)) return;
     snprintf(log_path, sizeof log_path, "%s/%s.log", folder, key);
     server_pid = pid;

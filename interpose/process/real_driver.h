@@ -23,4 +23,8 @@ const DriverApi* real_driver();
 // Calls the real driver's cuInit once and returns its result; NO_DEVICE without a real driver.
 CUresult initialise_real_driver();
 
+// The handle that the real driver would give the device's primary context. Does not create the context.
+// nullptr: no real driver, or the driver does not report it.
+CUcontext real_primary_context(CUdevice device);
+
 }  // namespace smt::interpose

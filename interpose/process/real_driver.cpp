@@ -1,4 +1,4 @@
-#include "interpose/entry/real_driver.h"
+#include "interpose/process/real_driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -24,6 +24,10 @@ constexpr const char* kUsualFolders[] = {
     "/usr/lib64",
     "/usr/lib/wsl/lib",
 };
+
+// The table by which the CUDA runtime finds the primary context.
+constexpr unsigned char kCudartInterface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                                0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
 
 constinit pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<bool> looked{false};
@@ -110,6 +114,18 @@ CUresult initialise_real_driver() {
     CUresult status = init_status;
     pthread_mutex_unlock(&load_lock);
     return status;
+}
+
+CUcontext real_primary_context(CUdevice device) {
+    const DriverApi* driver = real_driver();
+    const void* table = nullptr;
+    CUuuid id;
+    memcpy(id.bytes, kCudartInterface, sizeof id.bytes);
+    if (!driver || !driver->cuGetExportTable || driver->cuGetExportTable(&table, &id) != CUDA_SUCCESS)
+        return nullptr;
+    auto ask = reinterpret_cast<CUresult (*)(CUcontext*, int)>(static_cast<const void* const*>(table)[2]);
+    CUcontext context = nullptr;
+    return ask(&context, device) == CUDA_SUCCESS ? context : nullptr;
 }
 
 }  // namespace smt::interpose

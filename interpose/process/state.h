@@ -1,4 +1,5 @@
-// The state of this process as a virtual driver.
+// The state of this process as a virtual driver, and its session. transport/connect.h has the steps between
+// the states.
 //
 //   kFresh  --cuInit--> kLocal --first call that needs the server--> kRemote --server died--> kLost
 //                              \--no server--> kLost, with a clear error
@@ -13,16 +14,6 @@
 // table of ours is given out, so the first call decides, for GPU 0 of the visible ones.
 //
 // kForked: the child of a process that used CUDA. Nothing in it may touch what the parent owns.
-//
-// How a stub begins:
-//   written, real:  if (!ready()) { if (native()) return real_driver()->NAME(...);
-//                                   return not_ready(); }
-//   remote, async:  if (!connected()) { CUresult status = connect();
-//                                       if (native()) return real_driver()->NAME(...);
-//                                       if (status != CUDA_SUCCESS) return status; }
-// A written function that needs the server before there is a context calls connect() the same way. Callable
-// before cuInit, without these checks: cuInit, cuDriverGetVersion, cuGetErrorName, cuGetErrorString,
-// cuGetProcAddress (_v2), cuGetExportTable.
 #pragma once
 
 #include <cuda.h>
@@ -51,14 +42,6 @@ inline bool connected() {
 // The result of a call while the process is neither ready() nor native().
 inline CUresult not_ready() { return CUDA_ERROR_NOT_INITIALIZED; }
 
-// cuInit. Thread-safe; the work is done once.
-CUresult initialise();
-// With SMT_FALLBACK=native: chooses between the server and the real driver. For calls that come before cuInit
-// and cannot be undone.
-void settle_fallback();
-// Opens the session once, for the GPU `device` (a driver ordinal; the first call decides). Afterwards the
-// state is kRemote with SUCCESS, kNative with SUCCESS, or every later call returns the same error.
-CUresult connect(CUdevice device = 0);
 // The device of the session, or of the first context.
 CUdevice session_device();
 
@@ -83,11 +66,12 @@ bool server_lives();
 inline constexpr uint32_t kLivenessMs = 50;
 bool server_lives_sometimes();
 
-// Called at the end of every synchronising call: copies pending device printf output to stdout.
-void fetch_output();
-inline void after_sync() {
-    if (session() && session()->printf_pending.load(std::memory_order_acquire)) [[unlikely]]
-        fetch_output();
-}
+// The next three are for transport/connect.cpp, which holds its lock meanwhile.
+// The session is open: the state is kRemote from now on.
+void enter_session(protocol::SessionHeader* header, int socket, CUdevice device);
+// What sticky_error() returns while there is no session.
+void set_error_without_session(CUresult error);
+// In the child of a fork: there is no session, and its socket is closed.
+void drop_session_in_child();
 
 }  // namespace smt::interpose

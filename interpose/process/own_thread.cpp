@@ -1,4 +1,4 @@
-#include "interpose/entry/own_thread.h"
+#include "interpose/process/own_thread.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,12 +1,13 @@
-// The length of an image, computed from its own headers. See image.h.
+// The length of an image, computed from its own headers.
 //
 // The headers are read at the application's pointer, as in the driver. They are followed up to
 // protocol::kMostImageBytes; a header that leads further is no image.
+#include "interpose/process/image_bytes.h"
+
 #include <elf.h>
 
 #include <cstring>
 
-#include "interpose/driver/image.h"
 #include "runtime/protocol/record.h"
 
 namespace smt::interpose {

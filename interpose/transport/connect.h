@@ -1,0 +1,27 @@
+// The steps between the states of the process (process/state.h).
+//
+// How a stub begins:
+//   written, real:  if (!ready()) { if (native()) return real_driver()->NAME(...);
+//                                   return not_ready(); }
+//   remote, async:  if (!connected()) { CUresult status = connect();
+//                                       if (native()) return real_driver()->NAME(...);
+//                                       if (status != CUDA_SUCCESS) return status; }
+// A written function that needs the server before there is a context calls connect() the same way. Callable
+// before cuInit, without these checks: cuInit, cuDriverGetVersion, cuGetErrorName, cuGetErrorString,
+// cuGetProcAddress (_v2), cuGetExportTable.
+#pragma once
+
+#include <cuda.h>
+
+namespace smt::interpose {
+
+// cuInit. Thread-safe; the work is done once.
+CUresult initialise();
+// With SMT_FALLBACK=native: chooses between the server and the real driver. For calls that come before cuInit
+// and cannot be undone.
+void settle_fallback();
+// Opens the session once, for the GPU `device` (a driver ordinal; the first call decides). Afterwards the
+// state is kRemote with SUCCESS, kNative with SUCCESS, or every later call returns the same error.
+CUresult connect(CUdevice device = 0);
+
+}  // namespace smt::interpose
