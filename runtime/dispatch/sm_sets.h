@@ -1,6 +1,6 @@
 // Sets of SMs that work can be confined to: green contexts of the driver. A stream made in one runs all its
 // work there, unmodified kernels included, and is otherwise a stream of the shared context
-// (tests/gpu/probes/green_contexts.cpp).
+// (tools/bench/probes/green_contexts.cpp).
 //
 // The device is divided into groups, the smallest parts that the driver makes (8 SMs on an H200). A set is a
 // contiguous row of groups. A tenant gets the row with the fewest other users. Sets are kept: making one

@@ -11,14 +11,17 @@ import concurrent.futures
 import contextlib
 import difflib
 import os
+import pathlib
 import queue
 import re
 import sys
 import time
 
-import harness
-from harness import HERE, Child, Lines, Places, Runtime, Watch, base_environment, run, tail
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
+import harness  # noqa: E402
+from harness import Child, Lines, Places, Runtime, Watch, base_environment, run, tail  # noqa: E402
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = ("static", "shared", "per_thread")
 NOT_CHECKED = {"fault_client"}   # faults.py drives it
 

@@ -10,12 +10,15 @@ import argparse
 import concurrent.futures
 import json
 import os
+import pathlib
 import re
 import sys
 import time
 
-import harness
-from harness import Child, Lines, Places, Runtime, base_environment, run, tail
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
+import harness  # noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
+from printed import read_checksums  # noqa: E402
 
 SIZES = ("trivial", "small", "large")
 KINDS = ("static", "shared")
@@ -26,12 +29,6 @@ KERNEL = re.compile(r"^kernel (\S+) launches (\d+) mean_ms (\S+)$", re.MULTILINE
 def value_of(line, output):
     found = re.search(rf"^{line} (\w+)$", output, re.MULTILINE)
     return found[1] if found else None
-
-
-def read_checksums(path):
-    with open(path) as file:
-        rows = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    return {(name, size): checksum for name, size, checksum in rows}
 
 
 class Examples:

@@ -8,6 +8,7 @@ import argparse
 import concurrent.futures
 import glob
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -15,8 +16,9 @@ import struct
 import sys
 import time
 
-import harness
-from harness import Child, Lines, Places, Runtime, base_environment, compute_apps, gpu_memory_used, run, tail
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
+import harness  # noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, compute_apps, gpu_memory_used, run, tail  # noqa: E402
 
 WITHOUT_GPU = ("server killed", "other protocol", "cold crowd", "idle server")   # the others need its size, or its driver
 places = None

@@ -9,14 +9,16 @@ import argparse
 import contextlib
 import json
 import os
+import pathlib
 import queue
 import re
 import sys
 import tempfile
 
-import harness
-from check import Checker
-from harness import HERE, Child, Runtime, run, tail
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
+import harness  # noqa: E402
+from check import HERE, Checker  # noqa: E402
+from harness import Child, Runtime, run, tail  # noqa: E402
 
 LIBRARIES = ("torch", "jax", "cupy", "numba", "triton", "cuda", "model")
 NAMED = re.compile(r"^smt: (\w+) is not supported", re.MULTILINE)   # SMT_REPORT_UNSUPPORTED=1

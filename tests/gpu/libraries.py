@@ -18,14 +18,16 @@ import argparse
 import concurrent.futures
 import json
 import os
+import pathlib
 import random
 import re
 import sys
 import threading
 import time
 
-from check import close
-from harness import HERE, Child, Lines, Places, Runtime, base_environment, run, tail
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
+from check import HERE, close  # noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
 
 STOPS_ONLY = 1 << 31   # in a seed of SMT_STRESS
 MODES = ("stress", "stops", "urgent")

@@ -61,7 +61,7 @@ for part in $parts; do
     faults) one faults 420 python3 "$here/faults.py" --build "$build" --out "$out" --starts-budget "${STARTS_BUDGET:-200}" ;;
     bench)  one bench 300 "$build/bin/bench_remoting" --preload "$build/lib/libsmt.so" --json "$out/bench.jsonl" --budget @BUDGET@ ;;
     examples) one examples 200 python3 "$here/examples.py" --build "$build" --out "$out" --jobs "$jobs" --budget @BUDGET@ ;;
-    unmanaged) one unmanaged 200 python3 "$here/unmanaged.py" --build "$build" --out "$out" ;;
+    unmanaged) one unmanaged 110 python3 "$here/unmanaged.py" --build "$build" --out "$out" ;;
     *)      echo "no part $part"; failed+=("$part (no such part)") ;;
     esac
 done

@@ -14,6 +14,7 @@ import argparse
 import gzip
 import json
 import os
+import pathlib
 import random
 import re
 import statistics
@@ -22,8 +23,10 @@ import sys
 import threading
 import time
 
-from harness import compute_apps, gpu_memory_used
-from stage import Stage, quantile
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
+from harness import compute_apps, gpu_memory_used  # noqa: E402
+from printed import quantile  # noqa: E402
+from stage import Stage  # noqa: E402
 
 PROGRAMS = ["nbody", "vector_add", "md5_hash", "stencil3d", "black_scholes", "matrix_multiply", "pathfinder", "spmv"]
 POLICIES = ["fifo", "priority", "greedy", "hpf", "fair", "slice", "compact"]

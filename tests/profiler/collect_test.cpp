@@ -96,7 +96,7 @@ TEST_CASE("kernel times: one collector at a time, and a refusal in words") {
     CHECK(next.open() == "cuptiSubscribe: said so (39): another profiler has it");
 }
 
-// What CUPTI 13.0 handed out on an H200 for five launches of tests/gpu/probes/cupti.cpp, byte for byte.
+// What CUPTI 13.0 handed out on an H200 for five launches of tools/bench/probes/cupti.cpp, byte for byte.
 TEST_CASE("kernel times from a recorded buffer") {
     std::ifstream file(SMT_RECORDED_ACTIVITY, std::ios::binary);
     uint64_t bytes = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/gpu/choices.py keeps kernels apart that have one name, and leaves out what is refused."""
+"""tools/bench/models/choices.py keeps kernels apart that have one name, and leaves out what is refused."""
 
 import json
 import pathlib
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "gpu"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/models"))
 import choices  # noqa: E402
 
 

@@ -60,6 +60,10 @@ MAY_INCLUDE = {
     # commands
     "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/source", "runtime/image", "runtime/jit", "runtime/journal",
               "runtime/profiles", "runtime/protocol", "runtime/schedule", "runtime/settings"],
+    "tests": [],
+    # measurements: programs of their own, of which no room of the product knows
+    "tools/bench": ["profiler/collect", "profiler/models", "rewriter/ptx", "runtime/device", "runtime/profiles", "runtime/protocol",
+                    "runtime/schedule", "tests"],
 }
 
 

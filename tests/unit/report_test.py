@@ -56,6 +56,13 @@ class Report(unittest.TestCase):
         data["runs"]["first"]["raw"] = ""
         self.refused(data, "no place of raw rows")
 
+    def test_the_scripts_of_a_run_exist(self):
+        data = changed()
+        data["runs"]["first"]["command"] = "SMT_POLICY=fifo tools/bench/report.py --check (twice)"
+        self.assertEqual(report.mistakes(data), [])
+        data["runs"]["first"]["command"] = "tools/bench/gone/measure.py --rounds 2"
+        self.refused(data, "run first: there is no tools/bench/gone/measure.py")
+
     def test_each_value_has_a_mark(self):
         self.assertEqual(report.values_by_mark(DATA), {
             "wait": 2.5, "wait.n": 3, "wait.low": 2, "wait.high": 4,

@@ -30,6 +30,7 @@ NEEDED = {"id", "claim", "run", "value", "statistic", "n", "of", "unit", "better
 OPTIONAL = {"low", "high", "spread", "baselines"}
 ENDS = ("low", "high")
 BETTER = {"lower": "lower", "higher": "higher", "neither": "-"}
+SCRIPT = re.compile(r"\b(?:tests|tools)/[\w./]+\.(?:py|sh|cpp|cu)\b")
 COMMITTED = re.compile(r"(\S+) at ([0-9a-f]{7,40})")
 COLOURS = ["#1f5fbf", "#e08a2c", "#3f9b57", "#a45bb8", "#5f6b76"]
 LEFT, RIGHT, TOP, ROW, WIDTH = 300, 30, 62, 22, 960   # of a picture
@@ -68,6 +69,8 @@ def mistakes(data):
     for name, run in data["runs"].items():
         if run["machine"] not in data["machines"] or not run.get("raw"):
             found.append(f"run {name}: unknown machine, or no place of raw rows")
+        found += [f"run {name}: there is no {script}"
+                  for script in SCRIPT.findall(run["command"]) if not (ROOT / script).exists()]
     named = {"summary": data["summary"], **{figure["file"]: figure["claims"] for figure in data["figures"]}}
     return found + [f"{where}: no claim {each}"
                     for where, claims in named.items() for each in claims if each not in seen]

@@ -5,7 +5,7 @@
 //
 // Other calls return at once, but work enqueued after them starts on no stream until all work enqueued before
 // them has completed: the first lookup of a function, which loads it (cuModuleGetFunction,
-// cuKernelGetFunction; tests/gpu/probes/quiesce.cpp).
+// cuKernelGetFunction; tools/bench/probes/quiesce.cpp).
 //
 // At the wrong moment such a call deadlocks: a stream of another tenant waits for a word, or a host function
 // waits in the client, and the call that would end the wait is blocked. So these calls are made only while no

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "runtime/protocol/handshake.h"
-#include "tools/bench/remoting.h"
+#include "tools/bench/remoting/remoting.h"
 
 namespace smt::bench {
 namespace {

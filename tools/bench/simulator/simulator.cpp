@@ -1,7 +1,7 @@
 // Thread-instructions a second of the whole simulator: the interpreter under the machine, as the driver runs
 // them, in one thread. One line a kernel; the last one is all of them together.
 //
-//   simulator_benchmark [SECONDS_EACH]
+//   bench_simulator [SECONDS_EACH]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

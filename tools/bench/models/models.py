@@ -13,15 +13,16 @@ for people to judge. Exit code 0 when every run went through with the right resu
 import argparse
 import itertools
 import os
+import pathlib
 import random
 import statistics
 import subprocess
 import sys
 import time
 
-from harness import Child, Lines, Places, Runtime, base_environment, run, tail
-from managed import CHECKSUM, TIMES, read_checksums
-from share import ENDS, numbers
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from harness import ROOT, Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
+from printed import CHECKSUM, ENDS, TIMES, numbers, read_checksums  # noqa: E402
 
 # Kernelet's eight (its table 3).
 EIGHT = ["pointer_chase", "sad", "spmv", "stencil3d", "matrix_multiply", "mri_q", "black_scholes", "tea"]
@@ -208,12 +209,10 @@ class Models:
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
-    build = os.path.join(here, "..", "..", "build")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default=build)
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--programs", default=None, help="the examples (build/examples/shared)")
-    parser.add_argument("--checksums", default=os.path.join(here, "..", "..", "examples", "checksums.txt"))
+    parser.add_argument("--checksums", default=os.path.join(ROOT, "examples", "checksums.txt"))
     parser.add_argument("--out", default=".")
     parser.add_argument("--parts", default="alone,pairs,counters,online,queries")
     parser.add_argument("--programs-of", default="", help="only these of the eight, by name")

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "tools/bench/remoting.h"
+#include "tools/bench/remoting/remoting.h"
 
 #define CHECK(call) check((call), #call, __LINE__)
 

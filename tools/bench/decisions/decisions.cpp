@@ -1,4 +1,4 @@
-// What a decision for 16 kernels takes, for people: decision_benchmark [FOLDER [POLICY...]]. With a folder
+// What a decision for 16 kernels takes, for people: bench_decisions [FOLDER [POLICY...]]. With a folder
 // that is not "", the situations it was measured in are recorded there, one file a policy, for `smt replay`.
 //
 // Sixteen tenants of all kinds launch, pause and launch again on a GPU of 132 multiprocessors in virtual

@@ -17,13 +17,15 @@ number of runs and their spread. Exit code 0 when every result was right; figure
 import argparse
 import gzip
 import os
+import pathlib
 import sys
 import time
 import traceback
 
-import corun_pairs
-import corun_places
-from stage import Stage
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+import corun_pairs  # noqa: E402
+import corun_places  # noqa: E402
+from stage import Stage  # noqa: E402
 
 PARTS = {"pairs": corun_pairs.Pairs, "priority": corun_pairs.Priority, "shares": corun_pairs.Shares, "starts": corun_pairs.Starts,
          "queue": corun_places.Queue, "sms": corun_places.Sms, "compact": corun_places.Compact, "headroom": corun_places.Headroom}

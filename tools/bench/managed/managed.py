@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Managed kernels on a GPU: what they cost undisturbed, how fast they stop, what that buys, and whether
 results stay the same meanwhile. One JSON line a run; a table at the end. Exit code 0 when every result was
 right; figures are for people to judge.
@@ -16,28 +17,23 @@ right; figures are for people to judge.
 import argparse
 import json
 import os
+import pathlib
 import re
 import statistics
 import sys
 import time
 
-from clock import Clock, SameClock, Shift
-from first import first_blocks
-from harness import Child, Lines, Places, Runtime, base_environment, run, tail
-from share import MODES, PAIRS, Share, quantile
-from stops import Journal, Stops
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from clock import Clock, SameClock, Shift  # noqa: E402
+from first import first_blocks  # noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, run, tail  # noqa: E402
+from printed import CHECKSUM, TIMES, quantile, read_checksums  # noqa: E402
+from share import MODES, PAIRS, Share  # noqa: E402
+from stops import Journal, Stops  # noqa: E402
 
-TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
-CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
 STOPS_ONLY, QUOTAS_ONLY = 1 << 31, 3 << 30   # in a seed of SMT_STRESS
 PLACED = re.compile(r"placed by (\d+) tables of quotas: (\d+) blocks by (\d+) workers, (\d+) blocks astray, (\d+) workers at most "
                     r"on a multiprocessor, (\d+) above its quota, (\d+) workers not known")
-
-
-def read_checksums(path):
-    with open(path) as file:
-        rows = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    return {(name, size): checksum for name, size, checksum in rows}
 
 
 class Managed:

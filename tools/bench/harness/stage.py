@@ -1,38 +1,18 @@
 """Where co-runs happen: one server whose policy is changed, and one MPS daemon, for a whole run of corun.py or tenants.py."""
 import itertools
 import os
-import re
 import sqlite3
 import subprocess
 import tempfile
 
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
-
-TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
-ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
-CHECKSUM = re.compile(r"^checksum (\w+)$", re.MULTILINE)
+from printed import CHECKSUM, ENDS, TIMES, numbers, read_checksums
 
 # Without smt. Under all others programs run in the server's context, by the policy of that name; under "one-context" in another
 # server's, where kernels are as the programs have them and tenants' priorities are those of their streams.
 NATIVE = ("alone", "time-sliced", "mps", "mps-priority", "mps-percent")
 PLAIN = "one-context"
 MEASURED = "slice-measured"   # slice, in a server that also knows what smt profile --pair said of every two: Kernelet's OPT
-
-
-def numbers(pattern, text):
-    found = pattern.search(text)
-    return [float(each) for each in found[1].split()] if found else []
-
-
-def quantile(values, q):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(q * len(values)))] if values else float("nan")
-
-
-def read_checksums(path):
-    with open(path) as file:
-        rows = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    return {(name, size): checksum for name, size, checksum in rows}
 
 
 class Stage:

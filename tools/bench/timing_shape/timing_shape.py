@@ -110,7 +110,7 @@ def picture(kernel, raw, equal, curves, devices):
 
 README = """# The shape of time: a kernel's time against the CTAs on an SM
 
-Does the simulated device get faster and slower with occupancy as a GPU does? Four kernels (`tools/bench/timing_shape_kernels.cu`), each
+Does the simulated device get faster and slower with occupancy as a GPU does? Four kernels (`tools/bench/timing_shape/kernels.cu`), each
 in a grid of 48 CTAs an SM, with 1 to 16 CTAs of 128 threads resident on an SM: dynamic shared memory keeps the others out.
 Simulated: {simulated}, {simulated_samples} sample(s) a row (it repeats itself exactly); real: {real} with {real_sms} SMs,
 {real_samples} samples a row, the first launch not counted. [command.txt](command.txt) has the lines, [machine.json](machine.json) the machine.
@@ -150,7 +150,7 @@ def write_folder(folder, paths, simulated, real, results, machine, command):
     (folder / "machine.json").write_text(json.dumps(known) + "\n")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     lines = pathlib.Path(command).read_text() if command else ""
-    (folder / "command.txt").write_text(f"{lines}{' '.join(['tools/bench/timing_shape.py', *sys.argv[1:]])}    commit {commit}\n")
+    (folder / "command.txt").write_text(f"{lines}{' '.join(['tools/bench/timing_shape/timing_shape.py', *sys.argv[1:]])}    commit {commit}\n")
 
 
 def main():

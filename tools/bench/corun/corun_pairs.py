@@ -4,7 +4,8 @@ import re
 import statistics
 import time
 
-from stage import CHECKSUM, ENDS, TIMES, Stage, numbers, quantile
+from printed import CHECKSUM, ENDS, TIMES, numbers, quantile
+from stage import Stage
 
 median = statistics.median
 

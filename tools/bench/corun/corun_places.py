@@ -7,7 +7,8 @@ import statistics
 import time
 
 from corun_pairs import spread
-from stage import ENDS, MEASURED, TIMES, Stage, numbers, quantile
+from printed import ENDS, TIMES, numbers, quantile
+from stage import MEASURED, Stage
 
 median = statistics.median
 

@@ -1,31 +1,18 @@
 """A small urgent program behind a large one: under smt by priority, MPS, MPS with client priority and time-slicing. Rounds
 of all modes, and of all pairs in each. Counted are launches of the small one while the large one was at work."""
-import os
-import re
 import statistics
-import subprocess
 import time
 
 from harness import Child, Runtime, tail
+from mps import Mps
+from printed import ENDS, TIMES, numbers, quantile
 
-TIMES = re.compile(r"^times_ms (.*)$", re.MULTILINE)
-ENDS = re.compile(r"^ends_s (.*)$", re.MULTILINE)
 # Small, large, and iterations that keep the large one busy for a second and a half. nbody and tpacf leave room for newcomers, the
 # others fill the GPU. arrivals has a request of some 60 us every 2 ms, the other small ones come again as soon as they are done.
 PAIRS = [("arrivals", "black_scholes", 260), ("arrivals", "md5_hash", 160), ("arrivals", "binomial_options", 190), ("arrivals", "nbody", 210),
          ("vector_add", "black_scholes", 260), ("vector_add", "md5_hash", 160), ("nearest_neighbour", "nbody", 210), ("matrix_multiply", "tpacf", 75)]
 ARRIVALS = ["200", "2000", "20000", "times"]   # requests, us between them, rounds of each
 MODES = ["priority", "time-sliced", "mps", "mps-priority"]
-
-
-def quantile(values, q):
-    values = sorted(values)
-    return values[min(len(values) - 1, int(q * len(values)))] if values else None
-
-
-def numbers(pattern, text):
-    found = pattern.search(text)
-    return [float(t) for t in found[1].split()] if found else []
 
 
 def window(times, ends):
@@ -41,28 +28,6 @@ def split(times, ends, window, whole):
         holds = end <= window[1] and end - ms / 1e3 >= window[0]
         (inside if (holds if whole else meets) else outside).append(ms)
     return inside, outside
-
-
-class Mps:
-    """A daemon of our own, where the mode wants one."""
-
-    def __init__(self, mode):
-        self.mode, self.variables = mode, {}
-
-    def client(self, priority):
-        return {"CUDA_MPS_CLIENT_PRIORITY": "0" if priority == "high" else "1"} if self.mode == "mps-priority" else {}
-
-    def __enter__(self):
-        if self.mode.startswith("mps"):
-            self.variables = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/smt-mps-pipe", "CUDA_MPS_LOG_DIRECTORY": "/tmp/smt-mps-log"}
-            for folder in self.variables.values():
-                os.makedirs(folder, exist_ok=True)
-            subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.variables}, timeout=20, check=False)
-        return self
-
-    def __exit__(self, *_):
-        if self.variables:
-            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.variables}, timeout=30, check=False)
 
 
 class Share:

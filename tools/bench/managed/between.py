@@ -7,11 +7,13 @@ turns, to compare them. One JSON line a run in between.jsonl; a table at the end
 import argparse
 import contextlib
 import os
+import pathlib
 import statistics
 import sys
 
-from harness import Child, Lines, Places, Runtime, base_environment
-from stage import CHECKSUM, ENDS, numbers, quantile, read_checksums
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from harness import Child, Lines, Places, Runtime, base_environment  # noqa: E402
+from printed import CHECKSUM, ENDS, numbers, quantile, read_checksums  # noqa: E402
 
 PROGRAMS = [("vector_add", "trivial"), ("vector_add", "small"), ("nbody", "small"), ("matrix_multiply", "small"), ("md5_hash", "large")]
 MODES = {"native": None, "flowing": {}, "quotas": {"SMT_PROFILE": "halves"}}

@@ -1,4 +1,4 @@
-// exec_benchmark: thread-instructions a second of the interpreter by itself, on one core.
+// bench_interpreter: thread-instructions a second of the interpreter by itself, on one core.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

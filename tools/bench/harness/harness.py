@@ -1,4 +1,4 @@
-"""What check.py and faults.py share: running programs natively or preloaded, and asking servers.
+"""Programs run natively or preloaded, and servers are asked: what every script of tools/bench and tests/gpu needs.
 
 Every preloaded run gets a runtime directory of its own unless it is told to share one, so that its
 server, journal and log are its own. Standard library only.
@@ -16,8 +16,7 @@ import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
 # runtime/protocol/handshake.h and version.h
 MAGIC = 0x31544D53
