@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # From a fresh checkout on Debian 12 to a built, shown or tested smt.
 #
-#   ./bootstrap.sh build           what is missing is installed, then the default preset is built, in a fresh folder without tests
+#   ./bootstrap.sh build           what is missing is installed, then the default preset is built, in a fresh
+#                                  folder without tests
 #   ./bootstrap.sh demo            build, then two programs side by side and what the server saw
-#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU, most unit tests and the fuzz targets under the
-#                                  address sanitizer only; --all: every test without, and all of them with address and thread sanitizers
+#   ./bootstrap.sh test [--all]    build, then every test that needs no GPU, most unit tests and the fuzz
+#                                  targets under the address sanitizer only; --all: every test without, and
+#                                  all of them with address and thread sanitizers
 #   ./bootstrap.sh fuzz [SECONDS]  the fuzz targets with libFuzzer, guided by coverage, for so long each (60)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev liblz4-dev libzstd-dev libssl-dev
-                  catch2 ccache binutils libeigen3-dev libsqlite3-dev nlohmann-json3-dev libtomlplusplus-dev)
-readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev   # what the rewriter is built with, libFuzzer
-                       clang-format-22)                                           # the looks of the sources
+readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev liblz4-dev libzstd-dev
+                  libssl-dev catch2 ccache binutils libeigen3-dev libsqlite3-dev nlohmann-json3-dev
+                  libtomlplusplus-dev)
+# What the rewriter is built with, libFuzzer, and the looks of the sources.
+readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev clang-format-22)
 readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
                       nvidia-nvjitlink nvidia-cuda-cccl nvidia-cuda-cupti)
 readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not all toolkits have
@@ -21,7 +24,7 @@ readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 
 say() { printf '== %s\n' "$*"; }
 fail() { printf 'bootstrap.sh: %s\n' "$*" >&2; exit 1; }
-usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
 
 as_root() {
     if [[ $(id -u) == 0 ]]; then "$@"
@@ -33,7 +36,8 @@ as_root() {
 missing_of() {
     local package
     for package in "$@"; do
-        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || printf '%s\n' "$package"
+        [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+            printf '%s\n' "$package"
     done
 }
 
@@ -58,7 +62,8 @@ install_packages() {
 check_tools() {
     local tool
     for tool in g++ cmake ninja python3; do
-        command -v "$tool" >/dev/null || fail "$tool is missing, and this is not a Debian system: install it yourself"
+        command -v "$tool" >/dev/null ||
+            fail "$tool is missing, and this is not a Debian system: install it yourself"
     done
     say "WARNING: not a Debian system: packages are not checked (${PACKAGES[*]} ${LLVM_PACKAGES[*]})"
 }
@@ -84,13 +89,17 @@ fetch_toolkit() {
     for wheel in "${CUDA_WHEELS[@]}"; do wheels+=("$wheel==$CUDA_VERSION.*"); done
     rm -rf build/cuda
     python3 -m pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check \
-        --root-user-action ignore --target build/cuda "${wheels[@]}" || fail "pip could not fetch ${wheels[*]}"
+        --root-user-action ignore --target build/cuda "${wheels[@]}" ||
+        fail "pip could not fetch ${wheels[*]}"
     # Wheels have lib/ only and no development symlinks; nvcc and the linker look for both.
     ln -sfn lib "$WHEEL_ROOT/lib64"
     local library
-    for library in "$WHEEL_ROOT"/lib/lib*.so.*; do ln -sf "$(basename "$library")" "${library%%.so.*}.so"; done
+    for library in "$WHEEL_ROOT"/lib/lib*.so.*; do
+        ln -sf "$(basename "$library")" "${library%%.so.*}.so"
+    done
     chmod +x "$WHEEL_ROOT"/bin/* "$WHEEL_ROOT"/nvvm/bin/*
-    find_toolkit >/dev/null || fail "the wheels in build/cuda do not form a toolkit (no $WHEEL_ROOT/bin/nvcc?)"
+    find_toolkit >/dev/null ||
+        fail "the wheels in build/cuda do not form a toolkit (no $WHEEL_ROOT/bin/nvcc?)"
 }
 
 # Without it smtd's driver compiles PTX, and the build says so.
@@ -100,8 +109,9 @@ fetch_ptx_compiler() {
         [[ ! -f $place/libnvptxcompiler_static.a ]] || return 0
     done
     say "no nvPTXCompiler in $toolkit: fetching NVIDIA's wheel into build/nvptxcompiler (about 22 MB)"
-    python3 -m pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check --root-user-action ignore \
-        --target build/nvptxcompiler "$PTX_COMPILER_WHEEL==$CUDA_VERSION.*" || say "WARNING: pip could not fetch $PTX_COMPILER_WHEEL; going on without"
+    python3 -m pip install --quiet --no-deps --only-binary :all: --disable-pip-version-check \
+        --root-user-action ignore --target build/nvptxcompiler "$PTX_COMPILER_WHEEL==$CUDA_VERSION.*" ||
+        say "WARNING: pip could not fetch $PTX_COMPILER_WHEEL; going on without"
 }
 
 build_preset() {   # PRESET [TARGET [CMAKE_OPTION ...]]
@@ -119,7 +129,8 @@ prepare() {
     fetch_ptx_compiler "$(find_toolkit)"
 }
 
-# A fresh folder is built without tests, which are half of a build, and by unity builds; another as it was configured.
+# A fresh folder is built without tests, which are half of a build, and by unity builds; another as it was
+# configured.
 build() {
     prepare
     if [[ -f build/CMakeCache.txt ]]; then build_preset default
@@ -132,8 +143,9 @@ test_preset() {   # PRESET; adds it to `failed` where a test fails
     ctest --preset "$1" || failed+=("$1")
 }
 
-# Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for a minute (SMT_FUZZ_SECONDS).
-# A unity build hides a missing #include; --all compiles file by file with sanitizers.
+# Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for a
+# minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles file by file with
+# sanitizers.
 run_tests() {
     local preset failed=()
     prepare
@@ -145,7 +157,8 @@ run_tests() {
             test_preset "$preset"
         done
     else
-        build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=ON -DSMT_THOROUGH_TESTS=OFF -DSMT_UNITY=ON
+        build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=ON -DSMT_THOROUGH_TESTS=OFF \
+            -DSMT_UNITY=ON
         test_preset ci
         build_preset asan sanitized -DSMT_UNITY=ON
         test_preset ci-sanitized
@@ -158,19 +171,24 @@ run_fuzzers() {
     prepare
     command -v clang++-22 >/dev/null || fail "clang++-22 is missing: libFuzzer comes with it"
     build_preset fuzz fuzzers "-DSMT_FUZZ_SECONDS=$1"
-    ctest --preset fuzz || fail "a fuzz target failed; the input is in build/fuzz, and belongs into tests/fuzz/corpus once it is mended"
+    ctest --preset fuzz ||
+        fail "a fuzz target failed; the input is in build/fuzz; once mended it belongs into tests/fuzz/corpus"
     say "no finding; inputs that reach more are in build/fuzz/found"
 }
 
 main() {
     case "${1:-}" in
-        build) (( $# == 1 )) || fail "build takes no options"; build; say "built: build/bin/smt, build/bin/smtd, build/lib/libsmt.so" ;;
+        build)
+            (( $# == 1 )) || fail "build takes no options"
+            build
+            say "built: build/bin/smt, build/bin/smtd, build/lib/libsmt.so" ;;
         demo) (( $# == 1 )) || fail "demo takes no options"; build; tools/demo.sh build ;;
         test)
             [[ $# == 1 || ( $# == 2 && $2 == --all ) ]] || fail "test takes --all or nothing, not '${*:2}'"
             run_tests "${2:-}" ;;
         fuzz)
-            [[ $# == 1 || ( $# == 2 && $2 =~ ^[1-9][0-9]*$ ) ]] || fail "fuzz takes a number of seconds or nothing, not '${*:2}'"
+            [[ $# == 1 || ( $# == 2 && $2 =~ ^[1-9][0-9]*$ ) ]] ||
+                fail "fuzz takes a number of seconds or nothing, not '${*:2}'"
             run_fuzzers "${2:-60}" ;;
         -h|--help|help) usage ;;
         "") usage >&2; fail "what shall I do? build, demo, test or fuzz" ;;

@@ -48,14 +48,18 @@ set(SMT_CUDA_INCLUDE_DIR ${found}/include)
 find_program(SMT_NVCC nvcc PATHS ${found}/bin NO_DEFAULT_PATH)
 message(STATUS "CUDA toolkit: ${SMT_CUDA_DIR} (${version}), nvcc: ${SMT_NVCC}")
 
-# nvPTXCompiler, a static library that some toolkits lack: bootstrap.sh fetches it into build/. Without it the driver compiles PTX.
+# nvPTXCompiler, a static library that some toolkits lack: bootstrap.sh fetches it into build/. Without it the
+# driver compiles PTX.
 set(ptx_compiler_roots ${SMT_CUDA_DIR} ${PROJECT_SOURCE_DIR}/build/nvptxcompiler/nvidia/cu13)
 find_library(SMT_PTX_COMPILER_LIBRARY libnvptxcompiler_static.a PATHS ${ptx_compiler_roots}
              PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib NO_DEFAULT_PATH)
-find_path(SMT_PTX_COMPILER_INCLUDE_DIR nvPTXCompiler.h PATHS ${ptx_compiler_roots} PATH_SUFFIXES include targets/x86_64-linux/include NO_DEFAULT_PATH)
+find_path(SMT_PTX_COMPILER_INCLUDE_DIR nvPTXCompiler.h PATHS ${ptx_compiler_roots}
+    PATH_SUFFIXES include targets/x86_64-linux/include NO_DEFAULT_PATH)
 if(NOT SMT_PTX_COMPILER_INCLUDE_DIR)
     unset(SMT_PTX_COMPILER_LIBRARY CACHE)
 endif()
 if(NOT SMT_PTX_COMPILER_LIBRARY)
-    message(STATUS "no libnvptxcompiler_static.a in ${ptx_compiler_roots}: smtd's driver compiles PTX, not the compile worker")
+    message(STATUS
+        "no libnvptxcompiler_static.a in ${ptx_compiler_roots}: "
+        "smtd's driver compiles PTX, not the compile worker")
 endif()

@@ -51,7 +51,8 @@ add_custom_command(
     DEPENDS ${cudart_inputs} ${SMT_CUDART_DIR}/generate.py
     COMMENT "Generating the CUDA runtime from its table"
     VERBATIM)
-set(SMT_GENERATED_CUDART_SOURCES ${SMT_GENERATED_DIR}/cudart_calls.gen.cpp ${SMT_GENERATED_DIR}/cudart_signature_check.gen.cpp)
+set(SMT_GENERATED_CUDART_SOURCES ${SMT_GENERATED_DIR}/cudart_calls.gen.cpp
+    ${SMT_GENERATED_DIR}/cudart_signature_check.gen.cpp)
 set(SMT_CUDART_EXPORTS_MAP ${SMT_GENERATED_DIR}/cudart_exports.gen.map)
 set_source_files_properties(${SMT_GENERATED_CUDART_SOURCES} PROPERTIES GENERATED TRUE)
 

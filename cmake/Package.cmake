@@ -7,7 +7,8 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/copyright DESTINATION ${CMAKE_INSTALL_DO
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/demo.sh DESTINATION ${SMT_PROGRAM_DIR})
 foreach(kind IN ITEMS shared static)
     foreach(name IN ITEMS nbody matrix_multiply)
-        install(PROGRAMS ${PROJECT_BINARY_DIR}/examples/${kind}/${name} DESTINATION ${SMT_LIBRARY_DIR}/examples/${kind} OPTIONAL)
+        install(PROGRAMS ${PROJECT_BINARY_DIR}/examples/${kind}/${name}
+            DESTINATION ${SMT_LIBRARY_DIR}/examples/${kind} OPTIONAL)
     endforeach()
 endforeach()
 
@@ -26,7 +27,8 @@ set(CPACK_THREADS 0)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# libcuda.so.1 and libcudart.so.13 are libraries of this package's, of folders that only smt puts in a program's way.
+# libcuda.so.1 and libcudart.so.13 are libraries of this package's, of folders that only smt puts in a
+# program's way.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS $<TARGET_FILE_DIR:smt> $<TARGET_FILE_DIR:smt_cudart>)
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, man-db")
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)

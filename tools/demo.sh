@@ -25,7 +25,7 @@ find_example() {
     for file in "$root/examples/$1" "$root"/lib*/smt/examples/"$1" "$root"/lib/*/smt/examples/"$1"; do
         [[ ! -x $file ]] || { printf '%s\n' "$file"; return; }
     done
-    fail "smt was installed without the examples, which are built by nvcc (cmake --build BUILD --target examples)"
+    fail "smt was installed without the examples, which nvcc builds (cmake --build BUILD --target examples)"
 }
 
 choose_programs() {
@@ -54,11 +54,13 @@ run_side_by_side() {
     for i in 0 1; do
         say "smt run --device $device --tenant ${names[i]} -- ${programs[i]}"
         # shellcheck disable=SC2086  # the program and its options
-        "$smt" run --device "$device" --tenant "${names[i]}" -- ${programs[i]} 2>&1 | sed "s/^/${names[i]}: /" &
+        "$smt" run --device "$device" --tenant "${names[i]}" -- ${programs[i]} 2>&1 |
+            sed "s/^/${names[i]}: /" &
         pids+=($!)
     done
     for i in 0 1; do wait "${pids[i]}" || failed=1; done
-    (( failed == 0 )) || fail "a program failed; the server's log: $(cat "$SMT_RUNTIME_DIR"/*.log 2>/dev/null)"
+    (( failed == 0 )) ||
+        fail "a program failed; the server's log: $(cat "$SMT_RUNTIME_DIR"/*.log 2>/dev/null)"
 }
 
 show_log() {

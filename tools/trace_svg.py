@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws which tenant ran on which SM when, from what `smt trace` wrote: trace_svg.py TRACE.json [FROM_MS TO_MS] > PICTURE.svg
+"""Draws which tenant ran on which SM when, from what `smt trace` wrote: trace_svg.py TRACE.json [FROM_MS
+TO_MS] > PICTURE.svg
 
-A row for each multiprocessor, a colour for each tenant, a mark above for each decision. Several tenants on one multiprocessor at
-a time share its row.
+A row for each multiprocessor, a colour for each tenant, a mark above for each decision. Several tenants on
+one multiprocessor at a time share its row.
 """
 import json
 import sys
@@ -15,11 +16,15 @@ COLOURS = ["#3b7dd8", "#e08a2c", "#3f9b57", "#a45bb8", "#c9504b", "#5f6b76", "#9
 def read(path):
     with open(path) as file:
         events = json.load(file)["traceEvents"]
-    names = {(event["pid"], event.get("tid")): event["args"]["name"] for event in events if event["ph"] == "M" and event["name"] == "thread_name"}
-    spans = [(event["ts"] / 1e3, event["dur"] / 1e3, int(names[event["pid"], event["tid"]].split()[1]), event["args"]["tenant"])
-             for event in events if event["ph"] == "X" and names.get((event["pid"], event["tid"]), "").startswith("SM ")]
+    names = {(event["pid"], event.get("tid")): event["args"]["name"] for event in events
+             if event["ph"] == "M" and event["name"] == "thread_name"}
+    spans = [(event["ts"] / 1e3, event["dur"] / 1e3, int(names[event["pid"], event["tid"]].split()[1]),
+              event["args"]["tenant"])
+             for event in events if event["ph"] == "X" and
+             names.get((event["pid"], event["tid"]), "").startswith("SM ")]
     decisions = [(event["ts"] / 1e3, event["args"].get("tenant", ""), event["name"]) for event in events
-                 if event["ph"] == "i" and names.get((event["pid"], event["tid"]), "").startswith("decisions")]
+                 if event["ph"] == "i" and
+                 names.get((event["pid"], event["tid"]), "").startswith("decisions")]
     return spans, decisions
 
 
@@ -29,15 +34,18 @@ def draw(spans, decisions, begin, end):
     row = min(ROW_MOST, HEIGHT / rows)
     height = TOP + row * rows + 34
     at = lambda ms: LEFT + (min(max(ms, begin), end) - begin) / (end - begin) * WIDTH
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 14}" height="{height:.0f}" font-family="sans-serif" font-size="12">')
+    print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 14}" height="{height:.0f}" '
+          'font-family="sans-serif" font-size="12">')
     print(f'<rect width="100%" height="100%" fill="white"/>')
     for index, tenant in enumerate(tenants):
-        print(f'<rect x="{LEFT + 150 * index}" y="8" width="12" height="12" fill="{COLOURS[index % len(COLOURS)]}"/>'
+        print(f'<rect x="{LEFT + 150 * index}" y="8" width="12" height="12" '
+              f'fill="{COLOURS[index % len(COLOURS)]}"/>'
               f'<text x="{LEFT + 150 * index + 17}" y="18">{escape(tenant)}</text>')
     for ms, tenant, text in decisions:
         if begin <= ms <= end:
             colour = COLOURS[tenants.index(tenant) % len(COLOURS)] if tenant in tenants else "black"
-            print(f'<path d="M{at(ms):.1f} 28v12" stroke="{colour}" stroke-width="2"><title>{escape(f"{ms:.3f} ms, {tenant}: {text}")}</title></path>')
+            print(f'<path d="M{at(ms):.1f} 28v12" stroke="{colour}" '
+                  f'stroke-width="2"><title>{escape(f"{ms:.3f} ms, {tenant}: {text}")}</title></path>')
     each = row / len(tenants)
     for ms, lasts, sm, tenant in spans:
         if ms + lasts < begin or ms > end:
@@ -45,7 +53,8 @@ def draw(spans, decisions, begin, end):
         index = tenants.index(tenant)
         alone = not any(s == sm and t != tenant and a < ms + lasts and a + d > ms for a, d, s, t in spans)
         y, tall = (TOP + row * sm, row) if alone else (TOP + row * sm + each * index, each)
-        print(f'<rect x="{at(ms):.1f}" y="{y:.1f}" width="{max(0.4, at(ms + lasts) - at(ms) - 0.3):.1f}" height="{tall * 0.9:.1f}" '
+        print(f'<rect x="{at(ms):.1f}" y="{y:.1f}" width="{max(0.4, at(ms + lasts) - at(ms) - 0.3):.1f}" '
+              f'height="{tall * 0.9:.1f}" '
               f'fill="{COLOURS[index % len(COLOURS)]}"/>')
     for sm in range(0, rows, max(1, rows // 8)):
         print(f'<text x="4" y="{TOP + row * sm + row * 0.8:.0f}">SM {sm}</text>')

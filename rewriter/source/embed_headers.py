@@ -3,15 +3,16 @@
 
 embed_headers.py FOLDER WORKER_HEADER BLOB TABLE.cpp
 
-The compile worker parses on machines where no Clang is installed. Left out are the headers of other processors
-and other languages, and Clang's way of including CUDA's headers (prelude.cpp has ours).
+The compile worker parses on machines where no Clang is installed. Left out are the headers of other
+processors and other languages, and Clang's way of including CUDA's headers (prelude.cpp has ours).
 """
 import pathlib
 import re
 import sys
 
-OTHERS = re.compile(r"""arm|riscv|sifive|andes|altivec|ppc|s390|vecintrin|wasm|hexagon|hvx|mips|msa|sve|velintrin|lasx
-    |lsx|larch|amdgpu|hlsl|opencl|openmp|htm|amo|zos|__clang|spirv|gpuintrin|nvptxintrin|ISO_Fortran""", re.VERBOSE)
+OTHERS = re.compile(r"""arm|riscv|sifive|andes|altivec|ppc|s390|vecintrin|wasm|hexagon|hvx|mips|msa|sve
+    |velintrin|lasx|lsx|larch|amdgpu|hlsl|opencl|openmp|htm|amo|zos|__clang|spirv|gpuintrin|nvptxintrin
+    |ISO_Fortran""", re.VERBOSE)
 
 
 def main(folder, worker_path, blob_path, table_path):

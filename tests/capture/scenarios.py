@@ -3,8 +3,8 @@
 
     scenarios.py SMT NO_DRIVER COMPILER PROGRAM SCENARIO
 
-PROGRAM reaches NVRTC in one of the ways of this folder; each scenario must hold for all of them. NO_DRIVER is a
-folder with an empty libcuda.so.1.
+PROGRAM reaches NVRTC in one of the ways of this folder; each scenario must hold for all of them. NO_DRIVER is
+a folder with an empty libcuda.so.1.
 """
 
 import json
@@ -31,7 +31,8 @@ class Place:
         (self.path / "include").mkdir()
         self.write_header(7)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_DEVICE="sim", SMT_CACHE_DIR=str(self.path / "cache"),
+        self.environment.update(SMT_RUNTIME_DIR=str(self.path / "run"), SMT_DEVICE="sim",
+                                SMT_CACHE_DIR=str(self.path / "cache"),
                                 SMT_COMPILE=f"worker={compiler},ptx=0")
 
     def __enter__(self):
@@ -63,7 +64,8 @@ class Place:
         return self.command([self.program, *arguments], LD_LIBRARY_PATH=self.no_driver)
 
     def stop(self):
-        subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE, capture_output=True)
+        subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE,
+                       capture_output=True)
 
     def notes(self):
         log = self.command([self.smt, "log", "--json"])
@@ -82,11 +84,13 @@ def matching(notes, pattern):
 
 
 def managed(place):
-    """Compiled before the program touches the driver, and after: seen, compiled in managed form, and loaded so."""
+    """Compiled before the program touches the driver, and after: seen, compiled in managed form, and loaded
+    so."""
     for order in [[], ["late"]]:
         assert place.run("run", MANAGED, *order) == "right\n"
         notes = place.notes()
-        seen = matching(notes, r"^source captured: program.cu, \d+ bytes: 2 kernels managed, 0 refused; (compiled|kept)")
+        seen = matching(notes, r"^source captured: program.cu, \d+ bytes: 2 kernels managed, 0 refused; "
+                        r"(compiled|kept)")
         assert len(seen) == 1, notes
         assert len(matching(notes, r"loaded in managed form \(2 kernels\)")) == 1, notes
         place.stop()
@@ -114,22 +118,26 @@ def by_ptx(place):
     assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_COMPILE=place.compile("ptx=1")) == "right\n"
     notes = place.notes()
     assert not matching(notes, "captured"), notes
-    assert len(matching(notes, r"^PTX of an image, \d+ bytes: 2 kernels managed by PTX, 0 refused")) == 1, notes
+    assert len(matching(notes,
+                        r"^PTX of an image, \d+ bytes: 2 kernels managed by PTX, 0 refused")) == 1, notes
     assert len(matching(notes, r"loaded in managed form, managed by PTX \(2 kernels\)")) == 1, notes
     place.stop()
     assert place.run("run", "//toy refused scale it is shy", SMT_COMPILE=place.compile("ptx=1")) == "right\n"
     notes = place.notes()
     assert matching(notes, "scale: it is shy") and matching(notes, "managed by PTX \\(2 kernels\\)"), notes
     place.stop()
-    assert place.run("run", MANAGED, SMT_CAPTURE="0", SMT_COMPILE=place.compile("ptx=1,ptx_size=100")) == "right\n"
+    assert place.run("run", MANAGED, SMT_CAPTURE="0",
+                     SMT_COMPILE=place.compile("ptx=1,ptx_size=100")) == "right\n"
     notes = place.notes()
-    assert matching(notes, r"as the program made it: its PTX has \d+ bytes, more than ptx_size in SMT_COMPILE \(100\)"), notes
+    assert matching(notes, r"as the program made it: its PTX has \d+ bytes, more than ptx_size in "
+                    r"SMT_COMPILE \(100\)"), notes
 
 
 def refused(place):
     assert place.run("run", "//toy refused scale it launches kernels") == "right\n"
     notes = place.notes()
-    assert matching(notes, r"captured: program.cu, .* 0 kernels managed, 1 refused \(scale: it launches kernels\)"), notes
+    assert matching(notes, r"captured: program.cu, .* 0 kernels managed, 1 refused \(scale: it launches "
+                    r"kernels\)"), notes
     assert matching(notes, r"loaded as the program made it: no kernel of it can be managed"), notes
 
 
@@ -143,7 +151,8 @@ def slow_compiler(place):
     """The program waits for a while only, and for nothing when it crashes."""
     assert place.run("run", "//toy hang", SMT_COMPILE=place.compile("wait=1,seconds=5")) == "right\n"
     place.wait_for_note("longer than 5 s")
-    waited, ended = (place.notes().index(matching(place.notes(), text)[0]) for text in ("was not there within 1 s", "longer than 5 s"))
+    waited, ended = (place.notes().index(matching(place.notes(), text)[0])
+                     for text in ("was not there within 1 s", "longer than 5 s"))
     assert waited < ended, f"the program waited for the compile's end: {place.notes()}"
     place.stop()
     # The proof of the source comes before the crash: the next server waits long enough for both.
@@ -156,7 +165,8 @@ def slow_compiler(place):
 
 def many_slow_compiles(place):
     """The loads of a program wait three times as long as one of them, all together."""
-    assert place.run("many", "5", "//toy hang", SMT_COMPILE=place.compile("wait=1,seconds=60")) == "right\n" * 5
+    assert place.run("many", "5", "//toy hang",
+                     SMT_COMPILE=place.compile("wait=1,seconds=60")) == "right\n" * 5
     notes = place.notes()
     assert len(matching(notes, "was not there within 1 s")) == 3, notes
     assert len(matching(notes, "not there yet, and the program has waited 3 s for others")) == 2, notes
@@ -197,7 +207,8 @@ def changed_header(place):
 
 def real_worker(place):
     """smt-compile itself: with the rewriter or without, the source is seen and the program is right."""
-    place.environment["SMT_COMPILE"] = place.compile(f"worker={pathlib.Path(place.smt).parent / 'smt-compile'}")
+    place.environment["SMT_COMPILE"] = place.compile(
+        f"worker={pathlib.Path(place.smt).parent / 'smt-compile'}")
     assert place.run("run", MANAGED) == "right\n"
     notes = place.notes()
     assert matching(notes, "^source captured: program.cu"), notes

@@ -13,7 +13,8 @@ import unittest
 OURS, GENERATOR, IMPORTED, *THEIRS = sys.argv[1:]
 SYMBOL = re.compile(r"^\s*\d+: [0-9a-f]+\s+\d+ (?:FUNC|OBJECT)\s+GLOBAL DEFAULT\s+\d+ (\S+?)@@?(\S+)$")
 # What programs import and nobody here does, with docs/limits.md's reasons.
-LEFT_OUT = re.compile(r"cudaGraphics|cudaGraphAddMem(Alloc|Free)Node|cudaIpc|cudaMemPool(Import|Export)|cudaDeviceDisablePeerAccess")
+LEFT_OUT = re.compile(r"cudaGraphics|cudaGraphAddMem(Alloc|Free)Node|cudaIpc|cudaMemPool(Import|Export)|"
+                      r"cudaDeviceDisablePeerAccess")
 
 # Name and text of every error that the library knows, one a line.
 ASK = """
@@ -62,7 +63,8 @@ class Abi(unittest.TestCase):
         self.assertEqual(ours, theirs)
 
     def test_what_programs_import(self):
-        treatments = dict(line.split()[:2] for line in run(sys.executable, "-B", GENERATOR, "--treatments").splitlines())
+        treatments = dict(line.split()[:2]
+                          for line in run(sys.executable, "-B", GENERATOR, "--treatments").splitlines())
         left_out = set()
         for line in pathlib.Path(IMPORTED).read_text().splitlines():
             if line.startswith("#"):

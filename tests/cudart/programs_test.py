@@ -4,7 +4,8 @@
     programs_test.py SMT FOLDER CHECKSUMS PROGRAM ...
 
 Each checks itself. Where it prints a checksum, that must be the one it prints on an H200 with NVIDIA's
-runtime (CHECKSUMS: a program and its checksum a line), unless it depends on the size of the device (PROGRAM~).
+runtime (CHECKSUMS: a program and its checksum a line), unless it depends on the size of the device
+(PROGRAM~).
 """
 
 import os
@@ -26,11 +27,13 @@ def native_checksums(path):
 
 def run(smt, folder, name, wanted):
     begin = time.monotonic()
-    ran = subprocess.run([smt, "run", "--device", "sim", "--", str(pathlib.Path(folder) / name)], capture_output=True,
+    ran = subprocess.run([smt, "run", "--device", "sim", "--", str(pathlib.Path(folder) / name)],
+                         capture_output=True,
                          text=True, timeout=PATIENCE)
     found = CHECKSUM.search(ran.stdout)
     right = ran.returncode == 0 and (wanted is None or (found and found[1] == wanted))
-    print(f"{'right' if right else 'WRONG'}  {name:<24} exit {ran.returncode}, {time.monotonic() - begin:.1f} s", flush=True)
+    print(f"{'right' if right else 'WRONG'}  {name:<24} exit {ran.returncode}, "
+          f"{time.monotonic() - begin:.1f} s", flush=True)
     if not right:
         print(f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}wanted checksum {wanted}")
     return right

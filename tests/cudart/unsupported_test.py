@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the runtime does not do is named once on stderr if asked for, and its calls are counted in the server's journal.
+"""What the runtime does not do is named once on stderr if asked for, and its calls are counted in the
+server's journal.
 
     unsupported_test.py SMT FAKE_DRIVER PROGRAM
 """
@@ -21,17 +22,22 @@ def main():
         try:
             for wanted, lines in (("0", 0), ("1", 1)):
                 os.environ["SMT_REPORT_UNSUPPORTED"] = wanted
-                ran = subprocess.run([smt, "run", "--tenant", f"wanted{wanted}", "--", program], capture_output=True,
+                ran = subprocess.run([smt, "run", "--tenant", f"wanted{wanted}", "--", program],
+                                     capture_output=True,
                                      text=True, timeout=PATIENCE)
                 assert ran.returncode == 0, ran.stderr
                 assert ran.stderr.count(LINE) == lines, ran.stderr
             subprocess.run([smt, "server", "stop"], timeout=PATIENCE)   # the sessions have ended then
-            log = subprocess.run([smt, "log", "--json"], check=True, capture_output=True, text=True, timeout=PATIENCE)
+            log = subprocess.run([smt, "log", "--json"], check=True, capture_output=True,
+                                 text=True, timeout=PATIENCE)
             entries = [json.loads(line) for line in log.stdout.splitlines()]
-            counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in entries if entry["kind"] == "unsupported"]
-            wanted = [(f"wanted{i}", "cudaIpcGetMemHandle", count) for i in "01" for count in (1, 2, 3)]   # it calls it three times
+            counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in entries
+                      if entry["kind"] == "unsupported"]
+            # it calls it three times
+            wanted = [(f"wanted{i}", "cudaIpcGetMemHandle", count) for i in "01" for count in (1, 2, 3)]
             assert counts == wanted, counts
-            text = subprocess.run([smt, "log"], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+            text = subprocess.run([smt, "log"], check=True, capture_output=True, text=True,
+                                  timeout=PATIENCE).stdout
             assert "3 times by wanted0" in text, text
         finally:
             subprocess.run([smt, "server", "stop"], timeout=PATIENCE)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Launches far ahead of the simulated device, all handed over at once and a few milliseconds of them at a time: ahead_test.py SMT PROGRAM
+"""Launches far ahead of the simulated device, all handed over at once and a few milliseconds of them at a
+time: ahead_test.py SMT PROGRAM
 
 The program (tests/gpu/programs/deep_queue.cu) checks itself."""
 import os
@@ -19,7 +20,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             os.environ.update(SMT_RUNTIME_DIR=folder, SMT_LIMITS=f"ahead={milliseconds}")
             try:
-                done = subprocess.run([smt, "run", "--device", "sim", "--", program, LAUNCHES, ROUNDS], stdout=subprocess.PIPE,
+                done = subprocess.run([smt, "run", "--device", "sim", "--", program, LAUNCHES, ROUNDS],
+                                      stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
             finally:
                 subprocess.run([smt, "server", "stop"], timeout=PATIENCE, stdout=subprocess.DEVNULL)

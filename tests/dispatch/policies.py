@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Two programs side by side under a policy, on the simulated device: policies.py SMT CHECKSUMS FOLDER POLICY
 
-Results must be those that the programs have alone, and the journal must show that the policy was carried out: its
-decisions for both tenants, and, where it gives quotas, that workers kept to them.
+Results must be those that the programs have alone, and the journal must show that the policy was carried out:
+its decisions for both tenants, and, where it gives quotas, that workers kept to them.
 """
 import json
 import os
@@ -16,33 +16,41 @@ PATIENCE = 240
 PROGRAMS = {"one": "pathfinder", "two": "matrix_multiply"}
 ITERATIONS = 30
 # What each says of both tenants sooner or later.
-SAYS = {"greedy": r"\d+ CTAs an SM, beside 1 others", "hpf": r"has SMs \d+ to \d+|has the GPU", "fair": r"the turn of (one|two)",
+SAYS = {"greedy": r"\d+ CTAs an SM, beside 1 others", "hpf": r"has SMs \d+ to \d+|has the GPU",
+        "fair": r"the turn of (one|two)",
         "compact": r"CTAs"}
 
 
 def main():
     smt, checksums, folder, policy = sys.argv[1:]
-    lines = [line.split() for line in pathlib.Path(checksums).read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line.split() for line in pathlib.Path(checksums).read_text().splitlines()
+             if line and not line.startswith("#")]
     expected = {row[0]: row[2] for row in lines if row[1] == "trivial"}
     with tempfile.TemporaryDirectory() as runtime:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         environment.update(SMT_RUNTIME_DIR=runtime, SMT_POLICY=policy, SMT_SIM="tenants=2,grace=1000",
                            SMT_PROFILES="none")   # what earlier runs took decides how long turns are
         try:
-            started = {tenant: subprocess.Popen([smt, "run", "--device", "sim", "--tenant", tenant, "--weight", "2" if tenant == "one" else "1",
-                                                 "--", f"{folder}/{name}", "--size", "trivial", "--iterations", str(ITERATIONS)],
-                                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            started = {tenant: subprocess.Popen([smt, "run", "--device", "sim", "--tenant", tenant,
+                                                 "--weight", "2" if tenant == "one" else "1",
+                                                 "--", f"{folder}/{name}", "--size", "trivial",
+                                                 "--iterations", str(ITERATIONS)],
+                                                env=environment, stdout=subprocess.PIPE,
+                                                stderr=subprocess.STDOUT, text=True)
                        for tenant, name in PROGRAMS.items()}
             for tenant, process in started.items():
                 output = process.communicate(timeout=PATIENCE)[0]
                 found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
-                assert process.returncode == 0 and found and found[1] == expected[PROGRAMS[tenant]], f"{tenant}: {output}"
-            log = subprocess.run([smt, "log", "--json"], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+                assert process.returncode == 0 and found and found[1] == expected[PROGRAMS[tenant]], \
+                    f"{tenant}: {output}"
+            log = subprocess.run([smt, "log", "--json"], env=environment, capture_output=True, text=True,
+                                 timeout=PATIENCE, check=True).stdout
             decisions = [entry for entry in map(json.loads, log.splitlines()) if entry["kind"] == "decision"]
             for tenant in PROGRAMS:
                 said = [entry["text"] for entry in decisions if entry["tenant"] == tenant]
                 print(f"{tenant}: {len(said)} decisions, the first {said[:3]}")
-                assert any(re.search(SAYS[policy], text) for text in said), f"nothing of {policy} about {tenant}: {said[:20]}"
+                assert any(re.search(SAYS[policy], text)
+                           for text in said), f"nothing of {policy} about {tenant}: {said[:20]}"
         except BaseException:
             for path in pathlib.Path(runtime).glob("*.log"):
                 print(f"-- {path.name}\n{path.read_text()}")
@@ -50,7 +58,8 @@ def main():
         finally:
             for process in started.values():
                 process.kill()
-            subprocess.run([smt, "server", "stop"], env=environment, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+            subprocess.run([smt, "server", "stop"], env=environment, timeout=PATIENCE,
+                           stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

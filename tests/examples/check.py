@@ -3,8 +3,8 @@
 
     check.py [--pairs | --beside | --part] SMT CHECKSUMS PROGRAM...
 
-Every program runs at size trivial. It must leave with 0, compare all of its results with the CPU's, print the checksum that
-CHECKSUMS has for it, and leave nothing behind in the server.
+Every program runs at size trivial. It must leave with 0, compare all of its results with the CPU's, print the
+checksum that CHECKSUMS has for it, and leave nothing behind in the server.
 
     --pairs   every program beside every other one, pair after pair, each pair with a server of its own
     --beside  the same of the first program only
@@ -30,14 +30,16 @@ CANNOT_BE_LESS = ["nbody"]   # at this size
 
 
 def read_checksums(path):
-    lines = [line.split() for line in pathlib.Path(path).read_text().splitlines() if line and not line.startswith("#")]
+    lines = [line.split() for line in pathlib.Path(path).read_text().splitlines()
+             if line and not line.startswith("#")]
     return {(name, size): checksum for name, size, checksum in lines}
 
 
 def run(smt, checksums, programs, part=None):
     started = []
     for index, program in enumerate(programs):
-        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", "--", program, "--size", SIZE, *(["--part", part] if part else [])]
+        command = [smt, "run", "--device", "sim", "--tenant", f"tenant{index}", "--", program, "--size", SIZE,
+                   *(["--part", part] if part else [])]
         started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     for program, process in zip(programs, started):
         name = pathlib.Path(program).name
@@ -45,12 +47,15 @@ def run(smt, checksums, programs, part=None):
         print(output, end="")
         assert process.returncode == 0, f"{name}: exit code {process.returncode}"
         checked = re.search(r"^checked [^:]+: (\d+) of (\d+)$", output, re.MULTILINE)
-        assert checked and checked[1] == checked[2], f"{name} did not compare all of its results with the CPU's"
+        assert checked and checked[1] == checked[2], \
+            f"{name} did not compare all of its results with the CPU's"
         found = re.search(r"^checksum (\w+)$", output, re.MULTILINE)
         assert found, f"{name} printed no checksum"
         if part:
-            assert f"program {name} size {SIZE} iterations 1 part {part}\n" in output, f"{name} does not say which part it computes"
-            assert found[1] != checksums[name, SIZE] or name in CANNOT_BE_LESS, f"{name} computes all of it for part {part}"
+            assert f"program {name} size {SIZE} iterations 1 part {part}\n" in output, \
+                f"{name} does not say which part it computes"
+            assert found[1] != checksums[name, SIZE] or name in CANNOT_BE_LESS, \
+                f"{name} computes all of it for part {part}"
             continue
         expected = checksums[name, SIZE]
         assert found[1] == expected, f"{name}: checksum {found[1]}, not {expected}"
@@ -61,9 +66,11 @@ def run_parts(smt, checksums, programs):
     for part in PARTS:
         run(smt, checksums, programs, part)
     for part in NO_PARTS:
-        done = subprocess.run([smt, "run", "--device", "sim", "--", *programs, "--part", part], capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run([smt, "run", "--device", "sim", "--", *programs, "--part", part],
+                              capture_output=True, text=True, timeout=PATIENCE)
         wanted = f"--part is a number above 0 and at most 1, not '{part}'"
-        assert done.returncode == 2 and wanted in done.stderr, f"--part '{part}': exit code {done.returncode}, {done.stderr}"
+        assert done.returncode == 2 and wanted in done.stderr, \
+            f"--part '{part}': exit code {done.returncode}, {done.stderr}"
 
 
 def run_with_server(check, smt, checksums, programs):

@@ -53,17 +53,20 @@ class Checker:
 
     def scripts(self):
         folder = os.path.join(HERE, "python")
-        return [(name, "python", [self.options.python, os.path.join(folder, name)]) for name in sorted(os.listdir(folder))
+        return [(name, "python", [self.options.python, os.path.join(folder, name)])
+                for name in sorted(os.listdir(folder))
                 if name.endswith("_basic.py") and re.search(self.options.select, name)]
 
     def in_parallel(self, jobs, work, items):
         def guarded(item):
             if time.monotonic() > self.deadline:
-                return self.lines.add(mode=work.__name__, program=str(item[0])[:200], kind="", ok=None, why="skipped: out of time")
+                return self.lines.add(mode=work.__name__, program=str(item[0])[:200], kind="", ok=None,
+                                      why="skipped: out of time")
             try:
                 return work(item)
             except Exception as error:   # one broken run must not end the others
-                return self.lines.add(mode=work.__name__, program=str(item[0])[:200], kind="", ok=False, why=repr(error))
+                return self.lines.add(mode=work.__name__, program=str(item[0])[:200], kind="",
+                                      ok=False, why=repr(error))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             list(pool.map(guarded, items))
 
@@ -79,7 +82,8 @@ class Checker:
         self.references[name, kind] = done
         self.lines.add(mode="native", program=name, kind=kind, ok=done["rc"] == 0, rc=done["rc"],
                        seconds=done["seconds"], out=tail(done["out"], 20000 if kind == "python" else 1500),
-                       err=tail(done["err"]) if done["rc"] else "", why="" if done["rc"] == 0 else "wrong natively")
+                       err=tail(done["err"]) if done["rc"] else "",
+                       why="" if done["rc"] == 0 else "wrong natively")
 
     def compare(self, name, kind, done):
         """('exact' | 'close' | '', why not)"""
@@ -92,7 +96,8 @@ class Checker:
             return "exact", ""
         if kind == "python" and close(done["out"], reference["out"]):
             return "close", ""
-        lines = [line for line in difflib.unified_diff(reference["out"].splitlines(), done["out"].splitlines(), "native",
+        lines = [line for line in difflib.unified_diff(reference["out"].splitlines(),
+                                                       done["out"].splitlines(), "native",
                                                        "smt", lineterm="", n=0) if not line.startswith("@@")]
         return "", "output differs: " + " | ".join(lines[2:14])
 
@@ -102,13 +107,17 @@ class Checker:
         right = [verdict for verdict, _ in verdicts if verdict]
         bad = next((i for i, (verdict, _) in enumerate(verdicts) if not verdict), None)
         served = runtime.served(len(done))   # a run that smt did not see proves nothing
-        fields = dict(mode=mode, program=name, kind=kind, ok=len(right) == len(done) <= served, right=len(right),
+        fields = dict(mode=mode, program=name, kind=kind, ok=len(right) == len(done) <= served,
+                      right=len(right),
                       copies=len(done), served=served,
-                      exact=right.count("exact"), rc=[one["rc"] for one in done], seconds=max(one["seconds"] for one in done),
-                      why=verdicts[bad][1] if bad is not None else "" if served >= len(done) else f"smtd served {served} sessions",
+                      exact=right.count("exact"), rc=[one["rc"] for one in done],
+                      seconds=max(one["seconds"] for one in done),
+                      why=verdicts[bad][1] if bad is not None else "" if served >= len(done)
+                      else f"smtd served {served} sessions",
                       unsupported=runtime.unsupported(), **more)
         if bad is not None:
-            fields.update(out=tail(done[bad]["out"], 600), err=tail(done[bad]["err"], 600), server_log=runtime.log(1500))
+            fields.update(out=tail(done[bad]["out"], 600), err=tail(done[bad]["err"], 600),
+                          server_log=runtime.log(1500))
         self.lines.add(**fields)
 
     def start(self, item, runtime, tenant):
@@ -126,7 +135,8 @@ class Checker:
             self.idle_runtimes.put(runtime)
 
     def all_alone(self, items):
-        """Each program has a server to itself, which serves one after the other: starting one takes a second."""
+        """Each program has a server to itself, which serves one after the other: starting one takes a
+        second."""
         with contextlib.ExitStack() as stack:
             for _ in range(self.options.jobs):
                 self.idle_runtimes.put(stack.enter_context(Runtime(self.places)))
@@ -149,14 +159,16 @@ class Checker:
         watch.start()
         work()
         seen = watch.finish()
-        self.lines.add(mode="nvidia-smi", program=what, kind="", why="others: " + ", ".join(seen["others"]) if seen["others"] else
+        self.lines.add(mode="nvidia-smi", program=what, kind="",
+                       why="others: " + ", ".join(seen["others"]) if seen["others"] else
                        "" if seen["available"] else "no nvidia-smi", **seen)
 
     def check_programs(self):
         items = self.programs()
         self.in_parallel(self.options.jobs, self.native, items)
         self.watched("programs alone", lambda: self.all_alone(items))
-        self.watched("programs together", lambda: self.in_parallel(max(1, self.options.jobs // 2), self.together, items))
+        self.watched("programs together",
+                     lambda: self.in_parallel(max(1, self.options.jobs // 2), self.together, items))
 
     def check_python(self):
         items = self.scripts()
@@ -174,15 +186,20 @@ class Checker:
         for (name, kind), modes in sorted(marks.items(), key=str):
             def mark(mode):
                 line = modes.get(mode)
-                return "-" if line is None else "ok" if line["ok"] else f"{line.get('right', 0)}/{line.get('copies', 1)}"
-            seconds = "/".join(f"{modes[mode].get('seconds', 0):.1f}" if mode in modes else "-" for mode in ("native", "alone", "together"))
-            print(f"{name:<24} {kind:<11} {mark('native'):<8} {mark('alone'):<8} {mark('together'):<9} {seconds}")
+                return ("-" if line is None else "ok" if line["ok"]
+                        else f"{line.get('right', 0)}/{line.get('copies', 1)}")
+            seconds = "/".join(f"{modes[mode].get('seconds', 0):.1f}" if mode in modes else "-"
+                               for mode in ("native", "alone", "together"))
+            print(f"{name:<24} {kind:<11} {mark('native'):<8} {mark('alone'):<8} {mark('together'):<9} "
+                  f"{seconds}")
         for line in self.lines.all:
             if line.get("mode") == "pair":
-                print(f"pair {line['program']} beside {line['beside']}: {'ok' if line['ok'] else line['why'][:200]}")
+                print(f"pair {line['program']} beside {line['beside']}: "
+                      f"{'ok' if line['ok'] else line['why'][:200]}")
         for line in self.lines.all:
             if line.get("mode") == "nvidia-smi":
-                print(f"nvidia-smi, {line['program']}: {line['polls']} polls, seen {line['seen']}: {'ok' if line['ok'] else 'NOT OK ' + line['why']}")
+                print(f"nvidia-smi, {line['program']}: {line['polls']} polls, seen {line['seen']}: "
+                      f"{'ok' if line['ok'] else 'NOT OK ' + line['why']}")
         unsupported = {}
         for line in self.lines.all:
             if isinstance(line.get("unsupported"), dict):
@@ -192,7 +209,8 @@ class Checker:
             print(f"unsupported: {function} ({', '.join(sorted(names))})")
         bad = [line for line in self.lines.all if not line.get("ok")]
         for line in bad:
-            print(f"NOT OK {line['mode']} {line.get('kind', '')} {line.get('program', line.get('what'))}: {line.get('why', '')[:300]}")
+            print(f"NOT OK {line['mode']} {line.get('kind', '')} {line.get('program', line.get('what'))}: "
+                  f"{line.get('why', '')[:300]}")
         judged = [line for line in self.lines.all if line.get("ok") is not None]
         print(f"{sum(1 for line in judged if line['ok'])} of {len(self.lines.all)} right, {len(bad)} not")
         return not bad
@@ -215,8 +233,10 @@ def close(ours, reference):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", action="store_true", help="the CUDA programs (default: these and --python)")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", action="store_true",
+                        help="the CUDA programs (default: these and --python)")
     parser.add_argument("--python", dest="with_python", action="store_true", help="the Python programs")
     parser.add_argument("--faults", action="store_true", help="faults.py as well")
     parser.add_argument("--select", default="", help="regular expression of program names")
@@ -224,7 +244,8 @@ def main():
     parser.add_argument("--copies", type=int, default=8, help="how many at once")
     parser.add_argument("--jobs", type=int, default=max(1, min(6, (os.cpu_count() or 2) // 2)))
     parser.add_argument("--timeout", type=int, default=60, help="seconds for one program")
-    parser.add_argument("--budget", type=float, default=540, help="seconds after which no further run is started")
+    parser.add_argument("--budget", type=float, default=540,
+                        help="seconds after which no further run is started")
     parser.add_argument("--build", default=os.path.join(harness.ROOT, "build"))
     parser.add_argument("--preload", help="libsmt.so (default: BUILD/lib/libsmt.so)")
     parser.add_argument("--programs-dir", help="default: BUILD/bin/gpu")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One program, COPIES at once under one server, ROUNDS times: crowd.sh BUILD PROGRAM [COPIES [ROUNDS]]. Prints how many ended
-# well; one that hangs is ended after 25 s and counts as wrong.
+# One program, COPIES at once under one server, ROUNDS times: crowd.sh BUILD PROGRAM [COPIES [ROUNDS]]. Prints
+# how many ended well; one that hangs is ended after 25 s and counts as wrong.
 set -u
 build=$1 program=$2 copies=${3:-8} rounds=${4:-6}
 directory=$(mktemp -d /tmp/smt-crowd-XXXX)

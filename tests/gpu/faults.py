@@ -18,16 +18,19 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/bench/harness"))
 import harness  # noqa: E402
-from harness import Child, Lines, Places, Runtime, base_environment, compute_apps, gpu_memory_used, run, tail  # noqa: E402
+# noqa: E402
+from harness import Child, Lines, Places, Runtime, base_environment, compute_apps, gpu_memory_used, run, tail
 
-WITHOUT_GPU = ("server killed", "other protocol", "cold crowd", "idle server")   # the others need its size, or its driver
+# the others need its size, or its driver
+WITHOUT_GPU = ("server killed", "other protocol", "cold crowd", "idle server")
 places = None
 environment = {}
 
 
 def client(runtime, *arguments, timeout=60, stdin=False, guard=False, preload=True, **variables):
     """Starts build/bin/gpu/static/fault_client under smt."""
-    return Child([places.program("fault_client"), *map(str, arguments)], {**environment, **runtime.variables(**variables)},
+    return Child([places.program("fault_client"), *map(str, arguments)],
+                 {**environment, **runtime.variables(**variables)},
                  places.preload if preload else None, timeout, stdin, guard)
 
 
@@ -71,7 +74,8 @@ def killed_client(mode):
 
         def freed():
             now = runtime.status()
-            return now is not None and now["sessions"] == before["sessions"] and now["device_bytes"] <= before["device_bytes"]
+            return (now is not None and now["sessions"] == before["sessions"] and
+                    now["device_bytes"] <= before["device_bytes"])
         seconds = wait_until(freed, 10)
         gpu_after = server_gpu_memory(runtime)
         victim_end, end = victim.finish(), neighbour.finish()
@@ -79,7 +83,8 @@ def killed_client(mode):
         held = during["device_bytes"] if during else 0
         return {"ok": right and seconds is not None and seconds <= 1.0 and held > before["device_bytes"],
                 "why": "" if right else "the neighbour was disturbed: " + tail(end["out"] + end["err"], 300),
-                "freed_after_s": seconds, "bytes": [before["device_bytes"], held, (runtime.status() or {}).get("device_bytes")],
+                "freed_after_s": seconds,
+                "bytes": [before["device_bytes"], held, (runtime.status() or {}).get("device_bytes")],
                 "gpu_mib": [gpu_before, gpu_during, gpu_after], "victim_rc": victim_end["rc"],
                 "server_log": runtime.log(600)}
 
@@ -100,11 +105,14 @@ def killed_server():
         idle_after = wait_until(lambda: idle.process.poll() is not None, 10)
         total = round(time.monotonic() - killed, 3)
         ends = [child.finish() for child in clients]
-        again = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()}, places.preload)
+        again = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()},
+                    places.preload)
         gave_error = all(end["rc"] == 3 and "error" in end["out"] for end in ends)
         in_time = all(seconds is not None and seconds <= 1.5 for seconds in ended + [idle_after])
-        return {"ok": gave_error and in_time and idle_alive and again["rc"] == 0, "ended_after_s": ended, "idle_after_s": idle_after,
-                "total_s": total, "rcs": [end["rc"] for end in ends], "said": [tail(end["out"] + end["err"], 200) for end in ends],
+        return {"ok": gave_error and in_time and idle_alive and again["rc"] == 0, "ended_after_s": ended,
+                "idle_after_s": idle_after,
+                "total_s": total, "rcs": [end["rc"] for end in ends],
+                "said": [tail(end["out"] + end["err"], 200) for end in ends],
                 "new_server": again["rc"], "why": "" if gave_error else "no clean error"}
 
 
@@ -119,9 +127,11 @@ def no_server():
         said = [line for line in native["err"].splitlines() if line.strip()]
         clear = refused["rc"] == 3 and len(lines) == 1 and "smt" in lines[0]
         fell_back = native["rc"] == 0 and "right" in native["out"] and len(said) == 1
-        return {"ok": clear and fell_back, "message": lines[:4], "program_said": tail(refused["out"], 200), "rc": refused["rc"],
+        return {"ok": clear and fell_back, "message": lines[:4], "program_said": tail(refused["out"], 200),
+                "rc": refused["rc"],
                 "seconds": refused["seconds"], "fallback_rc": native["rc"], "fallback_message": said[:4],
-                "why": ("" if clear else "no clear message; ") + ("" if fell_back else "no fallback: " + tail(native["out"], 200))}
+                "why": ("" if clear else "no clear message; ") +
+                ("" if fell_back else "no fallback: " + tail(native["out"], 200))}
 
 
 def memory_limit():
@@ -135,7 +145,8 @@ def memory_limit():
         ends = [neighbour.finish(), limited.finish()]
         got = re.search(r"got (\d+) MiB, free (\d+) and total (\d+)", ends[1]["out"])
         numbers = [int(n) for n in got.groups()] if got else [0, 0, 0]
-        right = started and ends[0]["rc"] == 0 and ends[1]["rc"] == 0 and 900 <= numbers[0] <= 1024 and numbers[2] <= 1024
+        right = (started and ends[0]["rc"] == 0 and ends[1]["rc"] == 0 and 900 <= numbers[0] <= 1024 and
+                 numbers[2] <= 1024)
         return {"ok": right, "got_free_total_mib": numbers, "rcs": [end["rc"] for end in ends],
                 "why": "" if right else tail(ends[1]["out"] + ends[1]["err"], 300)}
 
@@ -154,11 +165,15 @@ def out_of_memory():
         goes_on = wait_until(lambda: (runtime.status() or then)["launches"] > then["launches"] + 10, 10)
         greedy.close_input()
         greedy_end = greedy.finish()
-        back = wait_until(lambda: (runtime.status() or {"device_bytes": 1 << 60})["device_bytes"] <= before, 10)
-        again = run([places.program("fault_client"), "fill", "32768"], {**environment, **runtime.variables()}, places.preload)
+        back = wait_until(lambda: (runtime.status() or {"device_bytes": 1 << 60})["device_bytes"] <=
+                          before, 10)
+        again = run([places.program("fault_client"), "fill", "32768"], {**environment, **runtime.variables()},
+                    places.preload)
         end = neighbour.finish()
-        right = full and goes_on is not None and greedy_end["rc"] == 0 and end["rc"] == 0 and back is not None and again["rc"] == 0
-        return {"ok": right, "held_gib": held >> 30, "back_after_s": back, "greedy": tail(greedy_end["out"], 200),
+        right = (full and goes_on is not None and greedy_end["rc"] == 0 and end["rc"] == 0 and
+                 back is not None and again["rc"] == 0)
+        return {"ok": right, "held_gib": held >> 30, "back_after_s": back,
+                "greedy": tail(greedy_end["out"], 200),
                 "neighbour_rc": end["rc"], "again": tail(again["out"], 200),
                 "why": "" if right else tail(greedy_end["err"] + end["out"] + end["err"], 300)}
 
@@ -181,7 +196,8 @@ VERSION_MISMATCH, REFUSED = 1, 2
 
 
 def say(path, packet):
-    """What the server answers to a first packet: (status, message, its table's hash), and then hangs up; or what went wrong."""
+    """What the server answers to a first packet: (status, message, its table's hash), and then hangs up; or
+    what went wrong."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(5)
@@ -196,32 +212,41 @@ def say(path, packet):
 
 
 def other_protocol():
-    """Clients that speak another version, or nonsense: refused with a message; the server, and who is served, go on."""
+    """Clients that speak another version, or nonsense: refused with a message; the server, and who is served,
+    go on."""
     with Runtime(places) as runtime:
-        bystander = client(runtime, "hold", 1, stdin=True)   # while it is there the server does not make room for another version
+        # while it is there the server does not make room for another version
+        bystander = client(runtime, "hold", 1, stdin=True)
         if not bystander.wait_ready():
             return failed("no server", bystander)
         path, = glob.glob(os.path.join(runtime.directory, "*.sock"))
         before = runtime.status()
 
         def hello(version, table=0, magic=harness.MAGIC, name=b"old"):
-            return HELLO.pack(harness.KIND_HELLO, magic, version, 0, table, os.getpid(), 0, 0, 0, 0, name, name)
+            return HELLO.pack(harness.KIND_HELLO, magic, version, 0, table, os.getpid(),
+                              0, 0, 0, 0, name, name)
         first = say(path, hello(999))
         table = first[2] if isinstance(first, tuple) else 0
-        packets = {"version 999": (hello(999), VERSION_MISMATCH), "another table": (hello(before["version"], table ^ 1), VERSION_MISMATCH),
+        packets = {"version 999": (hello(999), VERSION_MISMATCH),
+                   "another table": (hello(before["version"], table ^ 1), VERSION_MISMATCH),
                    "a shorter greeting": (hello(before["version"], table)[:48], VERSION_MISMATCH),
                    "names without an end": (hello(999, name=b"x" * 64), VERSION_MISMATCH),
                    "wrong magic": (hello(before["version"], table, magic=0x41414141), REFUSED),
-                   "unknown kind": (struct.pack("<II", 77, harness.MAGIC), REFUSED), "one byte": (b"\1", REFUSED),
+                   "unknown kind": (struct.pack("<II", 77, harness.MAGIC), REFUSED),
+                   "one byte": (b"\1", REFUSED),
                    "too long": (b"\1" * 60000, REFUSED)}
         answers = {name: say(path, packet) for name, (packet, _) in packets.items()}
-        wrong = [name for name, (_, status) in packets.items() if answers[name][0] != status or len(answers[name][1]) < 10]
-        after = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()}, places.preload)
+        wrong = [name for name, (_, status) in packets.items() if answers[name][0] != status or
+                 len(answers[name][1]) < 10]
+        after = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()},
+                    places.preload)
         same = (runtime.status() or {}).get("pid") == before["pid"]
         bystander.close_input()
         end = bystander.finish()
-        return {"ok": not wrong and same and after["rc"] == 0 and end["rc"] == 0, "answers": answers, "same_server": same,
-                "rcs": [after["rc"], end["rc"]], "why": f"not refused as it should be: {wrong}" if wrong else ""}
+        return {"ok": not wrong and same and after["rc"] == 0 and end["rc"] == 0, "answers": answers,
+                "same_server": same,
+                "rcs": [after["rc"], end["rc"]],
+                "why": f"not refused as it should be: {wrong}" if wrong else ""}
 
 
 def facts_of(runtime):
@@ -240,11 +265,13 @@ def facts_of(runtime):
     except OSError as error:
         facts["problem"] = str(error)
     status = runtime.status() or {}
-    facts.update({key: status.get(key) for key in ("sessions", "sessions_served", "device_bytes", "host_bytes")})
+    facts.update({key: status.get(key)
+                  for key in ("sessions", "sessions_served", "device_bytes", "host_bytes")})
     return facts
 
 
-ALLOWED = {"RssAnon": 48 << 10, "RssShmem": 8 << 10, "Threads": 2, "fds": 2, "memfds": 0, "maps": 64, "gpu_mib": 8,
+ALLOWED = {"RssAnon": 48 << 10, "RssShmem": 8 << 10, "Threads": 2, "fds": 2, "memfds": 0,
+           "maps": 64, "gpu_mib": 8,
            "device_bytes": 0, "host_bytes": 0, "sessions": 0}
 
 
@@ -254,7 +281,8 @@ def settled(runtime):
 
     def agree():
         looks.append(facts_of(runtime))
-        counts = [[look.get(key) for key in ("sessions", "Threads", "fds", "memfds", "maps")] for look in looks[-2:]]
+        counts = [[look.get(key) for key in ("sessions", "Threads", "fds", "memfds", "maps")]
+                  for look in looks[-2:]]
         return len(looks) > 1 and counts[0] == counts[1] and counts[0][0] == 0
     wait_until(agree, 20, 0.2)
     return looks[-1]
@@ -278,7 +306,8 @@ def many_starts(count, at_once, budget):
     with Runtime(places) as runtime:
         variables = {**environment, **runtime.variables()}
         run(command, variables, places.preload)
-        crowd = [Child(command, variables, places.preload) for _ in range(at_once)]   # its most threads, arenas, channels
+        # its most threads, arenas, channels
+        crowd = [Child(command, variables, places.preload) for _ in range(at_once)]
         warm = [child.finish()["rc"] for child in crowd]
         before = settled(runtime)
         start, wrong, done = time.monotonic(), [], 0
@@ -294,17 +323,22 @@ def many_starts(count, at_once, budget):
         children = [Child(command, variables, places.preload) for _ in range(at_once)]
         ends = [child.finish() for child in children]
         crowd_seconds = time.monotonic() - start
-        wrong += [["at once", end["rc"], tail(end["out"] + end["err"], 200)] for end in ends if end["rc"] != 0][:5]
+        wrong += [["at once", end["rc"], tail(end["out"] + end["err"], 200)]
+                  for end in ends if end["rc"] != 0][:5]
         after = settled(runtime)
         grown = leaks(before, after)
-        return {"ok": done == count and not wrong and not grown, "starts": done, "each_ms": round(row_seconds / max(1, done) * 1000, 1),
-                "at_once": at_once, "at_once_s": round(crowd_seconds, 2), "wrong": wrong, "grown": grown, "before": before,
+        return {"ok": done == count and not wrong and not grown, "starts": done,
+                "each_ms": round(row_seconds / max(1, done) * 1000, 1),
+                "at_once": at_once, "at_once_s": round(crowd_seconds, 2), "wrong": wrong,
+                "grown": grown, "before": before,
                 "after": after, "warm_rcs": sorted(set(warm)), "server_log": runtime.log(600),
-                "why": f"{done} of {count} starts, {len(wrong)} wrong, grown {grown}" if wrong or grown or done < count else ""}
+                "why": f"{done} of {count} starts, {len(wrong)} wrong, grown {grown}" if wrong or
+                grown or done < count else ""}
 
 
 def named_fault(kind):
-    """A kernel faults beside three healthy programs: log, status and each program's line name it and its tenant."""
+    """A kernel faults beside three healthy programs: log, status and each program's line name it and its
+    tenant."""
     def start(kind, tenant):
         return Child([os.path.join(places.programs, "faulting", "fault"), kind],
                      {**environment, **runtime.variables(SMT_TENANT=tenant)}, places.preload, 60, stdin=True)
@@ -317,9 +351,12 @@ def named_fault(kind):
         named = f"in kernel faulty_{kind} of tenant culprit"
         status = run([places.smt, "status"], {**environment, **runtime.variables()})
         said = {"log": named in runtime.log(4000), "status": named in status["out"],
-                **{name: named in end["err"] for name, end in zip(("neighbour0", "neighbour1", "neighbour2", "culprit"), ends)}}
-        return {"ok": all(said.values()) and all(end["rc"] == 0 for end in ends), "said": said, "outputs": [end["out"] for end in ends],
-                "why": "" if all(said.values()) else tail(ends[-1]["err"] + status["out"] + runtime.log(1200), 2000)}
+                **{name: named in end["err"]
+                   for name, end in zip(("neighbour0", "neighbour1", "neighbour2", "culprit"), ends)}}
+        return {"ok": all(said.values()) and all(end["rc"] == 0 for end in ends), "said": said,
+                "outputs": [end["out"] for end in ends],
+                "why": "" if all(said.values())
+                else tail(ends[-1]["err"] + status["out"] + runtime.log(1200), 2000)}
 
 
 def cold_crowd():
@@ -331,26 +368,32 @@ def cold_crowd():
         servers = runtime.server_pids()
         wrong = [[end["rc"], tail(end["out"] + end["err"], 200)] for end in ends if end["rc"] != 0]
         return {"ok": not wrong and len(servers) == 1, "servers": len(servers), "wrong": wrong[:5],
-                "seconds": max(end["seconds"] for end in ends), "why": f"{len(wrong)} wrong, {len(servers)} servers" if wrong else ""}
+                "seconds": max(end["seconds"] for end in ends),
+                "why": f"{len(wrong)} wrong, {len(servers)} servers" if wrong else ""}
 
 
 def idle_leave():
     """A server that nobody uses leaves, and the next program starts another."""
     with Runtime(places, SMT_IDLE_SECONDS="2") as runtime:
-        first = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()}, places.preload)
+        first = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()},
+                    places.preload)
         gone = wait_until(lambda: not runtime.server_pids(), 8, 0.05)
-        second = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()}, places.preload)
+        second = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()},
+                     places.preload)
         right = first["rc"] == 0 and gone is not None and second["rc"] == 0
-        return {"ok": right, "gone_after_s": gone, "rcs": [first["rc"], second["rc"]], "why": "" if right else tail(first["err"] + second["err"])}
+        return {"ok": right, "gone_after_s": gone, "rcs": [first["rc"], second["rc"]],
+                "why": "" if right else tail(first["err"] + second["err"])}
 
 
 def main(arguments=None):
     global places, environment
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(harness.ROOT, "build"))
     parser.add_argument("--preload")
     parser.add_argument("--programs-dir")
-    parser.add_argument("--device", default="gpu", choices=["gpu", "sim"], help="sim: those that need no GPU, without one")
+    parser.add_argument("--device", default="gpu", choices=["gpu", "sim"],
+                        help="sim: those that need no GPU, without one")
     parser.add_argument("--out", help="folder for faults.jsonl")
     parser.add_argument("--select", default="")
     parser.add_argument("--jobs", type=int, default=3)
@@ -364,16 +407,21 @@ def main(arguments=None):
     places = Places(options.build, options.preload, options.programs_dir, "shared" if simulated else "static")
     environment = base_environment(with_libraries=not simulated)
     if simulated:
-        environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(places.build, "lib", "cudart"))
+        environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
+                           LD_LIBRARY_PATH=os.path.join(places.build, "lib", "cudart"))
     lines = Lines(os.path.join(options.out, "faults.jsonl") if options.out else None)
 
     def starts():
         return many_starts(options.starts, options.at_once, options.starts_budget)
-    side_by_side = {"killed in a copy": lambda: killed_client("copy"), "killed in a launch": lambda: killed_client("launch"),
+    side_by_side = {"killed in a copy": lambda: killed_client("copy"),
+                    "killed in a launch": lambda: killed_client("launch"),
                     "server killed": killed_server, "no server": no_server, "memory limit": memory_limit,
-                    "forked child": forked_child, "other protocol": other_protocol, "cold crowd": cold_crowd, "idle server": idle_leave}
-    side_by_side |= {f"named fault: {kind}": lambda kind=kind: named_fault(kind) for kind in ("store", "load", "misaligned", "trap")}
-    by_itself = {"out of memory": out_of_memory, "many starts": starts}   # take all memory, measure the whole GPU's
+                    "forked child": forked_child, "other protocol": other_protocol, "cold crowd": cold_crowd,
+                    "idle server": idle_leave}
+    side_by_side |= {f"named fault: {kind}": lambda kind=kind: named_fault(kind)
+                     for kind in ("store", "load", "misaligned", "trap")}
+    # take all memory, measure the whole GPU's
+    by_itself = {"out of memory": out_of_memory, "many starts": starts}
     if simulated:
         side_by_side = {name: side_by_side[name] for name in WITHOUT_GPU}
         by_itself = {}
@@ -393,8 +441,10 @@ def main(arguments=None):
     for name, test in by_itself.items():
         perform(name, test)
     for line in lines.all:
-        notes = {key: value for key, value in line.items() if key not in ("test", "ok", "why", "took_s", "server_log", "before", "after", "ends")}
-        print(f"{'ok    ' if line['ok'] else 'NOT OK'} {line['test']:<20} {line['took_s']:>6} s  {line.get('why', '')[:200]}  {str(notes)[:400]}")
+        notes = {key: value for key, value in line.items()
+                 if key not in ("test", "ok", "why", "took_s", "server_log", "before", "after", "ends")}
+        print(f"{'ok    ' if line['ok'] else 'NOT OK'} {line['test']:<20} {line['took_s']:>6} "
+              f"s  {line.get('why', '')[:200]}  {str(notes)[:400]}")
     right = sum(1 for line in lines.all if line["ok"])
     print(f"{right} of {len(lines.all)} right")
     return right == len(lines.all)

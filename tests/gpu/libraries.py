@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """What libraries bring, while others force stops: libraries.py [--select REGEX] [--seconds N] [--device sim]
 
-Programs on cuBLAS, cuDNN, CUB, Thrust and cuFFT (build/bin/gpu/libraries) and Python programs on PyTorch, CuPy and
-Triton. Each runs
+Programs on cuBLAS, cuDNN, CUB, Thrust and cuFFT (build/bin/gpu/libraries) and Python programs on PyTorch,
+CuPy and Triton. Each runs
 
   native     without smt: what it prints is the reference. On the simulated device, undisturbed under smt
   stress     its managed kernels stopped, moved, resized and sliced at random, a second tenant beside it
   stops      the same with stops only, as many as there can be
-  urgent     beside a second tenant of higher priority that comes and goes: managed kernels stop between two blocks,
-             unmanaged ones are held back between kernels
+  urgent     beside a second tenant of higher priority that comes and goes: managed kernels stop between two
+             blocks, unmanaged ones are held back between kernels
 
-and must print the same each time; C++ programs print a hash of their results' bits, Python programs digits. Of each
-run every kernel is listed with how often it was launched and how it ran: managed, by what, or unmanaged, and why. A
-kernel of which nobody says so is an error. JSON lines in libraries.jsonl; tables at the end. Exit code 0 when all was right.
+and must print the same each time; C++ programs print a hash of their results' bits, Python programs digits.
+Of each run every kernel is listed with how often it was launched and how it ran: managed, by what, or
+unmanaged, and why. A kernel of which nobody says so is an error. JSON lines in libraries.jsonl; tables at the
+end. Exit code 0 when all was right.
 """
 import argparse
 import concurrent.futures
@@ -33,9 +34,11 @@ STOPS_ONLY = 1 << 31   # in a seed of SMT_STRESS
 MODES = ("stress", "stops", "urgent")
 SCHEDULES = re.compile(r"under stress: (\d+) schedules(?:, (\d+) launches stopped half way)?")
 # What each program is given: elements and rounds.
-AMOUNTS = {"gpu": {"cub_scan": (8_000_000, 12), "cub_select": (8_000_000, 8), "cub_sort": (8_000_000, 10), "thrust_algorithms": (4_000_000, 6),
+AMOUNTS = {"gpu": {"cub_scan": (8_000_000, 12), "cub_select": (8_000_000, 8), "cub_sort": (8_000_000, 10),
+                   "thrust_algorithms": (4_000_000, 6),
                    "cufft_transforms": (8_000_000, 10), "cudnn_layers": (0, 300)},
-           "sim": {"cub_scan": (50_000, 2), "cub_select": (30_000, 1), "cub_sort": (15_000, 1), "thrust_algorithms": (15_000, 1)}}
+           "sim": {"cub_scan": (50_000, 2), "cub_select": (30_000, 1), "cub_sort": (15_000, 1),
+                   "thrust_algorithms": (15_000, 1)}}
 # Programs of other folders that belong here: cuBLAS, which tests/gpu/programs has.
 OTHERS = {"gpu": {"cublas_sgemm": "static"}, "sim": {}}
 PYTHON = ("torch_basic.py", "cupy_basic.py", "triton_basic.py")
@@ -76,7 +79,8 @@ class Libraries:
         self.environment = base_environment()
         # Python packages bring their own CUDA libraries: the toolkit's must not come first.
         self.python_environment = base_environment(with_libraries=False)
-        self.python_environment["CUPY_CACHE_IN_MEMORY"] = "1"   # from its files it takes machine code, and nobody sees the source
+        # from its files it takes machine code, and nobody sees the source
+        self.python_environment["CUPY_CACHE_IN_MEMORY"] = "1"
         self.wrong = []
 
     def items(self):
@@ -92,7 +96,8 @@ class Libraries:
         for name, kind in OTHERS[device].items():
             found.append((name, [self.places.program(name, kind)], self.environment))
         if device == "gpu":   # first, as they take longest
-            found = [(name, [self.options.python, os.path.join(HERE, "python", name)], self.python_environment) for name in PYTHON] + found
+            found = [(name, [self.options.python, os.path.join(HERE, "python", name)],
+                      self.python_environment) for name in PYTHON] + found
         return [item for item in found if re.search(self.options.select, item[0])]
 
     def left(self):
@@ -107,13 +112,16 @@ class Libraries:
         if self.options.device == "sim":
             command = [os.path.join(self.places.programs, "shared", "vector_add")]
         else:
-            command = [os.path.join(self.places.programs, "machine_code", "busy"), "--blocks", "264", "--threads", "256", "--rounds", "20000",
+            command = [os.path.join(self.places.programs, "machine_code", "busy"), "--blocks", "264",
+                       "--threads", "256", "--rounds", "20000",
                        "--launches", "400", "--seconds", "0.4", "--pause", "300"]
         priority = ["--priority", "high"] if mode == "urgent" else []
-        return Visitor(self.under_smt(command, "--tenant", "visitor", *priority), {**self.environment, **runtime.variables()}, seed, VISIT)
+        return Visitor(self.under_smt(command, "--tenant", "visitor", *priority),
+                       {**self.environment, **runtime.variables()}, seed, VISIT)
 
     def journal(self, runtime, *options):
-        done = run([self.places.smt, "log", "--json", *options], {**self.environment, **runtime.variables()}, None, 60)
+        done = run([self.places.smt, "log", "--json", *options], {**self.environment, **runtime.variables()},
+                   None, 60)
         return [json.loads(line) for line in done["out"].splitlines()]
 
     def native(self, item):
@@ -125,7 +133,8 @@ class Libraries:
             done = run(command, environment, None, self.left())
         if done["rc"] != 0:
             self.wrong.append(f"{name} fails natively: {tail(done['out'], 600)} {tail(done['err'], 600)}")
-        self.lines.add(mode="native", program=name, rc=done["rc"], out=tail(done["out"]), seconds=done["seconds"])
+        self.lines.add(mode="native", program=name, rc=done["rc"], out=tail(done["out"]),
+                       seconds=done["seconds"])
         return done
 
     def disturbed(self, item, mode, seed, reference):
@@ -137,7 +146,8 @@ class Libraries:
         with Runtime(self.places, SMT_COMPILE="wait=120") as runtime:
             visitor = self.visitor(mode, runtime, seed)
             visitor.start()
-            done = Child(self.under_smt(command, *options), {**environment, **runtime.variables()}, None, self.left()).finish()
+            done = Child(self.under_smt(command, *options), {**environment, **runtime.variables()},
+                         None, self.left()).finish()
             visitor.finish()
             entries = self.journal(runtime)
             kernels = [row for row in self.journal(runtime, "--kernels") if row["tenant"] == "tested"]
@@ -148,19 +158,25 @@ class Libraries:
         notes = [SCHEDULES.search(entry["text"]) for entry in entries if entry["kind"] == "note"]
         schedules = sum(int(note[1]) for note in notes if note)
         stressed = sum(int(note[2] or 0) for note in notes if note)
-        stopped = sum(1 for entry in entries if entry["kind"] == "stopped" and entry.get("tenant") == "tested")
-        held = sum(1 for entry in entries if entry["kind"] == "decision" and entry.get("tenant") == "tested" and "held back" in entry["text"])
+        stopped = sum(1 for entry in entries if entry["kind"] == "stopped" and
+                      entry.get("tenant") == "tested")
+        held = sum(1 for entry in entries if entry["kind"] == "decision" and
+                   entry.get("tenant") == "tested" and "held back" in entry["text"])
         exact = done["out"] == reference["out"]
         same = done["rc"] == 0 and (exact or (name.endswith(".py") and close(done["out"], reference["out"])))
-        untold = [row["kernel"] for row in kernels if row["how"] == "not known" and self.options.device != "sim"]
+        untold = [row["kernel"] for row in kernels if row["how"] == "not known" and
+                  self.options.device != "sim"]
         untold += [row["kernel"] for row in kernels if row["how"] == "unmanaged" and not row["reason"]]
-        problems = [] if same else [f"rc {done['rc']}, native printed {tail(reference['out'], 400)!r}, this {tail(done['out'], 400)!r} {tail(done['err'], 600)}"]
+        problems = [] if same else [f"rc {done['rc']}, native printed {tail(reference['out'], 400)!r}, this "
+                                    f"{tail(done['out'], 400)!r} {tail(done['err'], 600)}"]
         problems += [f"nobody says how {kernel} ran" for kernel in untold]
         problems += [] if kernels else ["no kernel is listed"]
         problems += [f"the visitor failed: {visitor.wrong}"] if visitor.wrong else []
         self.wrong += [f"{name}, {mode}: {problem}" for problem in problems]
-        self.lines.add(mode=mode, program=name, seed=seed, ok=not problems, exact=exact, seconds=done["seconds"], visits=visitor.visits, schedules=schedules,
-                       stopped_half_way=stressed, stops_by_policy=stopped, held_back=held, kernels=kernels, problems=problems,
+        self.lines.add(mode=mode, program=name, seed=seed, ok=not problems, exact=exact,
+                       seconds=done["seconds"], visits=visitor.visits, schedules=schedules,
+                       stopped_half_way=stressed, stops_by_policy=stopped, held_back=held, kernels=kernels,
+                       problems=problems,
                        **({"server": log} if problems else {}))
 
     def program(self, item):
@@ -176,16 +192,19 @@ class Libraries:
                 self.wrong.append(f"{item[0]}, {mode}: {error!r}")
 
     def tables(self):
-        print(f"\n{'program':<20} {'mode':<8} {'result':<10} {'s':>6} {'visits':>6} {'schedules':>9} {'half way':>9} {'stops':>6} {'held back':>9}  launches")
+        print(f"\n{'program':<20} {'mode':<8} {'result':<10} {'s':>6} {'visits':>6} {'schedules':>9} "
+              f"{'half way':>9} {'stops':>6} {'held back':>9}  launches")
         for line in self.lines.all:
             if line["mode"] == "native" or line.get("ok") is None:
-                print(f"{line['program']:<20} {line['mode']:<8} {'' if line['mode'] == 'native' else 'no time':<10} {line.get('seconds', 0):>6.1f}")
+                print(f"{line['program']:<20} {line['mode']:<8} "
+                      f"{'' if line['mode'] == 'native' else 'no time':<10} {line.get('seconds', 0):>6.1f}")
                 continue
             hows = {}
             for row in line["kernels"]:
                 hows[row["how"]] = hows.get(row["how"], 0) + row["launches"]
             result = "WRONG" if not line["ok"] else "same bits" if line["exact"] else "same digits"
-            print(f"{line['program']:<20} {line['mode']:<8} {result:<11} {line['seconds']:>5.1f} {line['visits']:>6} {line['schedules']:>9} "
+            print(f"{line['program']:<20} {line['mode']:<8} {result:<11} {line['seconds']:>5.1f} "
+                  f"{line['visits']:>6} {line['schedules']:>9} "
                   f"{line['stopped_half_way']:>9} {line['stops_by_policy']:>6} {line['held_back']:>9}  "
                   + ", ".join(f"{count} {how}" for how, count in sorted(hows.items())))
         print("\nEach kernel that ran, with how and why; launches of all modes together")
@@ -194,17 +213,23 @@ class Libraries:
             for line in self.lines.all:
                 for row in line.get("kernels", []) if line["program"] == name else []:
                     key = (row["how"], row["reason"], row["kernel"])
-                    rows[key] = [a + b for a, b in zip(rows.get(key, (0, 0)), (row["launches"], row["into_graphs"]))]
+                    rows[key] = [a + b for a, b in zip(rows.get(key, (0, 0)),
+                                                       (row["launches"], row["into_graphs"]))]
             print(f"\n{name}")
             for (how, reason, kernel), (launches, graphs) in sorted(rows.items()):
-                print(f"  {launches:>7} {f'(+{graphs} into graphs) ' if graphs else ''}{how}{': ' + reason if reason else ''}: {kernel[:self.options.width]}")
+                print(
+                    f"  {launches:>7} "
+                    f"{f'(+{graphs} into graphs) ' if graphs else ''}{how}{': ' + reason if reason else ''}: "
+                    f"{kernel[:self.options.width]}")
         for problem in self.wrong:
             print(f"WRONG: {problem}")
 
     def stopped(self):
-        """Whether what was to be shown happened at all: managed kernels were stopped, unmanaged ones held back."""
+        """Whether what was to be shown happened at all: managed kernels were stopped, unmanaged ones held
+        back."""
         judged = [line for line in self.lines.all if line.get("ok") is not None]
-        managed = [line for line in judged if any(row["how"].startswith("managed") for row in line["kernels"])]
+        managed = [line for line in judged
+                   if any(row["how"].startswith("managed") for row in line["kernels"])]
         if managed and not any(line["stopped_half_way"] for line in managed):
             self.wrong.append("no launch was stopped half way")
         if self.options.device == "gpu" and judged and not any(line["held_back"] for line in judged):
@@ -212,12 +237,14 @@ class Libraries:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--out", default=".")
     parser.add_argument("--select", default="", help="regular expression of program names")
     parser.add_argument("--device", default="gpu", choices=["gpu", "sim"])
-    parser.add_argument("--jobs", type=int, default=4, help="programs at a time; each has a server of its own")
+    parser.add_argument("--jobs", type=int, default=4,
+                        help="programs at a time; each has a server of its own")
     parser.add_argument("--seconds", type=float, default=190, help="after which no further run is begun")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one run")
     parser.add_argument("--seed", type=int, default=1)

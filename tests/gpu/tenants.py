@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Eight tenants with random arrivals under each policy, and while the policy changes. Every result is checked; exit code 0 when all
-were right, every tenant finished some of its jobs under every policy, and the server kept nothing of them.
+"""Eight tenants with random arrivals under each policy, and while the policy changes. Every result is
+checked; exit code 0 when all were right, every tenant finished some of its jobs under every policy, and the
+server kept nothing of them.
 
-    tenants.py --seconds 600                   each policy so long, then --switching seconds of another policy every --every seconds
-    tenants.py --at-once --seconds 600 --sizes small    all of that at the same time: a server for each policy, and one whose policy changes. They share
-                                               the GPU as any two contexts do, in turns
-    tenants.py --device sim --jobs 1           by jobs instead of time: so many a tenant and policy; the policy changes with each job
+    tenants.py --seconds 600                   each policy so long, then --switching seconds of another policy
+                                               every --every seconds
+    tenants.py --at-once --seconds 600 --sizes small    all of that at the same time: a server for each
+                                               policy, and one whose policy changes. They share the GPU as any
+                                               two contexts do, in turns
+    tenants.py --device sim --jobs 1           by jobs instead of time: so many a tenant and policy; the
+                                               policy changes with each job
 
-A tenant runs one program after the other, each with a random number of iterations and of a random size, and a random pause before it
-(exponential, --pause in the mean). JSON lines in tenants.jsonl. With --longest, a job that takes more seconds is starvation.
+A tenant runs one program after the other, each with a random number of iterations and of a random size, and a
+random pause before it (exponential, --pause in the mean). JSON lines in tenants.jsonl. With --longest, a job
+that takes more seconds is starvation.
 """
 import argparse
 import gzip
@@ -28,9 +33,11 @@ from harness import compute_apps, gpu_memory_used  # noqa: E402
 from printed import quantile  # noqa: E402
 from stage import Stage  # noqa: E402
 
-PROGRAMS = ["nbody", "vector_add", "md5_hash", "stencil3d", "black_scholes", "matrix_multiply", "pathfinder", "spmv"]
+PROGRAMS = ["nbody", "vector_add", "md5_hash", "stencil3d", "black_scholes", "matrix_multiply",
+            "pathfinder", "spmv"]
 POLICIES = ["fifo", "priority", "greedy", "hpf", "fair", "slice", "compact"]
-MOST_GROWTH, SOME_KB = 1.25, 48 << 10   # of the server's memory: allocators keep what they had, for each of its threads
+# of the server's memory: allocators keep what they had, for each of its threads
+MOST_GROWTH, SOME_KB = 1.25, 48 << 10
 DECIDED = re.compile(r"policy (\S+) decided (\d+) times: (.*)")
 
 
@@ -46,10 +53,12 @@ class Tenants:
         size = "trivial" if self.stage.simulated else chance.choice(self.options.sizes.split(","))
         iterations = chance.randint(2, 6) if self.stage.simulated else chance.randint(5, 30)
         begin = time.monotonic()
-        child = self.stage.start(name, iterations, which, tenant=f"t{index}", size=size, urgent=index == 0, weight=1 + index % 3)
+        child = self.stage.start(name, iterations, which, tenant=f"t{index}", size=size, urgent=index == 0,
+                                 weight=1 + index % 3)
         row = self.stage.finish(name, child, size)
         del row["ends_s"], row["times_ms"]
-        row = self.stage.lines.add(part=part, tenant=index, size=size, iterations=iterations, begin=begin, **row)
+        row = self.stage.lines.add(part=part, tenant=index, size=size, iterations=iterations,
+                                   begin=begin, **row)
         with self.lock:
             self.rows.append(row)
         self.finished.set()
@@ -67,10 +76,12 @@ class Tenants:
         self.finished.set()
 
     def all(self, which, seconds, part, change=None):
-        """Tenants until the end; `change` is called whenever one of them has finished a job, or every --every seconds."""
+        """Tenants until the end; `change` is called whenever one of them has finished a job, or every --every
+        seconds."""
         end = time.monotonic() + seconds if seconds else None
         self.rows, self.running = [], len(PROGRAMS)
-        threads = [threading.Thread(target=self.tenant, args=(index, which, end, part)) for index in range(len(PROGRAMS))]
+        threads = [threading.Thread(target=self.tenant, args=(index, which, end, part))
+                   for index in range(len(PROGRAMS))]
         for thread in threads:
             thread.start()
         while change and self.running:
@@ -90,10 +101,13 @@ class Tenants:
         seconds = [row["seconds"] for row in self.rows]
         of_each = [sum(row["tenant"] == index for row in self.rows) for index in range(len(PROGRAMS))]
         worst = max(self.rows, key=lambda row: row["seconds"])
-        starved = sum(count == 0 for count in of_each) + (self.options.longest and worst["seconds"] > self.options.longest)
+        starved = sum(count == 0 for count in of_each) + (self.options.longest and
+                                                          worst["seconds"] > self.options.longest)
         self.stage.wrong += bool(starved)
-        print(f"{part:<12} {len(self.rows):>5} jobs, {right} right; of each tenant {min(of_each)} to {max(of_each)}; seconds p50 {statistics.median(seconds):.2f} "
-              f"p99 {quantile(seconds, .99):.2f}, the longest {worst['seconds']:.2f} ({worst['program']}){', STARVED' if starved else ''}", flush=True)
+        print(f"{part:<12} {len(self.rows):>5} jobs, {right} right; of each tenant {min(of_each)} to "
+              f"{max(of_each)}; seconds p50 {statistics.median(seconds):.2f} "
+              f"p99 {quantile(seconds, .99):.2f}, the longest {worst['seconds']:.2f} "
+              f"({worst['program']}){', STARVED' if starved else ''}", flush=True)
 
     def kept(self):
         """What the server has of the system, with no program there."""
@@ -104,8 +118,10 @@ class Tenants:
         with open(f"/proc/{pid}/status") as file:
             text = file.read()
         number = lambda name: int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
-        return {"sessions": status["sessions"], "device_bytes": status["device_bytes"], "host_bytes": status["host_bytes"], "fds": len(os.listdir(f"/proc/{pid}/fd")),
-                "threads": number("Threads"), "own_kb": number("RssAnon"), "gpu_mib": None if self.stage.simulated else self.gpu_mib(pid)}
+        return {"sessions": status["sessions"], "device_bytes": status["device_bytes"],
+                "host_bytes": status["host_bytes"], "fds": len(os.listdir(f"/proc/{pid}/fd")),
+                "threads": number("Threads"), "own_kb": number("RssAnon"),
+                "gpu_mib": None if self.stage.simulated else self.gpu_mib(pid)}
 
     @staticmethod
     def gpu_mib(pid):
@@ -115,7 +131,8 @@ class Tenants:
 
     @staticmethod
     def grown(before, after):
-        bad = [name for name in ("sessions", "device_bytes", "host_bytes", "fds", "threads") if after[name] > before[name]]
+        bad = [name for name in ("sessions", "device_bytes", "host_bytes", "fds", "threads")
+               if after[name] > before[name]]
         bad += ["own_kb"] * (after["own_kb"] > MOST_GROWTH * before["own_kb"] + SOME_KB)
         bad += ["gpu_mib"] * bool(before["gpu_mib"] and after["gpu_mib"] > before["gpu_mib"] + 64)
         return bad
@@ -145,13 +162,15 @@ class Tenants:
 def at_once(options, policies):
     """A process and a server for each policy, and for all in turns. What each says comes when it is over."""
     arguments = [each for each in sys.argv[1:] if each != "--at-once"]   # options are not to be shortened
-    parts = [(policy, ["--policies", policy, "--switching", "0"]) for policy in policies] + [("switching", ["--seconds", "0", "--switching", str(options.seconds)])]
+    parts = ([(policy, ["--policies", policy, "--switching", "0"]) for policy in policies] +
+             [("switching", ["--seconds", "0", "--switching", str(options.seconds)])])
     running = []
     for name, more in parts:
         folder = os.path.join(options.out, name)
         os.makedirs(folder, exist_ok=True)
         command = [sys.executable, "-B", os.path.abspath(__file__), *arguments, *more, "--out", folder]
-        running.append((name, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
+        running.append((name, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                               text=True)))
     wrong = 0
     for name, process in running:
         said, _ = process.communicate()
@@ -162,7 +181,8 @@ def at_once(options, policies):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--build", default="build")
     parser.add_argument("--preload")
     parser.add_argument("--programs", default="build/examples/shared")
@@ -202,7 +222,8 @@ def main():
         if options.jobs or options.switching:
             tenants.all("switching", 0 if options.jobs else options.switching, "switching",
                         lambda: stage.choose(chance.choice([p for p in policies if p != stage.policy])))
-        stage.choose("fifo" if stage.policy != "fifo" else "priority")   # so that the last one is summed up, too
+        # so that the last one is summed up, too
+        stage.choose("fifo" if stage.policy != "fifo" else "priority")
         tenants.leaks(before)
         tenants.decisions()
         print(f"{stage.wrong} wrong")

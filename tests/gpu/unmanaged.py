@@ -36,22 +36,30 @@ class Unmanaged(Busy):
             children = {}
             for name, sms in wanted.items():
                 more = {"SMT_SMS": sms} if sms else {}
-                children[name] = Child([self.busy, "--blocks", str(self.options.blocks), "--threads", "1024", "--rounds", "5000", "--seconds", "1.5"],
-                                       {**self.environment, **runtime.variables(SMT_TENANT=name, **more)}, self.places.preload, 60)
+                children[name] = Child([self.busy, "--blocks", str(self.options.blocks), "--threads", "1024",
+                                        "--rounds", "5000", "--seconds", "1.5"],
+                                       {**self.environment, **runtime.variables(SMT_TENANT=name, **more)},
+                                       self.places.preload, 60)
             answers = {name: self.answer(child.finish()) for name, child in children.items()}
             told = {}
             for note in self.notes(runtime):
                 print("  ", note["text"])
-                if found := re.search(r"\((\w+), pid \d+\): its kernels run on (\d+) multiprocessors \(([\d, -]+)\)", note["text"]):
+                if found := re.search(r"\((\w+), pid \d+\): its kernels run on (\d+) multiprocessors "
+                                      r"\(([\d, -]+)\)", note["text"]):
                     told[found[1]] = numbers(found[3])
         for name in answers:
             ran, row = set(answers[name]["sms"]), sorted(told.get(name, ()))
-            self.lines.add(part="where", tenant=name, asked=wanted[name], told=row, ran=sorted(ran), launches=len(answers[name]["us"]),
+            self.lines.add(part="where", tenant=name, asked=wanted[name], told=row, ran=sorted(ran),
+                           launches=len(answers[name]["us"]),
                            median_us=statistics.median(answers[name]["us"] or [0]))
-            print(f"{name:<8} asked for {wanted[name]}, told {len(row)}, ran on {len(ran)}, {len(answers[name]['us'])} launches")
-            self.check(ran and (name == "all" or ran == told.get(name)), f"{name} ran on {sorted(ran)}, told {row}")
-        self.check(len(told.get("thirty", ())) == 32 and len(told.get("forty", ())) == 40, "sizes are rounded up to eights")
-        self.check(not told.get("thirty", set()) & told.get("forty", set()), "the two have multiprocessors of their own")
+            print(f"{name:<8} asked for {wanted[name]}, told {len(row)}, ran on {len(ran)}, "
+                  f"{len(answers[name]['us'])} launches")
+            self.check(ran and (name == "all" or ran == told.get(name)),
+                       f"{name} ran on {sorted(ran)}, told {row}")
+        self.check(len(told.get("thirty", ())) == 32 and len(told.get("forty", ())) == 40,
+                   "sizes are rounded up to eights")
+        self.check(not told.get("thirty", set()) & told.get("forty", set()),
+                   "the two have multiprocessors of their own")
         self.check(len(answers["all"]["sms"]) > 100, "the third one has all")
 
     def programs(self, budget):
@@ -63,29 +71,39 @@ class Unmanaged(Busy):
                 continue
             native = run([os.path.join(folder, name)], self.environment, None, 60)
             with Runtime(self.places) as runtime:
-                confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(SMT_SMS="24", SMT_COMPILE=f"ptx={self.options.ptx}", SMT_JOURNAL="mapping")},
+                confined = Child([os.path.join(folder, name)], {**self.environment, **runtime.variables(
+                    SMT_SMS="24", SMT_COMPILE=f"ptx={self.options.ptx}", SMT_JOURNAL="mapping")},
                                  self.places.preload, 60).finish()
                 notes = [note["text"] for note in self.notes(runtime)]
-                told = next((numbers(found[1]) for note in notes if (found := re.search(r"run on 24 multiprocessors \(([\d, -]+)\)", note))), set())
-                log = run([self.places.smt, "log", "--json", "--mapping"], {**self.environment, **runtime.variables()}, None, 60)["out"]
+                told = next((numbers(found[1]) for note in notes
+                             if (found := re.search(r"run on 24 multiprocessors \(([\d, -]+)\)", note))),
+                            set())
+                log = run([self.places.smt, "log", "--json",
+                           "--mapping"], {**self.environment, **runtime.variables()}, None, 60)["out"]
                 managed = [entry for entry in map(json.loads, log.splitlines()) if entry["kind"] == "mapping"]
             notes = [note for note in notes if "too large" in note]
             astray = sorted(set(sm for entry in managed for sm in entry["sms"]) - told)
             self.check(len(told) == 24 and not astray, f"{name}: managed kernels ran on {astray} too")
             same = native["rc"] == confined["rc"] == 0 and native["out"] == confined["out"]
-            self.lines.add(part="programs", program=name, same=same, notes=notes, mappings=len(managed), astray=astray,
-                           **({} if same else {"native": tail(native["out"]), "confined": tail(confined["out"]), "err": tail(confined["err"]),
-                                               "rc": [native["rc"], confined["rc"]]}))
-            print(f"{name:<24} {'same' if same else 'DIFFERENT'}, {len(managed)} managed launches {notes or ''}")
+            self.lines.add(part="programs", program=name, same=same, notes=notes, mappings=len(managed),
+                           astray=astray,
+                           **({} if same
+                              else {"native": tail(native["out"]), "confined": tail(confined["out"]),
+                                    "err": tail(confined["err"]),
+                                    "rc": [native["rc"], confined["rc"]]}))
+            print(f"{name:<24} {'same' if same else 'DIFFERENT'}, {len(managed)} managed launches "
+                  f"{notes or ''}")
             self.check(same, name)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--out", default=".")
     parser.add_argument("--blocks", type=int, default=5280, help="of the kernels of the part where")
-    parser.add_argument("--ptx", default="1", choices=["0", "1"], help="of the part programs: whether kernels are managed by their PTX")
+    parser.add_argument("--ptx", default="1", choices=["0", "1"],
+                        help="of the part programs: whether kernels are managed by their PTX")
     parser.add_argument("--parts", default="where,programs")
     parser.add_argument("--seconds", default="30,60", help="for each part")
     options = parser.parse_args()

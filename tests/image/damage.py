@@ -44,7 +44,8 @@ def fatbin(*entries):
 
 def entry(stored, kind=1, architecture=90, flags=0, size=0):
     padded = stored + bytes(-len(stored) % 8)
-    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, ENTRY_HEADER, len(padded), len(stored) if size else 0, 0, 0, 9,
+    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, ENTRY_HEADER, len(padded), len(stored) if size else 0,
+                       0, 0, 9,
                        architecture, 0, 0, flags | 0x11, 0, size) + padded
 
 
@@ -59,8 +60,10 @@ def last_entry(data):
 
 
 def fatbin_headers(name, good):
-    for field, at, form, values in [("version", 4, "H", [0, 2, 0xffff]), ("header", 6, "H", [0, 8, 15, 0xffff]),
-                                    ("payload", 8, "Q", [0, len(good) - 17, len(good) - 15, 1 << 40, 1 << 63, MOST])]:
+    for field, at, form, values in [("version", 4, "H", [0, 2, 0xffff]),
+                                    ("header", 6, "H", [0, 8, 15, 0xffff]),
+                                    ("payload", 8, "Q",
+                                     [0, len(good) - 17, len(good) - 15, 1 << 40, 1 << 63, MOST])]:
         for value in values:
             yield Case(f"{name}: {field} is {value:#x}", put(good, at, form, value), {INVALID_IMAGE})
 
@@ -74,7 +77,8 @@ def entry_headers(name, good):
                ("bytes", 56, "Q", [0, 1, 252, 254, (1 << 29) + 1, 1 << 40, MOST])]
     for field, offset, form, values in lengths:
         for value in values:
-            yield Case(f"{name}: {field} of an entry is {value:#x}", put(good, at + offset, form, value), {INVALID_IMAGE})
+            yield Case(f"{name}: {field} of an entry is {value:#x}", put(good, at + offset, form, value),
+                       {INVALID_IMAGE})
     for value in [2, 3, 0x40, 0xffff]:
         yield Case(f"{name}: the text's kind is {value:#x}", put(good, at, "H", value), {NO_BINARY})
     for value in [100, 120, 0xffff]:
@@ -89,7 +93,8 @@ def compressed_data(name, good):
     at, end = last_entry(good), len(good)
     at += get(good, at + 4, "I")
     for position in range(at, at + 32, 8):
-        yield Case(f"{name}: another byte at {position}", put(good, position, "B", good[position] ^ 0x55), UNREADABLE)
+        yield Case(f"{name}: another byte at {position}", put(good, position, "B", good[position] ^ 0x55),
+                   UNREADABLE)
     yield Case(f"{name}: zeros for data", good[:at] + bytes(end - at), UNREADABLE)
     yield Case(f"{name}: ones for data", good[:at] + b"\xff" * (end - at), UNREADABLE)
 
@@ -120,8 +125,10 @@ def bombs():
     for megabytes, said in [(16, 100), (16, (16 << 20) - 1), (16, 1 << 29), (16, 1 << 40)]:
         yield Case(f"zstd: {megabytes} MiB that are said to be {said} bytes",
                    fatbin(entry(zstd_bomb(megabytes), flags=FLAG_ZSTD, size=said)), {INVALID_IMAGE})
-    yield Case("zstd: 16 MiB of blanks", fatbin(entry(zstd_bomb(16), flags=FLAG_ZSTD, size=16 << 20)), UNREADABLE)
-    yield Case("zstd: 16 MiB of zeros", fatbin(entry(zstd_bomb(16, 0), flags=FLAG_ZSTD, size=16 << 20)), UNREADABLE)
+    yield Case("zstd: 16 MiB of blanks", fatbin(entry(zstd_bomb(16), flags=FLAG_ZSTD, size=16 << 20)),
+               UNREADABLE)
+    yield Case("zstd: 16 MiB of zeros", fatbin(entry(zstd_bomb(16, 0), flags=FLAG_ZSTD, size=16 << 20)),
+               UNREADABLE)
     for said in [100, 1 << 28, 1 << 29, 1 << 40]:
         yield Case(f"lz4: 4 MiB that are said to be {said} bytes",
                    fatbin(entry(lz4_bomb(4), flags=FLAG_LZ4, size=said)), {INVALID_IMAGE})
@@ -133,45 +140,57 @@ def bombs():
 
 # ---- cubins
 
-E_TYPE, E_SHOFF, E_PHOFF, E_PHENTSIZE, E_PHNUM, E_SHENTSIZE, E_SHNUM, E_SHSTRNDX = 16, 40, 32, 54, 56, 58, 60, 62
+E_TYPE, E_SHOFF, E_PHOFF, E_PHENTSIZE, E_PHNUM, E_SHENTSIZE, E_SHNUM, E_SHSTRNDX = (16, 40,
+                                                                                    32, 54, 56, 58, 60, 62)
 SECTION = 64
 SH_NAME, SH_TYPE, SH_OFFSET, SH_SIZE, SH_LINK = 0, 4, 24, 32, 40
 WITH_CONTENT = {1, 2, 3, 4, 7, 9, 0x70000000}  # PROGBITS, SYMTAB, STRTAB, RELA, NOTE, REL, .nv.info
 
 
 def cubins(good):
-    for field, at, form, values in [("table", E_SHOFF, "Q", [len(good) - 63, len(good), 1 << 40, 1 << 63, MOST]),
+    for field, at, form, values in [("table", E_SHOFF, "Q",
+                                     [len(good) - 63, len(good), 1 << 40, 1 << 63, MOST]),
                                     ("entry size", E_SHENTSIZE, "H", [0, 1, 63, 65, 0xffff]),
                                     ("sections", E_SHNUM, "H", [0, 1, 0xffff]),
                                     ("names", E_SHSTRNDX, "H", [0xff00]),
                                     ("program headers", E_PHOFF, "Q", [len(good), 1 << 40, MOST]),
-                                    ("their size", E_PHENTSIZE, "H", [0, 1, 57]), ("their number", E_PHNUM, "H", [0xffff])]:
+                                    ("their size", E_PHENTSIZE, "H", [0, 1, 57]),
+                                    ("their number", E_PHNUM, "H", [0xffff])]:
         for value in values:
             yield Case(f"cubin: {field} is {value:#x}", put(good, at, form, value), {INVALID_IMAGE})
     # Tables of garbage, but within the file.
     yield Case("cubin: the table is the header", put(good, E_SHOFF, "Q", 1), {NO_BINARY, INVALID_IMAGE})
-    yield Case("cubin: the names are no section", put(good, E_SHSTRNDX, "H", 0xffff), {NO_BINARY, INVALID_IMAGE})
+    yield Case("cubin: the names are no section", put(good, E_SHSTRNDX, "H", 0xffff),
+               {NO_BINARY, INVALID_IMAGE})
     yield Case("cubin: of 32 bits", put(good, 4, "B", 1), UNREADABLE)
     yield Case("cubin: big-endian", put(good, 5, "B", 2), {INVALID_IMAGE})
     sections = [get(good, E_SHOFF, "Q") + i * SECTION for i in range(get(good, E_SHNUM, "H"))]
     full = [at for at in sections if get(good, at + SH_TYPE, "I") in WITH_CONTENT]
     for number, at in enumerate(full[:8]):
-        yield Case(f"cubin: section {number} beyond the end", put(good, at + SH_OFFSET, "Q", len(good)), {INVALID_IMAGE})
+        yield Case(f"cubin: section {number} beyond the end", put(good, at + SH_OFFSET, "Q", len(good)),
+                   {INVALID_IMAGE})
         yield Case(f"cubin: section {number} is endless", put(good, at + SH_SIZE, "Q", MOST), {INVALID_IMAGE})
-    # What only a reader of all sections would trip over. The simulated device has no use for a sound cubin either.
+    # What only a reader of all sections would trip over. The simulated device has no use for a sound cubin
+    # either.
     def everywhere(field, form, value):
         data = good
         for i, at in enumerate(sections):
             data = put(data, at + field, form, value(i))
         return data
-    yield Case("cubin: each section is its own names", everywhere(SH_LINK, "I", lambda i: i), {NO_BINARY, INVALID_IMAGE})
-    yield Case("cubin: each section's names are the next one's", everywhere(SH_LINK, "I", lambda i: (i + 1) % len(sections)),
+    yield Case("cubin: each section is its own names", everywhere(SH_LINK, "I", lambda i: i),
                {NO_BINARY, INVALID_IMAGE})
-    yield Case("cubin: all sections in one place", everywhere(SH_OFFSET, "Q", lambda i: 64), {NO_BINARY, INVALID_IMAGE})
-    yield Case("cubin: the sections are the section headers", everywhere(SH_OFFSET, "Q", lambda i: sections[0]),
+    yield Case("cubin: each section's names are the next one's",
+               everywhere(SH_LINK, "I", lambda i: (i + 1) % len(sections)),
                {NO_BINARY, INVALID_IMAGE})
-    yield Case("cubin: names without an end", everywhere(SH_NAME, "I", lambda i: 0xffffffff), {NO_BINARY, INVALID_IMAGE})
-    yield Case("cubin: sections are said to be relocations", everywhere(SH_TYPE, "I", lambda i: 4), {NO_BINARY, INVALID_IMAGE})
+    yield Case("cubin: all sections in one place", everywhere(SH_OFFSET, "Q", lambda i: 64),
+               {NO_BINARY, INVALID_IMAGE})
+    yield Case("cubin: the sections are the section headers",
+               everywhere(SH_OFFSET, "Q", lambda i: sections[0]),
+               {NO_BINARY, INVALID_IMAGE})
+    yield Case("cubin: names without an end", everywhere(SH_NAME, "I", lambda i: 0xffffffff),
+               {NO_BINARY, INVALID_IMAGE})
+    yield Case("cubin: sections are said to be relocations", everywhere(SH_TYPE, "I", lambda i: 4),
+               {NO_BINARY, INVALID_IMAGE})
 
 
 # ---- texts
@@ -233,14 +252,18 @@ BODY = {
 
 def texts():
     for what, text in TOP.items():
-        yield Case(f"text: {what}", (TEXT % (text, "")).encode("latin-1"), UNREADABLE | {"CUDA_ERROR_OUT_OF_MEMORY"})
+        yield Case(f"text: {what}", (TEXT % (text, "")).encode("latin-1"),
+                   UNREADABLE | {"CUDA_ERROR_OUT_OF_MEMORY"})
     for what, text in BODY.items():
         yield Case(f"text: {what}", (TEXT % ("", text)).encode("latin-1"), UNREADABLE)
     yield Case("text: without a version", GOOD_TEXT.replace(".version 9.0", "").encode(), UNREADABLE)
-    yield Case("text: of version 99.0", GOOD_TEXT.replace("9.0", "99.0").encode(), UNREADABLE | {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION"})
+    yield Case("text: of version 99.0", GOOD_TEXT.replace("9.0", "99.0").encode(),
+               UNREADABLE | {"CUDA_ERROR_UNSUPPORTED_PTX_VERSION"})
     yield Case("text: for sm_120", GOOD_TEXT.replace("sm_90", "sm_120").encode(), {NO_BINARY})
-    yield Case("text: for sm_99999999999", GOOD_TEXT.replace("sm_90", "sm_99999999999").encode(), UNREADABLE | {NO_BINARY})
-    yield from truncated("text", GOOD_TEXT.encode(), [0, 1, 4, 30, 50, 60, 70, 80, 90, 95], UNREADABLE | {"CUDA_ERROR_NOT_FOUND"})
+    yield Case("text: for sm_99999999999", GOOD_TEXT.replace("sm_90", "sm_99999999999").encode(),
+               UNREADABLE | {NO_BINARY})
+    yield from truncated("text", GOOD_TEXT.encode(), [0, 1, 4, 30, 50, 60, 70, 80, 90, 95],
+                         UNREADABLE | {"CUDA_ERROR_NOT_FOUND"})
 
 
 # ---- what the fuzzers have
@@ -248,7 +271,8 @@ def texts():
 CORPORA = ("fatbin", "container", "image", "module", "ptx")
 MUTATED = 60
 WRAPPER = 0x466243B1
-ANY = UNREADABLE | {NO_BINARY, "CUDA_SUCCESS", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}
+ANY = UNREADABLE | {NO_BINARY, "CUDA_SUCCESS", "CUDA_ERROR_NOT_FOUND", "CUDA_ERROR_OUT_OF_MEMORY",
+                    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}
 
 
 def mutated(data, chance):
@@ -256,15 +280,17 @@ def mutated(data, chance):
     for _ in range(chance.randint(1, 4)):
         at, size = chance.randrange(len(data)), chance.choice([1, 2, 4, 8, 64])
         piece = data[at:at + size]
-        with_what = chance.choice([bytes(chance.randrange(256) for _ in piece), b"", piece * 2, bytes(len(piece)), b"\xff" * len(piece)])
+        with_what = chance.choice([bytes(chance.randrange(256) for _ in piece), b"", piece * 2,
+                                   bytes(len(piece)), b"\xff" * len(piece)])
         data = data[:at] + with_what + data[at + size:] or b"\0"
     return data if chance.random() < 0.8 else data[:chance.randrange(1, len(data) + 1)]
 
 
 def from_corpora(corpora):
-    """Some are sound, as far as they go, so anything that is documented may come of them. Not a fatbin's wrapper: in
-    memory its pointer is followed, as by the driver."""
-    inputs = [(f"{name}/{path.name}", path.read_bytes()) for name in CORPORA for path in sorted((corpora / name).iterdir())]
+    """Some are sound, as far as they go, so anything that is documented may come of them. Not a fatbin's
+    wrapper: in memory its pointer is followed, as by the driver."""
+    inputs = [(f"{name}/{path.name}", path.read_bytes()) for name in CORPORA
+              for path in sorted((corpora / name).iterdir())]
     inputs = [(name, data) for name, data in inputs if data[:4] != struct.pack("<I", WRAPPER)]
     for name, data in inputs:
         yield Case(f"corpus {name}", data, ANY)

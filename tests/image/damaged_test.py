@@ -3,8 +3,8 @@
 
     damaged_test.py SMT LOAD CORPORA
 
-Each must give a documented error, in every way to load it; the server must be the same process at the end, and run
-a good kernel after each. smt inspect must say something of each file, and not crash.
+Each must give a documented error, in every way to load it; the server must be the same process at the end,
+and run a good kernel after each. smt inspect must say something of each file, and not crash.
 """
 import json
 import os
@@ -26,10 +26,12 @@ def server_log(folder):
 
 
 def load_all(smt, program, good, paths, folder):
-    done = subprocess.run([smt, "run", "--tenant", "damaged", "--", program, good], capture_output=True, text=True,
+    done = subprocess.run([smt, "run", "--tenant", "damaged", "--", program, good],
+                          capture_output=True, text=True,
                           timeout=PATIENCE, input="".join(f"{path}\n" for path in paths))
-    assert done.returncode == 0, f"after {done.stdout.count(chr(10))} of {len(paths)} images: exit code {done.returncode}\n" \
-                                 f"{done.stderr}\n{server_log(folder)[-2000:]}"
+    assert done.returncode == 0, \
+        f"after {done.stdout.count(chr(10))} of {len(paths)} images: exit code {done.returncode}\n" \
+        f"{done.stderr}\n{server_log(folder)[-2000:]}"
     return [line.split() for line in done.stdout.splitlines()]
 
 
@@ -40,13 +42,14 @@ def judge(cases, results):
             problems.append(f"{case.name}: {module}, not {' or '.join(sorted(case.errors))}")
         if library != module and not (case.name.startswith("corpus") and library in case.errors):
             problems.append(f"{case.name}: {module} as a module, {library} as a library")
-        # In memory nobody knows where an image ends but by its headers, and zeros stand behind it: what leads out
-        # of a file may be sound there, and a cubin then is one that the device has no use for.
+        # In memory nobody knows where an image ends but by its headers, and zeros stand behind it: what leads
+        # out of a file may be sound there, and a cubin then is one that the device has no use for.
         errors = case.errors | ({damage.NO_BINARY} if case.name.startswith("cubin") else set())
         if "the first" not in case.name and memory not in errors:
             problems.append(f"{case.name}: from memory {memory}, not {' or '.join(sorted(errors))}")
         if linker not in case.errors | LINKER_ERRORS:
-            problems.append(f"{case.name}: through the linker {linker}, not {' or '.join(sorted(case.errors))}")
+            problems.append(f"{case.name}: through the linker {linker}, not "
+                            f"{' or '.join(sorted(case.errors))}")
     return problems
 
 
@@ -65,7 +68,8 @@ def main(smt, program, corpora):
     cases = list(damage.cases(pathlib.Path(corpora)))
     assert len(cases) >= 300 and len({case.bytes for case in cases}) > 0.95 * len(cases), len(cases)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as images:
-        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_CACHE_DIR=f"{folder}/cache", SMT_DEVICE="sim", SMT_REAL_DRIVER="none")
+        os.environ.update(SMT_RUNTIME_DIR=folder, SMT_CACHE_DIR=f"{folder}/cache", SMT_DEVICE="sim",
+                          SMT_REAL_DRIVER="none")
         paths = []
         for number, case in enumerate(cases):
             paths.append(pathlib.Path(images) / str(number))

@@ -35,7 +35,8 @@ UNMANAGED = {
     "at_most_8(float*)": "",
     "fixed_block(int*)": "is launched in thread-block clusters",
 }
-OTHERWISE = {"most_threads": None, "block": None, "cluster": None, "most_cluster_blocks": 0, "explicit_cluster": False,
+OTHERWISE = {"most_threads": None, "block": None, "cluster": None, "most_cluster_blocks": 0,
+             "explicit_cluster": False,
              "cooperative": False}
 
 
@@ -90,38 +91,47 @@ class Test:
         self.against_cuobjdump(path)
         for kernel in self.inspect(path)["kernels"]:
             why = UNMANAGED.get(kernel["demangled"])
-            self.expect(f"how {kernel['demangled']} would run", kernel["management"], "managed by PTX" if why is None else "unmanaged")
-            said = kernel["reason"].startswith("PTX for compute_90" if why is None else f"PTX for compute_90, but {why}")
+            self.expect(f"how {kernel['demangled']} would run", kernel["management"],
+                        "managed by PTX" if why is None else "unmanaged")
+            said = kernel["reason"].startswith("PTX for compute_90" if why is None
+                                               else f"PTX for compute_90, but {why}")
             self.expect(f"what is said of {kernel['demangled']}: {kernel['reason']}", said, True)
 
     def relocatable(self):
         options = ["-arch=sm_90", "-rdc=true"]
-        objects = [self.build(f"{name}.o", *options, "-c", PROGRAMS / f"{name}.cu") for name in ["rdc_one", "rdc_two"]]
+        objects = [self.build(f"{name}.o", *options, "-c", PROGRAMS / f"{name}.cu")
+                   for name in ["rdc_one", "rdc_two"]]
         path = self.build("rdc", *options, *objects)
         seen = self.inspect(path)
-        shape = [(image["section"], image["linked"], image["loaded"], [entry["kind"] for entry in image["entries"]])
+        shape = [(image["section"], image["linked"], image["loaded"],
+                  [entry["kind"] for entry in image["entries"]])
                  for image in seen["images"]]
         self.expect("images of relocatable code", shape, [(".nv_fatbin", True, True, ["cubin"]),
                                                           ("__nv_relfatbin", False, False, ["cubin", "ptx"]),
                                                           ("__nv_relfatbin", False, False, ["cubin", "ptx"])])
-        kernels = [(kernel["demangled"], kernel["management"], kernel["reason"]) for kernel in seen["kernels"]]
+        kernels = [(kernel["demangled"], kernel["management"], kernel["reason"])
+                   for kernel in seen["kernels"]]
         why = "PTX for compute_90, in __nv_relfatbin: 2 texts to be linked, but it holds machine code only"
-        self.expect("its kernels", sorted(kernels), [("first(int*)", "unmanaged", why), ("second(int*, float)", "unmanaged", why)])
+        self.expect("its kernels", sorted(kernels),
+                    [("first(int*)", "unmanaged", why), ("second(int*, float)", "unmanaged", why)])
         self.against_readelf(path)
         self.against_cuobjdump(path)
         library = self.folder / "librdc.a"
         run(self.nvcc, *options, "-lib", "-o", library, *objects)
         seen = self.inspect(library)
-        self.expect("a static library", [image["entries"][0]["relocatable"] for image in seen["images"]], [True, True])
+        self.expect("a static library", [image["entries"][0]["relocatable"] for image in seen["images"]],
+                    [True, True])
         self.expect("its members", [image["member"] for image in seen["images"]], ["rdc_one.o", "rdc_two.o"])
         self.expect("an object", self.inspect(objects[0])["kernels"][0]["reason"],
                     "PTX for compute_90, relocatable: before a program has it, it is linked")
         self.against_cuobjdump(library)
 
     def machine_code_alone(self):
-        path = self.build("library.so", "-gencode", "arch=compute_80,code=sm_80", "-Xcompiler", "-fPIC", "-shared",
+        path = self.build("library.so", "-gencode", "arch=compute_80,code=sm_80", "-Xcompiler",
+                          "-fPIC", "-shared",
                           PROGRAMS / "kernels.cu")
-        management = {(kernel["management"], kernel["reason"]) for kernel in self.inspect(path, 86)["kernels"]}
+        management = {(kernel["management"], kernel["reason"])
+                      for kernel in self.inspect(path, 86)["kernels"]}
         self.expect("machine code", management, {("unmanaged", "it holds machine code only")})
         self.expect("nothing for sm_90", self.inspect(path, 90)["kernels"], [])
         self.expect("kind", self.inspect(path)["kind"], "a shared library")
@@ -134,17 +144,20 @@ class Test:
         shape = [([entry["kind"] for entry in image["entries"]], image["problem"]) for image in images]
         self.expect("images of PTX alone", sorted(shape), [([], None), (["ptx"], None)])
         text = run(self.smt, "inspect", path)
-        self.expect(f"what is said of the one without entries: {text}", text.count("\n  empty: it holds no code\n"), 1)
+        self.expect(f"what is said of the one without entries: {text}",
+                    text.count("\n  empty: it holds no code\n"), 1)
 
     # ---- the server
 
     def against_server(self, path):
-        """What a server on the simulated device made of the program's kernels is what was said of them before."""
+        """What a server on the simulated device made of the program's kernels is what was said of them
+        before."""
         said = {kernel["name"]: kernel["management"] for kernel in self.inspect(path)["kernels"]}
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
         environment.update(SMT_RUNTIME_DIR=str(self.folder / "run"), SMT_CACHE_DIR=str(self.folder / "cache"))
         def smt(*arguments):
-            done = subprocess.run([self.smt, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=240)
+            done = subprocess.run([self.smt, *map(str, arguments)], env=environment, capture_output=True,
+                                  text=True, timeout=240)
             assert done.returncode == 0, f"smt {arguments}: {done.returncode}: {done.stdout}{done.stderr}"
             return done.stdout
         smt("run", "--device", "sim", "--stress", "1", "--", path, "--size", "trivial", "--iterations", "1")
@@ -161,7 +174,8 @@ class Test:
         seen = self.inspect(path)
         sections = run(self.readelf, "-SW", path)
         for name in {image["section"] for image in seen["images"]}:
-            at, size = (int(word, 16) for word in re.search(rf" {re.escape(name)} +PROGBITS +\S+ (\S+) (\S+)", sections).groups())
+            at, size = (int(word, 16) for word in re.search(rf" {re.escape(name)} +PROGBITS +\S+ "
+                                                            r"(\S+) (\S+)", sections).groups())
             images = [image for image in seen["images"] if image["section"] == name]
             self.expect(f"{path.name}: {name} begins", images[0]["offset"], at)
             end = images[-1]["offset"] + images[-1]["bytes"]
@@ -180,7 +194,8 @@ class Test:
                     {kernel["name"]: kernel["shared"] for kernel in seen["kernels"]}, shared)
 
     def shared_of(self, cubin):
-        done = subprocess.run([self.readelf, "-sSW", cubin], capture_output=True, text=True)  # it warns, and succeeds
+        # it warns, and succeeds
+        done = subprocess.run([self.readelf, "-sSW", cubin], capture_output=True, text=True)
         kernels = re.findall(r"FUNC +\S+ +\S+ +\[<other>: 10\] +\d+ (\S+)", done.stdout)
         sizes = dict(re.findall(r"\.nv\.shared\.(\S+) +NOBITS +\S+ +\S+ (\S+)", done.stdout))
         return {kernel: int(sizes.get(kernel, "400"), 16) - RESERVED for kernel in kernels}
@@ -193,19 +208,24 @@ class Test:
         for kind, option, what in [("cubin", "-lelf", "ELF"), ("ptx", "-lptx", "PTX")]:
             listed = len(re.findall(rf"^{what} file", run(self.cuobjdump, option, path), re.M))
             entries = [entry for image in seen["images"] if image["loaded"] for entry in image["entries"]]
-            self.expect(f"{path.name}: entries by {option}", sum(entry["kind"] == kind for entry in entries), listed)
+            self.expect(f"{path.name}: entries by {option}", sum(entry["kind"] == kind for entry in entries),
+                        listed)
         wanted = {}
-        for name, registers, stack, shared in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)",
+        for name, registers, stack, shared in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) "
+                                                         r"SHARED:(\d+)",
                                                          run(self.cuobjdump, "-res-usage", path)):
             reserved = RESERVED if architecture >= 90 and int(shared) else 0
             wanted[name] = (int(registers), int(stack), int(shared) - reserved)
-        linked = not any(entry["relocatable"] for image in seen["images"] for entry in image["entries"] if image["loaded"])
+        linked = not any(entry["relocatable"] for image in seen["images"] for entry in image["entries"]
+                         if image["loaded"])
         for kernel in seen["kernels"]:
             if linked:  # before, cuobjdump shows what the assembler laid out by itself
                 self.expect(f"{path.name}: {kernel['name']} by -res-usage",
-                            (kernel["registers"], kernel["local"], kernel["shared"]), wanted.get(kernel["name"]))
+                            (kernel["registers"], kernel["local"], kernel["shared"]),
+                            wanted.get(kernel["name"]))
             else:
-                self.expect(f"{path.name}: {kernel['name']} by -res-usage", kernel["registers"], wanted[kernel["name"]][0])
+                self.expect(f"{path.name}: {kernel['name']} by -res-usage", kernel["registers"],
+                            wanted[kernel["name"]][0])
 
 
 def main(smt, show, nvcc, readelf, examples, cuobjdump=""):
@@ -223,7 +243,8 @@ def main(smt, show, nvcc, readelf, examples, cuobjdump=""):
         for path in found[:3]:
             test.against_server(path)
         others = "readelf" + (" and cuobjdump" if cuobjdump else "")
-        print("\n".join(test.problems) or f"{test.checked} facts of 5 programs and {len(found)} examples agree with {others}")
+        print("\n".join(test.problems) or
+              f"{test.checked} facts of 5 programs and {len(found)} examples agree with {others}")
         return 1 if test.problems else 0
 
 

@@ -88,7 +88,8 @@ class Test:
             stack = re.search(r"(\d+) bytes stack frame", part).group(1)
             barriers = re.search(r"used (\d+) barriers", part).group(1)
             shared = re.search(r"(\d+) bytes smem|$", part).group(1) or 0
-            wanted.append(f"{name} kernel registers {registers} stack {stack} shared {shared} barriers {barriers}")
+            wanted.append(f"{name} kernel registers {registers} stack {stack} shared {shared} barriers "
+                          f"{barriers}")
         self.expect(f"kernels of {source.name} for {target}", sorted(self.shown("facts")), sorted(wanted))
         self.expect("entries of a cubin", self.shown("entry"), [f"cubin {target[3:]} - none"])
 
@@ -124,7 +125,8 @@ def main(show, nvcc):
                         ["-gencode", "arch=compute_90,code=compute_90", "-fatbin"]):
             test.printing(*options)
         test.printing_linked()
-        print("\n".join(test.problems) or f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
+        print("\n".join(test.problems) or
+              f"{len(CASES)} containers and 6 cubins read as nvcc and ptxas made them")
         return 1 if test.problems else 0
 
 

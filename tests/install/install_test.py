@@ -17,15 +17,20 @@ DOCUMENTS = "share/doc/smt/"
 
 
 def output_of(*words, code=0, **options):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, **options)
-    assert done.returncode == code, f"{words}: exit code {done.returncode}, not {code}:\n{done.stdout}{done.stderr}"
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          timeout=PATIENCE, **options)
+    assert done.returncode == code, \
+        f"{words}: exit code {done.returncode}, not {code}:\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
 
 def expected_files(build, source, libraries, programs):
-    """What a prefix holds, and what it may hold. Parts that this build lacks (no Clang, no nvcc) are expected nowhere."""
-    files = {"bin/smt", "bin/smtd", f"{libraries}/libsmt.so", f"{libraries}/cudart/libcudart.so.13", f"{programs}/smt-compile", f"{programs}/demo.sh",
-             DOCUMENTS + "copyright", "share/bash-completion/completions/smt", "share/zsh/site-functions/_smt", "share/zsh/vendor-completions/_smt",
+    """What a prefix holds, and what it may hold. Parts that this build lacks (no Clang, no nvcc) are expected
+    nowhere."""
+    files = {"bin/smt", "bin/smtd", f"{libraries}/libsmt.so", f"{libraries}/cudart/libcudart.so.13",
+             f"{programs}/smt-compile", f"{programs}/demo.sh",
+             DOCUMENTS + "copyright", "share/bash-completion/completions/smt",
+             "share/zsh/site-functions/_smt", "share/zsh/vendor-completions/_smt",
              "share/fish/vendor_completions.d/smt.fish"}
     files |= {f"share/man/man1/{page}.1" for page in ("smt", "smtd", "smt-rewrite", "smt-index")}
     files |= {DOCUMENTS + page.name for page in (source / "docs").glob("*.md")}
@@ -35,7 +40,8 @@ def expected_files(build, source, libraries, programs):
     if (build / "bin/bench_remoting").exists():
         files.add(f"{programs}/bench_remoting")
     examples = {f"{kind}/{name}" for kind in ("shared", "static") for name in ("nbody", "matrix_multiply")}
-    return files | {f"{libraries}/examples/{each}" for each in examples if (build / "examples" / each).exists()}
+    return files | {f"{libraries}/examples/{each}" for each in examples
+                    if (build / "examples" / each).exists()}
 
 
 def check_files(prefix, expected):
@@ -48,7 +54,8 @@ def check_files(prefix, expected):
             assert os.access(path, os.X_OK), f"{name} cannot be executed"
         if head == b"\x7fELF":
             dynamic = output_of("readelf", "-d", path)
-            assert "RPATH" not in dynamic and "RUNPATH" not in dynamic, f"{name} has a path of the build in it"
+            assert "RPATH" not in dynamic and "RUNPATH" not in dynamic, \
+                f"{name} has a path of the build in it"
 
 
 class Installed:
@@ -56,7 +63,8 @@ class Installed:
 
     def __init__(self, prefix, folder, libraries, programs):
         self.prefix, self.libraries, self.programs = prefix, prefix / libraries, prefix / programs
-        self.environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "SMT_RUNTIME_DIR": f"{folder}/runtime", "SMT_SYSTEM_FILE": "/nonexistent",
+        self.environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "SMT_RUNTIME_DIR": f"{folder}/runtime",
+                            "SMT_SYSTEM_FILE": "/nonexistent",
                             "SMT_PROFILES": "none", "LANG": "C.UTF-8"}
         pathlib.Path(self.environment["SMT_RUNTIME_DIR"]).mkdir(mode=0o700)
 
@@ -66,10 +74,14 @@ class Installed:
 
 def check_places(installed):
     """Every part that smt names is one of the prefix."""
-    done = subprocess.run([installed.prefix / "bin/smt", "doctor"], env=installed.environment, capture_output=True, text=True, timeout=PATIENCE)
-    for what, place in [("libsmt.so", installed.libraries / "libsmt.so"), ("smtd", installed.prefix / "bin/smtd"), ("worker", installed.programs / "smt-compile"),
+    done = subprocess.run([installed.prefix / "bin/smt", "doctor"], env=installed.environment,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    for what, place in [("libsmt.so", installed.libraries / "libsmt.so"),
+                        ("smtd", installed.prefix / "bin/smtd"),
+                        ("worker", installed.programs / "smt-compile"),
                         ("simulated", installed.libraries / "cudart/libcudart.so.13")]:
-        assert re.search(rf"^ok +{re.escape(what)} .*{re.escape(str(place))}$", done.stdout, re.MULTILINE), f"{what} is not {place}:\n{done.stdout}{done.stderr}"
+        assert re.search(rf"^ok +{re.escape(what)} .*{re.escape(str(place))}$", done.stdout,
+                         re.MULTILINE), f"{what} is not {place}:\n{done.stdout}{done.stderr}"
     for what in ("NVRTC", "nvJitLink"):
         assert re.search(rf"^(ok|note) +{what} ", done.stdout, re.MULTILINE), done.stdout
     variables = installed.smt("run", "--device", "sim", "--", "env").splitlines()
@@ -83,7 +95,8 @@ def check_programs(installed):
         assert "which file?" in installed.smt("rewrite", code=2)
         assert "0 images" in installed.smt("index", "--list")
     if (installed.programs / "bench_remoting").exists():
-        done = subprocess.run([installed.prefix / "bin/smt", "bench", "remoting", "--help"], env=installed.environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run([installed.prefix / "bin/smt", "bench", "remoting", "--help"],
+                              env=installed.environment, capture_output=True, text=True, timeout=PATIENCE)
         assert "is not in" not in done.stderr, done.stderr
 
 
@@ -98,7 +111,8 @@ def check_kernels(installed):
     entries = [json.loads(line) for line in installed.smt("log", "--json").splitlines()]
     launches = [entry for entry in entries if entry["kind"] == "launch"]
     assert launches, "the journal has no launch"
-    assert re.search(r"managed by PTX +step", installed.smt("log", "--kernels")), installed.smt("log", "--kernels")
+    assert re.search(r"managed by PTX +step",
+                     installed.smt("log", "--kernels")), installed.smt("log", "--kernels")
 
 
 def main(cmake, build, source, libraries, programs):
@@ -113,7 +127,8 @@ def main(cmake, build, source, libraries, programs):
         check_places(installed)
         check_programs(installed)
         try:
-            installed.smt("run", "--device", "sim", "--tenant", "installed", "--", build / "bin/sim_mixed", "3")
+            installed.smt("run", "--device", "sim", "--tenant", "installed", "--",
+                          build / "bin/sim_mixed", "3")
             check_server(installed)
             check_kernels(installed)
             shared = build / "bin/gpu/shared/vector_add"   # of CUDA's runtime: nvcc makes it

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The papers' scenarios, end to end: programs under smt on the simulated device, decisions and mappings as `smt log` has them.
+"""The papers' scenarios, end to end: programs under smt on the simulated device, decisions and mappings as
+`smt log` has them.
 
     live.py SMT FOLDER_OF_PROGRAMS SCENARIO
 
-Blocks wait at gates (programs/gates.cpp) that are opened when the journal says that the step before has been taken. So nothing depends on
-how fast anything is.
+Blocks wait at gates (programs/gates.cpp) that are opened when the journal says that the step before has been
+taken. So nothing depends on how fast anything is.
 """
 import contextlib
 import json
@@ -21,7 +22,8 @@ PATIENCE = 60
 
 WARP = 32
 MANY = 10 ** 11   # blocks measured: what servers add by themselves changes nothing
-SM_BYTES, OF_THE_SYSTEM, OF_THE_LOOP = 228 << 10, 1 << 10, 256   # shared memory: of an SM; kept of each CTA; for the managed form
+# shared memory: of an SM; kept of each CTA; for the managed form
+SM_BYTES, OF_THE_SYSTEM, OF_THE_LOOP = 228 << 10, 1 << 10, 256
 
 
 def part_of_sm(part):
@@ -34,15 +36,18 @@ class Gated:
 
     def __init__(self, place, tenant, blocks, threads, shared, priority="normal"):
         self.place, self.tenant, self.blocks = place, tenant, blocks
-        command = [place.smt, "run", "--tenant", tenant, "--priority", priority, "--", place.programs / "sim_gates", str(blocks), str(threads), str(shared)]
-        self.process = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        command = [place.smt, "run", "--tenant", tenant, "--priority", priority, "--",
+                   place.programs / "sim_gates", str(blocks), str(threads), str(shared)]
+        self.process = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def say(self, line, answer=None):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         if answer:
             found = self.process.stdout.readline()
-            assert found == answer + "\n", f"{self.tenant}, {line}: {found}{self.process.stdout.read() if found else ''}"
+            assert found == answer + "\n", \
+                f"{self.tenant}, {line}: {found}{self.process.stdout.read() if found else ''}"
 
     def launch(self):
         self.opened = 0
@@ -66,38 +71,47 @@ class Gated:
 class Stage(Place):
     def __init__(self, smt, programs, policy, multiprocessors, **sim):
         super().__init__(smt, programs, sms=multiprocessors, grace=1, step_limit=0, **sim)
-        self.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy, SMT_JOURNAL="mapping", SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
+        self.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy, SMT_JOURNAL="mapping",
+                                SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
                                 SMT_PROFILES=str(pathlib.Path(self.folder.name) / "profiles.db"))
 
     def know(self, blocks, threads, part, times):
-        """From the next server on: what a sweep would have measured of launches of so many blocks, {(SMs, CTAs on each): ns}."""
-        Gated(self, "profiled", blocks, threads, part_of_sm(part)).launch().end()   # so that there is a profile, which says nothing yet
-        subprocess.run([self.smt, "server", "stop"], env=self.environment, check=True, capture_output=True, timeout=PATIENCE)
+        """From the next server on: what a sweep would have measured of launches of so many blocks, {(SMs,
+        CTAs on each): ns}."""
+        # so that there is a profile, which says nothing yet
+        Gated(self, "profiled", blocks, threads, part_of_sm(part)).launch().end()
+        subprocess.run([self.smt, "server", "stop"], env=self.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
         self.wait_until_ended()
         with contextlib.closing(sqlite3.connect(self.environment["SMT_PROFILES"])) as database, database:
             (profile,), = database.execute("SELECT id FROM profile WHERE block_x = ?", (threads,))
             database.execute("DELETE FROM times WHERE profile = ?", (profile,))
             for (sms, ctas), ns in times.items():
-                database.execute("INSERT INTO times VALUES (?, ?, ?, 1, ?, 0, ?)", (profile, sms, ctas, MANY, int(ns) * (MANY // blocks)))
+                database.execute("INSERT INTO times VALUES (?, ?, ?, 1, ?, 0, ?)",
+                                 (profile, sms, ctas, MANY, int(ns) * (MANY // blocks)))
 
     def until_known(self, blocks, threads, part, text):
         """A server looks profiles up while a program's first launches run: of another program, here."""
         idle, other = Gated(self, "idle", 1, WARP, 0), Gated(self, "other", blocks, threads, part_of_sm(part))
         idle.launch().open().say("wait", "ended")   # with one tenant alone no policy is asked at each launch
         before = len(self.decisions("other"))
-        self.until(f"{text} is decided", lambda: other.launch().open().say("wait", "ended") or text in self.decisions("other")[before:])
+        self.until(f"{text} is decided", lambda: other.launch().open().say("wait", "ended") or
+                   text in self.decisions("other")[before:])
         other.leave()
         idle.leave()
 
     def entries(self, tenant, kind):
-        log = subprocess.run([self.smt, "log", "--json", "--mapping"], env=self.environment, capture_output=True, text=True, timeout=PATIENCE).stdout
-        return [entry for entry in map(json.loads, log.splitlines()) if entry["tenant"] == tenant and entry["kind"] == kind]
+        log = subprocess.run([self.smt, "log", "--json", "--mapping"], env=self.environment,
+                             capture_output=True, text=True, timeout=PATIENCE).stdout
+        return [entry for entry in map(json.loads, log.splitlines())
+                if entry["tenant"] == tenant and entry["kind"] == kind]
 
     def decisions(self, tenant):
         return [entry["text"] for entry in self.entries(tenant, "decision")]
 
     def mappings(self, tenant):
-        """Blocks, workers and multiprocessors of each row, in the order in which workers left; of a program that has ended, which the server hears of later."""
+        """Blocks, workers and multiprocessors of each row, in the order in which workers left; of a program
+        that has ended, which the server hears of later."""
         self.until(f"{tenant} has left", lambda: self.entries(tenant, "closed"))
         return [(entry["value"], entry["workers"], entry["sms"]) for entry in self.entries(tenant, "mapping")]
 
@@ -107,7 +121,8 @@ class Stage(Place):
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s\n{self.journal_now()}"
 
     def launches(self, tenant):
-        status = subprocess.run([self.smt, "status"], env=self.environment, capture_output=True, text=True, timeout=PATIENCE).stdout
+        status = subprocess.run([self.smt, "status"], env=self.environment, capture_output=True, text=True,
+                                timeout=PATIENCE).stdout
         return sum(int(line.split()[10]) for line in status.splitlines() if line.split()[:1] == [tenant])
 
     def until_decided(self, tenant, text, times=1):
@@ -118,7 +133,8 @@ class Stage(Place):
 
 
     def open_until_stopped(self, program, times):
-        """Blocks may be taken between the decision and the stop, and more than one with a ticket. Returns how many were let through."""
+        """Blocks may be taken between the decision and the stop, and more than one with a ticket. Returns how
+        many were let through."""
         def stopped():
             program.opened = min(program.opened + 4, program.blocks - 100)
             program.open(program.opened)
@@ -130,7 +146,8 @@ class Stage(Place):
 
 def in_all(mappings):
     """What is read of a run's workers at once, as they leave, is a row."""
-    return sum(row[0] for row in mappings), sum(row[1] for row in mappings), sorted({sm for row in mappings for sm in row[2]})
+    return sum(row[0] for row in mappings), sum(row[1] for row in mappings), sorted({sm for row in mappings
+                                                                                     for sm in row[2]})
 
 
 def said(found, expected):
@@ -138,23 +155,27 @@ def said(found, expected):
 
 
 def figure_6(smt, programs):
-    """Adaptive Simultaneous Multi-tenancy: five CTAs, then three and three, then growth once the other has taken its last block."""
+    """Adaptive Simultaneous Multi-tenancy: five CTAs, then three and three, then growth once the other has
+    taken its last block."""
     blocks, sms = 4000, list(range(15))
     with Stage(smt, programs, "greedy", 15) as place:
         # Six fit on an SM; with the sixth nothing is faster. Blocks take so long that a ticket is one block.
         place.know(blocks, WARP, 1 / 6, {(15, ctas): 6_000_000_000 // min(ctas, 5) for ctas in range(1, 7)})
-        first, second = (Gated(place, tenant, blocks, WARP, part_of_sm(1 / 6)) for tenant in ("first", "second"))
+        first, second = (Gated(place, tenant, blocks, WARP, part_of_sm(1 / 6))
+                         for tenant in ("first", "second"))
         place.until_known(blocks, WARP, 1 / 6, "5 CTAs an SM, beside 0 others")
         first.launch()
         place.until_decided("first", "5 CTAs an SM, beside 0 others")
         second.launch()
         place.until_decided("first", "3 CTAs an SM, beside 1 others")
-        second.open(blocks - 45)    # its last blocks are taken when three are on each SM, and none of these ends
+        # its last blocks are taken when three are on each SM, and none of these ends
+        second.open(blocks - 45)
         opened = 0
 
         def five_again():
             nonlocal opened
-            if opened < blocks // 2:    # whoever is one too many on its SM leaves behind its block; the other one may take longer
+            # whoever is one too many on its SM leaves behind its block; the other one may take longer
+            if opened < blocks // 2:
                 opened += 75
                 first.open(opened)
             return place.decisions("first").count("5 CTAs an SM, beside 0 others") == 2
@@ -163,8 +184,10 @@ def figure_6(smt, programs):
         second.end()
         said(in_all(place.mappings("second")), (blocks, 45, sms))
         first.end()
-        said(in_all(place.mappings("first")), (blocks, 75 + 30, sms))   # 30 left, and as many came when there was room again
-        said(place.decisions("first"), ["5 CTAs an SM, beside 0 others", "3 CTAs an SM, beside 1 others", "5 CTAs an SM, beside 0 others"])
+        # 30 left, and as many came when there was room again
+        said(in_all(place.mappings("first")), (blocks, 75 + 30, sms))
+        said(place.decisions("first"), ["5 CTAs an SM, beside 0 others", "3 CTAs an SM, beside 1 others",
+                                        "5 CTAs an SM, beside 0 others"])
         said(place.decisions("second"), ["3 CTAs an SM, beside 1 others"])
 
 
@@ -185,8 +208,10 @@ def figure_2_temporal(smt, programs):
 
 
 def figure_2_spatial(smt, programs):
-    """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second. But the first time who may be over in a moment is waited for."""
-    with Stage(smt, programs, "hpf", 2, dispatch_clock=1) as place:   # or a thread that has to wait for a core would make it long
+    """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second. But the first
+    time who may be over in a moment is waited for."""
+    # or a thread that has to wait for a core would make it long
+    with Stage(smt, programs, "hpf", 2, dispatch_clock=1) as place:
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
         place.until("the long kernel is known to the policy", lambda: place.launches("long"))
         urgent = Gated(place, "urgent", 2, WARP, part_of_sm(1 / 2), priority="high").launch()
@@ -207,14 +232,17 @@ def figure_2_spatial(smt, programs):
         long.end()
         said(place.decisions("urgent"), ["has SMs 0 to 0 (priority 1)"])
         said(in_all(place.mappings("urgent")), (4, 4, [0, 1]))
-        said(in_all(place.mappings("long")), (1000, 12, [0, 1]))   # four that stopped, twice, two on SM 1, two more when SM 0 was free
+        # four that stopped, twice, two on SM 1, two more when SM 0 was free
+        said(in_all(place.mappings("long")), (1000, 12, [0, 1]))
 
 
 def first_stop(smt, programs):
-    """What stood behind launches that are over is no reason not to stop the next one, for whoever comes now."""
+    """What stood behind launches that are over is no reason not to stop the next one, for whoever comes
+    now."""
     with Stage(smt, programs, "priority", 2) as place:
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
-        long.say("record", "recorded")   # at once, and what is in flight can no longer be stopped: nobody is there who might want it
+        # at once, and what is in flight can no longer be stopped: nobody is there who might want it
+        long.say("record", "recorded")
         long.open().say("wait", "ended")
         urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high")
         place.until("somebody more urgent is there", lambda: place.entries("urgent", "opened"))
@@ -228,13 +256,17 @@ def first_stop(smt, programs):
 
 
 def tenant_leaves(smt, programs):
-    """What a program had pinned is given back while the others stand still, where the policy may stop anybody: the driver would keep the dispatcher out until their launches are over."""
+    """What a program had pinned is given back while the others stand still, where the policy may stop
+    anybody: the driver would keep the dispatcher out until their launches are over."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
-        stays, idle = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "idle", 2, WARP, 0)   # two that are left: who is alone is not stopped
+        # two that are left: who is alone is not stopped
+        stays, idle = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "idle", 2, WARP, 0)
         for each in (stays, idle):   # what is loaded later would wait for gates
             each.launch().open().say("wait", "ended")
-        command = [place.smt, "run", "--tenant", "leaves", "--", place.programs / "sim_gates"]   # has no code that could be the reason
-        leaves = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # has no code that could be the reason
+        command = [place.smt, "run", "--tenant", "leaves", "--", place.programs / "sim_gates"]
+        leaves = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
         said(leaves.stdout.readline(), "started\n")
         stays.launch().say("begun 1", "begun")   # how many at once is for the server to try
         leaves.stdin.close()
@@ -245,12 +277,14 @@ def tenant_leaves(smt, programs):
 
 
 def tenant_unloads(smt, programs):
-    """So it is with code. A moment after a standstill there is none, and nobody is kept out for that: the program waits for the next one."""
+    """So it is with code. A moment after a standstill there is none, and nobody is kept out for that: the
+    program waits for the next one."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
         stays, other = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "other", 2, WARP, 0)
         for each in (stays, other):
             each.launch().open().say("wait", "ended")
-        for times, pause in enumerate((0, 0.007, 0.014, 0.021), 1):   # some 20 to 40 ms after a load there would be none; the others are as good, and prove less
+        # some 20 to 40 ms after a load there would be none; the others are as good, and prove less
+        for times, pause in enumerate((0, 0.007, 0.014, 0.021), 1):
             other.say("load", "loaded")
             stays.launch().say("begun 1", "begun")
             time.sleep(pause)
@@ -266,8 +300,10 @@ class Brief:
     """A program of brief.cpp."""
 
     def __init__(self, place, tenant, launches, blocks=64, priority="normal"):
-        self.process = subprocess.Popen([place.smt, "run", "--tenant", tenant, "--priority", priority, "--", place.programs / "sim_brief", launches, str(blocks)],
-                                        env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen([place.smt, "run", "--tenant", tenant, "--priority", priority, "--",
+                                         place.programs / "sim_brief", launches, str(blocks)],
+                                        env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
         said(self.process.stdout.readline(), "launched\n")
 
     def end(self):
@@ -275,7 +311,8 @@ class Brief:
 
 
 def idle_urgent(smt, programs):
-    """Launches that are over hold nobody up, although nobody was there to see their end: when the urgent program launched, it was alone."""
+    """Launches that are over hold nobody up, although nobody was there to see their end: when the urgent
+    program launched, it was alone."""
     with Stage(smt, programs, "priority", 2) as place:
         urgent = Brief(place, "urgent", "21", priority="high")   # markers are behind every fourth, or eighth
         place.until("its launches are over", lambda: len(place.entries("urgent", "launch")) == 21)
@@ -284,7 +321,8 @@ def idle_urgent(smt, programs):
 
 
 def waiting_urgent(smt, programs, policy="priority"):
-    """A tenant that waits for a value, with a launch behind the wait, stops no other one: until the value is there, or another stream of it has work."""
+    """A tenant that waits for a value, with a launch behind the wait, stops no other one: until the value is
+    there, or another stream of it has work."""
     with Stage(smt, programs, policy, 2) as place:
         urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high")
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2))
@@ -296,7 +334,8 @@ def waiting_urgent(smt, programs, policy="priority"):
         urgent.say("hold", "held")
         urgent.launch()
         long.launch().open()
-        place.until("the long one has run", lambda: sum(entry["value"] for entry in place.entries("long", "mapping")) >= 2000)
+        place.until("the long one has run",
+                    lambda: sum(entry["value"] for entry in place.entries("long", "mapping")) >= 2000)
         long.say("wait", "ended")
         said([text for text in place.decisions("long") if "urgent" in text], [])
         long.launch().say("begun 1", "begun")   # how many at once is for the server to try
@@ -319,7 +358,8 @@ def waiting_urgent_hpf(smt, programs):
 
 
 def two_threads(smt, programs):
-    """Who waits for a stream waits for what was launched before, also where somebody more urgent is there, and launches are looked after one by one."""
+    """Who waits for a stream waits for what was launched before, also where somebody more urgent is there,
+    and launches are looked after one by one."""
     with Stage(smt, programs, "priority", 2) as place:
         urgent = Brief(place, "urgent", "1", priority="high")
         Brief(place, "endless", "endless", blocks=4).end()   # there are up to 512 launches to wait for
@@ -327,13 +367,15 @@ def two_threads(smt, programs):
 
 
 def saturates(sms, ctas, blocks):
-    """With so many CTAs each on so many of 30 SMs, of one SM's throughput: 5 % less than all that there is is taken for enough."""
+    """With so many CTAs each on so many of 30 SMs, of one SM's throughput: 5 % less than all that there is is
+    taken for enough."""
     return {(1, ctas): 1e6 * blocks, (30, ctas): 1e6 * blocks * 0.95 / (sms - 0.5)}
 
 
 def table(smt, programs, kernels, then):
-    """smCompactor: kernels come one after the other, (tenant, blocks, threads, part of an SM, (SMs, CTAs) at which it is saturated), and each
-    gets its places, (CTAs, SMs). `then` checks all of them, and where they were: {tenant: mappings}."""
+    """smCompactor: kernels come one after the other, (tenant, blocks, threads, part of an SM, (SMs, CTAs) at
+    which it is saturated), and each gets its places, (CTAs, SMs). `then` checks all of them, and where they
+    were: {tenant: mappings}."""
     with Stage(smt, programs, "compact", 30) as place:
         for _, blocks, threads, part, (sms, ctas), _ in kernels:
             place.know(blocks, threads, part, saturates(sms, ctas, blocks))
@@ -353,31 +395,41 @@ def table(smt, programs, kernels, then):
 
 
 def table_2(smt, programs):
-    """FT, LM, then BS: 25 of 30 SMs in use, and all. Where LM and BS are together LM has two CTAs, and BS twelve instead of sixteen."""
+    """FT, LM, then BS: 25 of 30 SMs in use, and all. Where LM and BS are together LM has two CTAs, and BS
+    twelve instead of sixteen."""
     def then(decided, mapped):
-        said(decided, {"FT": ["15 CTAs on 15 of 30 SMs"], "LM": ["35 CTAs on 25 of 30 SMs"], "BS": ["200 CTAs on 15 of 30 SMs"]})
-        said({tenant: mapped[tenant] for tenant in ("LM", "BS")}, {"LM": (8000, 35, list(range(25))), "BS": (1000, 200, list(range(15, 30)))})
+        said(decided, {"FT": ["15 CTAs on 15 of 30 SMs"], "LM": ["35 CTAs on 25 of 30 SMs"],
+                       "BS": ["200 CTAs on 15 of 30 SMs"]})
+        said({tenant: mapped[tenant] for tenant in ("LM", "BS")},
+             {"LM": (8000, 35, list(range(25))), "BS": (1000, 200, list(range(15, 30)))})
 
-    table(smt, programs, [("FT", 1000, 32, 7 / 8, (15, 1), (15, 15)), ("LM", 8000, 64, 1 / 8, (18, 2), (35, 25)),
-                          ("BS", 1000, 96, 1 / 16, (15, 16), (200, 15))], then)
+    table(smt, programs,
+          [("FT", 1000, 32, 7 / 8, (15, 1), (15, 15)), ("LM", 8000, 64, 1 / 8, (18, 2), (35, 25)),
+           ("BS", 1000, 96, 1 / 16, (15, 16), (200, 15))], then)
 
 
 def table_3(smt, programs):
-    """LM, BS, then FT: both on 20 SMs, FT on the ten others, where one of the two takes the room that is left: who is thought to have the
-    longest way to go, which is estimated from what it has done."""
+    """LM, BS, then FT: both on 20 SMs, FT on the ten others, where one of the two takes the room that is
+    left: who is thought to have the longest way to go, which is estimated from what it has done."""
     def then(decided, mapped):
         tuned = {"LM": "90 CTAs on 30 of 30 SMs", "BS": "250 CTAs on 30 of 30 SMs"}
         said([tenant for tenant, text in tuned.items() if text in decided[tenant]] in (["LM"], ["BS"]), True)
-        said({tenant: texts[0] for tenant, texts in decided.items()}, {"LM": "80 CTAs on 20 of 30 SMs", "BS": "240 CTAs on 20 of 30 SMs", "FT": "10 CTAs on 10 of 30 SMs"})
+        said({tenant: texts[0] for tenant, texts in decided.items()},
+             {"LM": "80 CTAs on 20 of 30 SMs", "BS": "240 CTAs on 20 of 30 SMs",
+              "FT": "10 CTAs on 10 of 30 SMs"})
         said(mapped["FT"], (1000, 10, list(range(20, 30))))
 
-    table(smt, programs, [("LM", 8000, 64, 1 / 16, (20, 4), (80, 20)), ("BS", 1000, 96, 1 / 16, (15, 16), (240, 20)),
-                          ("FT", 1000, 32, 15 / 16, (15, 1), (10, 10))], then)
+    table(smt, programs,
+          [("LM", 8000, 64, 1 / 16, (20, 4), (80, 20)), ("BS", 1000, 96, 1 / 16, (15, 16), (240, 20)),
+           ("FT", 1000, 32, 15 / 16, (15, 1), (10, 10))], then)
 
 
 def main():
     smt, programs, scenario = sys.argv[1:]
-    {each.__name__: each for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads, idle_urgent, waiting_urgent, waiting_urgent_hpf, two_threads, table_2, table_3)}[scenario](smt, programs)
+    {each.__name__: each
+     for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads,
+                  idle_urgent, waiting_urgent, waiting_urgent_hpf, two_threads, table_2,
+                  table_3)}[scenario](smt, programs)
 
 
 if __name__ == "__main__":

@@ -28,22 +28,26 @@ def main():
     same = replay(smt, "--policy=priority", "--differences", RECORDING)
     assert re.fullmatch(r"9 decisions in [\d.]+ ms\n  priority +0 would have been different\n", same), same
     differences = replay(smt, "--policy=fifo", "--differences", RECORDING)
-    assert 0 < differences.count("decided ") < 9 and differences.count("decided ") == int(re.search(r"fifo +(\d+) would", differences)[1])
+    assert 0 < differences.count("decided ") < 9 and differences.count("decided ") == int(
+        re.search(r"fifo +(\d+) would", differences)[1])
     summary = replay(smt, RECORDING, "--summary")
     listed = re.findall(r"^  ([\w-]+) +\d+ would", summary, re.MULTILINE)
-    assert {"fifo", "priority", "greedy", "hpf", "fair", "slice", "compact"} <= set(listed) and "decided " not in summary, summary
+    assert {"fifo", "priority", "greedy", "hpf", "fair", "slice",
+            "compact"} <= set(listed) and "decided " not in summary, summary
     assert all(f"\n  {name} " in replay(smt, RECORDING) for name in listed)
 
     with tempfile.TemporaryDirectory() as folder:
         damaged = pathlib.Path(folder) / "damaged"
         lines = RECORDING.read_text().splitlines(keepends=True)
-        damaged.write_text("".join(lines[:4]) + lines[4].replace('"kernels"', '"kernals"') + "".join(lines[5:]))
+        damaged.write_text("".join(lines[:4]) + lines[4].replace('"kernels"', '"kernals"') +
+                           "".join(lines[5:]))
         told = replay(smt, damaged, "--summary", code=1)
         assert f"{damaged}:5: snapshot: there is an unknown field in it" in told, told
         assert "No such file" in replay(smt, pathlib.Path(folder) / "missing", code=1)
     told = replay(smt, RECORDING, "--policy", "best", code=2)
     assert "no policy 'best'; there are fifo, priority" in told, told
-    assert "which recording" in replay(smt, code=2) and "unknown option" in replay(smt, RECORDING, "--fast", code=2)
+    assert "which recording" in replay(smt, code=2) and "unknown option" in replay(smt, RECORDING,
+                                                                                   "--fast", code=2)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ def stop(place):
 
 
 def precedence_of_settings(place):
-    """The environment, the user's file, the administrator's: for the server, and what a program says to it."""
+    """The environment, the user's file, the administrator's: for the server, and what a program says to
+    it."""
     files(place, user='policy = "fair"\nmemory_limit = "64M"\n',
           system='policy = "fifo"\nmemory_limit = "1M"\n[limits]\nlanes = 4\nhost_memory = "64M"\n')
     assert place.run("charges")[0] == "all counted\n"   # it needs both limits of 64M
@@ -70,7 +71,8 @@ def precedence_of_settings(place):
 
 
 def files_without_the_command(place):
-    """A server that a program starts reads the files, too. For a wrong value it has the default and says so."""
+    """A server that a program starts reads the files, too. For a wrong value it has the default and says
+    so."""
     files(place, user='idle_seconds = "soon"\n', system='policy = "fair"\n')
     done = by_hand(place, "scale")
     assert done.returncode == 0, done

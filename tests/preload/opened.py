@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Images that a worker opens before the driver gets them: packed ones, hostile ones, and workers that end over one.
+"""Images that a worker opens before the driver gets them: packed ones, hostile ones, and workers that end
+over one.
 
     opened.py SMT FAKE_DRIVER SCENARIO
 
@@ -43,10 +44,12 @@ def packed_cubin():
 
 
 def opened_images(place):
-    """This driver takes cubins alone: what loads was unpacked before. What a worker does with one image is that load's."""
+    """This driver takes cubins alone: what loads was unpacked before. What a worker does with one image is
+    that load's."""
     toy = f"worker={place.bin / 'toy_compile'},ptx=0"
     good = packed_cubin()
-    with_entry = lambda stored, size: damage.fatbin(damage.entry(stored, kind=2, flags=damage.FLAG_ZSTD, size=size))
+    with_entry = lambda stored, size: damage.fatbin(damage.entry(stored, kind=2, flags=damage.FLAG_ZSTD,
+                                                                 size=size))
     # The load's error, the linker's, which has nothing unpacked, and the load's words.
     cases = [(good, 0, 0, ""),
              (with_entry(damage.zstd_bomb(16), 100), INVALID_IMAGE, 0, ""),
@@ -56,13 +59,15 @@ def opened_images(place):
              (damage.put(good, 16 + 28, "I", 80), NO_BINARY, 0, ""),
              (good, 0, 0, ""),
              (b"//toy kill\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker crashed: Killed"),
-             (b"//toy crash\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker crashed: Segmentation fault"),
+             (b"//toy crash\n", INVALID_IMAGE, INVALID_IMAGE,
+              "the compile worker crashed: Segmentation fault"),
              (b"//toy beyond\n", INVALID_IMAGE, INVALID_IMAGE, "the compile worker answered nonsense"),
              (good, 0, 0, "")]
     bystander_with(place, SMT_COMPILE=toy)
     server = place.server_pid()
     output = place.run("opened", *images_in(place, [case[0] for case in cases]), SMT_COMPILE=toy)[0]
-    assert output.splitlines() == [f"{error} {link_error} {words}" for _, error, link_error, words in cases], output
+    assert output.splitlines() == [f"{error} {link_error} {words}"
+                                   for _, error, link_error, words in cases], output
     assert place.server_pid() == server
     log = "".join(path.read_text() for path in place.folder.glob("*.log"))
     assert "an image cannot be loaded: the compile worker crashed: Killed" in log, log
@@ -81,7 +86,8 @@ def paused_worker(server):
 
 
 def hanging_image(place):
-    """Other tenants load meanwhile; and when its worker is killed in the midst, its load ends and the next one is right."""
+    """Other tenants load meanwhile; and when its worker is killed in the midst, its load ends and the next
+    one is right."""
     toy = f"worker={place.bin / 'toy_compile'},ptx=0,workers=2"
     hang, good = images_in(place, [b"//toy hang\n", packed_cubin()])
     hanging = place.start("opened", hang, good, tenant="hanging", SMT_COMPILE=toy)
@@ -98,8 +104,10 @@ def hanging_image(place):
 
 def no_worker_to_open(place):
     """Images are refused, with a reason; what the driver refuses by its first bytes goes there as ever."""
-    output = place.run("opened", *images_in(place, [packed_cubin(), b"what"]), SMT_COMPILE="worker=/bin/false,ptx=0")[0]
-    assert output.splitlines() == [f"{OPERATING_SYSTEM} {OPERATING_SYSTEM} the compile worker ended with exit code 1", f"{INVALID_IMAGE} {INVALID_IMAGE} "], output
+    output = place.run("opened", *images_in(place, [packed_cubin(), b"what"]),
+                       SMT_COMPILE="worker=/bin/false,ptx=0")[0]
+    assert output.splitlines() == [f"{OPERATING_SYSTEM} {OPERATING_SYSTEM} the compile worker ended with "
+                                   "exit code 1", f"{INVALID_IMAGE} {INVALID_IMAGE} "], output
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ PATIENCE = 60
 
 
 def smt(program, *arguments):
-    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+    return subprocess.run([program,
+                           *arguments], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
 def launches_by_tenant(program):
@@ -36,7 +37,8 @@ def wait_until_empty(program):
     deadline = time.monotonic() + PATIENCE
     while True:
         status = smt(program, "server", "status")
-        if re.search(r"sessions +0 open", status) and re.search(r"memory +0\.0 MiB device, 0\.0 MiB host", status):
+        if re.search(r"sessions +0 open", status) and re.search(r"memory +0\.0 MiB device, 0\.0 MiB host",
+                                                                status):
             return
         if time.monotonic() > deadline:
             raise AssertionError("the server still holds something:\n" + status)

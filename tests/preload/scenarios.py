@@ -42,7 +42,8 @@ class Place:
     def start(self, name, *arguments, tenant=None, options=(), how={}, **environment):
         command = [self.program, "run", *(["--tenant", tenant] if tenant else []), *options, "--",
                    str(self.bin / f"preload_{name}"), *map(str, arguments)]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE,
                                    text=True, env=os.environ | environment, **how)
         self.started.append(process)
         return process
@@ -201,7 +202,8 @@ def no_device(place):
 def gpu_without_memory(place):
     """The simulated device does not stand in for a GPU that is there."""
     (place.folder / "libcuda.so.1").symlink_to(place.driver)
-    output, errors = place.run("begin", SMT_DRIVER="", LD_LIBRARY_PATH=str(place.folder), SMT_FAKE_FAIL=f"cuDevicePrimaryCtxRetain:0:{OUT_OF_MEMORY}")
+    output, errors = place.run("begin", SMT_DRIVER="", LD_LIBRARY_PATH=str(place.folder),
+                               SMT_FAKE_FAIL=f"cuDevicePrimaryCtxRetain:0:{OUT_OF_MEMORY}")
     assert output == f"cuInit {NOT_READY}\n" and "cuDevicePrimaryCtxRetain failed" in errors, output + errors
 
 
@@ -225,7 +227,8 @@ def connect(place, packet):
 
 
 def hello(version, table_hash=0, tenant=b"other"):
-    return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(), 0, 0, 0, 0, tenant, tenant)
+    return struct.pack("<4IQiiQ2I64s64s", HELLO, MAGIC, version, 0, table_hash, os.getpid(),
+                       0, 0, 0, 0, tenant, tenant)
 
 
 def machine_code(place):
@@ -248,7 +251,8 @@ def bystander_with(place, **environment):
 def wrong_version(place):
     held = bystander(place)
     pid = place.server_pid()
-    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more", hello(version=4)[:32]]:
+    for packet in [hello(version=999), hello(version=1, table_hash=1), hello(version=2) + b"more",
+                   hello(version=4)[:32]]:
         with connect(place, packet) as client:
             answer = struct.unpack(WELCOME_FORMAT, client.recv(4096))
             text = answer[-1].split(b"\0")[0].decode()
@@ -256,7 +260,8 @@ def wrong_version(place):
             assert "version" in text and "smt server stop" in text, text
             assert client.recv(4096) == b"", "and hangs up"
     version, table_hash = answer[2], answer[4]
-    with connect(place, hello(version, table_hash ^ 1)) as client:   # the same version, and another table of functions
+    # the same version, and another table of functions
+    with connect(place, hello(version, table_hash ^ 1)) as client:
         assert client.recv(4096)[:8] == struct.pack("<2I", WELCOME, VERSION_MISMATCH)
     assert place.server_pid() == pid
     place.open(1)
@@ -272,10 +277,12 @@ def other_server(place):
         begin = place.start("begin")
         server.settimeout(PATIENCE)
         with server.accept()[0] as client:
-            assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)   # `smt run`, which takes no answer for none
+            # `smt run`, which takes no answer for none
+            assert client.recv(8192)[:8] == struct.pack("<2I", SETTINGS, MAGIC)
         with server.accept()[0] as client:
             assert len(client.recv(4096)) == 176
-            client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0, 0, 0, 0, b"speak version 7"))
+            client.send(struct.pack(WELCOME_FORMAT, WELCOME, VERSION_MISMATCH, 7, 0, 0, 0,
+                                    0, 0, 0, b"speak version 7"))
             output, errors = finish(begin)
     assert output == f"cuInit {NOT_READY}\n" and "speak version 7" in errors, output + errors
 
@@ -286,7 +293,8 @@ def garbage_hello(place):
     source = random.Random(1)
     whole = hello(version=1)
     packets = [source.randbytes(size) for size in (1, 4, 7, 8, 9, 175, 176, 177, 178, 4096, 60000)]
-    packets += [whole[:8] + source.randbytes(168), struct.pack("<2I", 99, MAGIC), struct.pack("<2I", WELCOME, MAGIC)]
+    packets += [whole[:8] + source.randbytes(168), struct.pack("<2I", 99, MAGIC),
+                struct.pack("<2I", WELCOME, MAGIC)]
     for packet in packets:
         with connect(place, packet) as client:
             while client.recv(4096):
@@ -304,7 +312,8 @@ def garbage_ring(place):
     held = bystander(place)
     pid = place.server_pid()
     assert "every session was ended" in finish(subprocess.Popen(
-        [str(place.bin / "preload_intruder"), place.socket()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))[0]
+        [str(place.bin / "preload_intruder"), place.socket()], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True))[0]
     place.run("scale", tenant="neighbour")
     assert place.server_pid() == pid
     place.open(1)
@@ -324,7 +333,8 @@ def addresses(place):
     """Memory of another tenant, and of the server itself: its heap, where the fake driver could write."""
     holder = place.start("hold_memory", tenant="holder")
     held = holder.stdout.readline().strip()
-    heap = next(line.split("-")[0] for line in pathlib.Path(f"/proc/{place.server_pid()}/maps").read_text().splitlines()
+    heap = next(line.split("-")[0]
+                for line in pathlib.Path(f"/proc/{place.server_pid()}/maps").read_text().splitlines()
                 if line.endswith("[heap]"))
     assert place.run("addresses", held, heap, tenant="other")[0] == "refused\n"
     output = holder.communicate("\n", timeout=PATIENCE)[0]
@@ -366,7 +376,8 @@ def refused_calls(place):
         assert finish(process)[1] == "".join(lines) * int(wanted)
     wait_until_empty(place.program)
     log = [json.loads(line) for line in smt(place.program, "log", "--json").splitlines()]
-    counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in log if entry["kind"] == "unsupported"]
+    counts = [(entry["tenant"], entry["name"], entry["value"]) for entry in log
+              if entry["kind"] == "unsupported"]
     each = [("cuIpcGetMemHandle", 1), ("cuIpcGetMemHandle", 2), ("cuMemCreate", 1)]
     assert sorted(counts) == [(f"wanted{i}", *one) for i in "01" for one in each], counts
 
@@ -393,7 +404,8 @@ def waiter_killed(place):
 
 
 def waiter_stopped(place):
-    """A program that stands still with a waiting stream holds others up for the setting wait, and then its session ends."""
+    """A program that stands still with a waiting stream holds others up for the setting wait, and then its
+    session ends."""
     os.environ["SMT_LIMITS"] = "wait=1"
     process = waiter(place)
     process.send_signal(signal.SIGSTOP)
@@ -403,7 +415,8 @@ def waiter_stopped(place):
     wait_until_empty(place.program)
     process.send_signal(signal.SIGCONT)
     assert finish(process)[0] == "ended\n"
-    assert "held up other programs' calls for longer than wait in SMT_LIMITS" in "".join(each.read_text() for each in place.folder.glob("*.log"))
+    assert "held up other programs' calls for longer than wait in SMT_LIMITS" in "".join(
+        each.read_text() for each in place.folder.glob("*.log"))
 
 
 def wait_that_is_over(place):
@@ -425,15 +438,18 @@ def printed_before(place):
 
 
 def prints_on(place):
-    """A kernel that may print and does not end holds up others that print, but not for ever, and status names it."""
+    """A kernel that may print and does not end holds up others that print, but not for ever, and status names
+    it."""
     other = place.start("printed", "itself", tenant="other")
     place.wait_reached(1)
     prints = place.start("say", 7, 3, tenant="prints")
-    wait_for(lambda: re.search(r"prints waits \d+\.\d s for device printf of other\n", smt(place.program, "status")), "status names the wait")
+    wait_for(lambda: re.search(r"prints waits \d+\.\d s for device printf of other\n",
+                               smt(place.program, "status")), "status names the wait")
     assert finish(prints)[0] == "device says 7\n" * 3
     place.open(1)
     assert finish(other)[0] == "device says 1\n"
-    assert "prints although kernels of other that print have not ended" in "".join(each.read_text() for each in place.folder.glob("*.log"))
+    assert "prints although kernels of other that print have not ended" in "".join(
+        each.read_text() for each in place.folder.glob("*.log"))
 
 
 def private_tables(place):
@@ -489,13 +505,16 @@ def hundred_starts(place):
         return len(list((server / "fd").iterdir())), len(list((server / "task").iterdir()))
 
     place.run("scale")
-    wait_for(lambda: held() == (len(list((server / "fd").iterdir())), len(list((server / "task").iterdir()))), "it rests")
+    wait_for(lambda: held() == (len(list((server / "fd").iterdir())),
+                                len(list((server / "task").iterdir()))), "it rests")
     fds, tasks = held()
     assert fds < 20 and tasks < 10, f"the server holds {fds} descriptors and {tasks} threads"
 
 
-SCENARIOS = [threads, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour, kill_in_launch, kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
-             wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring, memory_limit, small_device, device_printf,
+SCENARIOS = [threads, large_copies, fork, fresh_memory, fresh_arrays, waiting_neighbour, kill_in_launch,
+             kill_in_copy, kill_server, no_server, no_device, gpu_without_memory, native,
+             wrong_version, refused_calls, private_tables, other_server, garbage_hello, garbage_ring,
+             memory_limit, small_device, device_printf,
              fatal_fault, idle_exit, hundred_starts]
 MEMORY = [addresses, charges]
 COMPILES = [machine_code]

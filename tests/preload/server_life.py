@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The server as a process: what it asks the system for and does not get, what it inherits, what it leaves behind.
+"""The server as a process: what it asks the system for and does not get, what it inherits, what it leaves
+behind.
 
     server_life.py SMT FAKE_DRIVER SCENARIO
 
@@ -17,7 +18,8 @@ import struct
 import subprocess
 
 from run import PATIENCE, smt
-from scenarios import (CAPTURED, ILLEGAL_ADDRESS, MAPPED, NOT_READY, OK, OUT_OF_MEMORY, UNAVAILABLE, WELCOME, WELCOME_FORMAT, bystander, bystander_with, connect,
+from scenarios import (CAPTURED, ILLEGAL_ADDRESS, MAPPED, NOT_READY, OK, OUT_OF_MEMORY, UNAVAILABLE, WELCOME,
+                       WELCOME_FORMAT, bystander, bystander_with, connect,
                        finish, gone, hello, main, wait_for)
 
 
@@ -25,7 +27,8 @@ def scarce_server(place):
     """A server's program under libpreload_scarce.so: make_scarce() takes away what it asks the system for."""
     program = place.folder / "scarce-smtd"
     library = place.bin.parent / "lib" / "libpreload_scarce.so"
-    program.write_text(f'#!/bin/sh\nSMT_TEST_SCARCE={place.folder} LD_PRELOAD={library} exec {place.bin}/smtd "$@"\n')
+    program.write_text(f'#!/bin/sh\nSMT_TEST_SCARCE={place.folder} LD_PRELOAD={library} exec '
+                       f'{place.bin}/smtd "$@"\n')
     program.chmod(0o700)
     os.environ["SMT_SERVER"] = str(program)
 
@@ -40,7 +43,8 @@ def log_of(place):
 
 
 def no_threads(place):
-    """Without a thread a lane is refused, or a program is: no session that is there ends, and the server goes on."""
+    """Without a thread a lane is refused, or a program is: no session that is there ends, and the server goes
+    on."""
     scarce_server(place)
     held = bystander(place)
     crowd = place.start("crowd", 3, tenant="crowd")
@@ -56,7 +60,8 @@ def no_threads(place):
     finish(crowd)
     place.run("scale", tenant="neighbour")
     assert place.server_pid() == pid
-    assert "session 2 (crowd" in log_of(place) and "gives no thread 'lane 1' of crowd" in log_of(place), log_of(place)
+    assert "session 2 (crowd" in log_of(place) and "gives no thread 'lane 1' of crowd" in log_of(place), \
+        log_of(place)
     place.open(1)
     finish(held)
 
@@ -91,7 +96,8 @@ def no_memory(place):
         while client.recv(4096):
             pass
     wait_for(lambda: "(greedy" in log_of(place), "the log says so")
-    assert re.search(r"session \d+ \(greedy, pid \d+\): ended: its thread failed: std::bad_alloc", log_of(place)), log_of(place)
+    assert re.search(r"session \d+ \(greedy, pid \d+\): ended: its thread failed: std::bad_alloc",
+                     log_of(place)), log_of(place)
     make_scarce(place, "memory", False)
     place.run("scale", tenant="neighbour")
     assert place.server_pid() == pid
@@ -106,10 +112,12 @@ def quota_of_lanes(place):
     assert crowd.stdout.readline() == "begun\n"
     crowd.stdin.write("go\n")
     crowd.stdin.flush()
-    assert crowd.stdout.readline() == f"6 of 9 threads: error {OUT_OF_MEMORY}\n"   # and its first thread has a lane
+    # and its first thread has a lane
+    assert crowd.stdout.readline() == f"6 of 9 threads: error {OUT_OF_MEMORY}\n"
     finish(crowd)
     place.run("scale", tenant="neighbour")
-    assert log_of(place).count("(crowd, ") == 1 and "it has 4 threads that use CUDA, the most that a session may have (lanes in SMT_LIMITS)" in log_of(place), log_of(place)
+    assert (log_of(place).count("(crowd, ") == 1 and "it has 4 threads that use CUDA, the most that a "
+            "session may have (lanes in SMT_LIMITS)" in log_of(place)), log_of(place)
     place.open(1)
     finish(held)
 
@@ -122,7 +130,8 @@ def hung_up(client):
 
 
 def silent_connections(place):
-    """Connections that say nothing take a bounded number of the server's threads, and keep no program away."""
+    """Connections that say nothing take a bounded number of the server's threads, and keep no program
+    away."""
     held = bystander(place)
     pid = place.server_pid()
     silent = []
@@ -147,46 +156,58 @@ def spoil():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     os.umask(0)
     for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE):
-        resource.setrlimit(limit, (200 if limit == resource.RLIMIT_NOFILE else 1 << 30, resource.getrlimit(limit)[1]))
+        resource.setrlimit(limit, (200 if limit == resource.RLIMIT_NOFILE else 1 << 30,
+                                   resource.getrlimit(limit)[1]))
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     pathlib.Path("/proc/self/oom_score_adj").write_text("321")
 
 
 def inherited(place):
-    """A server does not keep what the program that started it had: variables, limits, niceness, processors, signals."""
-    os.environ.update(CUDA_LAUNCH_BLOCKING="1", CUDA_MODULE_LOADING="EAGER", SOMETHING_ELSE="1", LANG="C.UTF-8", SMT_FAKE_MEMORY=str(1 << 30))
+    """A server does not keep what the program that started it had: variables, limits, niceness, processors,
+    signals."""
+    os.environ.update(CUDA_LAUNCH_BLOCKING="1", CUDA_MODULE_LOADING="EAGER", SOMETHING_ELSE="1",
+                      LANG="C.UTF-8", SMT_FAKE_MEMORY=str(1 << 30))
     processors, files = os.sched_getaffinity(0), resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    held = place.start("held", "launch", tenant="first", options=("--priority", "high"), how=dict(preexec_fn=spoil))
+    held = place.start("held", "launch", tenant="first", options=("--priority", "high"),
+                       how=dict(preexec_fn=spoil))
     place.wait_reached(1)
     pid = place.server_pid()
     proc = pathlib.Path(f"/proc/{pid}")
     names = {entry.split("=")[0] for entry in (proc / "environ").read_text().split("\0") if entry}
     assert {"SMT_RUNTIME_DIR", "SMT_DRIVER", "SMT_FAKE_MEMORY", "PATH", "LANG"} <= names, names
-    for name in ("CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "SOMETHING_ELSE", "LD_PRELOAD", "SMT_TENANT", "SMT_PRIORITY"):
+    for name in ("CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "SOMETHING_ELSE", "LD_PRELOAD",
+                 "SMT_TENANT", "SMT_PRIORITY"):
         assert name not in names, name
     assert os.sched_getaffinity(pid) == processors, os.sched_getaffinity(pid)
     assert os.getpriority(os.PRIO_PROCESS, pid) == 0
     status = (proc / "status").read_text()
     signals = dict(re.findall(r"^(SigBlk|SigIgn):\s*(\w+)", status, re.M))
-    assert not int(signals["SigIgn"], 16) >> (signal.SIGUSR1 - 1) & 1 and not int(signals["SigBlk"], 16) >> (signal.SIGUSR2 - 1) & 1, signals
+    assert (not int(signals["SigIgn"], 16) >> (signal.SIGUSR1 - 1) & 1 and
+            not int(signals["SigBlk"], 16) >> (signal.SIGUSR2 - 1) & 1), signals
     assert re.search(r"^Umask:\s*0077", status, re.M) and (proc / "oom_score_adj").read_text() == "0\n"
     limits = (proc / "limits").read_text()
     soft = dict(re.findall(r"^(Max open files|Max cpu time|Max file size) +(\S+)", limits, re.M))
-    assert int(soft["Max open files"]) >= files and soft["Max cpu time"] == soft["Max file size"] == "unlimited", limits
+    assert (int(soft["Max open files"]) >= files and
+            soft["Max cpu time"] == soft["Max file size"] == "unlimited"), limits
     place.open(1)
     finish(held)
 
 
 def other_settings(place):
-    """What a program's environment says to a server that runs already is said to have no effect, once, and logged."""
+    """What a program's environment says to a server that runs already is said to have no effect, once, and
+    logged."""
     held = bystander_with(place, SMT_JOURNAL="mapping=0")
-    errors = place.run("scale", tenant="same", SMT_POLICY="priority", SMT_JOURNAL="mapping=0", SMT_COMPILE="cache=1024M")[1]
+    errors = place.run("scale", tenant="same", SMT_POLICY="priority", SMT_JOURNAL="mapping=0",
+                       SMT_COMPILE="cache=1024M")[1]
     assert errors == "", errors
     errors = place.run("scale", tenant="other", SMT_POLICY="fair", SMT_JOURNAL="mapping")[1]
-    assert "SMT_POLICY is fair here and priority in the server" in errors and "smt policy set" in errors, errors
-    assert "mapping in SMT_JOURNAL is 1 here and 0 in the server" in errors and errors.count("\n") == 2, errors
-    assert "other starts, and SMT_POLICY is fair here and priority in the server" in log_of(place), log_of(place)
+    assert "SMT_POLICY is fair here and priority in the server" in errors and "smt policy set" in errors, \
+        errors
+    assert "mapping in SMT_JOURNAL is 1 here and 0 in the server" in errors and errors.count("\n") == 2, \
+        errors
+    assert "other starts, and SMT_POLICY is fair here and priority in the server" in log_of(place), \
+        log_of(place)
     smt(place.program, "policy", "set", "fair")
     assert place.run("scale", SMT_POLICY="fair")[1] == ""
     place.open(1)
@@ -195,14 +216,18 @@ def other_settings(place):
 
 def by_hand(place, name, **how):
     """Not by `smt run`, which looks at the environment first."""
-    environment = os.environ | {"LD_PRELOAD": str(place.bin.parent / "lib" / "libsmt.so")} | how.pop("env", {})
-    return subprocess.run([str(place.bin / f"preload_{name}")], env=environment, capture_output=True, text=True, timeout=PATIENCE, **how)
+    environment = (os.environ | {"LD_PRELOAD": str(place.bin.parent / "lib" / "libsmt.so")} |
+                   how.pop("env", {}))
+    return subprocess.run([str(place.bin / f"preload_{name}")], env=environment, capture_output=True,
+                          text=True, timeout=PATIENCE, **how)
 
 
 def relative_folder(place):
     done = by_hand(place, "begin", cwd=place.folder, env={"SMT_RUNTIME_DIR": "here"})
-    assert "SMT_RUNTIME_DIR is 'here'; it takes an absolute path" in done.stderr and done.stdout == f"cuInit {NOT_READY}\n", done
-    done = subprocess.run([place.program, "run", "--", "true"], env=os.environ | {"SMT_RUNTIME_DIR": "here"}, capture_output=True, text=True)
+    assert ("SMT_RUNTIME_DIR is 'here'; it takes an absolute path" in done.stderr and
+            done.stdout == f"cuInit {NOT_READY}\n"), done
+    done = subprocess.run([place.program, "run", "--", "true"], env=os.environ | {"SMT_RUNTIME_DIR": "here"},
+                          capture_output=True, text=True)
     assert done.returncode == 1 and "absolute path" in done.stderr, done
     assert not (place.folder / "here").exists()
 
@@ -219,13 +244,15 @@ def crashed_server(place):
     os.kill(pid, signal.SIGKILL)
     output, errors = finish(held)
     assert f"error {UNAVAILABLE}\n" in output, output
-    assert errors.count("\n") == 1 and f"lost the server (process {pid}), which crashed or was killed. Its last line: \"session 1 (bystander" in errors, errors
+    assert (errors.count("\n") == 1 and f"lost the server (process {pid}), which crashed or was killed. Its "
+            "last line: \"session 1 (bystander" in errors), errors
     assert f"log: {place.folder}/device.log\n" in errors, errors
     os.environ["SMT_IDLE_SECONDS"] = "1"
     for turn in range(6):
         place.run("scale", tenant=f"turn{turn}")
         if turn == 0:
-            assert "ended without leaving" in log_of(place) and f"{place.folder}/device.journal.1" in log_of(place), log_of(place)
+            assert ("ended without leaving" in log_of(place) and
+                    f"{place.folder}/device.journal.1" in log_of(place)), log_of(place)
         smt(place.program, "server", "stop")
     kept = sorted(path.name for path in place.folder.glob("device.*.[0-9]*"))
     assert kept == sorted(f"device.{kind}.{i}" for kind in ("log", "journal") for i in (1, 2, 3, 4)), kept
@@ -244,13 +271,15 @@ def stopped_server(place):
     wait_for(lambda: place.calls("cuStreamSynchronize"), "it waits")
     stopping = subprocess.Popen([place.program, "server", "stop"], stdout=subprocess.PIPE)
     errors = finish(held)[1]
-    assert errors.count("\n") == 1 and ": the server was stopped. This program's CUDA calls return an error from now on" in errors, errors
+    assert (errors.count("\n") == 1 and ": the server was stopped. This program's CUDA calls return an error "
+            "from now on" in errors), errors
     place.open(1)
     stopping.communicate(timeout=PATIENCE)
 
 
 def lost_context(place):
-    """A server that left because a fault had ended its context counts as one that crashed, and its programs say one line."""
+    """A server that left because a fault had ended its context counts as one that crashed, and its programs
+    say one line."""
     sufferer = place.start("fault", "suffer")
     assert sufferer.stdout.readline() == "ready\n"
     pid = place.server_pid()
@@ -277,7 +306,8 @@ def names(place):
     held = bystander_with(place)
     other = place.start("prefers", SMT_TENANT=evil)
     other.stdout.readline(), other.stdout.readline()
-    shown = [smt(place.program, *what) for what in (("status",), ("server", "status"), ("log",), ("log", "--kernels"))]
+    shown = [smt(place.program, *what)
+             for what in (("status",), ("server", "status"), ("log",), ("log", "--kernels"))]
     for text in [*shown, log_of(place)]:
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]|^fake", text, re.M), text
     assert any("?[31mEVIL? fake line" in text for text in shown), shown
@@ -321,7 +351,8 @@ def preferences(place):
         finish(program)
 
 
-SCENARIOS = [no_threads, no_memory, quota_of_lanes, silent_connections, inherited, other_settings, relative_folder, crashed_server, stopped_server,
+SCENARIOS = [no_threads, no_memory, quota_of_lanes, silent_connections, inherited, other_settings,
+             relative_folder, crashed_server, stopped_server,
              lost_context, closed_descriptors, names, flood, preferences]
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Kernels without a managed form, held back between kernels for a more urgent tenant, on the fake driver; and what the
-commands `smt policy`, `smt status` and `smt top` say and do meanwhile.
+"""Kernels without a managed form, held back between kernels for a more urgent tenant, on the fake driver; and
+what the commands `smt policy`, `smt status` and `smt top` say and do meanwhile.
 
     unmanaged.py SMT FAKE_DRIVER SCENARIO
 
-Programs are steered line by line (steered.cpp), and kernels end when the test opens a gate; so nothing depends on time.
+Programs are steered line by line (steered.cpp), and kernels end when the test opens a gate; so nothing
+depends on time.
 """
 
 import json
@@ -52,7 +53,8 @@ class Program:
 
 def journal(place, kind, tenant):
     lines = run.smt(place.program, "log", "--json").splitlines()
-    return [entry for entry in map(json.loads, lines) if entry["kind"] == kind and entry.get("tenant") == tenant]
+    return [entry for entry in map(json.loads, lines) if entry["kind"] == kind and
+            entry.get("tenant") == tenant]
 
 
 def stopped(place, tenant):
@@ -75,10 +77,12 @@ def waits_between_kernels(place):
     """Its kernel that runs ends, the next ones wait; then they run in their order."""
     low, high = hold(place)
     low.say("fill 5", "set 6", "fill 7", "sync", "read")
-    wait_for(lambda: re.search(r"low waits \d+\.\d s for its turn: held back for high \(priority 1 over -1\)\n", run.smt(place.program, "status")), "status says why")
+    wait_for(lambda: re.search(r"low waits \d+\.\d s for its turn: held back for high \(priority 1 "
+                               r"over -1\)\n", run.smt(place.program, "status")), "status says why")
     place.open(2)
     stopped(place, "low")
-    assert place.calls("cuLaunchKernel fill") == 0 and place.calls("cuMemsetD32Async") == 2, "what follows waits"
+    assert place.calls("cuLaunchKernel fill") == 0 and place.calls("cuMemsetD32Async") == 2, \
+        "what follows waits"
     assert [entry["text"] for entry in journal(place, "stopped", "low")] == ["gate"]
     place.open(1)
     assert low.answers(5) == [0, 0, 0, 0, 7]
@@ -105,7 +109,8 @@ def new_work_waits(place):
 def order_of_streams(place):
     """Events between streams, with launches held back before and behind them."""
     low, high = hold(place)
-    low.say("fill 1", "record 1", "use 1", "wait 1", "fill 2", "record 2", "use 0", "wait 2", "fill 3", "record 3", "use 2", "wait 3", "read")
+    low.say("fill 1", "record 1", "use 1", "wait 1", "fill 2", "record 2", "use 0", "wait 2", "fill 3",
+            "record 3", "use 2", "wait 3", "read")
     place.open(2)
     stopped(place, "low")
     assert place.calls("cuLaunchKernel fill") == 0
@@ -138,7 +143,8 @@ def held_back(place):
 
 
 def waits_for_a_value(place):
-    """A stream that waits for a value holds no other tenant back, nor does what is behind the wait; until the value is there."""
+    """A stream that waits for a value holds no other tenant back, nor does what is behind the wait; until the
+    value is there."""
     low, high = Program(place, "low", "low"), Program(place, "high", "high")
     assert high.do("hold", "gate 1") == [0, 0]
     assert low.do("fill 5", "read", "fill 6", "read") == [0, 5, 0, 6], "the urgent one waits"
@@ -258,12 +264,14 @@ def a_few_in_flight(place):
 
 
 def policy(place, *arguments):
-    done = subprocess.run([place.program, "policy", *arguments], capture_output=True, text=True, timeout=run.PATIENCE)
+    done = subprocess.run([place.program, "policy", *arguments], capture_output=True,
+                          text=True, timeout=run.PATIENCE)
     return done.returncode, done.stdout + done.stderr
 
 
 def another_policy(place):
-    """Who is held back goes on when the policy that held it back is gone, and is held back again when it is back."""
+    """Who is held back goes on when the policy that held it back is gone, and is held back again when it is
+    back."""
     assert policy(place, "show")[0] == 1 and policy(place, "set", "fifo")[0] == 1, "there is no server yet"
     low, high = hold(place)
     low.say("fill 5", "read")
@@ -277,7 +285,8 @@ def another_policy(place):
     assert low.do("fill 6", "read") == [0, 6]
     assert any("policy fifo from now on" in entry["text"] for entry in journal(place, "note", ""))
 
-    for name, text in [("nonsense", "there is no policy 'nonsense'"), ("", "there is no policy ''"), ("x" * 40, "no policy")]:
+    for name, text in [("nonsense", "there is no policy 'nonsense'"), ("", "there is no policy ''"),
+                       ("x" * 40, "no policy")]:
         code, told = policy(place, "set", name)
         assert code == 2 and text in told and "priority" in told, told
     for arguments in [(), ("set",), ("set", "a", "b"), ("change",), ("list", "x")]:
@@ -310,19 +319,25 @@ def who_is_there(place):
         text = run.smt(place.program, *arguments)
         return {fields[0]: fields[1:] for line in text.splitlines()[2:] if (fields := line.split())}, text
 
-    assert "no server is running" in shown("status")[1] and "no server is running" in shown("top", "--once")[1]
-    low, high = Program(place, "low", "low", "--memory", "48M", "--weight", "0.5"), Program(place, "high", "3")
+    assert ("no server is running" in shown("status")[1] and
+            "no server is running" in shown("top", "--once")[1])
+    low, high = Program(place, "low", "low", "--memory", "48M", "--weight",
+                        "0.5"), Program(place, "high", "3")
     assert low.do("fill 1", "fill 2", "sync") == [0, 0, 0]
     for tenants, text in (shown("status"), shown("top", "--once")):
         assert re.match(r"server device: .*, policy priority, up [\d.]+ s, 2 sessions\b", text), text
         # session, process, priority, weight, memory, limit, host memory, launches, a second, busy, SMs
-        assert tenants["low"][2:4] == ["-1", "0.5"] and tenants["high"][3] == "1" and tenants["low"][6:11] == ["48.0", "MiB", "0.0", "MiB", "2"], tenants
+        assert (tenants["low"][2:4] == ["-1", "0.5"] and tenants["high"][3] == "1" and
+                tenants["low"][6:11] == ["48.0", "MiB", "0.0", "MiB", "2"]), tenants
         assert tenants["high"][2] == "3" and tenants["high"][6:10] == ["-", "0.0", "MiB", "0"], tenants
         assert tenants["low"][-2:] == ["-", "-"], "nothing tells how long launches took"
         assert len(text.splitlines()) == 4, text
-    for arguments, text in [(("status", "now"), "unexpected"), (("top", "--interval", "0"), "--interval wants"), (("top", "--interval", "1s"), "wants"),
+    for arguments, text in [(("status", "now"), "unexpected"),
+                            (("top", "--interval", "0"), "--interval wants"),
+                            (("top", "--interval", "1s"), "wants"),
                             (("top", "--interval", "nan"), "wants"), (("top", "--twice"), "unknown option")]:
-        done = subprocess.run([place.program, *arguments], capture_output=True, text=True, timeout=run.PATIENCE)
+        done = subprocess.run([place.program, *arguments], capture_output=True,
+                              text=True, timeout=run.PATIENCE)
         assert done.returncode == 2 and text in done.stderr, done
 
     ours, theirs = pty.openpty()
@@ -330,8 +345,11 @@ def who_is_there(place):
     def one_by_one():
         return not termios.tcgetattr(theirs)[3] & (termios.ICANON | termios.ECHO)
 
-    for leave in (lambda top: os.write(ours, b"xq"), lambda top: top.send_signal(signal.SIGINT), lambda top: top.send_signal(signal.SIGTERM)):
-        top = subprocess.Popen([place.program, "top", "--interval", "0.1"], stdin=theirs, stdout=subprocess.PIPE, text=True)
+    for leave in (lambda top: os.write(ours,
+                                       b"xq"),
+                  lambda top: top.send_signal(signal.SIGINT), lambda top: top.send_signal(signal.SIGTERM)):
+        top = subprocess.Popen([place.program, "top", "--interval", "0.1"], stdin=theirs,
+                               stdout=subprocess.PIPE, text=True)
         for _ in range(3):
             while not top.stdout.readline().startswith("server device"):
                 pass
@@ -339,14 +357,17 @@ def who_is_there(place):
         leave(top)
         top.communicate(timeout=run.PATIENCE)
         assert top.returncode == 0 and not one_by_one(), "the terminal is as it was"
-    done = subprocess.run([place.program, "top"], input="q", capture_output=True, text=True, timeout=run.PATIENCE)
+    done = subprocess.run([place.program, "top"], input="q", capture_output=True,
+                          text=True, timeout=run.PATIENCE)
     assert done.returncode == 0 and done.stdout.startswith("server device"), done
     high.end()
     wait_for(lambda: [*shown("status")[0]] == ["low"], "only one is left")
     low.end()
 
 
-SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, waits_for_a_value, work_before_a_wait, graphs_wait, errors_stay, dies_held_back, urgent_dies, a_few_in_flight, another_policy,
+SCENARIOS = [waits_between_kernels, new_work_waits, order_of_streams, order_when_confined, waits_for_a_value,
+             work_before_a_wait, graphs_wait, errors_stay, dies_held_back, urgent_dies,
+             a_few_in_flight, another_policy,
              who_is_there]
 
 

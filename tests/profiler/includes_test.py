@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Eigen and SQLite stay behind the profiler's headers: only .cpp files of their folder include them. CUPTI's headers are included in one
-folder, by it and its tests."""
+"""Eigen and SQLite stay behind the profiler's headers: only .cpp files of their folder include them. CUPTI's
+headers are included in one folder, by it and its tests."""
 
 import pathlib
 import re

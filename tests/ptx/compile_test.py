@@ -17,7 +17,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TARGETS = ["sm_75", "sm_80", "sm_90"]
 ONLY = {"hopper": ["sm_90a"], "clusters": ["sm_90"], "copies": ["sm_80"], "warps": ["sm_75", "sm_90"],
         "textures": ["sm_75"]}
-VARIANTS = [("calls", "sm_90", ["-G"]), ("globals", "sm_90", ["-lineinfo"]), ("calls", "sm_80", ["-rdc=true"])]
+VARIANTS = [("calls", "sm_90", ["-G"]), ("globals", "sm_90", ["-lineinfo"]),
+            ("calls", "sm_80", ["-rdc=true"])]
 
 
 def run(*command):
@@ -88,9 +89,11 @@ def main(printer, nvcc, more_programs):
         for source in sorted((HERE / "programs").glob("*.cu")):
             jobs += [(tools.program, source, target) for target in ONLY.get(source.stem, TARGETS)]
         for source in sorted(pathlib.Path(more_programs).glob("*.cu")):
-            if "cublas" not in source.stem:   # a toolkit of wheels has no cuBLAS, and there is no kernel in it
+            # a toolkit of wheels has no cuBLAS, and there is no kernel in it
+            if "cublas" not in source.stem:
                 jobs.append((tools.program, source, "sm_90"))
-        jobs += [(tools.program, HERE / "programs" / (name + ".cu"), target, flags) for name, target, flags in VARIANTS]
+        jobs += [(tools.program, HERE / "programs" / (name + ".cu"), target, flags)
+                 for name, target, flags in VARIANTS]
         problems = []
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             for future in [pool.submit(*job) for job in jobs]:

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""PTX of four compilers, all the way: parsed, printed and parsed again to the same tree, turned into persistent form,
-and assembled.
+"""PTX of four compilers, all the way: parsed, printed and parsed again to the same tree, turned into
+persistent form, and assembled.
 
     corpus_test.py PTX_PRINT PTX_PERSIST TOOLKIT CLANG|- [--thorough] [OUTPUT]
 
 nvcc      programs/ and persistent/programs/, each for the generations that it is meant for
 NVRTC     the rewriter's cases, one construct each
-Clang     the same cases, and persistent/programs/; without a Clang (-) that is said, and what it had to give is not asked for
+Clang     the same cases, and persistent/programs/; without a Clang (-) that is said, and what it had to give
+          is not asked for
 Triton    triton/, made by its kernels.py
 
-A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, and nvcc makes one text of a source; with --thorough
-for each, and a text for each. One that is for one architecture only (sm_90a) is tried for that. What came out must assemble wherever what went in does, and that must be somewhere. A module that is left as it was is
-counted by its reason. With OUTPUT the texts stay there.
+A text is tried for one of sm_75, sm_90 and sm_100 from its own target on, in turns, and nvcc makes one text
+of a source; with --thorough for each, and a text for each. One that is for one architecture only (sm_90a) is
+tried for that. What came out must assemble wherever what went in does, and that must be somewhere. A module
+that is left as it was is counted by its reason. With OUTPUT the texts stay there.
 """
 import collections
 import concurrent.futures
@@ -28,10 +30,13 @@ import cases  # noqa: E402
 import nvrtc  # noqa: E402
 
 GENERATIONS = (75, 90, 100)
-NVCC = {"hopper": ["90a"], "copies": ["80", "90"], "textures": ["75"], "matrices": ["80", "90"]}   # others: for all
-LEAST = {"nvcc": 7, "thorough nvcc": 20, "NVRTC": 34, "Clang": 36, "Triton": 28}   # as many as there are, or nearly
+# others: for all
+NVCC = {"hopper": ["90a"], "copies": ["80", "90"], "textures": ["75"], "matrices": ["80", "90"]}
+# as many as there are, or nearly
+LEAST = {"nvcc": 7, "thorough nvcc": 20, "NVRTC": 34, "Clang": 36, "Triton": 28}
 NO_PTX = {"asm_refused"}   # of the cases: what its asm says is no instruction
-CLANG_FLAGS = ["-S", "-x", "cuda", "--cuda-device-only", "-O2", "-std=c++20", "-w", "-Wno-unknown-cuda-version"]
+CLANG_FLAGS = ["-S", "-x", "cuda", "--cuda-device-only", "-O2", "-std=c++20", "-w",
+               "-Wno-unknown-cuda-version"]
 
 
 def run(*command):
@@ -52,31 +57,40 @@ class Corpus:
 
     def by_nvcc(self, source, target):
         path = self.folder / f"nvcc-{source.stem}.{target}.ptx"
-        done = run(self.toolkit / "bin" / "nvcc", "-ptx", "-std=c++20", "-O2", "-lineinfo", f"-arch=compute_{target}", source, "-o", path)
+        done = run(self.toolkit / "bin" / "nvcc", "-ptx", "-std=c++20", "-O2", "-lineinfo",
+                   f"-arch=compute_{target}", source, "-o", path)
         assert done.returncode == 0, f"nvcc refuses {source.name} for {target}: {done.stderr[:600]}"
         return path
 
     def by_nvrtc(self, case):
         oldest = max(75, case.oldest)
-        options = [f"--gpu-architecture=compute_{oldest}", f"-I{self.toolkit}/include", f"-I{self.toolkit}/include/cccl", *case.options]
+        options = [f"--gpu-architecture=compute_{oldest}", f"-I{self.toolkit}/include",
+                   f"-I{self.toolkit}/include/cccl", *case.options]
         try:
-            return self.keep("NVRTC", case.path.stem, self.nvrtc.compile(case.path.read_text(), options, case.names, {}))
+            return self.keep("NVRTC", case.path.stem,
+                             self.nvrtc.compile(case.path.read_text(), options, case.names, {}))
         except RuntimeError:
             return None   # some cases are wrong, on purpose
 
     def by_clang(self, source, options, oldest):
         path = self.folder / f"Clang-{source.stem}.ptx"
-        done = run(self.clang, *CLANG_FLAGS, f"--cuda-path={self.toolkit}", f"--cuda-gpu-arch=sm_{max(75, oldest)}", *options, source, "-o", path)
+        done = run(self.clang, *CLANG_FLAGS, f"--cuda-path={self.toolkit}",
+                   f"--cuda-gpu-arch=sm_{max(75, oldest)}", *options, source, "-o", path)
         return path if done.returncode == 0 else None   # its CUDA is not all of NVIDIA's, either
 
     def texts(self, pool):
         """compiler -> texts"""
-        programs = sorted((HERE / "programs").glob("*.cu")) + sorted((HERE / "persistent" / "programs").glob("*.cu"))
+        programs = sorted((HERE / "programs").glob("*.cu")) + sorted(
+            (HERE / "persistent" / "programs").glob("*.cu"))
         targets = {source: NVCC.get(source.stem, list(map(str, GENERATIONS))) for source in programs}
-        jobs = [(source, target) for number, source in enumerate(programs) for target in self.some(targets[source], number)]
-        found = {"nvcc": list(pool.map(lambda job: self.by_nvcc(*job), jobs)), "Triton": sorted((HERE / "triton").glob("*.ptx"))}
-        every = [case for case in cases.all_cases() if "-default-device" not in case.options and case.path.stem not in NO_PTX]
-        found["NVRTC"] = self.without_none("NVRTC", pool.map(self.by_nvrtc, [case for case in every if case.dialect == "nvrtc"]))
+        jobs = [(source, target) for number, source in enumerate(programs)
+                for target in self.some(targets[source], number)]
+        found = {"nvcc": list(pool.map(lambda job: self.by_nvcc(*job), jobs)),
+                 "Triton": sorted((HERE / "triton").glob("*.ptx"))}
+        every = [case for case in cases.all_cases() if "-default-device" not in case.options and
+                 case.path.stem not in NO_PTX]
+        found["NVRTC"] = self.without_none(
+            "NVRTC", pool.map(self.by_nvrtc, [case for case in every if case.dialect == "nvrtc"]))
         if self.clang != "-":
             jobs = [(case.path, [], case.oldest) for case in every] + [(programs[-1], [], 75)]
             found["Clang"] = self.without_none("Clang", pool.map(lambda job: self.by_clang(*job), jobs))
@@ -132,13 +146,15 @@ class Judge:
 def said(line):
     if ": refused: " in line:
         return "refused: " + line.split(": refused: ")[1]
-    return line if line.startswith("left as") else "one block a worker" if "one block a worker" in line else "managed"
+    return (line if line.startswith("left as") else "one block a worker" if "one block a worker" in line
+            else "managed")
 
 
 def main(printer, program, toolkit, clang, *rest):
     thorough = "--thorough" in rest
     output = next((each for each in rest if each and not each.startswith("-")), None)
-    with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with tempfile.TemporaryDirectory() as temporary, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         folder = pathlib.Path(output or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         corpus = Corpus(toolkit, clang, folder, thorough)
@@ -147,13 +163,15 @@ def main(printer, program, toolkit, clang, *rest):
         problems, counts, whole = [], collections.Counter(), 0
         for compiler, texts in found.items():
             good = collections.Counter()
-            for text, (wrong, passed, report) in zip(texts, pool.map(judge.examine, texts, range(len(texts)))):
+            for text, (wrong, passed, report) in zip(texts,
+                                                     pool.map(judge.examine, texts, range(len(texts)))):
                 problems += wrong
                 good.update(["all"] if passed and not wrong else [])
                 good.update(passed)
                 counts.update(map(said, report))
             whole += good["all"]
-            print(f"{compiler:<8} {len(texts)} texts, {good['all']} right;", ", ".join(f"{good[each]} for sm_{each}" for each in sorted(set(good) - {"all"}, key=str)))
+            print(f"{compiler:<8} {len(texts)} texts, {good['all']} right;",
+                  ", ".join(f"{good[each]} for sm_{each}" for each in sorted(set(good) - {"all"}, key=str)))
             least = LEAST["thorough nvcc" if thorough and compiler == "nvcc" else compiler]
             if good["all"] < least:
                 problems.append(f"{compiler}: {good['all']} texts, {least} are wanted")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What smt's commands show of programs on the simulated device, and change while they run: trace, replay, status, policy.
+"""What smt's commands show of programs on the simulated device, and change while they run: trace, replay,
+status, policy.
 
     commands.py SMT FOLDER_OF_PROGRAMS SCENARIO
 """
@@ -18,7 +19,8 @@ from scenarios import PATIENCE, Place, finish, notes
 def trace(smt, programs):
     """Every span of the trace is a launch of the journal, on the multiprocessors that ran it."""
     def smt_trace(place, *arguments):
-        return subprocess.run([smt, "trace", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run([smt, "trace", *arguments], env=place.environment, capture_output=True,
+                              text=True, timeout=PATIENCE)
 
     with Place(smt, programs, tenants=2) as place:
         done = smt_trace(place)
@@ -29,30 +31,41 @@ def trace(smt, programs):
         launches = place.launches()
         whole = json.loads(smt_trace(place).stdout)
         events = [event for event in whole["traceEvents"] if event["ph"] != "M"]
-        names = {event["tid"]: event["args"]["name"] for event in whole["traceEvents"] if event["name"] == "thread_name"}
+        names = {event["tid"]: event["args"]["name"] for event in whole["traceEvents"]
+                 if event["name"] == "thread_name"}
         origin = whole["otherData"]["origin_ns"]
 
         def seen(wanted):
-            return sorted((round(event["ts"] * 1000) + origin, round(event["dur"] * 1000), *found) for event in events
+            return sorted((round(event["ts"] * 1000) + origin, round(event["dur"] * 1000), *found)
+                          for event in events
                           if event["ph"] == "X" and (found := wanted(event)))
 
-        of_tenant = seen(lambda event: event["pid"] == 2 and (names[event["tid"]].partition(" (")[0], event["name"]))
-        assert of_tenant == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], each["tenant"], each["kernel"])
+        of_tenant = seen(lambda event: event["pid"] == 2 and
+                         (names[event["tid"]].partition(" (")[0], event["name"]))
+        assert of_tenant == sorted((each["start_ns"], each["end_ns"] - each["start_ns"],
+                                    each["tenant"], each["kernel"])
                                    for each in launches), of_tenant
-        on_sms = seen(lambda event: event["pid"] == 1 and (names[event["tid"]].partition(" (")[0], event["name"]))
-        assert on_sms == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], f"SM {sm}", f"{each['tenant']}: {each['kernel']}")
+        on_sms = seen(lambda event: event["pid"] == 1 and
+                      (names[event["tid"]].partition(" (")[0], event["name"]))
+        assert on_sms == sorted((each["start_ns"], each["end_ns"] - each["start_ns"], f"SM {sm}",
+                                 f"{each['tenant']}: {each['kernel']}")
                                 for each in launches for sm in each["sms"]), on_sms
         assert "SM 0 (2)" in names.values(), "the two ran side by side"
         for thread in {event["tid"] for event in events}:
-            spans = sorted((event["ts"], event["dur"]) for event in events if event["tid"] == thread and event["ph"] == "X")
-            assert all(a[0] + a[1] <= b[0] + 1e-6 for a, b in zip(spans, spans[1:])), f"what is on track {names[thread]} overlaps"
+            spans = sorted((event["ts"], event["dur"]) for event in events
+                           if event["tid"] == thread and event["ph"] == "X")
+            assert all(a[0] + a[1] <= b[0] + 1e-6
+                       for a, b in zip(spans, spans[1:])), f"what is on track {names[thread]} overlaps"
 
         to = pathlib.Path(place.folder.name) / "trace.json"
         assert smt_trace(place, "-o", str(to)).returncode == 0 and json.loads(to.read_text()) == whole
         assert json.loads(smt_trace(place, "--last", "1000").stdout) == whole
         assert len(smt_trace(place, "--last", "1e-6").stdout.splitlines()) < 20
-        for arguments, code, text in [(("-o", "/nowhere/trace.json"), 1, "No such file"), (("-o", "/dev/full"), 1, "No space"),
-                                      (("--jsn",), 2, "unknown option"), (("-o",), 2, "needs a value"), (("--last", "0"), 2, "--last wants"), (("--last", "1s"), 2, "--last wants"), (("x",), 2, "unexpected")]:
+        for arguments, code, text in [(("-o", "/nowhere/trace.json"), 1, "No such file"),
+                                      (("-o", "/dev/full"), 1, "No space"),
+                                      (("--jsn",), 2, "unknown option"), (("-o",), 2, "needs a value"),
+                                      (("--last", "0"), 2, "--last wants"),
+                                      (("--last", "1s"), 2, "--last wants"), (("x",), 2, "unexpected")]:
             done = smt_trace(place, *arguments)
             assert done.returncode == code and text in done.stderr, done
         (pathlib.Path(place.folder.name) / "newer.journal").write_text("not a journal")
@@ -69,10 +82,13 @@ def recording(smt, programs):
         place.run("high", "mixed", "10", "2", options=("--priority", "high"))
         finish(low)
         assert any("decisions are recorded in" in note["text"] for note in notes(place, "note"))
-        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
         place.wait_until_ended()
-        replayed = subprocess.run([smt, "replay", path, "--policy", "priority"], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
-        decisions, different = (int(re.search(text, replayed)[1]) for text in (r"(\d+) decisions", r"priority +(\d+) would"))
+        replayed = subprocess.run([smt, "replay", path, "--policy", "priority"], check=True,
+                                  capture_output=True, text=True, timeout=PATIENCE).stdout
+        decisions, different = (int(re.search(text, replayed)[1])
+                                for text in (r"(\d+) decisions", r"priority +(\d+) would"))
         assert decisions > 5 and different == 0, replayed
         assert "low#" in replayed and "high#" in replayed and "priority 1" in replayed, replayed
 
@@ -85,11 +101,13 @@ def recording(smt, programs):
 def shares(smt, programs):
     """What smt status says of tenants' shares follows from the journal."""
     with Place(smt, programs, tenants=2) as place:
-        started = [place.start("few", "work", "100000", "4", "1"), place.start("many", "work", "100000", "64", "1")]
+        started = [place.start("few", "work", "100000", "4", "1"),
+                   place.start("many", "work", "100000", "64", "1")]
         place.wait_for_launch("few"), place.wait_for_launch("many")
         deadline = time.monotonic() + PATIENCE
         while True:
-            text = subprocess.run([smt, "status"], env=place.environment, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+            text = subprocess.run([smt, "status"], env=place.environment, check=True, capture_output=True,
+                                  text=True, timeout=PATIENCE).stdout
             rows = {fields[0]: fields for line in text.splitlines()[2:] if (fields := line.split())}
             if int(rows["few"][10]) > 20 and int(rows["many"][10]) > 20:   # launches
                 break
@@ -105,14 +123,16 @@ def shares(smt, programs):
 
 
 def policies_change(smt, programs):
-    """Every policy that a server can have comes and goes while programs of several priorities run; their results are right."""
+    """Every policy that a server can have comes and goes while programs of several priorities run; their
+    results are right."""
     def policy(*arguments):
-        done = subprocess.run([smt, "policy", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run([smt, "policy", *arguments], env=place.environment, capture_output=True,
+                              text=True, timeout=PATIENCE)
         assert done.returncode == 0, done
         return done.stdout
 
-    # The clock's patience is short: it also waits for a program whose thread waits for the dispatcher, which may wait for
-    # the clock meanwhile, and smt does not wait for an answer for ever.
+    # The clock's patience is short: it also waits for a program whose thread waits for the dispatcher, which
+    # may wait for the clock meanwhile, and smt does not wait for an answer for ever.
     with Place(smt, programs, grace=20) as place, tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "recording"
         place.environment.update(SMT_COMPILE="ptx=1", SMT_JOURNAL=f"record={path}")
@@ -129,11 +149,14 @@ def policies_change(smt, programs):
         for process in started:
             assert re.fullmatch(r"[1-9]\d+ launches as they are\n", finish(process))
         print(f"{turns} changes among {names}")
-        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
-        place.wait_until_ended()   # what belongs to a moment of the virtual clock is written when that is over
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
+        # what belongs to a moment of the virtual clock is written when that is over
+        place.wait_until_ended()
         changes = re.findall(r'"text":"policy ([\w-]+) from now on"', place.journal_now())
         assert changes == [names[i % len(names)] for i in range(turns)], (len(changes), turns)
-        recorded = {json.loads(line)["policy"] for line in path.read_text().splitlines() if line.startswith('{"recording"')}
+        recorded = {json.loads(line)["policy"] for line in path.read_text().splitlines()
+                    if line.startswith('{"recording"')}
         assert recorded == set(names), recorded
         subprocess.run([smt, "replay", "--summary", path], check=True, capture_output=True, timeout=PATIENCE)
 
@@ -142,12 +165,14 @@ def kernels(smt, programs):
     """smt log --kernels lists each kernel that ran: how often, how, and why not otherwise."""
     def listed(place, *arguments):
         place.wait_until_empty()
-        done = subprocess.run([smt, "log", "--kernels", *arguments], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run([smt, "log", "--kernels", *arguments], env=place.environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done
         return done.stdout
 
     def rows(place):
-        return {(row["tenant"], row["kernel"], row["how"]): row for row in map(json.loads, listed(place, "--json").splitlines())}
+        return {(row["tenant"], row["kernel"], row["how"]): row
+                for row in map(json.loads, listed(place, "--json").splitlines())}
 
     with Place(smt, programs) as place:
         place.environment["SMT_COMPILE"] = "ptx=1"
@@ -155,26 +180,33 @@ def kernels(smt, programs):
         found = rows(place)
         assert set(found) == {("mixed", "step", "managed by PTX"), ("mixed", "step", "unmanaged")}, found
         unmanaged = found["mixed", "step", "unmanaged"]
-        assert unmanaged["launches"] == as_it_is and unmanaged["reason"].startswith("launched with attributes"), unmanaged
+        assert unmanaged["launches"] == as_it_is and unmanaged["reason"].startswith("launched with "
+                                                                                    "attributes"), unmanaged
         assert sum(row["launches"] for row in found.values()) == len(place.launches())
         assert re.search(rf"^mixed +{as_it_is} +0  unmanaged +step$", listed(place), re.M), listed(place)
-        assert listed(place, "--tenant", "mixed", "--json").count("\n") == 2 and not listed(place, "--tenant", "nobody")
-        done = subprocess.run([smt, "log", "--kernels", "--follow"], env=place.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert (listed(place, "--tenant", "mixed", "--json").count("\n") == 2 and
+                not listed(place, "--tenant", "nobody"))
+        done = subprocess.run([smt, "log", "--kernels", "--follow"], env=place.environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 2 and "does not follow" in done.stderr, done
 
     with Place(smt, programs) as place:
         place.run("one", "mixed", "10")
         place.run("graphs", "graph")
         found = rows(place)
-        assert found["one", "step", "unmanaged"]["reason"] == "PTX is not looked at (ptx=0 in SMT_COMPILE)", found
-        assert any(row["into_graphs"] for (tenant, _, how), row in found.items() if (tenant, how) == ("graphs", "unmanaged")), found
+        assert found["one", "step", "unmanaged"]["reason"] == "PTX is not looked at (ptx=0 in SMT_COMPILE)", \
+            found
+        assert any(row["into_graphs"] for (tenant, _, how), row in found.items()
+                   if (tenant, how) == ("graphs", "unmanaged")), found
 
 
 def misuse(smt, programs):
-    """What somebody meets who is new here, or mistaken: a reason, and the exit code that says whose mistake it is."""
+    """What somebody meets who is new here, or mistaken: a reason, and the exit code that says whose mistake
+    it is."""
     with Place(smt, programs) as place:
         def said(code, *arguments, to=subprocess.PIPE, **environment):
-            done = subprocess.run([smt, *map(str, arguments)], env=place.environment | environment, stdout=to, stderr=subprocess.PIPE,
+            done = subprocess.run([smt, *map(str, arguments)], env=place.environment | environment, stdout=to,
+                                  stderr=subprocess.PIPE,
                                   text=True, timeout=PATIENCE)
             assert done.returncode == code, done
             return (done.stdout or "") + done.stderr
@@ -185,13 +217,16 @@ def misuse(smt, programs):
         expect(said(2, "run", "--tenat", "a", "--", "true"), "unknown option '--tenat'")
         expect(said(1, "run", "--", "/nowhere/program"), "there is no program '/nowhere/program'")
         expect(said(1, "run", "--", place.folder.name), "cannot run")
-        for name, value in [("SMT_MEMORY_LIMIT", "banana"), ("SMT_IDLE_SECONDS", "soon"), ("SMT_POLICY", "best"), ("SMT_DEVICE", "tpu")]:
+        for name, value in [("SMT_MEMORY_LIMIT", "banana"), ("SMT_IDLE_SECONDS", "soon"),
+                            ("SMT_POLICY", "best"), ("SMT_DEVICE", "tpu")]:
             for command in [("run", "--", "true"), ("server", "start")]:
                 expect(said(1, *command, **{name: value}), name)
             expect(said(1, "doctor", **{name: value}), name)
         expect(said(0, "doctor", SMT_POLCY="fair"), "SMT_POLCY is no setting of smt; do you mean SMT_POLICY?")
-        expect(said(0, "run", "--", "true", SMT_POLCY="fair", SMT_SIM_SMS="4"), "smt run: SMT_POLCY is no setting of smt; do you mean SMT_POLICY?")
-        expect(said(0, "run", "--", "true", SMT_SIM_SMS="4"), "smt run: SMT_SIM_SMS is not read any more: it is sms in SMT_SIM")
+        expect(said(0, "run", "--", "true", SMT_POLCY="fair", SMT_SIM_SMS="4"),
+               "smt run: SMT_POLCY is no setting of smt; do you mean SMT_POLICY?")
+        expect(said(0, "run", "--", "true", SMT_SIM_SMS="4"),
+               "smt run: SMT_SIM_SMS is not read any more: it is sms in SMT_SIM")
 
         expect(said(1, "log"), "there is no journal")
         assert said(0, "status").startswith("no server is running")
@@ -206,8 +241,10 @@ def misuse(smt, programs):
         expect(said(0, "server", "start", "--device", "sim"), "is running already")
         expect(said(2, "server", "start", "--device", "tpu"), "--device wants gpu or sim")
         place.run("one", "work", "1", "1")
-        said(1, "run", "--device", "gpu", "--", place.programs / "sim_work", "1", "1", SMT_DRIVER="/nowhere/libcuda.so.1")
-        expect(said(0, "log"), "device.journal has nothing; there are other servers' journals")   # the server that started last
+        said(1, "run", "--device", "gpu", "--", place.programs / "sim_work", "1", "1",
+             SMT_DRIVER="/nowhere/libcuda.so.1")
+        # the server that started last
+        expect(said(0, "log"), "device.journal has nothing; there are other servers' journals")
         expect(said(0, "log", "--server", "simulated"), "sim_work")
         expect(said(0, "trace", "--server", "simulated"), "traceEvents")
         expect(said(1, "log", "--server", "other"), "but of: ")

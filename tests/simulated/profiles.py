@@ -25,10 +25,12 @@ class Profiles(Place):
     def __init__(self, smt, programs, **settings):
         super().__init__(smt, programs, sms=MULTIPROCESSORS, grace=20, **settings)
         self.store = str(pathlib.Path(self.folder.name) / "profiles.db")
-        self.environment.update(SMT_COMPILE="ptx=1", SMT_PROFILES=self.store, SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"))
+        self.environment.update(SMT_COMPILE="ptx=1", SMT_PROFILES=self.store,
+                                SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"))
 
     def profile(self, *arguments, code=0):
-        done = subprocess.run([self.smt, "profile", *arguments], env=self.environment, capture_output=True, text=True, timeout=4 * PATIENCE)
+        done = subprocess.run([self.smt, "profile", *arguments], env=self.environment, capture_output=True,
+                              text=True, timeout=4 * PATIENCE)
         assert done.returncode == code, done
         return done
 
@@ -56,36 +58,46 @@ def offline(smt, programs):
             assert [ctas for ctas, _ in row["block_ns_by_ctas"]] == list(range(1, most + 1)), row
             assert [sms for sms, _ in row["block_ns_by_sms"]] == [1, 2, MULTIPROCESSORS], row
             by_sms = dict(row["block_ns_by_sms"])
-            assert by_sms[1] > 1.5 * by_sms[MULTIPROCESSORS], f"one multiprocessor does as much as {MULTIPROCESSORS}: {row}"
+            assert by_sms[1] > 1.5 * by_sms[MULTIPROCESSORS], \
+                f"one multiprocessor does as much as {MULTIPROCESSORS}: {row}"
             assert 1 <= row["saturation"]["sms"] <= MULTIPROCESSORS and "pur" not in row, row
         drawn = xml.etree.ElementTree.fromstring(picture.read_text())
         assert len(drawn.findall("{http://www.w3.org/2000/svg}polyline")) == 2 * len(managed)
 
-        launches = {json.dumps([each["kernel"], each["block"], each["grid_class"]]): sum(times["launches"] for times in each["times"])
+        launches = {json.dumps([each["kernel"], each["block"],
+                                each["grid_class"]]): sum(times["launches"] for times in each["times"])
                     for each in json.loads(place.profile("export").stdout)}
         place.profile("--", *program)
         for each in json.loads(place.profile("export").stdout):
-            assert sum(times["launches"] for times in each["times"]) > launches[json.dumps([each["kernel"], each["block"], each["grid_class"]])]
+            assert (sum(times["launches"] for times in each["times"]) >
+                    launches[json.dumps([each["kernel"], each["block"], each["grid_class"]])])
         assert place.profile("export", "--csv").stdout.startswith("kernel,image,device,block,grid_class,")
         assert place.profile("forget", "--kernel", managed[0]["symbol"]).stdout.startswith("1 profiles")
         assert len(place.rows()) == len(rows) - 1
         place.profile("forget", "--all", "--kernel", rows[-1]["symbol"])
-        for arguments, code, text in [((), 2, "a program, or show"), (("--sweep",), 2, "which program"), (("forget",), 2, "which?"),
-                                      (("--plot", "x.svg", "--", "true"), 2, "--plot draws"), (("--runs", "0", "--", "true"), 2, "--runs wants"),
-                                      (("--", "false"), 1, "ended with 1"), (("--", "true"), 1, "launched no kernel")]:
+        for arguments, code, text in [((), 2, "a program, or show"), (("--sweep",), 2, "which program"),
+                                      (("forget",), 2, "which?"),
+                                      (("--plot", "x.svg", "--", "true"), 2, "--plot draws"),
+                                      (("--runs", "0", "--", "true"), 2, "--runs wants"),
+                                      (("--", "false"), 1, "ended with 1"),
+                                      (("--", "true"), 1, "launched no kernel")]:
             assert text in place.profile(*arguments, code=code).stderr, arguments
         place.environment["SMT_PROFILES"] = "none"
         assert "nothing is kept" in place.profile("show", code=1).stderr
 
 
 def few_launches(smt, programs):
-    """A program with too few launches for the whole plan has each point once before any twice; a relative path of the store is the caller's."""
+    """A program with too few launches for the whole plan has each point once before any twice; a relative
+    path of the store is the caller's."""
     with Profiles(smt, programs) as place:
         place.environment["SMT_PROFILES"] = "relative.db"
-        subprocess.run([smt, "profile", "--sweep", "--runs", "1", "--stops", "0", "--", str(place.programs / "sim_curves"), "2", "256"],
-                       env=place.environment, cwd=place.folder.name, check=True, capture_output=True, timeout=4 * PATIENCE)
+        subprocess.run([smt, "profile", "--sweep", "--runs", "1", "--stops", "0", "--",
+                        str(place.programs / "sim_curves"), "2", "256"],
+                       env=place.environment, cwd=place.folder.name, check=True, capture_output=True,
+                       timeout=4 * PATIENCE)
         place.environment["SMT_PROFILES"] = str(pathlib.Path(place.folder.name) / "relative.db")
-        swept = [row for row in json.loads(place.profile("export").stdout) if row["coefficients"].get("managed")]
+        swept = [row for row in json.loads(place.profile("export").stdout)
+                 if row["coefficients"].get("managed")]
         assert swept, "nothing was learnt"
         for each in swept:
             most = each["resources"]["most_ctas_per_sm"]
@@ -103,7 +115,8 @@ def halves(smt, programs):
         most = max(row["most_ctas_per_sm"] for row in place.rows() if row["managed"])
         place.environment.update(SMT_PROFILE="halves", SMT_JOURNAL="mapping")
         place.run("one", "curves", "3", "256")
-        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
         place.wait_until_ended()
         notes = " ".join(json.loads(line).get("text", "") for line in place.journal_now().splitlines())
         assert re.search(r"kept to half of the places in [1-9]\d* runs", notes), notes
@@ -112,10 +125,12 @@ def halves(smt, programs):
 
 
 def online(smt, programs):
-    """What a server learns of a program that runs alone is in the store when that has left, and another server's policy is told of it."""
+    """What a server learns of a program that runs alone is in the store when that has left, and another
+    server's policy is told of it."""
     with Profiles(smt, programs) as place:
         place.run("one", "curves", "3", "256")
-        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
         place.wait_until_ended()
         rows = [row for row in json.loads(place.profile("export").stdout) if row["times"]]
         assert rows, place.profile("export").stdout
@@ -129,10 +144,12 @@ def online(smt, programs):
             started = [place.start(tenant, "curves", "8", "256") for tenant in ("one", "two")]
             for process in started:
                 finish(process)
-            subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+            subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                           timeout=PATIENCE)
             place.wait_until_ended()
             seen = [json.loads(line) for line in recording.read_text().splitlines()]
-            profiles = [kernel["profile"] for each in seen for kernel in each.get("snapshot", {}).get("kernels", []) if "profile" in kernel]
+            profiles = [kernel["profile"] for each in seen
+                        for kernel in each.get("snapshot", {}).get("kernels", []) if "profile" in kernel]
             print(f"{len(profiles)} times a policy saw a profile")
             assert any(len(profile.get("configurations", [])) > 1 for profile in profiles), seen[:5]
 
@@ -140,17 +157,21 @@ def online(smt, programs):
 def count(store, kernel, blocks, instructions, memory_instructions, dram):
     """What counters would have said: there are none on this device."""
     with contextlib.closing(sqlite3.connect(store)) as database, database:
-        changed = database.execute("UPDATE profile SET counted_blocks = ?, counted_ns = 10000, instructions = ?, memory_instructions = ?, dram_reads = ? "
-                                   "WHERE kernel = ?", (blocks, instructions, memory_instructions, dram, kernel)).rowcount
+        changed = database.execute("UPDATE profile SET counted_blocks = ?, counted_ns = 10000, instructions "
+                                   "= ?, memory_instructions = ?, dram_reads = ? "
+                                   "WHERE kernel = ?", (blocks, instructions, memory_instructions,
+                                                        dram, kernel)).rowcount
     assert changed > 0, f"no profile of {kernel}"
 
 
 def slices(smt, programs):
     """Policy slice runs kernels of unknown mixes as they are, and pairs those that are known and differ."""
     def said(place):
-        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
         place.wait_until_ended()
-        return {entry["text"] for entry in map(json.loads, place.journal_now().splitlines()) if entry["kind"] == "decision"}
+        return {entry["text"] for entry in map(json.loads, place.journal_now().splitlines())
+                if entry["kind"] == "decision"}
 
     def side_by_side(place):
         started = [place.start("one", "curves", "20", "256"), place.start("two", "mixed", "200")]
@@ -172,9 +193,11 @@ def slices(smt, programs):
 
 
 def side_by_side(smt, programs):
-    """Two programs are measured side by side with each combination of CTAs that fits; what was is not measured again, and policy slice goes by it."""
+    """Two programs are measured side by side with each combination of CTAs that fits; what was is not
+    measured again, and policy slice goes by it."""
     few = ("few", "512", str(112 << 10), "240", "50")     # two on a multiprocessor, by their shared memory
-    many = ("many", "512", "0", "240", "50")              # three, by their registers; two and one, or one and two, together
+    # three, by their registers; two and one, or one and two, together
+    many = ("many", "512", "0", "240", "50")
     with Profiles(smt, programs) as place:
         def program(words, launches):
             return (str(place.programs / "sim_beside"), *words, str(launches))
@@ -186,8 +209,10 @@ def side_by_side(smt, programs):
             return {(row["kernel"], beside["ctas_per_sm"], beside["other_ctas_per_sm"]): beside["windows"]
                     for row in json.loads(place.profile("export").stdout) for beside in row["beside"]}
 
-        for arguments, text in [(("--pair",), "two programs"), (("--pair", "--", "true"), "two programs"), (("--pair", "--", "true", "--"), "two programs"),
-                                (("--pair", "--sweep", "--", "true", "--", "true"), "no --sweep"), (("--pair", "--runs", "0", "--", "true", "--", "true"), "--runs wants")]:
+        for arguments, text in [(("--pair",), "two programs"), (("--pair", "--", "true"), "two programs"),
+                                (("--pair", "--", "true", "--"), "two programs"),
+                                (("--pair", "--sweep", "--", "true", "--", "true"), "no --sweep"),
+                                (("--pair", "--runs", "0", "--", "true", "--", "true"), "--runs wants")]:
             assert text in place.profile(*arguments, code=2).stderr, arguments
         for arguments in ((), ("--measured",)):
             assert "no two kernels were measured" in place.profile("pairs", *arguments).stdout
@@ -195,7 +220,8 @@ def side_by_side(smt, programs):
         assert "the program ended with 1" in pair(("false",), ("true",), code=1).stderr
         assert "true launched no kernel" in pair(program(few, 1), ("true",), code=1).stderr
         # Three blocks are less than a round.
-        assert "too few blocks" in pair(program(few, 2), program((*many[:3], "3", "50"), 2), "--runs", "1", code=1).stderr
+        assert "too few blocks" in pair(program(few, 2), program((*many[:3], "3", "50"),
+                                                                 2), "--runs", "1", code=1).stderr
         assert not windows()
 
         # Who fails is named, and the other one is not waited for.
@@ -206,33 +232,42 @@ def side_by_side(smt, programs):
         # One program ends early: what is missing is said, and measured in the next run.
         done = pair(program((*few[:3], "130", "50"), 1), program(many, 12), "--runs", "1")
         print(done.stderr, done.stdout, windows())
-        assert re.search(r"1 runs: [1-9] windows measured of 1 pairs of kernels; missing: [12] of 2 combinations of few and many", done.stderr), done.stderr
+        assert re.search(r"1 runs: [1-9] windows measured of 1 pairs of kernels; missing: [12] of 2 "
+                         r"combinations of few and many", done.stderr), done.stderr
         done = pair(program(few, 12), program(many, 12))
         print(done.stderr, done.stdout, windows())
         assert "nothing is missing" in done.stderr, done.stderr
-        assert re.search(r"few +many +1 +2 ", done.stdout) and re.search(r"few +many +2 +1 ", done.stdout), done.stdout
+        assert re.search(r"few +many +1 +2 ", done.stdout) and re.search(r"few +many +2 +1 ",
+                                                                         done.stdout), done.stdout
         found = windows()
-        assert sorted(found) == [("few", 1, 2), ("few", 2, 1), ("many", 1, 2), ("many", 2, 1)] and set(found.values()) == {2}, found
+        assert sorted(found) == [("few", 1, 2), ("few", 2, 1), ("many", 1, 2),
+                                 ("many", 2, 1)] and set(found.values()) == {2}, found
 
         # Blocks take as long beside each other as alone: rates are parts of the CTAs that fit.
         (best,) = json.loads(place.profile("pairs", "--json").stdout)
         assert best["measured"]["blocks"] == [2, 1], best
-        assert all(abs(rate - wanted) < 0.05 for rate, wanted in zip(best["measured"]["rates"], (1, 1 / 3))), best
+        assert all(abs(rate - wanted) < 0.05
+                   for rate, wanted in zip(best["measured"]["rates"], (1, 1 / 3))), best
         assert abs(best["measured"]["profit"] - 0.25) < 0.03 and "told" not in best, best
         assert "2 1: 2" in place.profile("pairs").stdout
         assert place.profile("pairs", "--measured").stdout == done.stdout
-        assert {tuple(row["blocks"]) for row in json.loads(place.profile("pairs", "--measured", "--json").stdout)} == {(1, 2), (2, 1)}
+        assert {tuple(row["blocks"]) for row in json.loads(
+            place.profile("pairs", "--measured", "--json").stdout)} == {(1, 2), (2, 1)}
 
         place.environment["SMT_POLICY"] = "slice"
         place.simulate(tenants=2)
         for process in [place.start(words[0], "beside", *words, "12") for words in (few, many)]:
             finish(process)
-        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True, timeout=PATIENCE)
+        subprocess.run([smt, "server", "stop"], env=place.environment, check=True, capture_output=True,
+                       timeout=PATIENCE)
         place.wait_until_ended()
-        texts = {entry["text"] for entry in map(json.loads, place.journal_now().splitlines()) if entry["kind"] == "decision"}
+        texts = {entry["text"] for entry in map(json.loads, place.journal_now().splitlines())
+                 if entry["kind"] == "decision"}
         print(texts)
-        assert any(re.fullmatch(r"2 CTAs an SM beside another, measured to save 2\d %", text) for text in texts), texts
-        assert any(re.fullmatch(r"1 CTAs an SM beside another, measured to save 2\d %", text) for text in texts), texts
+        assert any(re.fullmatch(r"2 CTAs an SM beside another, measured to save 2\d %", text)
+                   for text in texts), texts
+        assert any(re.fullmatch(r"1 CTAs an SM beside another, measured to save 2\d %", text)
+                   for text in texts), texts
 
 
 def main():

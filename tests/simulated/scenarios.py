@@ -23,13 +23,16 @@ class Place:
         self.smt, self.programs = smt, pathlib.Path(programs)
         self.folder = tempfile.TemporaryDirectory()
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMT_")}
-        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM="grace=1000", SMT_PROFILES="none",
-                                SMT_COMPILE="ptx=0")   # what is tested is the machine, which gives blocks to SMs itself
+        self.environment.update(SMT_RUNTIME_DIR=self.folder.name, SMT_DEVICE="sim", SMT_SIM="grace=1000",
+                                SMT_PROFILES="none",
+                                # what is tested is the machine, which gives blocks to SMs itself
+                                SMT_COMPILE="ptx=0")
         self.simulate(**settings)
 
     def simulate(self, **items):
         """Items of SMT_SIM for the next server, behind those before: the last counts."""
-        self.environment["SMT_SIM"] = ",".join([self.environment["SMT_SIM"], *(f"{item}={value}" for item, value in items.items())])
+        self.environment["SMT_SIM"] = ",".join([self.environment["SMT_SIM"],
+                                                *(f"{item}={value}" for item, value in items.items())])
 
     def __enter__(self):
         return self
@@ -37,14 +40,17 @@ class Place:
     def __exit__(self, *error):
         if error[0]:
             print(self.log())
-        subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE, capture_output=True)
+        subprocess.run([self.smt, "server", "stop"], env=self.environment, timeout=PATIENCE,
+                       capture_output=True)
         log = self.wait_until_ended()
         self.folder.cleanup()
         assert error[0] or not re.search(r"Sanitizer|runtime error:", log), log
 
     def start(self, tenant, program, *arguments, options=()):
-        return subprocess.Popen([self.smt, "run", "--tenant", tenant, *options, "--", self.programs / f"sim_{program}", *arguments],
-                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen([self.smt, "run", "--tenant", tenant, *options, "--",
+                                 self.programs / f"sim_{program}", *arguments],
+                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                text=True)
 
     def run(self, tenant, program, *arguments, options=()):
         return finish(self.start(tenant, program, *arguments, options=options))
@@ -65,7 +71,8 @@ class Place:
         return self.journal_now()
 
     def journal_now(self, check=True):
-        done = subprocess.run([self.smt, "log", "--json"], env=self.environment, check=check, capture_output=True, text=True,
+        done = subprocess.run([self.smt, "log", "--json"], env=self.environment, check=check,
+                              capture_output=True, text=True,
                               timeout=PATIENCE)
         return done.stdout
 
@@ -84,9 +91,11 @@ class Place:
     def wait_until_empty(self):
         deadline = time.monotonic() + PATIENCE
         while True:
-            status = subprocess.run([self.smt, "server", "status"], env=self.environment, check=True, capture_output=True,
+            status = subprocess.run([self.smt, "server", "status"], env=self.environment,
+                                    check=True, capture_output=True,
                                     text=True, timeout=PATIENCE).stdout
-            if re.search(r"sessions +0 open", status) and re.search(r"memory +0\.0 MiB device, 0\.0 MiB host", status):
+            if re.search(r"sessions +0 open", status) and re.search(r"memory +0\.0 MiB device, 0\.0 MiB host",
+                                                                    status):
                 return
             assert time.monotonic() < deadline, "the server still holds something:\n" + status
             time.sleep(0.02)
@@ -151,7 +160,8 @@ def head_of_line(smt, programs):
             launches = {entry["tenant"]: entry for entry in place.launches()}
             return launches["a-large"], launches["b-small"]
 
-    # 64 blocks of which 4 are resident. The warp comes when some are done, and waits until the last is given out.
+    # 64 blocks of which 4 are resident. The warp comes when some are done, and waits until the last is given
+    # out.
     large, small = times("small")
     seen = (large["start_ns"], small["time_ns"], small["start_ns"], small["end_ns"], large["end_ns"])
     assert seen == (32289, 62578, 93841, 95047, 95788), seen
@@ -209,7 +219,8 @@ def memory_and_graphs(smt, programs):
         place.run("memory", "memory")
         place.run("graph", "graph")
         place.run("nested", "nested")
-        of_graphs = [entry for entry in place.launches() if entry["tenant"] == "graph" and entry["kernel"] == "add"]
+        of_graphs = [entry for entry in place.launches() if entry["tenant"] == "graph" and
+                     entry["kernel"] == "add"]
         assert len(of_graphs) == 5, "kernels of graphs are in the journal"
         assert all(entry["sms"] == list(range(8)) for entry in of_graphs)
 
@@ -218,12 +229,14 @@ def system_atomics(smt, programs):
     with Place(smt, programs) as place:
         place.environment["SMT_COMPILE"] = "ptx=1"
         place.run("one", "atomics")
-        refused = [entry["name"] for entry in map(json.loads, place.journal().splitlines()) if entry["kind"] == "unsupported"]
+        refused = [entry["name"] for entry in map(json.loads, place.journal().splitlines())
+                   if entry["kind"] == "unsupported"]
         assert sorted(set(refused)) == ["cuGraphAddKernelNode_v2", "cuLaunchKernel"], refused
 
 
 def unloading(smt, programs):
-    """No kernel runs in code that was unloaded: in its program's own form, and in managed form, stopped half way. Two programs at once."""
+    """No kernel runs in code that was unloaded: in its program's own form, and in managed form, stopped half
+    way. Two programs at once."""
     for ptx, options in (("0", ()), ("1", ("--stress", "7"))):
         with Place(smt, programs) as place:
             place.environment["SMT_COMPILE"] = f"ptx={ptx}"
@@ -297,15 +310,18 @@ def mixed_beside_urgent(smt, programs):
                 finish(process)
         for process in low:
             assert re.fullmatch(r"[1-9]\d+ launches as they are\n", finish(process))
-        reasons = {re.sub(r" .*", "", note["text"]) for note in notes(place, "decision") if note["tenant"] == "low"}
+        reasons = {re.sub(r" .*", "", note["text"]) for note in notes(place, "decision")
+                   if note["tenant"] == "low"}
         assert {"held", "stopped"} & reasons and "goes" in reasons, reasons
 
 
 def confined(smt, programs):
     """Tenants that are confined have multiprocessors of their own, whatever way their kernels run."""
     with Place(smt, programs) as place:
-        finish_all = [place.start("three", "work", "3", "40", options=("--sms", "3")),   # the device is divided in twos
-                      place.start("four", "work", "3", "40", options=("--sms", "4")), place.start("all", "work", "3", "40")]
+        # the device is divided in twos
+        finish_all = [place.start("three", "work", "3", "40", options=("--sms", "3")),
+                      place.start("four", "work", "3", "40", options=("--sms", "4")),
+                      place.start("all", "work", "3", "40")]
         for process in finish_all:
             finish(process)
         place.run("many", "work", "1", "40", options=("--sms", "100"))
@@ -314,7 +330,8 @@ def confined(smt, programs):
             sets.setdefault(entry.get("tenant"), set()).update(entry["sms"])
         assert len(sets["three"]) == 4 and len(sets["four"]) == 4 and not sets["three"] & sets["four"], sets
         assert sets["all"] == sets["many"] == set(range(8)), sets
-        told = {re.sub(r".*\((\w+), pid.*", r"\1", note["text"]): note["text"] for note in notes(place, "note") if "pid" in note["text"]}
+        told = {re.sub(r".*\((\w+), pid.*", r"\1", note["text"]): note["text"]
+                for note in notes(place, "note") if "pid" in note["text"]}
         assert "4 multiprocessors (" in told["three"] and "of 8; 3 were asked for" in told["three"], told
         assert "not confined to 100 multiprocessors: that is all there are" in told["many"], told
 
@@ -334,11 +351,13 @@ def confined(smt, programs):
             places.add(tuple(entry["sms"]))
             sets.setdefault(entry["tenant"], set()).update(entry["sms"])
         # A tenant may come before the last one's set was given back, and get another.
-        assert len(places) > 3 and len(sets) >= 3 and all(len(each) == 4 for each in sets.values()), (places, sets)
+        assert len(places) > 3 and len(sets) >= 3 and all(len(each) == 4
+                                                          for each in sets.values()), (places, sets)
 
 
 def confined_by_policy(smt, programs):
-    """Beside an urgent tenant, kernels of which nobody knows how long their blocks take leave a part of the device."""
+    """Beside an urgent tenant, kernels of which nobody knows how long their blocks take leave a part of the
+    device."""
     with Place(smt, programs) as place:
         high = place.start("high", "work", "100000", "4", "20", options=("--priority", "high"))
         place.wait_for_launch("high")
@@ -346,16 +365,18 @@ def confined_by_policy(smt, programs):
         high.kill()
         finish(high, -9)
         launches = place.launches()
-        first = {kernel: next(entry for entry in launches if entry["tenant"] == "low" and entry["kernel"] == kernel) for kernel in ("add", "spin")}
+        first = {kernel: next(entry for entry in launches if entry["tenant"] == "low" and
+                              entry["kernel"] == kernel) for kernel in ("add", "spin")}
         assert all(entry["sms"] == list(range(6)) for entry in first.values()), first
-        assert any(6 in entry["sms"] for entry in launches if entry["tenant"] == "high"), "the urgent one has all"
+        assert any(6 in entry["sms"] for entry in launches
+                   if entry["tenant"] == "high"), "the urgent one has all"
         reasons = [note["text"] for note in notes(place, "decision") if note["tenant"] == "low"]
         assert any("keep to 6 multiprocessors of 8" in reason for reason in reasons), reasons
 
 
 def tenants_order(smt, programs):
-    """A warp of an urgent tenant gets the first place that becomes free; of the less urgent one, the program's own
-    priority does not help it."""
+    """A warp of an urgent tenant gets the first place that becomes free; of the less urgent one, the
+    program's own priority does not help it."""
     def times(large_options, small_options, *small):
         with Place(smt, programs, tenants=2, sms=2) as place:
             large = place.start("a-large", "line", "large", options=large_options)
@@ -366,17 +387,20 @@ def tenants_order(smt, programs):
 
     # The large one runs for 63 us, each of its blocks for 4.
     large, small = times((), ("--priority", "high"), "small")
-    assert small["start_ns"] < max(small["time_ns"], large["start_ns"]) + 4500 < large["end_ns"] - 20000, (large, small)
+    assert small["start_ns"] < max(small["time_ns"],
+                                   large["start_ns"]) + 4500 < large["end_ns"] - 20000, (large, small)
     large, small = times((), ("--priority", "low"), "small", "urgent")
     assert small["start_ns"] > large["end_ns"] - 4500, (large, small)
 
 
 def compiled(smt, programs, images):
-    """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is refused."""
+    """Images as nvcc makes them: PTX beside machine code, PTX alone, and machine code alone, which is
+    refused."""
     with Place(smt, programs) as place:
         for image in ["both", "ptx"]:
             output = place.run(image, "compiled", f"{images}/compiled-{image}.fatbin")
-            assert re.fullmatch(r"registers \d+\nhello from block 0 of 2\nhello from block 1 of 2\n", output), output
+            assert re.fullmatch(r"registers \d+\nhello from block 0 of 2\nhello from block 1 of 2\n",
+                                output), output
         place.run("cubin", "compiled", f"{images}/compiled-cubin.fatbin", "refused")
         assert re.search(r"\(cubin, pid \d+\): an image cannot be loaded: .*no PTX", place.log()), place.log()
         registers = {entry["registers"] for entry in place.launches() if entry["kernel"] == "reduce"}

@@ -66,19 +66,27 @@ class Addresses(unittest.TestCase):
     """Every device address that a call carries is checked, or exempt by name."""
 
     def test_lines_without_a_check_are_refused(self):
-        for line in ("remote cuX(CUdeviceptr p) @1", "async cuX(in[n] const CUdeviceptr *p, size_t n) @1", "written cuX(CUdeviceptr p) @1",
-                     "older cuX(const CUDA_MEMCPY2D *p) @1", "remote served cuX(in const CUDA_RESOURCE_DESC *p) @1", "remote cuX(addr void *p) @1",
-                     "remote cuX(in const CUDA_RESOURCE_DESC *p) @1 addresses=resource",   # no hand-written half is there to make it
-                     "written cuX(CUdeviceptr p) @1 addresses=nothing_known", "written cuX(int p) @1 addresses=copy"):
+        for line in ("remote cuX(CUdeviceptr p) @1", "async cuX(in[n] const CUdeviceptr *p, size_t n) @1",
+                     "written cuX(CUdeviceptr p) @1",
+                     "older cuX(const CUDA_MEMCPY2D *p) @1",
+                     "remote served cuX(in const CUDA_RESOURCE_DESC *p) @1", "remote cuX(addr void *p) @1",
+                     # no hand-written half is there to make it
+                     "remote cuX(in const CUDA_RESOURCE_DESC *p) @1 addresses=resource",
+                     "written cuX(CUdeviceptr p) @1 addresses=nothing_known",
+                     "written cuX(int p) @1 addresses=copy"):
             with self.assertRaises(table.TableError, msg=line):
                 table.Entry("area", line)
-        for line in ("remote cuX(touch[4] CUdeviceptr p) @1", "written cuX(CUdeviceptr p) @1 addresses=copy", "remote cuX(out CUdeviceptr *p) @1 memory=exists",
-                     "remote cuX(in const CUDA_MEMSET_NODE_PARAMS *p) @1", "remote cuX(addr void *p) @1 addresses=program"):
+        for line in ("remote cuX(touch[4] CUdeviceptr p) @1", "written cuX(CUdeviceptr p) @1 addresses=copy",
+                     "remote cuX(out CUdeviceptr *p) @1 memory=exists",
+                     "remote cuX(in const CUDA_MEMSET_NODE_PARAMS *p) @1",
+                     "remote cuX(addr void *p) @1 addresses=program"):
             table.Entry("area", line)
 
     def test_generated_checks_come_before_the_driver(self):
-        for symbol, check in (("cuMemsetD8Async", "may_touch(call, dstDevice, times(N, 1))"), ("cuGraphAddMemsetNode", "may_touch(call, *memsetParams)"),
-                              ("cuTexRefSetAddress_v2", "may_touch(call, dptr, bytes)"), ("cuTexRefSetAddress2D_v3", "may_touch(call, dptr, ")):
+        for symbol, check in (("cuMemsetD8Async", "may_touch(call, dstDevice, times(N, 1))"),
+                              ("cuGraphAddMemsetNode", "may_touch(call, *memsetParams)"),
+                              ("cuTexRefSetAddress_v2", "may_touch(call, dptr, bytes)"),
+                              ("cuTexRefSetAddress2D_v3", "may_touch(call, dptr, ")):
             entry = next(e for e in ENTRIES if e.symbol == symbol)
             text = server.handler(entry)
             self.assertLess(text.index(check), text.index(f"call.driver.{symbol}("))
@@ -97,17 +105,21 @@ class Addresses(unittest.TestCase):
         self.assertEqual(set(addresses.CHECKS) | set(addresses.EXEMPT), named - {None})
 
     def test_every_struct_of_the_toolkit_is_known(self):
-        self.assertEqual(structs_with_addresses((INCLUDE / "cuda.h").read_text()) - set(addresses.STRUCTS), set())
+        self.assertEqual(structs_with_addresses((INCLUDE / "cuda.h").read_text()) - set(addresses.STRUCTS),
+                         set())
 
 
 class Charges(unittest.TestCase):
     """Memory that a call gives is counted, or not counted by name."""
 
     def test_lines_that_count_nothing_are_refused(self):
-        for line in ("remote cuX(out CUarray *a) @1", "written cuX(CUdeviceptr *p) @1 addresses=answer", "written cuX(CUmodule *m) @1",
-                     "remote cuX(out CUarray *a) @1 memory=chunk",        # no hand-written half is there to do it
+        for line in ("remote cuX(out CUarray *a) @1", "written cuX(CUdeviceptr *p) @1 addresses=answer",
+                     "written cuX(CUmodule *m) @1",
+                     # no hand-written half is there to do it
+                     "remote cuX(out CUarray *a) @1 memory=chunk",
                      "written cuX(CUarray *a) @1 memory=f(a)",   # no generated one
-                     "written cuX(CUmodule *m) @1 memory=nothing_known", "remote cuX(int n) @1 memory=exists"):
+                     "written cuX(CUmodule *m) @1 memory=nothing_known",
+                     "remote cuX(int n) @1 memory=exists"):
             with self.assertRaises(table.TableError, msg=line):
                 table.Entry("area", line)
         table.Entry("area", "remote cuX(lend CUarray *a) @1")
@@ -115,7 +127,8 @@ class Charges(unittest.TestCase):
 
     def test_generated_charges(self):
         text = server.handler(next(e for e in ENTRIES if e.symbol == "cuArray3DCreate_v2"))
-        self.assertLess(text.index("charge(array_bytes(*pAllocateArray)"), text.index("served::cuArray3DCreate_v2("))
+        self.assertLess(text.index("charge(array_bytes(*pAllocateArray)"),
+                        text.index("served::cuArray3DCreate_v2("))
         self.assertIn("hold(HandleKind::kArray, (uint64_t)pHandle, std::move(charge))", text)
         text = server.handler(next(e for e in ENTRIES if e.symbol == "cuArrayDestroy"))
         self.assertLess(text.index("take_held(HandleKind::kArray"), text.index("call.driver.cuArrayDestroy("))
@@ -133,12 +146,15 @@ class Charges(unittest.TestCase):
 
 
 def structs_with_addresses(header):
-    """Names of the types in cuda.h that hold a CUdeviceptr or an access policy window, in themselves or in what they hold."""
+    """Names of the types in cuda.h that hold a CUdeviceptr or an access policy window, in themselves or in
+    what they hold."""
     header = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.S)
     bodies = {}   # name -> text of its members
-    for body, name in re.findall(r"typedef (?:struct|union) \w*\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})\s*(\w+);", header):
+    for body, name in re.findall(r"typedef (?:struct|union) "
+                                 r"\w*\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})\s*(\w+);", header):
         bodies[name] = body
-    for name, body in re.findall(r"^(?:struct|union) (\w+)\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\});", header, re.S | re.M):
+    for name, body in re.findall(r"^(?:struct|union) (\w+)\s*(\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\});",
+                                 header, re.S | re.M):
         bodies[name] = body
     for old, new in re.findall(r"typedef (?:struct |union )?(\w+) (\w+);", header):
         bodies.setdefault(new, old)
@@ -146,20 +162,24 @@ def structs_with_addresses(header):
     while True:
         more = {name for name, body in bodies.items() if found & set(re.findall(r"\w+", body))} - found
         if not more:
-            return {name for name in found if not name.startswith("CUdeviceptr") and not name.endswith("_st") and not name.endswith("_union")}
+            return {name for name in found if not name.startswith("CUdeviceptr") and
+                    not name.endswith("_st") and not name.endswith("_union")}
         found |= more
 
 
 class Lines(unittest.TestCase):
     def test_refused(self):
-        for line in ("remote cuX(int *p) @1", "whatever cuX() @1", "remote cuX()", "alias cuX() @1", "written cuX @1"):
+        for line in ("remote cuX(int *p) @1", "whatever cuX() @1", "remote cuX()", "alias cuX() @1",
+                     "written cuX @1"):
             with self.assertRaises(table.TableError, msg=line):
                 table.Entry("area", line)
 
     def test_parameters(self):
-        entry = table.Entry("area", "remote cuX(in?[n * 2] const CUgraphNode *nodes, size_t n, out!<cuuint64_t> void *value) @1")
+        entry = table.Entry("area", "remote cuX(in?[n * 2] const CUgraphNode *nodes, size_t n, "
+                            "out!<cuuint64_t> void *value) @1")
         nodes, n, value = entry.parameters
-        self.assertEqual((nodes.direction, nodes.count, nodes.optional, nodes.base), ("in", "n * 2", True, "CUgraphNode"))
+        self.assertEqual((nodes.direction, nodes.count, nodes.optional, nodes.base),
+                         ("in", "n * 2", True, "CUgraphNode"))
         self.assertEqual(nodes.handle_kind, "kGraphNode")
         self.assertEqual((n.direction, n.type), ("", "size_t"))
         self.assertEqual((value.base, value.always, value.declaration), ("cuuint64_t", True, "void *value"))

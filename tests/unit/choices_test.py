@@ -12,11 +12,13 @@ import choices  # noqa: E402
 
 
 def kernel(image, grid_class=10):
-    return {"kernel": "scale", "symbol": "_Z5scalePf", "image": image, "block": [256, 1, 1], "grid_class": grid_class}
+    return {"kernel": "scale", "symbol": "_Z5scalePf", "image": image, "block": [256, 1, 1],
+            "grid_class": grid_class}
 
 
 def rows(first, second, *blocks, **more):
-    return [{"first": first, "second": second, "blocks": list(each), "rates": [0.6, 0.6], "profit": 0.1, "paper": 0.2, "told": 0.3, **more} for each in blocks]
+    return [{"first": first, "second": second, "blocks": list(each), "rates": [0.6, 0.6], "profit": 0.1,
+             "paper": 0.2, "told": 0.3, **more} for each in blocks]
 
 
 class Choices(unittest.TestCase):
@@ -27,7 +29,8 @@ class Choices(unittest.TestCase):
             return choices.read(file.name)
 
     def test_kernels_of_one_name_are_kept_apart(self):
-        pairs = self.read(rows(kernel("a"), kernel("b"), (1, 3), (2, 2)) + rows(kernel("a"), kernel("c"), (1, 3), (2, 2)) +
+        pairs = self.read(rows(kernel("a"), kernel("b"), (1, 3), (2, 2)) +
+                          rows(kernel("a"), kernel("c"), (1, 3), (2, 2)) +
                           rows(kernel("a"), kernel("b", 11), (1, 3), (3, 1)))
         self.assertEqual([len(found) for found in pairs.values()], [2, 2, 2])
 

@@ -13,12 +13,14 @@ AT_ONCE = 50
 
 
 def main(program):
-    files = sorted(path for folder in FOLDERS for end in ("h", "cpp", "cu", "cuh") for path in (ROOT / folder).rglob("*." + end)
+    files = sorted(path for folder in FOLDERS for end in ("h", "cpp", "cu", "cuh")
+                   for path in (ROOT / folder).rglob("*." + end)
                    if not INPUTS.intersection(path.parents))
     assert len(files) > 900, f"only {len(files)} sources: they are not where they were"
     wrong = []
     for start in range(0, len(files), AT_ONCE):
-        done = subprocess.run([program, "--dry-run", "-Werror", *files[start:start + AT_ONCE]], capture_output=True, text=True)
+        done = subprocess.run([program, "--dry-run", "-Werror", *files[start:start + AT_ONCE]],
+                              capture_output=True, text=True)
         wrong += [line for line in done.stderr.splitlines() if ": error:" in line]
         assert done.returncode == 0 or wrong, done.stderr
     print("\n".join(wrong[:40]) or f"{len(files)} files")

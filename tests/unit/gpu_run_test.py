@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tests/gpu/run_all.sh fails when a part fails, and names these parts. Its programs are replaced by small ones; no GPU."""
+"""tests/gpu/run_all.sh fails when a part fails, and names these parts. Its programs are replaced by small
+ones; no GPU."""
 
 import os
 import pathlib
@@ -25,9 +26,11 @@ class RunAll(unittest.TestCase):
         (self.folder / f"{name}.py").write_text(f"import sys\nsys.exit({status})\n")
 
     def run_all(self, *parts, seconds=60):
-        done = subprocess.run(["bash", self.folder / "run_all.sh", self.folder / "out", "commit", *parts], text=True,
+        done = subprocess.run(["bash", self.folder / "run_all.sh", self.folder / "out", "commit", *parts],
+                              text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                              env={**os.environ, "SMT_TEST_BUILD": str(self.folder), "SECONDS_IN_ALL": str(seconds)})
+                              env={**os.environ, "SMT_TEST_BUILD": str(self.folder),
+                                   "SECONDS_IN_ALL": str(seconds)})
         return done.returncode, done.stdout.splitlines()[-1]
 
     def test_all_parts_pass(self):

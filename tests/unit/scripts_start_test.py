@@ -25,7 +25,8 @@ class ScriptsStart(unittest.TestCase):
         self.assertGreater(len(found), 12, "the scripts are not where they were")
         for path in found:
             with self.subTest(path.relative_to(ROOT)):
-                done = subprocess.run([sys.executable, "-B", path, "--help"], capture_output=True, text=True, cwd="/")
+                done = subprocess.run([sys.executable, "-B", path, "--help"], capture_output=True,
+                                      text=True, cwd="/")
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertTrue(done.stdout.startswith(f"usage: {path.name}"), done.stdout[:200])
 

@@ -13,15 +13,18 @@ SVG, BLUE, ORANGE = "{http://www.w3.org/2000/svg}", "#3b7dd8", "#e08a2c"
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-B", TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-B", TOOL, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60, check=False)
 
 
 def drawn(*arguments):
     done = run(TRACE, *arguments)
     assert done.returncode == 0, done
     picture = tree.fromstring(done.stdout)
-    bars = [(each.get("fill"), float(each.get("y")), float(each.get("height"))) for each in picture.iter(f"{SVG}rect") if float(each.get("y", 0)) > 40]
-    return bars, [each.text for each in picture.iter(f"{SVG}text")], [each.text for each in picture.iter(f"{SVG}title")]
+    bars = [(each.get("fill"), float(each.get("y")), float(each.get("height")))
+            for each in picture.iter(f"{SVG}rect") if float(each.get("y", 0)) > 40]
+    return bars, [each.text for each in picture.iter(f"{SVG}text")], [each.text
+                                                                      for each in picture.iter(f"{SVG}title")]
 
 
 def refused(*arguments):
@@ -52,7 +55,8 @@ def main():
             other.write_text(text)
             assert "is not what `smt trace -o` writes" in refused(other), text
         trace = json.loads(TRACE.read_text())
-        other.write_text(json.dumps({"traceEvents": [each for each in trace["traceEvents"] if each["pid"] != 1]}))
+        other.write_text(
+            json.dumps({"traceEvents": [each for each in trace["traceEvents"] if each["pid"] != 1]}))
         assert "SMT_JOURNAL=mapping" in refused(other)
 
 

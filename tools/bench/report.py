@@ -22,6 +22,7 @@ import math
 import pathlib
 import re
 import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -131,10 +132,14 @@ def summary_row(section, claim):
             BETTER[claim["better"]])
 
 
+def paragraph(text):
+    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
+
+
 def section_lines(section, figures):
     lines = [f"## {section['title']}", ""]
     for text in section.get("text", []):
-        lines += [text, ""]
+        lines += [paragraph(text), ""]
     for figure in figures:
         lines += [f"![{figure['title']}](results/{figure['file']})", ""]
     heading = ("claim", "value", "what it is", "spread", "beside it", "better", "run")
@@ -145,7 +150,7 @@ def page(data):
     by_id = {claim["id"]: (section, claim) for section in data["sections"] for claim in section["claims"]}
     lines = ["# Results", "",
              "<!-- Written by tools/bench/report.py from tools/bench/results.json; a test compares. -->", "",
-             *data["text"], "", "## In short", ""]
+             *map(paragraph, data["text"]), "", "## In short", ""]
     heading = ("claim", "value", "what it is", "beside it", "better")
     lines += table(heading, *(summary_row(*by_id[name]) for name in data["summary"]))
     for section in data["sections"]:

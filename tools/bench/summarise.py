@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 
 
 def rows(path):
-    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+    return [json.loads(line)
+            for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
 
 
 def number(value):
@@ -38,21 +39,25 @@ def bench(lines):
 
 
 def check(lines):
-    counts = Counter((line.get("mode"), line.get("kind"), line.get("ok")) for line in lines if line.get("program"))
+    counts = Counter((line.get("mode"), line.get("kind"), line.get("ok")) for line in lines
+                     if line.get("program"))
     print("| mode | kind | right | not |\n|---|---|---|---|")
     for mode, kind in dict.fromkeys((mode, kind) for mode, kind, _ in counts):
         print(f"| {mode} | {kind} | {counts[mode, kind, True]} | {counts[mode, kind, False]} |")
     for line in lines:
         if line.get("ok") is not True:
-            print(f"\nnot right: {line.get('mode')} {line.get('kind')} {line.get('program')}: {line.get('why', '')[:300]}")
+            print(f"\nnot right: {line.get('mode')} {line.get('kind')} {line.get('program')}: "
+                  f"{line.get('why', '')[:300]}")
         if line.get("unsupported"):
-            print(f"\nunsupported functions met by {line.get('program')} ({line.get('mode')}): {line['unsupported']}")
+            print(f"\nunsupported functions met by {line.get('program')} ({line.get('mode')}): "
+                  f"{line['unsupported']}")
 
 
 def faults(lines):
     print("| test | |\n|---|---|")
     for line in lines:
-        facts = {key: value for key, value in line.items() if key.endswith(("_s", "_ms")) or key in ("starts", "at_once", "grown")}
+        facts = {key: value for key, value in line.items() if key.endswith(("_s", "_ms")) or
+                 key in ("starts", "at_once", "grown")}
         print(f"| {line['test']} | {'right' if line['ok'] else 'WRONG: ' + line.get('why', '')}; {facts} |")
 
 

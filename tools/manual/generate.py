@@ -16,7 +16,8 @@ def main(smt, smtd, version, folder):
     commands = usage.read_commands(smt)
     policies = [line.split()[0] for line in usage.output_of(smt, "policy", "list").splitlines()]
     files = {f"man/{name}": text for name, text in
-             pages.all_pages(commands, usage.read_server(smtd), usage.output_of(smt, "config", "--markdown"), version).items()}
+             pages.all_pages(commands, usage.read_server(smtd), usage.output_of(smt, "config", "--markdown"),
+                             version).items()}
     files.update(completions.all_files(commands, policies))
     for name, text in files.items():
         path = pathlib.Path(folder) / name

@@ -2,10 +2,13 @@
 
 import re
 
+# In this order: the first one is in all the others.
+ESCAPES = (("\\", "\\e"), ("-", "\\-"), ("'", "\\(aq"), ("`", "\\(ga"), ("^", "\\(ha"), ("~", "\\(ti"))
 
 def escape(text):
     """Plain text, which may stand at a line's start."""
-    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha").replace("~", "\\(ti")
+    for plain, escaped in ESCAPES:
+        text = text.replace(plain, escaped)
     return "\\&" + text if text.startswith(".") else text
 
 

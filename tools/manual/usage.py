@@ -1,7 +1,7 @@
 """The commands as they describe themselves: what `smt --help`, `smt COMMAND --help` and `smtd --help` print.
 
-A usage has forms, each a line that starts with the program's name, and after an empty line blocks: paragraphs, and lists of
-terms that stand two spaces in, with their sentences behind two spaces or more:
+A usage has forms, each a line that starts with the program's name, and after an empty line blocks:
+paragraphs, and lists of terms that stand two spaces in, with their sentences behind two spaces or more:
 
     usage: smt inspect FILE [--arch sm_90] [--json]
 
@@ -35,7 +35,8 @@ class Command:
     name: str            # "smt run"
     summary: str
     forms: list
-    blocks: list = field(default_factory=list)     # paragraphs (str) and lists of terms [(term, sentence), ...]
+    # paragraphs (str) and lists of terms [(term, sentence), ...]
+    blocks: list = field(default_factory=list)
     options: dict = field(default_factory=dict)    # Option by name
     words: list = field(default_factory=list)      # literal operands: start, stop, status
     operands: list = field(default_factory=list)   # what stands for others: FILE, BUILD_DIR
@@ -46,7 +47,8 @@ class Command:
 
 
 def read_forms(command):
-    """Options and operands of the forms; operands are what is left beside options and their values, literal ones in lower case."""
+    """Options and operands of the forms; operands are what is left beside options and their values, literal
+    ones in lower case."""
     for form in command.forms:
         rest = form.removeprefix(command.name)
         own = rest.partition(" -- ")[0]   # behind it another program's command line begins
@@ -88,7 +90,8 @@ def read_usage(name, text):
     for line in rest.splitlines():
         if not line.strip():
             blocks.append([])
-        elif len(blocks) == 1 and blocks[0] and not line.strip().startswith(name):   # terms may follow without an empty line
+        # terms may follow without an empty line
+        elif len(blocks) == 1 and blocks[0] and not line.strip().startswith(name):
             blocks.append([line])
         else:
             blocks[-1].append(line)

@@ -1,16 +1,18 @@
 """Which calls give memory, and where it is counted against the tenant's limits.
 
-A line whose call gives memory names, as `memory=NAME`, where that is counted (CHARGED) or why it is not (UNCHARGED).
-Where the handler is generated, also around a served function, `memory=FUNCTION(ARGUMENTS)` is how many bytes of device
-memory the new object takes: the handler counts them for as long as the object lives. table.py refuses a line that says
-nothing; tests/unit/api_table_test.py looks for the charges in the sources.
+A line whose call gives memory names, as `memory=NAME`, where that is counted (CHARGED) or why it is not
+(UNCHARGED). Where the handler is generated, also around a served function, `memory=FUNCTION(ARGUMENTS)` is
+how many bytes of device memory the new object takes: the handler counts them for as long as the object lives.
+table.py refuses a line that says nothing; tests/unit/api_table_test.py looks for the charges in the sources.
 """
 
 # What comes out of a call that gives memory.
-OBJECTS = ("CUarray", "CUmipmappedArray", "CUmemGenericAllocationHandle", "CUmemoryPool", "CUdeviceptr", "CUmodule",
+OBJECTS = ("CUarray", "CUmipmappedArray", "CUmemGenericAllocationHandle", "CUmemoryPool",
+           "CUdeviceptr", "CUmodule",
            "CUlibrary", "CUgraphExec", "CUlinkState")
 # Calls that give memory in another form.
-OTHER_CALLS = ("cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemHostRegister_v2", "cuCtxSetLimit", "cuLinkAddData_v2", "cuLinkAddFile_v2")
+OTHER_CALLS = ("cuMemAllocHost_v2", "cuMemHostAlloc", "cuMemHostRegister_v2", "cuCtxSetLimit",
+               "cuLinkAddData_v2", "cuLinkAddFile_v2")
 
 SERVER = "runtime/server/"
 # Name -> (file, the function that makes the charge, how it does).

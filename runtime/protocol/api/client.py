@@ -22,7 +22,8 @@ HEAD = BANNER + """#define __CUDA_API_VERSION_INTERNAL
 def stubs(entries):
     text = HEAD + "namespace smt::interpose::driver {\n\n"
     text += "\n".join(remote_body(e) for e in entries if e.travels)
-    text += "\n}  // namespace smt::interpose::driver\n\nusing namespace smt::interpose;\n\nextern \"C\" {\n\n"
+    text += ("\n}  // namespace smt::interpose::driver\n\nusing namespace smt::interpose;\n\n"
+             "extern \"C\" {\n\n")
     for index, e in enumerate(entries):
         text += "".join(stub(e, symbol, index) for symbol in e.exports())
     return text + "\n}  // extern \"C\"\n"
@@ -100,7 +101,8 @@ def remote_body(entry):
     lines.append(f"    const CUresult result = call.{'post' if entry.treatment == 'async' else 'wait'}();")
     lines += [f"    {unpacking(p)}" for p in returned]
     lines += [f"    note_use({used(p)});" for p in entry.parameters if p.type in ("CUstream", "CUevent")]
-    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->captured.store(1, std::memory_order_release);"
+    lines += [f"    if (result == CUDA_SUCCESS) {p.name}_object->captured.store(1, "
+              "std::memory_order_release);"
               for p in entry.parameters if p.direction == "records"]
     return "\n".join(lines + ["    return result;", "}"]) + "\n"
 
@@ -123,7 +125,8 @@ def resolve_handles(entry):
         elif p.type.startswith("const CUlaunchConfig"):
             lines.append(f"    if (!{p.name}) return CUDA_ERROR_INVALID_VALUE;")
         elif p.type == "CUhostFn":
-            lines.append("    if (const CUresult status = start_callback_thread(); status != CUDA_SUCCESS) return status;")
+            lines.append("    if (const CUresult status = start_callback_thread(); status != CUDA_SUCCESS) "
+                         "return status;")
         if p.type in ("CUstream", "CUevent"):
             ordered.append(used(p))
         if p.direction == "consume":
@@ -139,7 +142,8 @@ def packing(p):
     if p.type == "CUcontext":
         return None, None
     if p.type in CLIENT_HANDLES:
-        number = {"CUstream": f"{p.name}_id", "CUevent": f"{p.name}_object->index"}.get(p.type, f"{p.name}_object->id")
+        number = {"CUstream": f"{p.name}_id", "CUevent": f"{p.name}_object->index"}.get(
+            p.type, f"{p.name}_object->id")
         return "scalar_bound<uint32_t>()", f"call.in<uint32_t>({number});"
     if p.direction == "addr":
         return "scalar_bound<uint64_t>()", f"call.in(reinterpret_cast<uint64_t>({p.name}));"

@@ -5,7 +5,8 @@ import hashlib
 from table import resolvable
 
 # What libsmt.so exports beside the driver: interpose/capture/.
-CAPTURE = ["dlsym", "nvrtcAddNameExpression", "nvrtcCompileProgram", "nvrtcCreateProgram", "nvrtcDestroyProgram",
+CAPTURE = ["dlsym", "nvrtcAddNameExpression", "nvrtcCompileProgram", "nvrtcCreateProgram",
+           "nvrtcDestroyProgram",
            "nvrtcGetCUBIN", "nvrtcGetPTX"]
 BANNER = "// Generated from runtime/protocol/api/ by generate.py. Do not edit.\n"
 
@@ -20,7 +21,8 @@ def exact_names(entries):
                         if e.has_signature and e.symbol == e.base and (e.twin or e.base in bases))
     redirected.append("cuGraphInstantiate")
     text = header("<cuda.h>", "<cudaProfiler.h>")
-    text += ("// cuda.h renames most functions to their newest version (cuMemAlloc is cuMemAlloc_v2). From here on\n"
+    text += ("// cuda.h renames most functions to their newest version (cuMemAlloc is cuMemAlloc_v2). From "
+             "here on\n"
              "// a name is the symbol of that name.\n")
     return text + "".join(f"#undef {name}\n" for name in sorted(set(redirected)))
 
@@ -28,17 +30,20 @@ def exact_names(entries):
 def driver_api(entries):
     text = header("<cstddef>", "<cstdint>", "", '"exact_names.gen.h"').replace('#include \n', "\n")
     text += ("namespace smt {\n\nusing AnyFunction = void (*)();\n\n"
-             "// The driver's functions by exported name; null where the driver has none. Some that smt does not support for\n"
+             "// The driver's functions by exported name; null where the driver has none. Some that smt does "
+             "not support for\n"
              "// programs are there for native fallback only, without their type.\nstruct DriverApi {\n")
     members = []
     for e in entries:
         for symbol in e.exports():
             members.append(symbol)
-            if e.treatment == "unsupported" and e.area not in ("green", "diagnostics"):   # those are for the server itself
+            # those are for the server itself
+            if e.treatment == "unsupported" and e.area not in ("green", "diagnostics"):
                 text += f"    AnyFunction {symbol};\n"
             else:
                 text += f"    CUresult (*{symbol})({e.signature()});\n"
-    text += "};\n\nstruct DriverApiName {\n    const char* symbol;\n    size_t offset;   // in DriverApi\n};\n\n"
+    text += ("};\n\nstruct DriverApiName {\n    const char* symbol;\n    size_t offset;   // in DriverApi\n"
+             "};\n\n")
     text += "inline constexpr DriverApiName kDriverApiNames[] = {\n"
     text += "".join(f'    {{"{m}", offsetof(DriverApi, {m})}},\n' for m in members)
     return text + "};\n\n}  // namespace smt\n"
@@ -60,7 +65,8 @@ def opcodes(entries):
     text += "".join(f'    "{e.symbol}",\n' for e in travelling)
     text += ("};\n\n// The driver function of a generated opcode, or nullptr.\n"
              "constexpr const char* op_name(uint16_t op) {\n"
-             "    return op >= 256 && op < 256 + kGeneratedOps ? kGeneratedOpNames[op - 256] : nullptr;\n}\n\n")
+             "    return op >= 256 && op < 256 + kGeneratedOps ? kGeneratedOpNames[op - 256] : nullptr;\n"
+             "}\n\n")
     return text + "}  // namespace smt::protocol\n"
 
 
@@ -88,9 +94,12 @@ def driver(entries):
 def resolve(entries):
     rows = resolvable(entries)
     text = header() + "namespace smt::interpose {\n\n"
-    text += 'extern "C" {\n' + "".join(f'void smt_export_{r[3]}() __asm__("{r[3]}");\n' for r in rows) + "}\n\n"
-    text += ("// What cuGetProcAddress gives for (name, version): the row of that name with the highest version that is\n"
-             "// no higher than the one asked for; per_thread rows only when asked for, and before the others then.\n"
+    text += 'extern "C" {\n' + "".join(f'void smt_export_{r[3]}() __asm__("{r[3]}");\n'
+                                       for r in rows) + "}\n\n"
+    text += ("// What cuGetProcAddress gives for (name, version): the row of that name with the highest "
+             "version that is\n"
+             "// no higher than the one asked for; per_thread rows only when asked for, and before the "
+             "others then.\n"
              "// Sorted by name, per_thread, version.\n"
              "struct Resolvable {\n    const char* name;\n    int version;\n    bool per_thread;\n"
              "    void (*fn)();\n    const char* symbol;\n};\n\n"
@@ -108,9 +117,11 @@ def exports_map(entries):
 
 def coverage(entries):
     text = header() + "namespace smt {\n\n"
-    text += ('// Every entry point, in the table\'s order. treatment: "early", "written", "older", "alias", "remote",\n'
+    text += ('// Every entry point, in the table\'s order. treatment: "early", "written", "older", "alias", '
+             '"remote",\n'
              '// "async", "real" or "unsupported" (runtime/protocol/api/README.md).\n'
-             "struct CoverageLine {\n    const char* symbol;\n    const char* area;\n    const char* treatment;\n};\n\n"
+             "struct CoverageLine {\n    const char* symbol;\n    const char* area;\n"
+             "    const char* treatment;\n};\n\n"
              "inline constexpr CoverageLine kCoverage[] = {\n")
     text += "".join(f'    {{"{e.symbol}", "{e.area}", "{e.treatment}"}},\n' for e in entries)
     return text + "};\n\n}  // namespace smt\n"
@@ -118,10 +129,12 @@ def coverage(entries):
 
 def signature_check(entries):
     text = BANNER + "// Fails to compile where a line of the table differs from cuda.h.\n"
-    text += "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n\n#include <type_traits>\n\n"
+    text += ("#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n\n"
+             "#include <type_traits>\n\n")
     for e in entries:
         if e.has_signature:
             for symbol in e.exports():
-                text += (f"static_assert(std::is_same_v<decltype(&::{symbol}), CUresult (*)({e.signature()})>,\n"
+                text += (f"static_assert(std::is_same_v<decltype(&::{symbol}), CUresult "
+                         f"(*)({e.signature()})>,\n"
                          f'              "{symbol}");\n')
     return text

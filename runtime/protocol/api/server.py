@@ -5,7 +5,8 @@ from listings import BANNER, header
 from table import CLIENT_HANDLES, SERVER_HANDLES
 
 CHARGED_OBJECTS = ("CUarray", "CUmipmappedArray")   # whose makers have memory=FUNCTION(...)
-RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUmodule": "module"}   # methods of Call
+# methods of Call
+RESOLVED = {"CUstream": "stream", "CUevent": "event", "CUfunction": "function", "CUmodule": "module"}
 
 
 def served(entries):
@@ -14,13 +15,15 @@ def served(entries):
     text += "// Calls of which the server's half is not just the driver's function of that name.\n"
     for e in entries:
         if e.served:
-            text += f"CUresult {e.symbol}({', '.join(['Call& call'] + [p.declaration for p in e.parameters])});\n"
+            parameters = ', '.join(['Call& call'] + [p.declaration for p in e.parameters])
+            text += f"CUresult {e.symbol}({parameters});\n"
     return text + "\n}  // namespace smt::runtime::server::served\n"
 
 
 def handlers(entries):
     travelling = [e for e in entries if e.travels]
-    text = BANNER + '#include "runtime/server/handlers/handler_support.h"\n#include "opcodes.gen.h"\n#include "served.gen.h"\n\n'
+    text = (BANNER + '#include "runtime/server/handlers/handler_support.h"\n#include "opcodes.gen.h"\n'
+            '#include "served.gen.h"\n\n')
     text += "namespace smt::runtime::server {\n\nnamespace handlers {\n\n"
     text += "\n".join(handler(e) for e in travelling)
     text += "\nconstexpr Handler kHandlers[] = {\n"
@@ -28,7 +31,8 @@ def handlers(entries):
     text += "};\n\n}  // namespace handlers\n\n"
     text += ("Handler generated_handler(uint16_t op) {\n"
              "    const uint32_t index = op - protocol::kFirstGeneratedOp;\n"
-             "    return index < std::size(handlers::kHandlers) ? handlers::kHandlers[index] : nullptr;\n}\n\n")
+             "    return index < std::size(handlers::kHandlers) ? handlers::kHandlers[index] : nullptr;\n"
+             "}\n\n")
     return text + "}  // namespace smt::runtime::server\n"
 
 
@@ -55,13 +59,17 @@ def handler(entry):
     callee = f"served::{entry.symbol}" if entry.served else f"call.driver.{entry.symbol}"
     if entry.charged:
         lines += ["    Charge charge;",
-                  f"    if (CUresult status = call.session.memory().charge({entry.charged}, &charge); status != CUDA_SUCCESS) return status;"]
-    lines += [f"    Charge held = call.session.memory().take_held(HandleKind::{p.handle_kind}, (uint64_t){p.name});"
+                  f"    if (CUresult status = call.session.memory().charge({entry.charged}, &charge); status "
+                  "!= CUDA_SUCCESS) return status;"]
+    lines += [f"    Charge held = call.session.memory().take_held(HandleKind::{p.handle_kind}, "
+              f"(uint64_t){p.name});"
               for p in entry.parameters if holds(p)]
     lines.append(f"    CUresult result = {callee}({arguments});")
     if entry.charged:
-        lines.append(f"    if (result == CUDA_ERROR_OUT_OF_MEMORY && free_idle_memory()) result = {callee}({arguments});")
-    lines += [f"    if (result != CUDA_SUCCESS) call.session.memory().hold(HandleKind::{p.handle_kind}, (uint64_t){p.name}, std::move(held));"
+        lines.append("    if (result == CUDA_ERROR_OUT_OF_MEMORY && free_idle_memory()) result = "
+                     f"{callee}({arguments});")
+    lines += [f"    if (result != CUDA_SUCCESS) call.session.memory().hold(HandleKind::{p.handle_kind}, "
+              f"(uint64_t){p.name}, std::move(held));"
               for p in entry.parameters if holds(p)]
     lines += finish(entry, returned)
     return "\n".join(lines + ["    return result;", "}"]) + "\n"
@@ -81,7 +89,8 @@ def decode(p, of_client):
     if p.direction == "addr":
         return [f"    const auto {name} = ({p.type})call.in.scalar<uint64_t>();"]
     if p.type == "CUdevice" and not of_client:
-        return [f"    call.in.scalar<{p.base}>();", f"    const CUdevice {name} = call.session.device().device();"]
+        return [f"    call.in.scalar<{p.base}>();",
+                f"    const CUdevice {name} = call.session.device().device();"]
     if p.by_value:
         const = "" if p.handle_kind else "const "   # of an id the driver's handle is made
         return [f"    {const}auto {name} = call.in.scalar<{p.base}>();"]
@@ -90,7 +99,8 @@ def decode(p, of_client):
     if p.type.startswith("const CUlaunchConfig"):
         return [f"    const CUlaunchConfig {name} = unpack_launch_config(call.in);"]
     if p.direction == "in":
-        return [f"    uint64_t {name}_count = 0;", f"    const {p.base}* {name} = call.in.array<{p.base}>({name}_count);"]
+        return [f"    uint64_t {name}_count = 0;",
+                f"    const {p.base}* {name} = call.in.array<{p.base}>({name}_count);"]
     if p.count:
         return [f"    const auto {name}_capacity = call.in.scalar<uint64_t>();"]
     if p.direction == "inout":
@@ -120,7 +130,8 @@ def check(p):
 
 
 def uses(entry):
-    """The objects of the session, checked and held until the call is over: from here on as the driver knows them."""
+    """The objects of the session, checked and held until the call is over: from here on as the driver knows
+    them."""
     lines = []
     for p in entry.parameters:
         if not p.handle_kind or p.comes_back:
@@ -148,11 +159,13 @@ def storage(entry, returned):
         lines.append(f"    if ({counter}_cut) {counter} = kMost;")
     for p in arrays:
         if p.counted_by:
-            lines.append(f"    const uint64_t {p.name}_room = std::min<uint64_t>({p.name}_capacity, {p.counted_by});")
+            lines.append(f"    const uint64_t {p.name}_room = std::min<uint64_t>({p.name}_capacity, "
+                         f"{p.counted_by});")
             lines.append(refuse(f"given >> {returned.index(p)} & 1 && {p.name}_room < {p.counted_by}"))
         else:
             lines.append(f"    const uint64_t {p.name}_room = {p.name}_capacity;")
-            lines.append(refuse(f"{p.name}_room > kMost || (given >> {returned.index(p)} & 1 && {p.name}_room != static_cast<uint64_t>({p.count}))"))
+            lines.append(refuse(f"{p.name}_room > kMost || (given >> {returned.index(p)} & 1 && "
+                                f"{p.name}_room != static_cast<uint64_t>({p.count}))"))
         lines.append(f"    std::vector<{p.base}> {p.name}({p.name}_room + 1);")
     return lines
 
@@ -160,7 +173,8 @@ def storage(entry, returned):
 def resolve(p):
     method = "plain_stream" if p.direction == "plain" else RESOLVED[p.type]
     return [f"    {p.type} {p.name} = nullptr;",
-            f"    if (CUresult status = call.{method}({p.name}_id, &{p.name}); status != CUDA_SUCCESS) return status;"]
+            f"    if (CUresult status = call.{method}({p.name}_id, &{p.name}); status != CUDA_SUCCESS) "
+            "return status;"]
 
 
 def argument(p, returned):
@@ -182,22 +196,26 @@ def finish(entry, returned):
     for p in entry.parameters:
         if p.comes_back and p.handle_kind:
             if p.count:
-                success.append(f"for (uint64_t i = 0; i < {filled(p)}; ++i) {named(entry, p, f'{p.name}[i]')};")
+                success.append(f"for (uint64_t i = 0; i < {filled(p)}; ++i) "
+                               f"{named(entry, p, f'{p.name}[i]')};")
             elif p.direction != "out" or not p.always:
                 if entry.charged and entry.gives(p):
-                    success.append(f"if ({p.name}) call.session.memory().hold(HandleKind::{p.handle_kind}, (uint64_t){p.name}, std::move(charge));")
+                    success.append(f"if ({p.name}) call.session.memory().hold(HandleKind::{p.handle_kind}, "
+                                   f"(uint64_t){p.name}, std::move(charge));")
                 success.append(f"if ({p.name}) {named(entry, p, p.name)};")
     if success:
         lines += ["    if (result == CUDA_SUCCESS) {"] + ["        " + s for s in success] + ["    }"]
     if not returned:
         return lines
     for counter in sorted({p.counted_by for p in returned if p.counted_by}):
-        lines.append(f"    if (result == CUDA_SUCCESS && {counter}_cut && {counter} >= kMost) result = CUDA_ERROR_OUT_OF_MEMORY;")
+        lines.append(f"    if (result == CUDA_SUCCESS && {counter}_cut && {counter} >= kMost) result = "
+                     "CUDA_ERROR_OUT_OF_MEMORY;")
     if not any(p.always for p in returned):
         lines.append("    if (result != CUDA_SUCCESS) return result;")
     for p in returned:
         if p.count:
-            lines.append(f"    call.out.array(given >> {returned.index(p)} & 1 ? {p.name}.data() : nullptr, {filled(p)});")
+            lines.append(f"    call.out.array(given >> {returned.index(p)} & 1 ? {p.name}.data() : nullptr, "
+                         f"{filled(p)});")
         else:
             lines.append(f"    call.out.scalar({p.name});")
     return lines

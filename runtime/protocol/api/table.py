@@ -17,7 +17,8 @@ SERVER_HANDLES = {
 }
 # What a handle that comes back belongs to: the parameter of the first of these types that the call has.
 PARENTS = {
-    "CUgraphNode": ("CUgraph", "CUgraphNode"), "CUgraph": ("CUgraphNode",), "CUarray": ("CUmipmappedArray", "CUarray"),
+    "CUgraphNode": ("CUgraph", "CUgraphNode"), "CUgraph": ("CUgraphNode",),
+    "CUarray": ("CUmipmappedArray", "CUarray"),
     "CUtexref": ("CUmodule",), "CUsurfref": ("CUmodule",),
 }
 # Handles that are addresses of the client's own objects (interpose/driver/objects.h).
@@ -27,8 +28,10 @@ PARAMETER = re.compile(
     r"(?:(?P<direction>inout|in|out|lend|consume|records|plain|addr|touch|str)(?P<always>!)?(?P<optional>\?)?"
     r"(?:\[(?P<count>[^]]+)\])?(?:<(?P<carried>\w+)>)? )?(?P<type>.*?)(?P<name>\w+)$")
 LINE = re.compile(
-    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)? +(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
-    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?(?: addresses=(?P<addresses>\w+))?(?: memory=(?P<memory>\S+))?$")
+    r"(?P<treatment>\w+)(?: +(?P<target>cu\w+))?(?P<served> +served)?(?P<adjusted> +adjusted)? "
+    r"+(?P<symbol>cu\w+)(?:\((?P<parameters>.*)\))?"
+    r" +@(?P<version>\d+)(?: (?P<twin>ptds|ptsz)@(?P<twin_version>\d+))?(?: "
+    r"addresses=(?P<addresses>\w+))?(?: memory=(?P<memory>\S+))?$")
 
 
 class TableError(Exception):
@@ -57,7 +60,8 @@ class Parameter:
     @property
     def carries_address(self):
         """An address of the device, alone, in an array or in a struct: addresses.py."""
-        return self.direction == "addr" or (self.base in ("CUdeviceptr",) + addresses.STRUCTS and not self.only_comes_back)
+        return self.direction == "addr" or (self.base in ("CUdeviceptr",) + addresses.STRUCTS and
+                                            not self.only_comes_back)
 
     @property
     def only_comes_back(self):
@@ -88,8 +92,10 @@ class Entry:
         self.adjusted = bool(match["adjusted"])         # interpose/driver/device.h has the last word
         self.version, self.twin = int(match["version"]), match["twin"]
         self.twin_version = int(match["twin_version"] or 0)
-        self.addresses = match["addresses"]             # where the addresses it carries are checked: addresses.py
-        self.memory = match["memory"]                   # where the memory that it gives is counted: charges.py
+        # where the addresses it carries are checked: addresses.py
+        self.addresses = match["addresses"]
+        # where the memory that it gives is counted: charges.py
+        self.memory = match["memory"]
         self.has_signature = match["parameters"] is not None
         listed = (match["parameters"] or "").strip()
         self.parameters = [Parameter(p.strip()) for p in split(listed)] if listed else []
@@ -132,11 +138,13 @@ class Entry:
             raise TableError(f"{self.symbol}: the memory that it gives is counted nowhere")
         elif self.charged:
             if not self.travels or not any(p.handle_kind for p in self.parameters if self.gives(p)):
-                raise TableError(f"{self.symbol}: only a generated handler that makes an object counts '{self.memory}'")
+                raise TableError(f"{self.symbol}: only a generated handler that makes an object counts "
+                                 f"'{self.memory}'")
         elif self.memory not in charges.CHARGED and self.memory not in charges.UNCHARGED:
             raise TableError(f"{self.symbol}: charges.py knows no '{self.memory}'")
         elif self.memory in charges.CHARGED and self.travels and not self.served:
-            raise TableError(f"{self.symbol}: '{self.memory}' is counted by hand, but both halves are generated")
+            raise TableError(f"{self.symbol}: '{self.memory}' is counted by hand, but both halves are "
+                             "generated")
 
     def check_addresses(self):
         """Every address is checked, or exempt by name."""
@@ -153,14 +161,17 @@ class Entry:
         if self.addresses not in addresses.CHECKS:
             raise TableError(f"{self.symbol}: addresses.py knows no '{self.addresses}'")
         if self.travels and not self.served:
-            raise TableError(f"{self.symbol}: '{self.addresses}' is a hand-written check, but both halves are generated")
+            raise TableError(f"{self.symbol}: '{self.addresses}' is a hand-written check, but both halves "
+                             "are generated")
 
     def checks(self, p):
         """Whether the generated handler checks that parameter's address."""
-        return self.travels and (p.direction == "touch" or (p.direction == "in" and p.base in addresses.GENERATED))
+        return self.travels and (p.direction == "touch" or
+                                 (p.direction == "in" and p.base in addresses.GENERATED))
 
     def parent_of(self, parameter):
-        """The parameter that owns what comes back in `parameter`; None: none does, or it is not said which."""
+        """The parameter that owns what comes back in `parameter`; None: none does, or it is not said
+        which."""
         for kind in PARENTS.get(parameter.base, ()):
             for p in self.parameters:
                 if p.type == kind and p.by_value:

@@ -42,7 +42,8 @@ def compiled(source=SOURCE, ptx=False):
     kinds = cu.CUdevice_attribute
     major = call(cu.cuDeviceGetAttribute(kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device))
     minor = call(cu.cuDeviceGetAttribute(kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
-    call(nvrtc.nvrtcCompileProgram(made, 1, [f"--gpu-architecture={'compute' if ptx else 'sm'}_{major}{minor}".encode()]))
+    call(nvrtc.nvrtcCompileProgram(
+        made, 1, [f"--gpu-architecture={'compute' if ptx else 'sm'}_{major}{minor}".encode()]))
     size = call((nvrtc.nvrtcGetPTXSize if ptx else nvrtc.nvrtcGetCUBINSize)(made))
     image = b" " * size
     call((nvrtc.nvrtcGetPTX if ptx else nvrtc.nvrtcGetCUBIN)(made, image))
@@ -51,8 +52,10 @@ def compiled(source=SOURCE, ptx=False):
 
 def launch(function, stream, *values, blocks=8, threads=128):
     values = list(values)
-    kinds = [ctypes.c_void_p if isinstance(v, int) and v > 1 << 31 else ctypes.c_int if isinstance(v, int) else ctypes.c_float for v in values]
-    call(cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, (tuple(values), tuple(kinds)), 0))
+    kinds = [ctypes.c_void_p if isinstance(v, int) and
+             v > 1 << 31 else ctypes.c_int if isinstance(v, int) else ctypes.c_float for v in values]
+    call(cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream,
+                           (tuple(values), tuple(kinds)), 0))
 
 
 def device_pair(n=1000):
@@ -160,7 +163,8 @@ def virtual_memory(handle_type):
     prop.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     prop.location.id = int(device)
     prop.requestedHandleTypes = handle_type
-    granularity = call(cu.cuMemGetAllocationGranularity(prop, cu.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM))
+    granularity = call(cu.cuMemGetAllocationGranularity(
+        prop, cu.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM))
     handles = [call(cu.cuMemCreate(granularity, prop, 0)) for _ in range(2)]
     range_start = call(cu.cuMemAddressReserve(2 * granularity, 0, 0, 0))
     access = cu.CUmemAccessDesc()
@@ -233,8 +237,10 @@ def runtime_functions():
     show("devices", count, properties.major, properties.multiProcessorCount)
     stream, data = call(rt.cudaStreamCreate()), np.arange(1000, dtype=np.int32)
     pointer, out = call(rt.cudaMallocAsync(data.nbytes, stream)), np.zeros_like(data)
-    call(rt.cudaMemcpyAsync(pointer, data.ctypes.data, data.nbytes, rt.cudaMemcpyKind.cudaMemcpyHostToDevice, stream))
-    call(rt.cudaMemcpyAsync(out.ctypes.data, pointer, data.nbytes, rt.cudaMemcpyKind.cudaMemcpyDeviceToHost, stream))
+    call(rt.cudaMemcpyAsync(pointer, data.ctypes.data, data.nbytes, rt.cudaMemcpyKind.cudaMemcpyHostToDevice,
+                            stream))
+    call(rt.cudaMemcpyAsync(out.ctypes.data, pointer, data.nbytes, rt.cudaMemcpyKind.cudaMemcpyDeviceToHost,
+                            stream))
     call(rt.cudaFreeAsync(pointer, stream))
     call(rt.cudaStreamSynchronize(stream))
     show("there and back", int(out.sum()))
@@ -262,12 +268,14 @@ def core_objects():
     device = Device(0)
     device.set_current()
     stream = device.create_stream()
-    made = Program(SOURCE.decode(), code_type="c++", options=ProgramOptions(arch="sm_" + "".join(map(str, device.compute_capability))))
+    made = Program(SOURCE.decode(), code_type="c++",
+                   options=ProgramOptions(arch="sm_" + "".join(map(str, device.compute_capability))))
     kernel = made.compile("cubin").get_kernel("axpy")
     x, y = (device.allocate(4000, stream=stream) for _ in range(2))
     call(cu.cuMemsetD32Async(int(x.handle), 0x3f800000, 1000, int(stream.handle)))
     call(cu.cuMemsetD32Async(int(y.handle), 0x40000000, 1000, int(stream.handle)))
-    start(stream, LaunchConfig(grid=8, block=128), kernel, np.float32(3), int(x.handle), int(y.handle), np.int32(1000))
+    start(stream, LaunchConfig(grid=8, block=128), kernel, np.float32(3), int(x.handle),
+          int(y.handle), np.int32(1000))
     stream.sync()
     show("axpy", total(int(y.handle)))
 

@@ -25,7 +25,8 @@ real = cp.arange(64, dtype=cp.float64)
 module.get_function("times<double>")((1,), (64,), (real,))
 print("module:", int(whole.sum()), float(real.sum()))
 
-squared_difference = cp.ElementwiseKernel("float64 a, float64 b", "float64 c", "c = (a - b) * (a - b)", "squared_difference")
+squared_difference = cp.ElementwiseKernel("float64 a, float64 b", "float64 c", "c = (a - b) * (a - b)",
+                                          "squared_difference")
 a = cp.arange(1000, dtype=cp.float64)
 print("elementwise:", float(squared_difference(a, a[::-1].copy()).sum()))
 norm = cp.ReductionKernel("float64 x", "float64 y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
@@ -33,7 +34,8 @@ print(f"reduction: {float(norm(a)):.9g}")
 
 cp.random.seed(11)
 uniform = cp.random.random(100000)
-print(f"random: {float(uniform.sum()):.9g} {float(cp.random.standard_normal(1000, dtype=cp.float64).sum()):.9g}")
+print(f"random: {float(uniform.sum()):.9g} "
+      f"{float(cp.random.standard_normal(1000, dtype=cp.float64).sum()):.9g}")
 print("permutation:", int(cp.sort(cp.random.permutation(5000))[4999]))
 
 left = (cp.arange(300 * 200) % 7).reshape(300, 200).astype(cp.float32)

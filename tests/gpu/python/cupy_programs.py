@@ -66,7 +66,8 @@ def raw_kernels():
     extern "C" __global__ void blockwise(const float* x, float* y) {
         shared[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
         __syncthreads();
-        y[blockIdx.x * blockDim.x + threadIdx.x] = shared[blockDim.x - 1 - threadIdx.x] * factors[blockIdx.x % 4];
+        y[blockIdx.x * blockDim.x + threadIdx.x] =
+            shared[blockDim.x - 1 - threadIdx.x] * factors[blockIdx.x % 4];
     }""", options=("--std=c++17",))
     factors = cp.ndarray((4,), cp.float32, module.get_global("factors"))
     factors[:] = cp.arange(1, 5)
@@ -221,7 +222,8 @@ def sparse_solvers():
         solution = getattr(linalg, name)(a, b)[0]
         near(name, a @ solution, b, 1e-2)
     near("spsolve", a @ linalg.spsolve(a, b), b, 1e-6)
-    near("eigsh", cp.sort(linalg.eigsh(a, k=3, return_eigenvectors=False)), np.sort(np.linalg.eigvalsh(ours.toarray()))[-3:], 1e-3)
+    near("eigsh", cp.sort(linalg.eigsh(a, k=3, return_eigenvectors=False)),
+         np.sort(np.linalg.eigvalsh(ours.toarray()))[-3:], 1e-3)
 
 
 @program
@@ -313,7 +315,8 @@ def managed_memory():
     cp.cuda.set_allocator(cp.cuda.MemoryPool(cp.cuda.malloc_managed).malloc)
     x = cp.arange(100000, dtype=cp.float64)
     show("managed", float((x * x).sum()), float(cp.sort(-x)[0]))
-    near("product", x[:100].reshape(10, 10) @ x[:100].reshape(10, 10), (np.arange(100.0).reshape(10, 10)) @ np.arange(100.0).reshape(10, 10))
+    near("product", x[:100].reshape(10, 10) @ x[:100].reshape(10, 10),
+         (np.arange(100.0).reshape(10, 10)) @ np.arange(100.0).reshape(10, 10))
 
 
 @program
@@ -352,8 +355,10 @@ def linear_algebra():
     near("svd", cp.linalg.svd(cp.asarray(a), compute_uv=False), np.linalg.svd(a, compute_uv=False))
     near("eigh", cp.linalg.eigvalsh(cp.asarray(spd)), np.linalg.eigvalsh(spd))
     near("qr", cp.abs(cp.linalg.qr(cp.asarray(a))[1]), np.abs(np.linalg.qr(a)[1]))
-    near("batched", cp.linalg.inv(cp.asarray(np.stack([spd, spd * 2]))), np.linalg.inv(np.stack([spd, spd * 2])))
-    near("least squares", cp.linalg.lstsq(cp.asarray(a), cp.asarray(b), rcond=None)[0], np.linalg.lstsq(a, b, rcond=None)[0])
+    near("batched", cp.linalg.inv(cp.asarray(np.stack([spd, spd * 2]))),
+         np.linalg.inv(np.stack([spd, spd * 2])))
+    near("least squares", cp.linalg.lstsq(cp.asarray(a), cp.asarray(b), rcond=None)[0],
+         np.linalg.lstsq(a, b, rcond=None)[0])
     from cupyx.scipy import linalg
     near("lu", linalg.lu_solve(linalg.lu_factor(cp.asarray(spd)), cp.asarray(b)), np.linalg.solve(spd, b))
     near("einsum", cp.einsum("ij,kj->ik", cp.asarray(a), cp.asarray(a)), a @ a.T)
@@ -367,7 +372,8 @@ def random_numbers():
     for kind in (cp.random.MRG32k3a, cp.random.Philox4x3210):
         show(kind.__name__, float(cp.random.Generator(kind(seed=6)).standard_normal(1000).sum()))
     cp.random.seed(4)
-    show("legacy", float(cp.random.gamma(2.0, size=1000).sum()), int(cp.random.poisson(3.0, 1000).sum()), int(cp.random.choice(100, 10).sum()))
+    show("legacy", float(cp.random.gamma(2.0, size=1000).sum()), int(cp.random.poisson(3.0, 1000).sum()),
+         int(cp.random.choice(100, 10).sum()))
 
 
 @program
@@ -378,7 +384,8 @@ def sorting():
     near("argsort", there[cp.argsort(there)], np.sort(keys))
     near("lexsort", cp.lexsort(cp.stack([there, there % 7])), np.lexsort(np.stack([keys, keys % 7])))
     near("unique", cp.unique(there), np.unique(keys))
-    near("search", cp.searchsorted(cp.arange(0, 1000, 10), there), np.searchsorted(np.arange(0, 1000, 10), keys))
+    near("search", cp.searchsorted(cp.arange(0, 1000, 10), there),
+         np.searchsorted(np.arange(0, 1000, 10), keys))
     near("partition", cp.partition(there, 100)[100], np.sort(keys)[100])
     near("histogram", cp.histogram(there, 20)[0], np.histogram(keys, 20)[0])
     near("nonzero", cp.flatnonzero(there > 500), np.flatnonzero(keys > 500))
@@ -392,9 +399,11 @@ def textures():
     data = cp.arange(64 * 32, dtype=cp.float32).reshape(32, 64)
     array.copy_from(data)
     resource = texture.ResourceDescriptor(runtime.cudaResourceTypeArray, cuArr=array)
-    kind = texture.TextureDescriptor((runtime.cudaAddressModeClamp,) * 2, runtime.cudaFilterModePoint, runtime.cudaReadModeElementType)
+    kind = texture.TextureDescriptor((runtime.cudaAddressModeClamp,) * 2, runtime.cudaFilterModePoint,
+                                     runtime.cudaReadModeElementType)
     sampler = texture.TextureObject(resource, kind)
-    kernel = cp.RawKernel(r"""extern "C" __global__ void read(float* out, cudaTextureObject_t image, int width, int height) {
+    kernel = cp.RawKernel(r"""
+    extern "C" __global__ void read(float* out, cudaTextureObject_t image, int width, int height) {
         int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
         if (x < width && y < height) out[y * width + x] = tex2D<float>(image, x + 0.5f, y + 0.5f) + 1;
     }""", "read")

@@ -1,4 +1,5 @@
-"""JAX: one theme a program. XLA does not choose kernels by timing them, so that results are the same everywhere."""
+"""JAX: one theme a program. XLA does not choose kernels by timing them, so that results are the same
+everywhere."""
 import os
 
 import program as p
@@ -8,7 +9,8 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 FLAGS = "--xla_gpu_autotune_level=0 --xla_gpu_deterministic_ops=true"
 p.environment({"command_buffers": {"XLA_FLAGS": FLAGS + " --xla_gpu_graph_min_graph_size=1"},
                "command_buffers_loop": {"XLA_FLAGS": FLAGS + " --xla_gpu_graph_min_graph_size=1 "
-                                        "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CONDITIONAL,WHILE"},
+                                        "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,"
+                                        "CUSTOM_CALL,CONDITIONAL,WHILE"},
                "platform_allocator": {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
                "malloc_async": {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"}})
 os.environ.setdefault("XLA_FLAGS", FLAGS)
@@ -78,7 +80,8 @@ def flax_network():
 @program
 def one_device_mesh():
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
-    show("pmap", np.asarray(jax.pmap(lambda x: jax.lax.psum(x * 2, "i"), axis_name="i")(jnp.arange(4.0)[None])).tolist())
+    show("pmap", np.asarray(
+        jax.pmap(lambda x: jax.lax.psum(x * 2, "i"), axis_name="i")(jnp.arange(4.0)[None])).tolist())
     mesh = Mesh(np.array(jax.devices()[:1]), ("x",))
     there = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, PartitionSpec("x")))
     show("sharded", float(jax.jit(lambda v: (v * v).sum())(there)))
@@ -89,8 +92,10 @@ def random_numbers():
     key = jax.random.PRNGKey(9)
     for name in ("normal", "uniform", "exponential", "cauchy", "gumbel"):
         show(name, round(float(jnp.median(getattr(jax.random, name)(key, (5000,)))), 4))
-    show("integers", int(jax.random.randint(key, (1000,), 0, 100).sum()), int(jax.random.permutation(key, 100)[0]))
-    show("gamma", round(float(jax.random.gamma(key, 2.0, (100,)).sum()), 2), int(jax.random.categorical(key, jnp.zeros(10))))
+    show("integers", int(jax.random.randint(key, (1000,), 0, 100).sum()),
+         int(jax.random.permutation(key, 100)[0]))
+    show("gamma", round(float(jax.random.gamma(key, 2.0, (100,)).sum()), 2),
+         int(jax.random.categorical(key, jnp.zeros(10))))
 
 
 @program
@@ -104,7 +109,8 @@ def linear_algebra():
     near("qr", jnp.abs(jnp.linalg.qr(a)[1]), np.abs(np.linalg.qr(a)[1]))
     near("inverse", jnp.linalg.inv(spd) @ spd, np.eye(40))
     near("determinant", jnp.linalg.slogdet(spd)[1], np.linalg.slogdet(spd)[1], 1e-2)
-    near("triangular", jax.scipy.linalg.solve_triangular(jnp.tril(spd), b, lower=True), np.linalg.solve(np.tril(spd), b))
+    near("triangular", jax.scipy.linalg.solve_triangular(jnp.tril(spd), b, lower=True),
+         np.linalg.solve(np.tril(spd), b))
 
 
 @program
@@ -117,8 +123,10 @@ def fourier():
 
 @program
 def control_flow():
-    show("while", int(jax.lax.while_loop(lambda s: s[0] < 1000, lambda s: (s[0] + s[1], s[1] + 1), (0, 1))[1]))
-    show("cond", [float(jax.jit(lambda x: jax.lax.cond(x > 0, jnp.sin, jnp.cos, x))(v)).__round__(5) for v in (1.0, -1.0)])
+    show("while",
+         int(jax.lax.while_loop(lambda s: s[0] < 1000, lambda s: (s[0] + s[1], s[1] + 1), (0, 1))[1]))
+    show("cond", [float(jax.jit(lambda x: jax.lax.cond(x > 0, jnp.sin, jnp.cos, x))(v)).__round__(5)
+                  for v in (1.0, -1.0)])
     show("switch", int(jax.lax.switch(2, [lambda: 1, lambda: 5, lambda: 9])))
     show("scan", float(jax.lax.scan(lambda c, x: (c * 0.9 + x, c), 0.0, jnp.arange(200.0))[0]))
     show("fori", float(jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda i, v: v + i * 0.5, x))(1.0)))
@@ -129,7 +137,8 @@ def many_small_steps(loop):
     @jax.jit
     def work(x, w):
         if loop:
-            return jax.lax.fori_loop(0, 20, lambda i, v: jnp.tanh(v @ w) + jax.lax.cond(i % 2 == 0, jnp.sin, jnp.cos, v), x)
+            return jax.lax.fori_loop(0, 20, lambda i, v: jnp.tanh(v @ w) +
+                                     jax.lax.cond(i % 2 == 0, jnp.sin, jnp.cos, v), x)
         for _ in range(12):
             x = jnp.sort(jnp.tanh(x @ w), axis=1) + x.sum(axis=0)
         return x
@@ -157,7 +166,8 @@ def pallas_kernel():
         out[...] = x[...] * 2 + y[...]
     x, y = host(256, 128), host(256, 128)
     call = pl.pallas_call(add, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), grid=(4,),
-                          in_specs=[pl.BlockSpec((64, 128), lambda i: (i, 0))] * 2, out_specs=pl.BlockSpec((64, 128), lambda i: (i, 0)),
+                          in_specs=[pl.BlockSpec((64, 128), lambda i: (i, 0))] * 2,
+                          out_specs=pl.BlockSpec((64, 128), lambda i: (i, 0)),
                           compiler_params=plgpu.CompilerParams(num_warps=4, num_stages=1))
     near("blocks", jax.jit(call)(x, y), x * 2 + y)
 
@@ -172,7 +182,8 @@ def convolutions():
     near("forward", jax.lax.conv(x, w, (1, 1), "VALID"), expected)
     gradient = jax.jit(jax.grad(lambda w: (jax.lax.conv(x, w, (1, 1), "SAME") ** 2).mean()))(w)
     show("gradient", round(float(jnp.abs(gradient).sum()), 2))
-    show("pooled", round(float(jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID").sum()), 2))
+    show("pooled", round(
+        float(jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID").sum()), 2))
 
 
 @program
@@ -187,10 +198,14 @@ def sparse_matrices():
 def number_formats():
     a, b = host(64, 96), host(96, 32)
     for kind, tolerance in ((jnp.bfloat16, 1.0), (jnp.float16, 0.2)):
-        near(kind.__name__, jnp.dot(jnp.asarray(a, kind), jnp.asarray(b, kind), preferred_element_type=jnp.float32), a @ b, tolerance)
-    near("int8", jnp.dot(jnp.asarray(a, jnp.int8), jnp.asarray(b, jnp.int8), preferred_element_type=jnp.int32), a.astype(np.int8).astype(int) @ b.astype(np.int8).astype(int))
+        near(kind.__name__, jnp.dot(jnp.asarray(a, kind), jnp.asarray(b, kind),
+                                    preferred_element_type=jnp.float32), a @ b, tolerance)
+    near("int8",
+         jnp.dot(jnp.asarray(a, jnp.int8), jnp.asarray(b, jnp.int8), preferred_element_type=jnp.int32),
+         a.astype(np.int8).astype(int) @ b.astype(np.int8).astype(int))
     jax.config.update("jax_enable_x64", True)
-    near("float64", jnp.asarray(a, jnp.float64) @ jnp.asarray(b, jnp.float64), a.astype(float) @ b.astype(float), 1e-10)
+    near("float64", jnp.asarray(a, jnp.float64) @ jnp.asarray(b, jnp.float64),
+         a.astype(float) @ b.astype(float), 1e-10)
     near("complex", jnp.abs(jnp.exp(1j * jnp.asarray(a))), np.ones_like(a))
 
 
@@ -210,7 +225,8 @@ def memory_kinds():
 
 @program
 def callbacks():
-    pure = jax.jit(lambda x: jax.pure_callback(lambda v: np.asarray(v) * 3, jax.ShapeDtypeStruct((4,), jnp.float32), x) + 1)
+    pure = jax.jit(lambda x: jax.pure_callback(
+        lambda v: np.asarray(v) * 3, jax.ShapeDtypeStruct((4,), jnp.float32), x) + 1)
     show("pure", np.asarray(pure(jnp.arange(4.0))).tolist())
     seen = []
     jax.jit(lambda x: jax.debug.callback(lambda v: seen.append(float(v)), x.sum()))(jnp.arange(5.0))
@@ -227,7 +243,8 @@ def segments_and_sorting():
     near("sort", jnp.sort(keys), np.sort(keys))
     near("unique", jnp.unique(keys), np.unique(keys))
     near("top", jax.lax.top_k(jnp.asarray(keys), 10)[0], np.sort(keys)[::-1][:10])
-    near("scatter", jnp.zeros(50).at[keys].max(jnp.arange(4000.0)), [np.flatnonzero(keys == k).max(initial=0) for k in range(50)])
+    near("scatter", jnp.zeros(50).at[keys].max(jnp.arange(4000.0)),
+         [np.flatnonzero(keys == k).max(initial=0) for k in range(50)])
     near("cumsum", jnp.cumsum(keys), np.cumsum(keys))
 
 
@@ -241,7 +258,8 @@ def attention():
 @program
 def differential_equation():
     import diffrax
-    solution = diffrax.diffeqsolve(diffrax.ODETerm(lambda t, y, args: -y + jnp.sin(t)), diffrax.Tsit5(), 0.0, 5.0, 0.1, jnp.ones(16),
+    solution = diffrax.diffeqsolve(diffrax.ODETerm(lambda t, y, args: -y + jnp.sin(t)), diffrax.Tsit5(),
+                                   0.0, 5.0, 0.1, jnp.ones(16),
                                    stepsize_controller=diffrax.PIDController(rtol=1e-5, atol=1e-5))
     show("end", round(float(solution.ys[-1, 0]), 3))
 
@@ -252,7 +270,8 @@ def vectorised_derivatives():
     x = jnp.arange(1.0, 5.0)
     near("hessian", jax.hessian(f)(x), jnp.diag((2 - x ** 2) * jnp.sin(x) + 4 * x * jnp.cos(x)), 1e-3)
     near("jvp", jax.jvp(f, (x,), (jnp.ones(4),))[1], jnp.sum(jnp.cos(x) * x ** 2 + 2 * x * jnp.sin(x)))
-    near("vmap", jax.vmap(jax.grad(f))(jnp.stack([x, x + 1])), jnp.stack([jax.grad(f)(x), jax.grad(f)(x + 1)]))
+    near("vmap", jax.vmap(jax.grad(f))(jnp.stack([x, x + 1])),
+         jnp.stack([jax.grad(f)(x), jax.grad(f)(x + 1)]))
 
 
 @program

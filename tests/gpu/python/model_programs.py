@@ -1,4 +1,5 @@
-"""Models of transformers and timm with random weights: nothing is fetched. Each runs forwards and backwards, or generates."""
+"""Models of transformers and timm with random weights: nothing is fetched. Each runs forwards and backwards,
+or generates."""
 import os
 
 import program as p
@@ -28,7 +29,8 @@ def language_model(kind, config, generate=True, **inputs):
     near("logits", model(input_ids=ids.cuda(), **{k: v.cuda() for k, v in inputs.items()}).logits, expected)
     if generate:
         with torch.no_grad():
-            show("tokens", model.generate(ids.cuda(), max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=None).shape)
+            show("tokens", model.generate(ids.cuda(), max_new_tokens=8, do_sample=False, pad_token_id=0,
+                                          eos_token_id=None).shape)
     loss = model(input_ids=ids.cuda(), labels=ids.cuda()).loss
     loss.backward()
     show("loss", round(float(loss), 2))
@@ -37,34 +39,41 @@ def language_model(kind, config, generate=True, **inputs):
 @program
 def gpt2():
     from transformers import GPT2Config
-    language_model("GPT2LMHeadModel", GPT2Config(vocab_size=100, n_positions=64, n_embd=64, n_layer=2, n_head=4))
+    language_model("GPT2LMHeadModel",
+                   GPT2Config(vocab_size=100, n_positions=64, n_embd=64, n_layer=2, n_head=4))
 
 
 @program
 def llama():
     from transformers import LlamaConfig
-    language_model("LlamaForCausalLM", LlamaConfig(vocab_size=100, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-                                                   num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64))
+    language_model("LlamaForCausalLM",
+                   LlamaConfig(vocab_size=100, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+                               num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64))
 
 
 @program
 def mixtral():
     from transformers import MixtralConfig
-    language_model("MixtralForCausalLM", MixtralConfig(vocab_size=100, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
-                                                       num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, max_position_embeddings=64))
+    language_model("MixtralForCausalLM",
+                   MixtralConfig(vocab_size=100, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+                                 num_attention_heads=4, num_key_value_heads=2, num_local_experts=4,
+                                 max_position_embeddings=64))
 
 
 @program
 def bert():
     from transformers import BertConfig
-    language_model("BertForMaskedLM", BertConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128), generate=False)
+    language_model("BertForMaskedLM", BertConfig(vocab_size=100, hidden_size=64, num_hidden_layers=2,
+                                                 num_attention_heads=4, intermediate_size=128),
+                   generate=False)
 
 
 @program
 def t5():
     from transformers import T5Config, T5ForConditionalGeneration
     torch.manual_seed(1)
-    model = T5ForConditionalGeneration(T5Config(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, decoder_start_token_id=0)).eval()
+    model = T5ForConditionalGeneration(T5Config(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=2,
+                                                num_heads=4, decoder_start_token_id=0)).eval()
     ids = torch.randint(3, 90, (2, 10))
     expected = model(input_ids=ids, labels=ids).logits
     model.cuda()
@@ -75,12 +84,16 @@ def t5():
 def whisper():
     from transformers import WhisperConfig, WhisperModel
     torch.manual_seed(1)
-    model = WhisperModel(WhisperConfig(vocab_size=100, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-                                       encoder_ffn_dim=128, decoder_ffn_dim=128, num_mel_bins=16, max_source_positions=50, max_target_positions=20,
-                                       pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1)).eval()
+    model = WhisperModel(WhisperConfig(vocab_size=100, d_model=64, encoder_layers=2, decoder_layers=2,
+                                       encoder_attention_heads=4, decoder_attention_heads=4,
+                                       encoder_ffn_dim=128, decoder_ffn_dim=128, num_mel_bins=16,
+                                       max_source_positions=50, max_target_positions=20,
+                                       pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                                       decoder_start_token_id=1)).eval()
     sound, ids = torch.randn(1, 16, 100), torch.randint(3, 90, (1, 6))
     expected = model(input_features=sound, decoder_input_ids=ids).last_hidden_state
-    near("states", model.cuda()(input_features=sound.cuda(), decoder_input_ids=ids.cuda()).last_hidden_state, expected)
+    near("states", model.cuda()(input_features=sound.cuda(), decoder_input_ids=ids.cuda()).last_hidden_state,
+         expected)
 
 
 def picture_model(name, size, **more):
@@ -95,7 +108,8 @@ def picture_model(name, size, **more):
     with torch.autocast("cuda", torch.bfloat16):
         loss = model(images.cuda()).square().mean()
     loss.backward()
-    show("finite gradients", all(bool(w.grad.isfinite().all()) for w in model.parameters() if w.grad is not None))
+    show("finite gradients",
+         all(bool(w.grad.isfinite().all()) for w in model.parameters() if w.grad is not None))
 
 
 @program

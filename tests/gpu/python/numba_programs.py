@@ -153,7 +153,8 @@ def events_and_streams():
         stream.synchronize()
     end.record()
     end.synchronize()
-    show("sums", [int(array.copy_to_host().sum()) for array in arrays], cuda.event_elapsed_time(start, end) >= 0)
+    show("sums", [int(array.copy_to_host().sum()) for array in arrays],
+         cuda.event_elapsed_time(start, end) >= 0)
 
 
 @program

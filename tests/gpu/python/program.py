@@ -11,7 +11,8 @@ PROGRAMS = {}
 
 
 def environment(settings):
-    """What a program needs in its environment. Libraries read some of it when they are imported: call this before."""
+    """What a program needs in its environment. Libraries read some of it when they are imported: call this
+    before."""
     os.environ.update(settings.get(sys.argv[1] if len(sys.argv) > 1 else "", {}))
 
 
@@ -22,7 +23,8 @@ def program(function):
 
 def show(label, *values):
     """Floating-point numbers to six digits: libraries add in an order of their own."""
-    print(f"{label}:", *(f"{value:.6g}" if isinstance(value, float) else value for value in values), flush=True)
+    print(f"{label}:", *(f"{value:.6g}" if isinstance(value, float) else value for value in values),
+          flush=True)
 
 
 def main():

@@ -35,7 +35,8 @@ convolved = F.conv2d(images.to(device), weights.to(device), padding=1)
 show("conv2d", convolved.double().abs().sum())
 assert torch.allclose(convolved.cpu(), F.conv2d(images, weights, padding=1), atol=1e-3)
 
-model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten(),
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                            torch.nn.Flatten(),
                             torch.nn.Linear(8 * 16 * 16, 10)).to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 inputs, targets = torch.randn(64, 3, 32, 32).pin_memory(), torch.randint(0, 10, (64,)).pin_memory()
@@ -48,7 +49,8 @@ for step in range(20):
         print(f"loss after {step + 1}: {loss.item():.5f}", flush=True)
 show("weights", sum(p.double().abs().sum() for p in model.parameters()))
 
-ordered = torch.randperm(1 << 20, device=device, generator=torch.Generator(device).manual_seed(3)).sort().values
+ordered = torch.randperm(1 << 20, device=device,
+                         generator=torch.Generator(device).manual_seed(3)).sort().values
 print("sorted:", bool((ordered == torch.arange(1 << 20, device=device)).all()))
 show("cumsum", torch.arange(100000, device=device, dtype=torch.float64).cumsum(0).sum())
 show("fft", torch.fft.fft(torch.arange(4096, device=device, dtype=torch.float64)).abs().sum())

@@ -1,4 +1,5 @@
-"""PyTorch: one theme a program. Inputs are made on the host with a seed, so that they are the same everywhere."""
+"""PyTorch: one theme a program. Inputs are made on the host with a seed, so that they are the same
+everywhere."""
 import os
 import threading
 
@@ -71,9 +72,14 @@ def training():
 
 @program
 def optimizers():
-    for name, make in {"adamw fused": lambda m: torch.optim.AdamW(m, fused=True), "adam foreach": lambda m: torch.optim.Adam(m, foreach=True),
-                       "adam capturable": lambda m: torch.optim.Adam(m, capturable=True), "rmsprop": torch.optim.RMSprop,
-                       "lbfgs-free sgd nesterov": lambda m: torch.optim.SGD(m, 0.01, momentum=0.9, nesterov=True)}.items():
+    for name, make in {"adamw fused": lambda m: torch.optim.AdamW(m,
+                                                                  fused=True),
+                       "adam foreach": lambda m: torch.optim.Adam(m, foreach=True),
+                       "adam capturable": lambda m: torch.optim.Adam(m,
+                                                                     capturable=True),
+                       "rmsprop": torch.optim.RMSprop,
+                       "lbfgs-free sgd nesterov": lambda m: torch.optim.SGD(m, 0.01, momentum=0.9,
+                                                                            nesterov=True)}.items():
         torch.manual_seed(3)
         model = small_model()
         show(name, round(train(model, gpu(64, 64), gpu(64, 8), 20, optimizer=make(model.parameters())), 3))
@@ -89,7 +95,8 @@ def autocast_bf16():
 @program
 def autocast_fp16():
     model, inputs, targets = small_model(), gpu(256, 64), gpu(256, 8)
-    loss = train(model, inputs, targets, 30, context=torch.autocast("cuda", torch.float16), scaler=torch.amp.GradScaler("cuda"))
+    loss = train(model, inputs, targets, 30, context=torch.autocast("cuda", torch.float16),
+                 scaler=torch.amp.GradScaler("cuda"))
     show("loss", round(loss, 1))
 
 
@@ -215,8 +222,10 @@ def sparse_csr():
     near("csr @ dense", csr @ right.to(DEVICE), dense @ right)
     near("coo @ dense", torch.sparse.mm(dense.to(DEVICE).to_sparse(), right.to(DEVICE)), dense @ right)
     near("csr @ csr", (csr @ csr.to_dense().t().to_sparse_csr()).to_dense(), dense @ dense.t())
-    near("sampled", torch.sparse.sampled_addmm(csr, gpu(200, 16), gpu(16, 300), beta=1.0, alpha=0.0).to_dense(), dense)
-    show("softmax", round(total(torch.sparse.softmax(dense.to(DEVICE).to_sparse(), 1).coalesce().values()), 3))
+    near("sampled",
+         torch.sparse.sampled_addmm(csr, gpu(200, 16), gpu(16, 300), beta=1.0, alpha=0.0).to_dense(), dense)
+    show("softmax",
+         round(total(torch.sparse.softmax(dense.to(DEVICE).to_sparse(), 1).coalesce().values()), 3))
 
 
 @program
@@ -237,13 +246,15 @@ def sparse_bsr_triton():
     dense, right = torch.randn(256, 256) * mask, torch.randn(256, 256)
     bsr = dense.to(DEVICE).half().to_sparse_bsr((32, 32))
     near("mm", bsr_dense_mm(bsr, right.to(DEVICE).half()), dense @ right, 0.5)
-    near("addmm", bsr_dense_addmm(torch.ones(256, 256, device=DEVICE).half(), bsr, right.to(DEVICE).half()), dense @ right + 1, 0.5)
+    near("addmm", bsr_dense_addmm(torch.ones(256, 256, device=DEVICE).half(), bsr, right.to(DEVICE).half()),
+         dense @ right + 1, 0.5)
 
 
 @program
 def sparse_2of4():
     from torch.sparse import SparseSemiStructuredTensor, to_sparse_semi_structured
-    SparseSemiStructuredTensor._FORCE_CUTLASS = False   # cuSPARSELt: CUTLASS's kernels are for compute capability 8.x
+    # cuSPARSELt: CUTLASS's kernels are for compute capability 8.x
+    SparseSemiStructuredTensor._FORCE_CUTLASS = False
     weights = torch.tensor([0, 0, 1, 1]).tile(128, 64).float() * torch.randn(128, 256)
     right = torch.randn(256, 128)
     packed = to_sparse_semi_structured(weights.to(DEVICE).half())
@@ -256,8 +267,10 @@ def sparse_2of4():
 def attention():
     from torch.nn.attention import SDPBackend, sdpa_kernel
     q, k, v = (gpu(2, 4, 128, 64, dtype=torch.float16) for _ in range(3))
-    expected = F.scaled_dot_product_attention(q.float().cpu(), k.float().cpu(), v.float().cpu(), is_causal=True)
-    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+    expected = F.scaled_dot_product_attention(q.float().cpu(), k.float().cpu(),
+                                              v.float().cpu(), is_causal=True)
+    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION,
+                    SDPBackend.CUDNN_ATTENTION):
         with sdpa_kernel(backend):
             inputs = [t.clone().requires_grad_() for t in (q, k, v)]
             out = F.scaled_dot_product_attention(*inputs, is_causal=True)
@@ -271,13 +284,16 @@ def flex_attention():
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention as flex
     q, k, v = (gpu(1, 2, 256, 64, dtype=torch.float16) for _ in range(3))
     mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 256, 256, device=DEVICE)
-    near("causal", torch.compile(flex)(q, k, v, block_mask=mask), F.scaled_dot_product_attention(q, k, v, is_causal=True), 0.02)
+    near("causal", torch.compile(flex)(q, k, v, block_mask=mask),
+         F.scaled_dot_product_attention(q, k, v, is_causal=True), 0.02)
 
 
 @program
 def convolutions():
-    net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, groups=4, padding=1),
-                        nn.MaxPool2d(2), nn.ConvTranspose2d(16, 8, 2, stride=2)).to(DEVICE, memory_format=torch.channels_last)
+    net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                        nn.Conv2d(16, 16, 3, groups=4, padding=1),
+                        nn.MaxPool2d(2), nn.ConvTranspose2d(16, 8, 2, stride=2)).to(
+                            DEVICE, memory_format=torch.channels_last)
     images = gpu(4, 3, 32, 32).to(memory_format=torch.channels_last)
     out = net(images)
     out.square().mean().backward()
@@ -291,21 +307,25 @@ def convolutions():
 @program
 def vision_operations():
     images, grid = gpu(2, 3, 24, 24), torch.rand(2, 16, 16, 2).to(DEVICE) * 2 - 1
-    near("grid sample", F.grid_sample(images, grid, align_corners=False), F.grid_sample(images.cpu(), grid.cpu(), align_corners=False))
+    near("grid sample", F.grid_sample(images, grid, align_corners=False),
+         F.grid_sample(images.cpu(), grid.cpu(), align_corners=False))
     for mode in ("nearest", "bilinear", "bicubic"):
-        near(mode, F.interpolate(images, scale_factor=1.7, mode=mode), F.interpolate(images.cpu(), scale_factor=1.7, mode=mode))
+        near(mode, F.interpolate(images, scale_factor=1.7, mode=mode),
+             F.interpolate(images.cpu(), scale_factor=1.7, mode=mode))
     import torchvision
     boxes = torch.rand(200, 4).to(DEVICE) * 50
     boxes[:, 2:] += boxes[:, :2]
     scores = torch.rand(200).to(DEVICE)
-    show("nms", torchvision.ops.nms(boxes, scores, 0.4).tolist() == torchvision.ops.nms(boxes.cpu(), scores.cpu(), 0.4).tolist())
+    show("nms", torchvision.ops.nms(boxes, scores, 0.4).tolist() ==
+         torchvision.ops.nms(boxes.cpu(), scores.cpu(), 0.4).tolist())
 
 
 @program
 def losses():
     logits, targets = torch.randn(50, 4, 20), torch.randint(1, 20, (4, 12))
     lengths = [torch.full((4,), 50), torch.full((4,), 12)]
-    near("ctc", F.ctc_loss(logits.to(DEVICE).log_softmax(2), targets.to(DEVICE), *lengths), F.ctc_loss(logits.log_softmax(2), targets, *lengths))
+    near("ctc", F.ctc_loss(logits.to(DEVICE).log_softmax(2), targets.to(DEVICE), *lengths),
+         F.ctc_loss(logits.log_softmax(2), targets, *lengths))
     x, y = torch.randn(100, 20), torch.randint(0, 20, (100,))
     for name in ("cross_entropy", "nll_loss", "multi_margin_loss"):
         function = getattr(F, name)
@@ -319,8 +339,10 @@ def fourier():
     near("irfft", torch.fft.irfft(torch.fft.rfft(x.to(DEVICE)), n=240), x)
     near("2d", torch.fft.fft2(x.to(DEVICE)).abs(), torch.fft.fft2(x).abs())
     near("prime", torch.fft.fft(x[:, :239].to(DEVICE)).abs(), torch.fft.fft(x[:, :239]).abs())
-    near("stft", torch.stft(x.to(DEVICE).flatten(), 64, window=torch.hann_window(64, dtype=torch.float64, device=DEVICE), return_complex=True).abs(),
-         torch.stft(x.flatten(), 64, window=torch.hann_window(64, dtype=torch.float64), return_complex=True).abs())
+    near("stft", torch.stft(x.to(DEVICE).flatten(), 64, window=torch.hann_window(
+        64, dtype=torch.float64, device=DEVICE), return_complex=True).abs(),
+         torch.stft(x.flatten(), 64, window=torch.hann_window(64, dtype=torch.float64),
+                    return_complex=True).abs())
 
 
 @program
@@ -336,7 +358,8 @@ def linear_algebra():
     near("inverse", torch.linalg.inv(S) @ S, torch.eye(60), 1e-6)
     near("lstsq", torch.linalg.lstsq(A, B).solution, torch.linalg.lstsq(a, b).solution, 1e-2)
     near("determinant", torch.linalg.slogdet(A).logabsdet, torch.linalg.slogdet(a).logabsdet)
-    near("eigenvalues", torch.linalg.eigvals(A).abs().sort().values, torch.linalg.eigvals(a).abs().sort().values)
+    near("eigenvalues", torch.linalg.eigvals(A).abs().sort().values,
+         torch.linalg.eigvals(a).abs().sort().values)
     near("batched", torch.linalg.inv(S.expand(10, 60, 60)) @ S, torch.eye(60).expand(10, 60, 60), 1e-6)
 
 
@@ -371,9 +394,11 @@ def embeddings():
 @program
 def data_loader():
     data = torch.utils.data.TensorDataset(torch.arange(512.0).reshape(256, 2), torch.arange(256))
-    loader = torch.utils.data.DataLoader(data, batch_size=32, num_workers=2, pin_memory=True, persistent_workers=True)
+    loader = torch.utils.data.DataLoader(data, batch_size=32, num_workers=2, pin_memory=True,
+                                         persistent_workers=True)
     warm = torch.ones(1, device=DEVICE)
-    sums = [float((x.to(DEVICE, non_blocking=True) * warm).sum() + y.to(DEVICE, non_blocking=True).sum()) for _ in range(2) for x, y in loader]
+    sums = [float((x.to(DEVICE, non_blocking=True) * warm).sum() + y.to(DEVICE, non_blocking=True).sum())
+            for _ in range(2) for x, y in loader]
     show("batches", len(sums), sum(sums))
 
 
@@ -387,7 +412,8 @@ def grow_and_shrink():
             torch.cuda.empty_cache()
     show("sums", sum(int(t.sum(dtype=torch.int64)) for t in held))
     torch.cuda.reset_peak_memory_stats()
-    show("in use", torch.cuda.memory_allocated() >= sum(t.nbytes for t in held), torch.cuda.max_memory_allocated() > 0)
+    show("in use", torch.cuda.memory_allocated() >= sum(t.nbytes for t in held),
+         torch.cuda.max_memory_allocated() > 0)
 
 
 @program
@@ -414,7 +440,8 @@ def malloc_async_statistics():
 
     def told(when):
         torch.cuda.synchronize()
-        show(when, torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
+        show(when, torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated(),
+             torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved())
 
     small = torch.empty(10 * mebi, dtype=torch.uint8, device=DEVICE)
     told("10 MiB")
@@ -440,7 +467,8 @@ def malloc_async_graph():
 def memory_state():
     free, whole = torch.cuda.mem_get_info()
     block = torch.empty(64 << 20, dtype=torch.uint8, device=DEVICE)
-    show("information", free <= whole, torch.cuda.memory_allocated() >= block.nbytes, len(torch.cuda.memory_snapshot()) > 0)
+    show("information", free <= whole, torch.cuda.memory_allocated() >= block.nbytes,
+         len(torch.cuda.memory_snapshot()) > 0)
     try:
         torch.empty(1 << 44, dtype=torch.uint8, device=DEVICE)
     except torch.OutOfMemoryError:
@@ -453,7 +481,8 @@ def memory_state():
 
 @program
 def pinned_memory():
-    pinned, plain = torch.arange(1 << 20, dtype=torch.float32).pin_memory(), torch.arange(1 << 20, dtype=torch.float32)
+    pinned, plain = (torch.arange(1 << 20, dtype=torch.float32).pin_memory(),
+                     torch.arange(1 << 20, dtype=torch.float32))
     there = pinned.to(DEVICE, non_blocking=True)
     back = torch.empty(1 << 20, pin_memory=True)
     back.copy_(there * 2, non_blocking=True)
@@ -469,7 +498,8 @@ def pinned_memory():
 
 @program
 def jiterator():
-    function = torch.cuda.jiterator._create_jit_fn("template <typename T> T scaled(T x, T y, T alpha) { return alpha * x * x + y; }", alpha=1.0)
+    function = torch.cuda.jiterator._create_jit_fn("template <typename T> T scaled(T x, T y, T alpha) { "
+                                                   "return alpha * x * x + y; }", alpha=1.0)
     x, y = gpu(1000), gpu(1000)
     near("float", function(x, y, alpha=3.0), 3 * x * x + y)
     near("double", function(x.double(), y.double(), alpha=0.5), 0.5 * x.double() ** 2 + y.double())
@@ -488,11 +518,13 @@ def runtime_kernel():
 
 @program
 def low_precision():
-    a, b = torch.randint(-100, 100, (64, 128), dtype=torch.int8), torch.randint(-100, 100, (128, 32), dtype=torch.int8)
+    a, b = torch.randint(-100, 100, (64, 128),
+                         dtype=torch.int8), torch.randint(-100, 100, (128, 32), dtype=torch.int8)
     show("int8", torch.equal(torch._int_mm(a.to(DEVICE), b.to(DEVICE)).cpu(), a.int() @ b.int()))
     x, y = torch.randn(64, 128).to(torch.float8_e4m3fn), torch.randn(32, 128).to(torch.float8_e4m3fn)
     one = torch.ones((), device=DEVICE)
-    near("fp8", torch._scaled_mm(x.to(DEVICE), y.to(DEVICE).t(), one, one, out_dtype=torch.float32), x.float() @ y.float().t(), 0.1)
+    near("fp8", torch._scaled_mm(x.to(DEVICE), y.to(DEVICE).t(), one, one, out_dtype=torch.float32),
+         x.float() @ y.float().t(), 0.1)
     torch.backends.cuda.matmul.allow_tf32 = True
     near("tf32", gpu(64, 64) @ torch.eye(64, device=DEVICE), torch.zeros(64, 64), 10)
 
@@ -579,9 +611,12 @@ def forked():
 def random_numbers():
     torch.cuda.manual_seed(11)
     show("uniform", total(torch.rand(10000, device=DEVICE)), total(torch.randn(10000, device=DEVICE)))
-    show("integers", int(torch.randint(0, 1000, (1000,), device=DEVICE).sum()), int(torch.randperm(1000, device=DEVICE).sum()))
-    show("others", total(torch.empty(1000, device=DEVICE).exponential_()), int(torch.bernoulli(torch.full((1000,), 0.3, device=DEVICE)).sum()),
-         int(torch.multinomial(torch.arange(1.0, 100.0, device=DEVICE), 50).sum()), total(F.dropout(torch.ones(1000, device=DEVICE), 0.4)))
+    show("integers", int(torch.randint(0, 1000, (1000,), device=DEVICE).sum()),
+         int(torch.randperm(1000, device=DEVICE).sum()))
+    show("others", total(torch.empty(1000, device=DEVICE).exponential_()),
+         int(torch.bernoulli(torch.full((1000,), 0.3, device=DEVICE)).sum()),
+         int(torch.multinomial(torch.arange(1.0, 100.0, device=DEVICE), 50).sum()),
+         total(F.dropout(torch.ones(1000, device=DEVICE), 0.4)))
     state = torch.cuda.get_rng_state()
     first = torch.rand(10, device=DEVICE)
     torch.cuda.set_rng_state(state)
@@ -592,12 +627,17 @@ def random_numbers():
 def indexing():
     keys = torch.randint(0, 500, (20000,))
     there = keys.to(DEVICE)
-    for name, ours, theirs in (("sort", there.sort().values, keys.sort().values), ("unique", there.unique(), keys.unique()),
-                               ("topk", there.topk(50).values, keys.topk(50).values), ("bincount", there.bincount(), keys.bincount()),
-                               ("cumsum", there.cumsum(0), keys.cumsum(0)), ("nonzero", (there > 400).nonzero(), (keys > 400).nonzero()),
-                               ("scatter", torch.zeros(500, dtype=torch.int64, device=DEVICE).scatter_add_(0, there, there),
+    for name, ours, theirs in (("sort", there.sort().values, keys.sort().values),
+                               ("unique", there.unique(), keys.unique()),
+                               ("topk", there.topk(50).values, keys.topk(50).values),
+                               ("bincount", there.bincount(), keys.bincount()),
+                               ("cumsum", there.cumsum(0), keys.cumsum(0)),
+                               ("nonzero", (there > 400).nonzero(), (keys > 400).nonzero()),
+                               ("scatter", torch.zeros(
+                                   500, dtype=torch.int64, device=DEVICE).scatter_add_(0, there, there),
                                 torch.zeros(500, dtype=torch.int64).scatter_add_(0, keys, keys)),
-                               ("masked", there[there % 3 == 0], keys[keys % 3 == 0]), ("median", there.median(), keys.median()),
+                               ("masked", there[there % 3 == 0], keys[keys % 3 == 0]),
+                               ("median", there.median(), keys.median()),
                                ("histogram", torch.histc(there.float(), 20), torch.histc(keys.float(), 20))):
         show(name, torch.equal(ours.cpu(), theirs))
 
@@ -606,7 +646,8 @@ def indexing():
 def complex_numbers():
     a, b = torch.randn(30, 40, dtype=torch.complex64), torch.randn(40, 50, dtype=torch.complex64)
     near("product", torch.view_as_real(a.to(DEVICE) @ b.to(DEVICE)), torch.view_as_real(a @ b))
-    near("einsum", torch.einsum("ij,jk,lk->il", a.to(DEVICE), b.to(DEVICE), b.to(DEVICE)).abs(), torch.einsum("ij,jk,lk->il", a, b, b).abs(), 0.01)
+    near("einsum", torch.einsum("ij,jk,lk->il", a.to(DEVICE), b.to(DEVICE), b.to(DEVICE)).abs(),
+         torch.einsum("ij,jk,lk->il", a, b, b).abs(), 0.01)
     near("angle", a.to(DEVICE).exp().angle(), a.exp().angle())
 
 
@@ -663,7 +704,8 @@ def nested_tensors():
 @program
 def transformer_layers():
     torch.manual_seed(4)
-    net = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0), 2).eval()
+    net = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, batch_first=True,
+                                                           dropout=0.0), 2).eval()
     inputs = torch.randn(3, 20, 64)
     expected = net(inputs)
     near("encoder", net.to(DEVICE)(inputs.to(DEVICE)), expected)

@@ -28,7 +28,8 @@ def product_kernel(a, b, c, N: tl.constexpr, TILE: tl.constexpr):
     total = tl.zeros((TILE, TILE), dtype=tl.float32)
     for start in range(0, N, TILE):
         inner = start + tl.arange(0, TILE)
-        total += tl.dot(tl.load(a + rows[:, None] * N + inner[None, :]), tl.load(b + inner[:, None] * N + columns[None, :]))
+        total += tl.dot(tl.load(a + rows[:, None] * N + inner[None, :]),
+                        tl.load(b + inner[:, None] * N + columns[None, :]))
     tl.store(c + rows[:, None] * N + columns[None, :], total)
 
 

@@ -27,13 +27,16 @@ def product_kernel(a, b, c, size, M: tl.constexpr, N: tl.constexpr, K: tl.conste
     total = tl.zeros((M, N), dtype=tl.float32)
     for start in range(0, size, K):
         inner = start + tl.arange(0, K)
-        total += tl.dot(tl.load(a + rows[:, None] * size + inner[None, :]), tl.load(b + inner[:, None] * size + columns[None, :]))
+        total += tl.dot(tl.load(a + rows[:, None] * size + inner[None, :]),
+                        tl.load(b + inner[:, None] * size + columns[None, :]))
     tl.store(c + rows[:, None] * size + columns[None, :], total)
 
 
 @program
 def product_autotuned():
-    a, b, c = gpu(512, 512, dtype=torch.float16), gpu(512, 512, dtype=torch.float16), torch.empty(512, 512, device="cuda")
+    a, b, c = gpu(512, 512,
+                  dtype=torch.float16), gpu(512, 512,
+                                            dtype=torch.float16), torch.empty(512, 512, device="cuda")
     product_kernel[lambda meta: (512 // meta["M"], 512 // meta["N"])](a, b, c, 512)
     near("product", c, a.float() @ b.float(), 0.05)
 
@@ -46,7 +49,8 @@ def normalise_kernel(x, weight, out, columns, BLOCK: tl.constexpr):
     mean = tl.sum(values, axis=0) / columns
     centred = tl.where(mask, values - mean, 0.0)
     variance = tl.sum(centred * centred, axis=0) / columns
-    tl.store(out + row * columns + offsets, centred * tl.rsqrt(variance + 1e-5) * tl.load(weight + offsets, mask=mask), mask=mask)
+    tl.store(out + row * columns + offsets,
+             centred * tl.rsqrt(variance + 1e-5) * tl.load(weight + offsets, mask=mask), mask=mask)
 
 
 @program
@@ -70,7 +74,8 @@ def attention_kernel(q, k, v, out, length, scale, BLOCK: tl.constexpr, D: tl.con
         new = tl.maximum(most, tl.max(scores, 1))
         powers, old = tl.exp(scores - new[:, None]), tl.exp(most - new)
         weight = weight * old + tl.sum(powers, 1)
-        total = total * old[:, None] + tl.dot(powers.to(tl.float16), tl.load(v + base + inner[:, None] * D + columns[None, :]))
+        total = total * old[:, None] + tl.dot(powers.to(tl.float16),
+                                              tl.load(v + base + inner[:, None] * D + columns[None, :]))
         most = new
     tl.store(out + base + rows[:, None] * D + columns[None, :], (total / weight[:, None]).to(tl.float16))
 
@@ -100,9 +105,11 @@ def histogram_kernel(keys, bins, best, lock, count, BLOCK: tl.constexpr):
 @program
 def atomics():
     keys = torch.randint(0, 32, (5000,), dtype=torch.int32).cuda()
-    bins, best, lock = torch.zeros(32, dtype=torch.int32, device="cuda"), torch.zeros(1, dtype=torch.int32, device="cuda"), torch.zeros(2, dtype=torch.int32, device="cuda")
+    bins, best, lock = torch.zeros(32, dtype=torch.int32, device="cuda"), torch.zeros(
+        1, dtype=torch.int32, device="cuda"), torch.zeros(2, dtype=torch.int32, device="cuda")
     histogram_kernel[(20,)](keys, bins, best, lock, 5000, BLOCK=256)
-    show("histogram", torch.equal(bins.long(), torch.bincount(keys.long(), minlength=32)), int(best), lock.tolist())
+    show("histogram", torch.equal(bins.long(), torch.bincount(keys.long(), minlength=32)),
+         int(best), lock.tolist())
 
 
 @triton.jit
@@ -169,7 +176,8 @@ def host_descriptors():
     from triton.tools.tensor_descriptor import TensorDescriptor
     x = gpu(128, 256, dtype=torch.float16)
     y = torch.empty_like(x)
-    host_descriptor_kernel[(4, 4)](TensorDescriptor.from_tensor(x, [32, 64]), TensorDescriptor.from_tensor(y, [32, 64]), A=32, B=64)
+    host_descriptor_kernel[(4, 4)](TensorDescriptor.from_tensor(x, [32, 64]),
+                                   TensorDescriptor.from_tensor(y, [32, 64]), A=32, B=64)
     near("plus one", y, x + 1, 0.01)
 
 
@@ -194,7 +202,8 @@ def increment_kernel(x, count, BLOCK: tl.constexpr):
 @program
 def benchmark_and_graph():
     x = torch.zeros(1000, device="cuda")
-    show("measured", triton.testing.do_bench(lambda: increment_kernel[(4,)](x, 1000, BLOCK=256), warmup=2, rep=5) > 0)
+    show("measured",
+         triton.testing.do_bench(lambda: increment_kernel[(4,)](x, 1000, BLOCK=256), warmup=2, rep=5) > 0)
     x.zero_()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

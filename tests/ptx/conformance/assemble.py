@@ -7,7 +7,8 @@ import tempfile
 
 
 def assemble(ptxas, path):
-    done = subprocess.run([ptxas, '-arch', 'sm_90', '-o', '/dev/null', str(path)], capture_output=True, text=True)
+    done = subprocess.run([ptxas, '-arch', 'sm_90', '-o', '/dev/null', str(path)],
+                          capture_output=True, text=True)
     return '' if done.returncode == 0 else f'{path.stem}: {done.stderr.strip()}'
 
 

@@ -52,7 +52,8 @@ def main(program, ptxas, update=False):
         if problems or text != expected:
             wrong += 1
             print(f"{case.name}: {problems}")
-            sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), str(golden), "found"))
+            sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True),
+                                                       str(golden), "found"))
     for golden in FOLDER.glob("*.golden"):
         if not golden.with_suffix(".ptx").exists():
             print(f"{golden} has no case")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A program runs in its own form and by its PTX, under random schedules: run_test.py SMT PROGRAM [SEEDS [ROUNDS]]
+"""A program runs in its own form and by its PTX, under random schedules: run_test.py SMT PROGRAM [SEEDS
+[ROUNDS]]
 
 On the simulated device. What it prints must not differ, and all of its kernels must have been managed.
 """
@@ -14,7 +15,8 @@ KERNELS = 7
 
 
 def call(*command, **environment):
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True,
+                          text=True, timeout=PATIENCE)
     assert done.returncode == 0, f"exit code {done.returncode} of {command}:\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -24,7 +26,8 @@ def main():
     seeds, rounds = int(more[0]) if more else 5, more[1] if len(more) > 1 else "1"
     with tempfile.TemporaryDirectory() as folder:
         def run(*options, ptx="1"):
-            return call(smt, "run", "--device", "sim", *options, "--", program, rounds, SMT_COMPILE=f"ptx={ptx}",
+            return call(smt, "run", "--device", "sim", *options, "--", program, rounds,
+                        SMT_COMPILE=f"ptx={ptx}",
                         SMT_RUNTIME_DIR=f"{folder}/{ptx}", SMT_CACHE_DIR=f"{folder}/cache")
 
         def notes(ptx):
@@ -43,7 +46,8 @@ def main():
             print(f"{native.count(chr(10))} lines, the same under {schedules} schedules")
         finally:
             for ptx in "01":
-                subprocess.run([smt, "server", "stop"], env=os.environ | {"SMT_RUNTIME_DIR": f"{folder}/{ptx}"},
+                subprocess.run([smt, "server", "stop"],
+                               env=os.environ | {"SMT_RUNTIME_DIR": f"{folder}/{ptx}"},
                                timeout=PATIENCE, stdout=subprocess.DEVNULL)
 
 

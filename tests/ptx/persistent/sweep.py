@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""PTX that compilers made, turned into persistent form and assembled: sweep.py PTX_PERSIST NVCC OUTPUT SOURCE.cu|FILE.ptx...
+"""PTX that compilers made, turned into persistent form and assembled: sweep.py PTX_PERSIST NVCC OUTPUT
+SOURCE.cu|FILE.ptx...
 
-Sources are compiled for sm_75, sm_90a and sm_100a, as far as they are meant for it. What comes out of ptx_persist, which itself checks
-that it parses to what it prints, must assemble for every later architecture for which what went in does.
-Prints a line for each text, and why kernels were refused.
+Sources are compiled for sm_75, sm_90a and sm_100a, as far as they are meant for it. What comes out of
+ptx_persist, which itself checks that it parses to what it prints, must assemble for every later architecture
+for which what went in does. Prints a line for each text, and why kernels were refused.
 """
 import collections
 import concurrent.futures
@@ -27,7 +28,8 @@ def texts_of(nvcc, output, source):
     texts = []
     for architecture in COMPILED_FOR:
         path = output / f"{source.parent.name}_{source.stem}.{architecture}.ptx"
-        done = run(nvcc, "-ptx", "-std=c++20", "-O2", "-lineinfo", f"-arch=compute_{architecture}", source, "-o", path)
+        done = run(nvcc, "-ptx", "-std=c++20", "-O2", "-lineinfo", f"-arch=compute_{architecture}",
+                   source, "-o", path)
         if done.returncode == 0:
             texts.append(path)
     return texts
@@ -59,21 +61,26 @@ def main(program, nvcc, output, *sources):
     ptxas = pathlib.Path(nvcc).parent / "ptxas"
     reasons, wrong, assembled = collections.Counter(), 0, 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        texts = [text for found in pool.map(lambda source: texts_of(nvcc, output, pathlib.Path(source)), sources) for text in found]
-        for text, report, passed, problem in pool.map(lambda text: examine(program, ptxas, output, text), texts):
+        texts = [text
+                 for found in pool.map(lambda source: texts_of(nvcc, output, pathlib.Path(source)), sources)
+                 for text in found]
+        for text, report, passed, problem in pool.map(lambda text: examine(program,
+                                                                           ptxas, output, text), texts):
             kernels = [line for line in report if ": " in line and not line.startswith("left as")]
             for line in report:
                 if ": refused: " in line:
                     reasons["refused: " + line.split(": refused: ")[1]] += 1
                 elif "one block a worker: " in line:
-                    reasons["one block a worker: " + re.sub(r" \(in .*", "", line.split("one block a worker: ")[1])] += 1
+                    reasons["one block a worker: " + re.sub(r" \(in .*", "",
+                                                            line.split("one block a worker: ")[1])] += 1
                 elif line.startswith("left as"):
                     reasons[line] += 1
                 else:
                     reasons["managed"] += 1
             assembled += len(passed)
             wrong += bool(problem)
-            print(f"{text.name}: {len(kernels)} kernels, assembled for {' '.join(passed) or 'nothing'}{'; WRONG: ' + problem if problem else ''}")
+            print(f"{text.name}: {len(kernels)} kernels, assembled for "
+                  f"{' '.join(passed) or 'nothing'}{'; WRONG: ' + problem if problem else ''}")
     for reason, count in reasons.most_common():
         print(f"{count:6} {reason}")
     print(f"{len(texts)} texts, {assembled} assembled, {wrong} wrong")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the PTX that Triton makes of the kernels below: kernels.py FOLDER. Needs Triton (pip install triton numpy), no GPU.
+"""Writes the PTX that Triton makes of the kernels below: kernels.py FOLDER. Needs Triton (pip install triton
+numpy), no GPU.
 
-Kernels of the kinds that Triton is used for: element by element, reductions over rows, products on tensor cores, loops
-that copy ahead, atomics, grids that take several tiles a block, blocks that wait for others, functions of libdevice,
-assertions' printing. Each for the architectures at which Triton takes another way.
+Kernels of the kinds that Triton is used for: element by element, reductions over rows, products on tensor
+cores, loops that copy ahead, atomics, grids that take several tiles a block, blocks that wait for others,
+functions of libdevice, assertions' printing. Each for the architectures at which Triton takes another way.
 """
 import pathlib
 import re
@@ -60,8 +61,10 @@ def matmul(a, b, c, m, n, k, BLOCK: tl.constexpr, DEEP: tl.constexpr):
     inner = tl.arange(0, DEEP)
     sums = tl.zeros([BLOCK, BLOCK], dtype=tl.float32)
     for begin in range(0, k, DEEP):
-        left = tl.load(a + rows[:, None] * k + (begin + inner)[None, :], mask=(begin + inner)[None, :] < k, other=0.0)
-        right = tl.load(b + (begin + inner)[:, None] * n + columns[None, :], mask=(begin + inner)[:, None] < k, other=0.0)
+        left = tl.load(a + rows[:, None] * k + (begin + inner)[None, :], mask=(begin + inner)[None, :] < k,
+                       other=0.0)
+        right = tl.load(b + (begin + inner)[:, None] * n + columns[None, :],
+                        mask=(begin + inner)[:, None] < k, other=0.0)
         sums = tl.dot(left, right, sums)
     inside = (rows[:, None] < m) & (columns[None, :] < n)
     tl.store(c + rows[:, None] * n + columns[None, :], sums.to(tl.float16), mask=inside)
@@ -79,7 +82,8 @@ def persistent_matmul(a, b, c, m, n, k, BLOCK: tl.constexpr, DEEP: tl.constexpr)
             left = tl.load(a + rows[:, None] * k + (begin + inner)[None, :])
             right = tl.load(b + (begin + inner)[:, None] * n + columns[None, :])
             sums = tl.dot(left, right, sums)
-        tl.store(c + rows[:, None] * n + columns[None, :], sums, mask=(rows[:, None] < m) & (columns[None, :] < n))
+        tl.store(c + rows[:, None] * n + columns[None, :], sums,
+                 mask=(rows[:, None] < m) & (columns[None, :] < n))
 
 
 @triton.jit
@@ -133,8 +137,10 @@ def random_gelu(values, out, seed, n, BLOCK: tl.constexpr):
 def transpose(values, out, rows, columns, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    tile = tl.load(values + i[:, None] * columns + j[None, :], mask=(i[:, None] < rows) & (j[None, :] < columns))
-    tl.store(out + j[:, None] * rows + i[None, :], tl.trans(tile), mask=(j[:, None] < columns) & (i[None, :] < rows))
+    tile = tl.load(values + i[:, None] * columns + j[None, :],
+                   mask=(i[:, None] < rows) & (j[None, :] < columns))
+    tl.store(out + j[:, None] * rows + i[None, :], tl.trans(tile),
+             mask=(j[:, None] < columns) & (i[None, :] < rows))
 
 
 @triton.jit
@@ -152,15 +158,18 @@ def attention(query, key, value, out, length, SIZE: tl.constexpr, BLOCK: tl.cons
         power = tl.exp(uniformity - higher[:, None])
         shrink = tl.exp(highest - higher)
         weight = weight * shrink + tl.sum(power, axis=1)
-        sums = tl.dot(power.to(tl.float16), tl.load(value + at[:, None] * SIZE + wide[None, :]), sums * shrink[:, None])
+        sums = tl.dot(power.to(tl.float16), tl.load(value + at[:, None] * SIZE + wide[None, :]),
+                      sums * shrink[:, None])
         highest = higher
     tl.store(out + rows[:, None] * SIZE + wide[None, :], (sums / weight[:, None]).to(tl.float16))
 
 
 @triton.jit
 def tensor_copy(source, target, rows, columns, BLOCK: tl.constexpr):
-    source = tl.make_tensor_descriptor(source, shape=[rows, columns], strides=[columns, 1], block_shape=[BLOCK, BLOCK])
-    target = tl.make_tensor_descriptor(target, shape=[rows, columns], strides=[columns, 1], block_shape=[BLOCK, BLOCK])
+    source = tl.make_tensor_descriptor(source, shape=[rows, columns], strides=[columns, 1],
+                                       block_shape=[BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(target, shape=[rows, columns], strides=[columns, 1],
+                                       block_shape=[BLOCK, BLOCK])
     at = [tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK]
     target.store(at, source.load(at) * 2)
 
@@ -171,8 +180,10 @@ KERNELS = [
     (vector_add, (F32, F32, F32, "i32"), {"BLOCK": 512}, {}, (75, 90, 100)),
     (softmax, (F32, F32, "i32"), {"BLOCK": 512}, {}, (75, 90, 100)),
     (layer_norm, (F16, F32, F32, F16, "i32", "fp32"), {"BLOCK": 512}, {"num_warps": 8}, (75, 90)),
-    (matmul, (F16, F16, F16, "i32", "i32", "i32"), {"BLOCK": 64, "DEEP": 32}, {"num_stages": 2}, (80, 90, 100)),
-    (persistent_matmul, (F16, F16, F32, "i32", "i32", "i32"), {"BLOCK": 64, "DEEP": 32}, {"num_stages": 2}, (80, 90)),
+    (matmul, (F16, F16, F16, "i32", "i32", "i32"), {"BLOCK": 64, "DEEP": 32}, {"num_stages": 2},
+     (80, 90, 100)),
+    (persistent_matmul, (F16, F16, F32, "i32", "i32", "i32"), {"BLOCK": 64, "DEEP": 32},
+     {"num_stages": 2}, (80, 90)),
     (histogram, (I32, I32, "i32"), {"BLOCK": 512}, {}, (75, 90)),
     (locked_sum, (F32, I32, F32, "i32"), {"BLOCK": 512}, {}, (75, 90)),
     (row_scan, (I32, I32, "i32"), {"BLOCK": 256}, {}, (75, 90)),
@@ -188,7 +199,8 @@ def without_debug(text):
     """Without sections and comments of where it was written: they name this file's place."""
     text = re.sub(r"^\t*\.section\s+\.debug_\w+\n\s*\{.*?^\t*\}\n", "", text, flags=re.M | re.S)
     text = re.sub(r"^.*(\.file|\.loc)\s.*\n", "", text, flags=re.M)
-    return re.sub(r"^\$L__(tmp|func_begin|func_end)\d+:.*\n|^\s*//.*\n|\s*//.*$", "", text, flags=re.M).replace(", debug", "")
+    return re.sub(r"^\$L__(tmp|func_begin|func_end)\d+:.*\n|^\s*//.*\n|\s*//.*$", "", text,
+                  flags=re.M).replace(", debug", "")
 
 
 def main(folder):
@@ -196,9 +208,11 @@ def main(folder):
         names = [name for name in function.arg_names if name not in constants]
         signature = dict(zip(names, types)) | {name: "constexpr" for name in constants}
         for architecture in architectures:
-            source = ASTSource(function, signature, {(function.arg_names.index(name),): value for name, value in constants.items()})
+            source = ASTSource(function, signature, {(function.arg_names.index(name),): value
+                                                     for name, value in constants.items()})
             version = 90 if architecture >= 90 else 88   # what CUDA 13.0 reads
-            text = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options={**options, "ptx_version": version}).asm["ptx"]
+            text = triton.compile(source, target=GPUTarget("cuda", architecture, 32),
+                                  options={**options, "ptx_version": version}).asm["ptx"]
             path = pathlib.Path(folder) / f"{function.__name__}.{architecture}.ptx"
             path.write_text(without_debug(text))
             print(path.name, len(path.read_text()))

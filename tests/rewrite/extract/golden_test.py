@@ -19,13 +19,15 @@ FOLDER = pathlib.Path(__file__).parent / "cases"
 
 def extract(program, case):
     options = case.read_text().splitlines()[0].removeprefix("//!").split()
-    command = [pathlib.Path(program).resolve(), "--show", case.name, "--", "-std=c++17", "-arch=compute_90", *options]
+    command = [pathlib.Path(program).resolve(), "--show", case.name, "--", "-std=c++17",
+               "-arch=compute_90", *options]
     done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=120)
     return f"// {done.stderr.strip()}\n" if done.returncode else done.stdout
 
 
 def refusal(compiler, toolkit, text):
-    options = ["--gpu-architecture=compute_90", "--std=c++17", "--device-as-default-execution-space", f"-I{toolkit}/include",
+    options = ["--gpu-architecture=compute_90", "--std=c++17", "--device-as-default-execution-space",
+               f"-I{toolkit}/include",
                f"-I{toolkit}/include/cccl"]
     try:
         compiler.compile(text, options, [], {})
@@ -49,7 +51,8 @@ def main(program, toolkit, update=False):
         if text == expected and not problem:
             continue
         wrong += 1
-        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), str(golden), "found"))
+        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True),
+                                                   str(golden), "found"))
         print(problem)
     print(f"{len(cases)} cases, {wrong} wrong")
     return 1 if wrong else 0

@@ -37,10 +37,12 @@ def all_cases():
 
 
 def rewrite(program, case):
-    command = [pathlib.Path(program).resolve(), case.path.name, "--symbols", *(f"--name={name}" for name in case.names)]
+    command = [pathlib.Path(program).resolve(), case.path.name, "--symbols",
+               *(f"--name={name}" for name in case.names)]
     if case.dialect == "nvrtc":
         command.append("--nvrtc")
-    done = subprocess.run([*command, "--", *case.options], cwd=case.path.parent, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*command, "--", *case.options], cwd=case.path.parent, capture_output=True,
+                          text=True, timeout=300)
     assert done.returncode in (0, 1), f"{case.path.name}: exit code {done.returncode}\n{done.stderr}"
     lines = done.stderr.splitlines()
     symbols = [line.split(" ")[4:] for line in lines if line.startswith("    ")]

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What `smt rewrite` writes compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT [thorough]
+"""What `smt rewrite` writes compiles: compile_test.py cases|programs SMT_REWRITE TOOLKIT SOURCE_ROOT
+[thorough]
 
-cases     the cases beside this file, with nvcc for one of three generations of GPUs, in turns, and with NVRTC; thorough: for all three
-programs  the kernels of the other tests, all rewritten, and every fifth file compiled with nvcc for one generation; thorough: all files,
-          and the examples, which tests/dispatch builds in any case
+cases     the cases beside this file, with nvcc for one of three generations of GPUs, in turns, and with
+          NVRTC; thorough: for all three
+programs  the kernels of the other tests, all rewritten, and every fifth file compiled with nvcc for one
+          generation; thorough: all files, and the examples, which tests/dispatch builds in any case
 """
 import concurrent.futures
 import pathlib
@@ -16,10 +18,12 @@ import cases
 import nvrtc
 
 ARCHITECTURES = (75, 90, 100)
-PROGRAMS = ("examples", "tests/gpu/programs", "tests/ptx/programs", "tests/ptx/exec/kernels", "tests/image/programs",
+PROGRAMS = ("examples", "tests/gpu/programs", "tests/ptx/programs", "tests/ptx/exec/kernels",
+            "tests/image/programs",
             "tests/simulated/programs")
 # Its name has a hash of the file in it, where Clang has another word.
-UNNAMED = re.compile(r"(\d+)_GLOBAL__N_")   # the length of all that NVRTC calls an unnamed namespace: hashes, at times a number more
+# the length of all that NVRTC calls an unnamed namespace: hashes, at times a number more
+UNNAMED = re.compile(r"(\d+)_GLOBAL__N_")
 
 
 def one_name(symbol):
@@ -44,8 +48,10 @@ class Compiler:
         with tempfile.TemporaryDirectory() as place:
             file = pathlib.Path(place) / "rewritten.cu"
             file.write_text(text)
-            done = subprocess.run([self.toolkit / "bin" / "nvcc", file, "-o", f"{place}/out", "-I", self.worker.parent, "-I",
-                                   folder, "-I", self.root, "-w", *options], capture_output=True, text=True, timeout=300)
+            done = subprocess.run([self.toolkit / "bin" / "nvcc", file, "-o", f"{place}/out",
+                                   "-I", self.worker.parent, "-I",
+                                   folder, "-I", self.root, "-w", *options], capture_output=True,
+                                  text=True, timeout=300)
             return "" if done.returncode == 0 else (done.stdout + done.stderr)[:2000]
 
     def case(self, case, number):
@@ -63,7 +69,8 @@ class Compiler:
     def with_nvrtc(self, case, result):
         options = ["--gpu-architecture=compute_90", *case.options]
         try:
-            ptx = self.nvrtc.compile(result.text, options, case.names, {"smt_worker.h": self.worker.read_text()})
+            ptx = self.nvrtc.compile(result.text, options, case.names,
+                                     {"smt_worker.h": self.worker.read_text()})
         except RuntimeError as problem:
             return f"NVRTC: {problem}"
         there = entries(ptx)
@@ -92,7 +99,8 @@ def main(what, program, toolkit, root, thorough=""):
     if what == "cases":
         jobs = {case.path: (compiler.case, case) for case in cases.all_cases()}
     else:
-        jobs = {path: (compiler.file, path) for folder in PROGRAMS for path in sorted((compiler.root / folder).glob("*.cu"))}
+        jobs = {path: (compiler.file, path) for folder in PROGRAMS
+                for path in sorted((compiler.root / folder).glob("*.cu"))}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         problems = list(pool.map(lambda job: job[1][0](job[1][1], job[0]), enumerate(jobs.values())))
     for path, problem in zip(jobs, problems):

@@ -30,7 +30,8 @@ def main(program, update=False):
         if text == expected:
             continue
         wrong += 1
-        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True), str(golden), "found"))
+        sys.stdout.writelines(difflib.unified_diff(expected.splitlines(True), text.splitlines(True),
+                                                   str(golden), "found"))
     for golden in cases.FOLDER.glob("*.golden"):
         if not golden.with_suffix(".cu").exists():
             print(f"{golden} has no case")

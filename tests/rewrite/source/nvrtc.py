@@ -19,7 +19,8 @@ class Nvrtc:
         count = len(headers)
         texts = (ctypes.c_char_p * count)(*(header.encode() for header in headers.values()))
         files = (ctypes.c_char_p * count)(*(name.encode() for name in headers))
-        self.library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"program.cu", count, texts, files)
+        self.library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"program.cu",
+                                        count, texts, files)
         for name in names:
             self.library.nvrtcAddNameExpression(program, name.encode())
         flags = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How long an urgent tenant's small kernel takes beside kernels that smt cannot manage, on a real GPU. Figures are for people to judge;
-exit code 0 when every program answered.
+"""How long an urgent tenant's small kernel takes beside kernels that smt cannot manage, on a real GPU.
+Figures are for people to judge; exit code 0 when every program answered.
 
   start      a program that finds no server: what it costs to make a set of multiprocessors ready
-  apart      a kernel without PTX that fills the part it is confined to, with blocks of 10 ms, and an urgent tenant's small one: where each
-             ran, and how long the small one took to begin and to end; alone, and beside it; interleaved
-  latency    an urgent tenant's small kernel behind another's large ones, with blocks of several lengths: smt with
-             and without confinement, plain time-slicing, MPS, MPS with client priority; interleaved
+  apart      a kernel without PTX that fills the part it is confined to, with blocks of 10 ms, and an urgent
+             tenant's small one: where each ran, and how long the small one took to begin and to end; alone,
+             and beside it; interleaved
+  latency    an urgent tenant's small kernel behind another's large ones, with blocks of several lengths: smt
+             with and without confinement, plain time-slicing, MPS, MPS with client priority; interleaved
 """
 import argparse
 import pathlib
@@ -22,7 +23,8 @@ from mps import Mps  # noqa: E402
 from printed import quantile  # noqa: E402
 
 # Of the large kernel: blocks and rounds; two blocks of 1024 threads stand on each of 132 multiprocessors.
-LARGE = {"0.05 ms blocks": (264 * 60, 5_000), "0.2 ms blocks": (264 * 20, 20_000), "10 ms blocks": (264, 1_000_000)}
+LARGE = {"0.05 ms blocks": (264 * 60, 5_000), "0.2 ms blocks": (264 * 20, 20_000),
+         "10 ms blocks": (264, 1_000_000)}
 SMALL = ["--blocks", "132", "--threads", "256", "--rounds", "10000"]
 # name: policy, and what else the large one gets; no policy: without smt.
 MODES = {
@@ -37,18 +39,25 @@ class Latency(Busy):
         for turn in range(5):
             for policy in ("priority-whole", "priority"):
                 with Runtime(self.places, SMT_POLICY=policy) as runtime:
-                    done = Child([self.busy, "--launches", "1"], {**self.environment, **runtime.variables()}, self.places.preload, 60).finish()
-                self.lines.add(part="start", policy=policy, round=turn, seconds=done["seconds"], rc=done["rc"])
+                    done = Child([self.busy, "--launches", "1"], {**self.environment, **runtime.variables()},
+                                 self.places.preload, 60).finish()
+                self.lines.add(part="start", policy=policy, round=turn, seconds=done["seconds"],
+                               rc=done["rc"])
         for policy in ("priority-whole", "priority"):
-            times = [row["seconds"] for row in self.lines.all if row["part"] == "start" and row["policy"] == policy]
-            print(f"{policy:<16} first program {statistics.median(times):.3f} s, {min(times):.3f} to {max(times):.3f}")
+            times = [row["seconds"] for row in self.lines.all
+                     if row["part"] == "start" and row["policy"] == policy]
+            print(f"{policy:<16} first program {statistics.median(times):.3f} s, {min(times):.3f} to "
+                  f"{max(times):.3f}")
 
     def apart(self, budget):
-        """The small one must have all multiprocessors that the large one is kept from; on the others it may find room between two launches of it."""
+        """The small one must have all multiprocessors that the large one is kept from; on the others it may
+        find room between two launches of it."""
         end, found = time.monotonic() + budget, {}
         blocks, rounds = LARGE["10 ms blocks"]
-        large = [self.busy, "--blocks", str(blocks), "--threads", "1024", "--rounds", str(rounds), "--ahead", "4", "--ready"]
-        small = [self.busy, "--blocks", "36", "--threads", "256", "--rounds", "10000", "--pause", str(self.options.pause), "--starts",
+        large = [self.busy, "--blocks", str(blocks), "--threads", "1024", "--rounds", str(rounds),
+                 "--ahead", "4", "--ready"]
+        small = [self.busy, "--blocks", "36", "--threads", "256", "--rounds", "10000", "--pause",
+                 str(self.options.pause), "--starts",
                  "--launches", str(self.options.launches), "--seconds", "2"]
         for turn in range(self.options.rounds):
             for mode in ("alone", "beside"):
@@ -58,11 +67,14 @@ class Latency(Busy):
                 with Runtime(self.places, SMT_POLICY="fifo") as runtime:
                     back = None
                     if mode == "beside":
-                        back = Child(large, {**self.environment, **runtime.variables(SMT_TENANT="low", SMT_PRIORITY="low", SMT_SMS="96")},
+                        back = Child(large, {**self.environment, **runtime.variables(
+                            SMT_TENANT="low", SMT_PRIORITY="low", SMT_SMS="96")},
                                      self.places.preload, 60, stdin=True)
                         self.check(back.wait_ready(), "apart: the large one does not begin")
                         time.sleep(0.3)   # until its launches queue up; measured, not asserted
-                    front = self.answer(Child(small, {**self.environment, **runtime.variables(SMT_TENANT="high", SMT_PRIORITY="high")},
+                    front = self.answer(Child(small,
+                                              {**self.environment,
+                                               **runtime.variables(SMT_TENANT="high", SMT_PRIORITY="high")},
                                               self.places.preload, 60).finish())
                     behind = {"us": [], "sms": []}
                     if back:
@@ -71,8 +83,10 @@ class Latency(Busy):
                 if back:
                     free = set(range(132)) - set(behind["sms"])
                     self.check(len(behind["sms"]) == 96 and free <= set(front["sms"]),
-                               f"apart: the large one on {len(behind['sms'])}, the small one not on {sorted(free - set(front['sms']))}")
-                self.lines.add(part="apart", mode=mode, round=turn, start_us=front.get("start_us", []), small_us=front["us"], large_us=behind["us"],
+                               f"apart: the large one on {len(behind['sms'])}, the small one not on "
+                               f"{sorted(free - set(front['sms']))}")
+                self.lines.add(part="apart", mode=mode, round=turn, start_us=front.get("start_us", []),
+                               small_us=front["us"], large_us=behind["us"],
                                small_sms=front["sms"], large_sms=behind["sms"])
                 entry = found.setdefault(mode, ([], []))
                 entry[0].extend(front.get("start_us", []))
@@ -81,7 +95,8 @@ class Latency(Busy):
         for mode, times in found.items():
             for what, values in zip(("to its start", "to its end"), times):
                 if values:
-                    print(f"{mode:<8} {what:<16} {quantile(values, .5):>9.1f} {quantile(values, .9):>9.1f} {quantile(values, .99):>9.1f} {max(values):>9.1f} {len(values):>5}")
+                    print(f"{mode:<8} {what:<16} {quantile(values, .5):>9.1f} {quantile(values, .9):>9.1f} "
+                          f"{quantile(values, .99):>9.1f} {max(values):>9.1f} {len(values):>5}")
 
     def latency(self, budget):
         end = time.monotonic() + budget
@@ -96,21 +111,26 @@ class Latency(Busy):
                     entry = found.setdefault((kind, mode), ([], []))
                     entry[0].extend(row["small_us"])
                     entry[1].extend(row["large_us"])
-        print(f"{'large':<16} {'mode':<20} {'p50 us':>9} {'p90 us':>9} {'p99 us':>9} {'max us':>9} {'n':>5} {'large /s':>9}")
+        print(f"{'large':<16} {'mode':<20} {'p50 us':>9} {'p90 us':>9} {'p99 us':>9} {'max us':>9} {'n':>5} "
+              f"{'large /s':>9}")
         for (kind, mode), (small, large) in found.items():
             if small:
-                print(f"{kind:<16} {mode:<20} {quantile(small, .5):>9.1f} {quantile(small, .9):>9.1f} {quantile(small, .99):>9.1f} {max(small):>9.1f} "
+                print(f"{kind:<16} {mode:<20} {quantile(small, .5):>9.1f} {quantile(small, .9):>9.1f} "
+                      f"{quantile(small, .99):>9.1f} {max(small):>9.1f} "
                       f"{len(small):>5} {len(large) / (sum(large) / 1e6) if large else 0:>9.1f}")
 
     def pair(self, kind, mode, turn):
         policy, more = MODES[mode]
         blocks, rounds = LARGE[kind]
-        small_command = [self.busy, *SMALL, "--pause", str(self.options.pause), "--launches", str(self.options.launches), "--seconds", "3"]
-        large_command = [self.busy, "--blocks", str(blocks), "--threads", "1024", "--rounds", str(rounds), "--ahead", "4", "--ready"]
+        small_command = [self.busy, *SMALL, "--pause", str(self.options.pause), "--launches",
+                         str(self.options.launches), "--seconds", "3"]
+        large_command = [self.busy, "--blocks", str(blocks), "--threads", "1024", "--rounds", str(rounds),
+                         "--ahead", "4", "--ready"]
         preload = self.places.preload if policy else None
         with Runtime(self.places, SMT_POLICY=policy or "fifo") as runtime, Mps(mode) as mps:
             variables = {**self.environment, **mps.variables}
-            small_is, large_is = [{**variables, **(runtime.variables(SMT_TENANT=p, SMT_PRIORITY=p) if policy else mps.client(p))}
+            small_is, large_is = [{**variables, **(runtime.variables(SMT_TENANT=p, SMT_PRIORITY=p) if policy
+                                                   else mps.client(p))}
                                   for p in ("high", "low")]
             back = None
             if more is not None:
@@ -123,18 +143,22 @@ class Latency(Busy):
                 back.close_input()
                 behind = self.answer(back.finish())
             notes = [note["text"] for note in self.notes(runtime)] if policy and turn == 0 else []
-        return self.lines.add(part="latency", large=kind, mode=mode, round=turn, small_us=front["us"], large_us=behind["us"],
-                              small_sms=len(front["sms"]), large_sms=len(behind["sms"]), notes=sorted(set(notes))[:12])
+        return self.lines.add(part="latency", large=kind, mode=mode, round=turn, small_us=front["us"],
+                              large_us=behind["us"],
+                              small_sms=len(front["sms"]), large_sms=len(behind["sms"]),
+                              notes=sorted(set(notes))[:12])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--out", default=".")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--launches", type=int, default=150)
     parser.add_argument("--pause", type=float, default=2000, help="us between the small ones, on average")
-    parser.add_argument("--large", default="", help="which kinds of large kernels; a regular expression, as the next")
+    parser.add_argument("--large", default="",
+                        help="which kinds of large kernels; a regular expression, as the next")
     parser.add_argument("--modes", default="")
     parser.add_argument("--parts", default="start,apart,latency")
     parser.add_argument("--seconds", default="20,30,150", help="for each part")

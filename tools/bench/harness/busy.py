@@ -1,5 +1,6 @@
-"""What tests and measurements of kernels that smt cannot manage share: the program build/bin/gpu/machine_code/busy,
-whose kernels have machine code alone, what it answers, and the parts of a script that are run one after the other."""
+"""What tests and measurements of kernels that smt cannot manage share: the program
+build/bin/gpu/machine_code/busy, whose kernels have machine code alone, what it answers, and the parts of a
+script that are run one after the other."""
 import json
 import os
 import subprocess

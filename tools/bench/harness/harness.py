@@ -1,4 +1,5 @@
-"""Programs run natively or preloaded, and servers are asked: what every script of tools/bench and tests/gpu needs.
+"""Programs run natively or preloaded, and servers are asked: what every script of tools/bench and tests/gpu
+needs.
 
 Every preloaded run gets a runtime directory of its own unless it is told to share one, so that its
 server, journal and log are its own. Standard library only.
@@ -42,11 +43,14 @@ def library_folders():
     """Folders of shared CUDA libraries, which are not always on the loader's path."""
     folders = [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64")]
     folders += sorted(glob.glob("/usr/local/cuda-1[3-9]*/lib64"))
-    for site in glob.glob("/opt/*/.venv/lib/python3*/site-packages") + glob.glob("/usr/lib/python3*/site-packages"):
-        folders += glob.glob(os.path.join(site, "nvidia", "cu13", "lib")) + glob.glob(os.path.join(site, "nvidia", "*", "lib"))
+    for site in glob.glob("/opt/*/.venv/lib/python3*/site-packages") + glob.glob(
+        "/usr/lib/python3*/site-packages"):
+        folders += glob.glob(os.path.join(site, "nvidia", "cu13",
+                                          "lib")) + glob.glob(os.path.join(site, "nvidia", "*", "lib"))
     found = []
     for folder in folders:
-        wanted = any(glob.glob(os.path.join(folder, f"lib{name}.so.*")) for name in ("cudart", "cublas", "cudnn", "cufft"))
+        wanted = any(glob.glob(os.path.join(folder, f"lib{name}.so.*"))
+                     for name in ("cudart", "cublas", "cudnn", "cufft"))
         if wanted and folder not in found:
             found.append(folder)
     return found
@@ -90,7 +94,8 @@ class Runtime:
                     connection.send(struct.pack("<II", kind, MAGIC))
                     data = connection.recv(4096)
                 fields = STATUS_REPLY.unpack(data[:STATUS_REPLY.size])
-                names = ("kind", "version", "pid", "sessions", "lanes", "multiprocessors", "sessions_served", "launches",
+                names = ("kind", "version", "pid", "sessions", "lanes", "multiprocessors",
+                         "sessions_served", "launches",
                          "device_bytes", "host_bytes", "uptime_ms", "tenants", "reserved", "policy", "device")
                 return dict(zip(names, fields))
             except (OSError, struct.error):
@@ -160,7 +165,8 @@ class Runtime:
         counts, before = self._count_unsupported(), self.unsupported_before
         if isinstance(counts, str) or isinstance(before, str):
             return counts
-        return {name: count - before.get(name, 0) for name, count in counts.items() if count > before.get(name, 0)}
+        return {name: count - before.get(name, 0) for name, count in counts.items()
+                if count > before.get(name, 0)}
 
     def _count_unsupported(self):
         try:
@@ -178,7 +184,8 @@ class Runtime:
                 continue
             if entry.get("kind") == "unsupported":
                 key = (entry.get("name", "?"), entry.get("session"))
-                by_session[key] = max(by_session.get(key, 0), entry.get("value", 1))   # grows by doubling; exact at the session's end
+                # grows by doubling; exact at the session's end
+                by_session[key] = max(by_session.get(key, 0), entry.get("value", 1))
         counts = {}
         for (name, _), calls in by_session.items():
             counts[name] = counts.get(name, 0) + calls
@@ -258,7 +265,8 @@ def run(command, environment, preload=None, timeout=60):
 
 def nvidia_smi(*query):
     try:
-        done = subprocess.run(["timeout", "-k", "2", "15", "nvidia-smi", *query], capture_output=True, text=True)
+        done = subprocess.run(["timeout", "-k", "2", "15", "nvidia-smi", *query],
+                              capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
     except OSError:
         return None
@@ -313,7 +321,8 @@ class Watch(threading.Thread):
         self._over.set()
         self.join(20)
         others = sorted(name for name in self.names if name != "smtd")
-        return {"polls": self.polls, "seen": self.names, "most_at_once": self.most, "available": self.available,
+        return {"polls": self.polls, "seen": self.names, "most_at_once": self.most,
+                "available": self.available,
                 "ok": self.available and self.polls > 0 and not others, "others": others}
 
 

@@ -1,4 +1,5 @@
-"""Where co-runs happen: one server whose policy is changed, and one MPS daemon, for a whole run of corun.py or tenants.py."""
+"""Where co-runs happen: one server whose policy is changed, and one MPS daemon, for a whole run of corun.py
+or tenants.py."""
 import itertools
 import os
 import sqlite3
@@ -8,11 +9,13 @@ import tempfile
 from harness import Child, Lines, Places, Runtime, base_environment, run, tail
 from printed import CHECKSUM, ENDS, TIMES, numbers, read_checksums
 
-# Without smt. Under all others programs run in the server's context, by the policy of that name; under "one-context" in another
-# server's, where kernels are as the programs have them and tenants' priorities are those of their streams.
+# Without smt. Under all others programs run in the server's context, by the policy of that name; under
+# "one-context" in another server's, where kernels are as the programs have them and tenants' priorities are
+# those of their streams.
 NATIVE = ("alone", "time-sliced", "mps", "mps-priority", "mps-percent")
 PLAIN = "one-context"
-MEASURED = "slice-measured"   # slice, in a server that also knows what smt profile --pair said of every two: Kernelet's OPT
+# slice, in a server that also knows what smt profile --pair said of every two: Kernelet's OPT
+MEASURED = "slice-measured"
 
 
 class Stage:
@@ -27,12 +30,16 @@ class Stage:
         self.size = options.size
         self.simulated = options.device == "sim"   # to try a script: everything runs under smt
         if self.simulated:
-            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
+            self.environment.update(SMT_DEVICE="sim", SMT_REAL_DRIVER="none",
+                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         profiles = os.path.abspath(options.profiles or options.out)
-        self.stores = {"alone": os.path.join(profiles, "profiles.db"), "pairs": os.path.join(profiles, "profiles-of-pairs.db")}
-        self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_PROFILES=self.stores["alone"], **settings)
+        self.stores = {"alone": os.path.join(profiles, "profiles.db"),
+                       "pairs": os.path.join(profiles, "profiles-of-pairs.db")}
+        self.runtime = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo",
+                               SMT_PROFILES=self.stores["alone"], **settings)
         self.plain = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="fifo", SMT_COMPILE="ptx=0")
-        self.measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice", SMT_PROFILES=self.stores["pairs"])
+        self.measured = Runtime(self.places, SMT_IDLE_SECONDS="0", SMT_POLICY="slice",
+                                SMT_PROFILES=self.stores["pairs"])
         self.mps_folder = tempfile.mkdtemp(prefix="smt-mps-")
         self.mps = {"CUDA_MPS_PIPE_DIRECTORY": self.mps_folder, "CUDA_MPS_LOG_DIRECTORY": self.mps_folder}
         self.mps_runs = False
@@ -43,14 +50,16 @@ class Stage:
 
     def __enter__(self):
         if self.simulated:
-            self.finish("vector_add", self.start("vector_add", 1, "fifo", size="trivial"), "trivial")   # starts it
+            # starts it
+            self.finish("vector_add", self.start("vector_add", 1, "fifo", size="trivial"), "trivial")
         else:
             self.smt("server", "start")
         return self
 
     def compute(self, processes):
         """From now on so many processes compute, natively and all the time."""
-        self.computing += [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True) for _ in range(processes)]
+        self.computing += [subprocess.Popen(["sh", "-c", "while :; do :; done"], start_new_session=True)
+                           for _ in range(processes)]
 
     def __exit__(self, *_):
         for each in self.computing:
@@ -60,10 +69,12 @@ class Stage:
         self.plain.__exit__()
         self.measured.__exit__()
         if self.mps_runs:
-            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps}, timeout=30, check=False)
+            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", env={**os.environ, **self.mps},
+                           timeout=30, check=False)
 
     def smt(self, *words, timeout=60, **variables):
-        done = run([self.places.smt, *words], {**self.environment, **self.runtime.variables(**variables)}, None, timeout)
+        done = run([self.places.smt, *words], {**self.environment, **self.runtime.variables(**variables)},
+                   None, timeout)
         if done["rc"] != 0:
             print(f"smt {' '.join(words)}: {done['rc']} {done['out']}{done['err']}", flush=True)
         return done["out"]
@@ -71,7 +82,8 @@ class Stage:
     def choose(self, mode):
         """Everything started from now on runs in this mode."""
         if mode.startswith("mps") and not self.mps_runs and not self.simulated:
-            subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.mps}, timeout=20, check=False)
+            subprocess.run(["nvidia-cuda-mps-control", "-d"], env={**os.environ, **self.mps},
+                           timeout=20, check=False)
             self.mps_runs = True
         if mode not in NATIVE and mode not in (PLAIN, MEASURED, self.policy):
             self.smt("policy", "set", mode)
@@ -87,12 +99,15 @@ class Stage:
                 variables["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(settings.get("percent", 50))
             return Child(command, {**self.environment, **variables}, None, 60)
         runtime = {PLAIN: self.plain, MEASURED: self.measured}.get(mode, self.runtime)
-        variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal", SMT_WEIGHT=str(settings.get("weight", 1)),
+        variables = runtime.variables(SMT_TENANT=tenant, SMT_PRIORITY="high" if urgent else "normal",
+                                      SMT_WEIGHT=str(settings.get("weight", 1)),
                                            SMT_SMS=str(settings.get("sms", 0)))
-        return Child(command, {**self.environment, **variables}, self.places.preload, 120 if self.simulated else 60)
+        return Child(command, {**self.environment, **variables}, self.places.preload,
+                     120 if self.simulated else 60)
 
     def start(self, name, iterations, mode, **more):
-        command = [os.path.join(self.options.programs, name), "--size", more.pop("size", self.size), "--iterations", str(iterations), "--times"]
+        command = [os.path.join(self.options.programs, name), "--size", more.pop("size", self.size),
+                   "--iterations", str(iterations), "--times"]
         return self.child(command, mode, tenant=more.pop("tenant", name), **more)
 
     def finish(self, name, child, size=None):
@@ -101,7 +116,8 @@ class Stage:
         ok = done["rc"] == 0 and bool(checksum) and checksum[1] == self.checksums[name, size or self.size]
         self.wrong += not ok
         more = {} if ok else {"rc": done["rc"], "out": tail(done["out"]), "err": tail(done["err"])}
-        return {"program": name, "ok": ok, "ends_s": numbers(ENDS, done["out"]), "times_ms": numbers(TIMES, done["out"]), "seconds": done["seconds"], **more}
+        return {"program": name, "ok": ok, "ends_s": numbers(ENDS, done["out"]),
+                "times_ms": numbers(TIMES, done["out"]), "seconds": done["seconds"], **more}
 
     def measure_alone(self, name):
         """Its rate, natively; and it has been through the server once, where its managed form is compiled."""
@@ -113,14 +129,17 @@ class Stage:
             wanted = iterations or max(20, int(self.options.length * self.alone[name]))
             row = self.finish(name, self.start(name, wanted, "alone"))
             ends = row["ends_s"]
-            self.alone[name] = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 and ends[-1] > ends[0] else 1
+            self.alone[name] = ((len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 and
+                                ends[-1] > ends[0] else 1)
         self.lines.add(part="alone", rate=self.alone[name], **row)
 
     def profile(self, name, *options):
         """What smt profile finds of it is known to servers' policies from then on."""
         device = ["--device", "sim"] if self.simulated else []
-        iterations = "30" if "--sweep" in options and not self.simulated else "6"   # a sweep has a launch for each of its points
-        found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name), "--size", self.size, "--iterations", iterations, timeout=120)
+        # a sweep has a launch for each of its points
+        iterations = "30" if "--sweep" in options and not self.simulated else "6"
+        found = self.smt("profile", *options, *device, "--", os.path.join(self.options.programs, name),
+                         "--size", self.size, "--iterations", iterations, timeout=120)
         self.lines.add(part="profile", program=name, options=options, found=tail(found, 4000))
 
     def measure_pairs(self, names, seconds):
@@ -130,10 +149,12 @@ class Stage:
         with sqlite3.connect(self.stores["alone"]) as store:
             store.execute("VACUUM INTO ?", (self.stores["pairs"],))
         device = ["--device", "sim"] if self.simulated else []
-        command = lambda name: [os.path.join(self.options.programs, name), "--size", self.size, "--iterations",
+        command = lambda name: [os.path.join(self.options.programs, name), "--size",
+                                self.size, "--iterations",
                                 str(max(10, int(seconds * self.alone[name]))) if not self.simulated else "6"]
         for first, second in itertools.combinations(names, 2):
-            found = self.smt("profile", "--pair", "--runs", "2", *device, "--", *command(first), "--", *command(second), timeout=120, SMT_PROFILES=self.stores["pairs"])
+            found = self.smt("profile", "--pair", "--runs", "2", *device, "--", *command(first), "--",
+                             *command(second), timeout=120, SMT_PROFILES=self.stores["pairs"])
             self.lines.add(part="pair", programs=(first, second), found=tail(found, 6000))
             print(found, flush=True)
 
@@ -145,7 +166,8 @@ class Stage:
         """Programs at once, each for so many lengths; their rows."""
         self.choose(mode)
         weights = more.pop("weights", [1] * len(names))
-        children = [self.start(name, self.iterations(name, times), mode, tenant=f"{'abcdefgh'[index]}-{name}", weight=weights[index])
+        children = [self.start(name, self.iterations(name, times), mode, tenant=f"{'abcdefgh'[index]}-{name}",
+                               weight=weights[index])
                     for index, name in enumerate(names)]
         rows = [self.finish(name, child) for name, child in zip(names, children)]
         return rows
@@ -163,4 +185,5 @@ class Stage:
         begin, end = max(row["ends_s"][0] for row in rows), min(row["ends_s"][-1] for row in rows)
         if end - begin < self.options.length / 4 and not self.simulated:
             return None
-        return [sum(begin < at <= end for at in row["ends_s"]) / max(end - begin, 1e-9) / self.alone[row["program"]] for row in rows]
+        return [sum(begin < at <= end for at in row["ends_s"]) / max(end - begin, 1e-9) /
+                self.alone[row["program"]] for row in rows]

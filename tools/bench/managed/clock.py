@@ -1,8 +1,10 @@
-"""What is to be added to the GPU's global timer to have this machine's monotonic clock, give or take a microsecond or two.
+"""What is to be added to the GPU's global timer to have this machine's monotonic clock, give or take a
+microsecond or two.
 
-A kernel of one thread answers a number in pinned memory with its time; that was read between the moment in which we wrote the
-number and the one in which we saw the answer. Out of many such pairs of bounds the narrowest are taken. The two clocks drift by some
-microseconds a second, so one asks before and after, and goes by the line between.
+A kernel of one thread answers a number in pinned memory with its time; that was read between the moment in
+which we wrote the number and the one in which we saw the answer. Out of many such pairs of bounds the
+narrowest are taken. The two clocks drift by some microseconds a second, so one asks before and after, and
+goes by the line between.
 
 A context of its own, natively: it has nothing to do between two questions.
 """
@@ -64,7 +66,8 @@ class Clock:
     def ask(self):
         """(this machine's time, ns to be added to the GPU's, give or take)."""
         ctypes.memset(self.mail, 0, 4096)
-        said, seen = ctypes.c_uint32.from_address(self.mail.value), ctypes.c_uint32.from_address(self.mail.value + 128)
+        said, seen = (ctypes.c_uint32.from_address(self.mail.value),
+                      ctypes.c_uint32.from_address(self.mail.value + 128))
         theirs = ctypes.c_uint64.from_address(self.mail.value + 64)
         address, rounds = ctypes.c_uint64(self.mail.value), ctypes.c_uint32(ROUNDS)
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(address), ctypes.addressof(rounds))

@@ -5,11 +5,12 @@ right; figures are for people to judge.
 
   overhead   each example natively and in managed form under smt, interleaved: kernel times of each iteration
   stress     each example in managed form, stopped, moved, resized and sliced at random: its result, and how
-             long each stop took from the decision to the last worker gone, beside the blocks that it found at work
-  first      a small urgent program has a request now and then while each example runs: from the decision to stop it to
-             the last worker gone, and to the first block of the urgent one
-  stops      examples stopped and let go on again and again, until each was stopped half way --stops times or time
-             is over: results, and how many launches were stopped half way
+             long each stop took from the decision to the last worker gone, beside the blocks that it found at
+             work
+  first      a small urgent program has a request now and then while each example runs: from the decision to
+             stop it to the last worker gone, and to the first block of the urgent one
+  stops      examples stopped and let go on again and again, until each was stopped half way --stops times or
+             time is over: results, and how many launches were stopped half way
   placement  each example with one random table of quotas after the other: whether its workers kept to them
   share      a small urgent program behind a large one: smt by priority, MPS, MPS with client priority,
              time-slicing; interleaved
@@ -32,7 +33,8 @@ from share import MODES, PAIRS, Share  # noqa: E402
 from stops import Journal, Stops  # noqa: E402
 
 STOPS_ONLY, QUOTAS_ONLY = 1 << 31, 3 << 30   # in a seed of SMT_STRESS
-PLACED = re.compile(r"placed by (\d+) tables of quotas: (\d+) blocks by (\d+) workers, (\d+) blocks astray, (\d+) workers at most "
+PLACED = re.compile(r"placed by (\d+) tables of quotas: (\d+) blocks by (\d+) workers, (\d+) blocks astray, "
+                    r"(\d+) workers at most "
                     r"on a multiprocessor, (\d+) above its quota, (\d+) workers not known")
 
 
@@ -44,7 +46,8 @@ class Managed:
         self.checksums = read_checksums(options.checksums)
         self.environment = base_environment()
         if options.device:   # to try this script
-            self.environment.update(SMT_DEVICE=options.device, SMT_REAL_DRIVER="none", LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
+            self.environment.update(SMT_DEVICE=options.device, SMT_REAL_DRIVER="none",
+                                    LD_LIBRARY_PATH=os.path.join(self.places.build, "lib", "cudart"))
         self.wrong = 0
         self.names = sorted(n for n in os.listdir(options.managed) if re.search(options.select, n))
 
@@ -70,11 +73,13 @@ class Managed:
             fields.update(rc=done["rc"], out=tail(done["out"]), err=tail(done["err"]))
         if part == "overhead":
             fields["times_ms"] = times
-        return self.lines.add(part=part, program=name, size=size, iterations=iterations, ok=ok, checksum=checksum and checksum[1],
+        return self.lines.add(part=part, program=name, size=size, iterations=iterations, ok=ok,
+                              checksum=checksum and checksum[1],
                               seconds=done["seconds"], **fields)
 
     def log(self, runtime, *more):
-        text = run([self.places.smt, "log", "--json", *more], {**self.environment, **runtime.variables()}, None, 120)["out"]
+        text = run([self.places.smt, "log", "--json",
+                    *more], {**self.environment, **runtime.variables()}, None, 120)["out"]
         return [json.loads(line) for line in text.splitlines()]
 
     # ---- parts
@@ -82,11 +87,13 @@ class Managed:
     def overhead(self, budget):
         end = time.monotonic() + budget
         rows = {}
-        # Somebody with next to nothing to do. Where that is somebody more urgent others may be stopped, which costs something by itself.
+        # Somebody with next to nothing to do. Where that is somebody more urgent others may be stopped, which
+        # costs something by itself.
         other = None
         with Runtime(self.places) as runtime:
             if self.options.company:
-                other = Child([self.options.arrivals, "100000", "300000"], {**self.environment, **runtime.variables(SMT_PRIORITY=self.options.company)},
+                other = Child([self.options.arrivals, "100000", "300000"],
+                              {**self.environment, **runtime.variables(SMT_PRIORITY=self.options.company)},
                               self.places.preload, guard=False)
             for turn in range(self.options.rounds):
                 for name in self.names:
@@ -94,22 +101,26 @@ class Managed:
                         break
                     for side in ("native", "managed"):
                         row = self.once("overhead", name, "large", self.options.iterations, side == "managed",
-                                        runtime if side == "managed" else None, side=side, round=turn, company=self.options.company)
+                                        runtime if side == "managed" else None, side=side, round=turn,
+                                        company=self.options.company)
                         # The first iterations are those in which smt learns how long a block takes.
                         rows.setdefault((name, side), []).extend(row["times_ms"][self.options.warmup:])
             if other:
                 other.kill()
                 other.finish()
         ratios = []
-        print(f"{'program':<20} {'native ms':>10} {'managed ms':>10} {'ratio':>7} {'runs':>5}  spread native, managed")
+        print(f"{'program':<20} {'native ms':>10} {'managed ms':>10} {'ratio':>7} {'runs':>5}  spread "
+              "native, managed")
         for name in self.names:
             native, managed = rows.get((name, "native")), rows.get((name, "managed"))
             if not native or not managed:
                 continue
             ratio = statistics.median(managed) / statistics.median(native)
             ratios.append(ratio)
-            spread = [f"{(quantile(v, .9) - quantile(v, .1)) / statistics.median(v):.3f}" for v in (native, managed)]
-            print(f"{name:<20} {statistics.median(native):>10.4f} {statistics.median(managed):>10.4f} {ratio:>7.3f} {len(managed):>5}  {', '.join(spread)}")
+            spread = [f"{(quantile(v, .9) - quantile(v, .1)) / statistics.median(v):.3f}"
+                      for v in (native, managed)]
+            print(f"{name:<20} {statistics.median(native):>10.4f} {statistics.median(managed):>10.4f} "
+                  f"{ratio:>7.3f} {len(managed):>5}  {', '.join(spread)}")
         if ratios:
             print(f"geometric mean {statistics.geometric_mean(ratios):.4f}, largest {max(ratios):.3f}")
 
@@ -118,26 +129,35 @@ class Managed:
         begun, rows = time.monotonic(), []
         while not rows or (rows[-1]["ok"] and time.monotonic() - begun < seconds):
             seed = seed_of(len(rows) + 1)
-            rows.append(self.once(part, name, size, iterations, True, runtime, variables={"SMT_STRESS": str(seed)}, seed=seed))
+            rows.append(self.once(part, name, size, iterations, True, runtime,
+                                  variables={"SMT_STRESS": str(seed)}, seed=seed))
         return rows
 
     def stress(self, budget):
-        """Every other run is stopped as often as possible, and no more. Workers write down when they took their last ticket, so
-        the journal has, for each stop, the longest ticket that it found at work (to its end: what was left of it is not more)."""
+        """Every other run is stopped as often as possible, and no more. Workers write down when they took
+        their last ticket, so the journal has, for each stop, the longest ticket that it found at work (to its
+        end: what was left of it is not more)."""
         end = time.monotonic() + budget
-        print(f"{'':<20} {'':>7} {'':>6} {'':>4} {'ticket us':>17} {'stop us':>26} {'stop less its longest ticket':>29} {'less one block':>15}")
-        print(f"{'program':<20} {'right':>7} {'stops':>6} {'each':>4} {'p50':>8} {'max':>8} {'p50':>8} {'p99':>8} {'max':>8} "
+        print(f"{'':<20} {'':>7} {'':>6} {'':>4} {'ticket us':>17} {'stop us':>26} "
+              f"{'stop less its longest ticket':>29} {'less one block':>15}")
+        print(f"{'program':<20} {'right':>7} {'stops':>6} {'each':>4} {'p50':>8} {'max':>8} {'p50':>8} "
+              f"{'p99':>8} {'max':>8} "
               f"{'p50':>9} {'p99':>9} {'max':>9} {'p50':>7} {'p99':>7}")
         everything, good = [], 0
         for left, name in zip(range(len(self.names), 0, -1), self.names):
             with Runtime(self.places, SMT_JOURNAL="mapping") as runtime:
-                rows = self.again_and_again("stress", name, (end - time.monotonic()) / left * 0.85, self.options.stress_size,
-                                            self.options.stress_iterations, runtime, lambda n: n if n % 2 else STOPS_ONLY + n)
+                rows = self.again_and_again("stress", name, (end - time.monotonic()) / left * 0.85,
+                                            self.options.stress_size,
+                                            self.options.stress_iterations, runtime,
+                                            lambda n: n if n % 2 else STOPS_ONLY + n)
                 stops = [entry for entry in self.log(runtime) if entry["kind"] == "stopped"]
-            known = [(e["value"] / 1e3, (e["end_ns"] - e["start_ns"]) / 1e3, e["ticket_blocks"]) for e in stops if "ticket_blocks" in e]
+            known = [(e["value"] / 1e3, (e["end_ns"] - e["start_ns"]) / 1e3, e["ticket_blocks"])
+                     for e in stops if "ticket_blocks" in e]
             right = sum(row["ok"] for row in rows)
-            self.lines.add(part="stress-stops", program=name, runs=len(rows), right=right, nothing_at_work=len(stops) - len(known),
-                           columns=["stop_us", "ticket_us", "blocks"], stops=[[round(a, 2), round(b, 2), c] for a, b, c in known],
+            self.lines.add(part="stress-stops", program=name, runs=len(rows), right=right,
+                           nothing_at_work=len(stops) - len(known),
+                           columns=["stop_us", "ticket_us", "blocks"],
+                           stops=[[round(a, 2), round(b, 2), c] for a, b, c in known],
                            idle_us=[e["value"] / 1e3 for e in stops if "ticket_blocks" not in e])
             if not known:
                 print(f"{name:<20} {right:>3}/{len(rows):<3} no stops that found a block at work")
@@ -146,30 +166,41 @@ class Managed:
             beyond, block = [a - b for a, b, _ in known], [a - b / c for a, b, c in known]
             everything += beyond
             good += quantile(beyond, .5) <= 15 and quantile(beyond, .99) <= 50
-            print(f"{name:<20} {right:>3}/{len(rows):<3} {len(known):>6} {max(k[2] for k in known):>4} {quantile(tickets, .5):>8.1f} {max(tickets):>8.1f} "
-                  f"{quantile(us, .5):>8.1f} {quantile(us, .99):>8.1f} {max(us):>8.1f} {quantile(beyond, .5):>9.1f} "
-                  f"{quantile(beyond, .99):>9.1f} {max(beyond):>9.1f} {quantile(block, .5):>7.1f} {quantile(block, .99):>7.1f}")
+            print(f"{name:<20} {right:>3}/{len(rows):<3} {len(known):>6} {max(k[2] for k in known):>4} "
+                  f"{quantile(tickets, .5):>8.1f} {max(tickets):>8.1f} "
+                  f"{quantile(us, .5):>8.1f} {quantile(us, .99):>8.1f} {max(us):>8.1f} "
+                  f"{quantile(beyond, .5):>9.1f} "
+                  f"{quantile(beyond, .99):>9.1f} {max(beyond):>9.1f} {quantile(block, .5):>7.1f} "
+                  f"{quantile(block, .99):>7.1f}")
         if everything:
-            print(f"all {len(everything)} stops, less the longest ticket: p50 {quantile(everything, .5):.1f}, p99 {quantile(everything, .99):.1f}, "
-                  f"max {max(everything):.1f} us; {good} of {len(self.names)} programs within p50 15 and p99 50")
+            print(f"all {len(everything)} stops, less the longest ticket: p50 "
+                  f"{quantile(everything, .5):.1f}, p99 {quantile(everything, .99):.1f}, "
+                  f"max {max(everything):.1f} us; {good} of {len(self.names)} programs within p50 15 "
+                  "and p99 50")
 
     def first(self, budget):
-        """The urgent one's requests are 2 ms apart, so each finds the other at work. It starts before the other has filled its queue:
-        to load a program waits for what is queued."""
+        """The urgent one's requests are 2 ms apart, so each finds the other at work. It starts before the
+        other has filled its queue: to load a program waits for what is queued."""
         end = time.monotonic() + budget
         clock = SameClock() if self.options.device else Clock()
-        print(f"{'':<20} {'':>5} {'':>5} {'':>8}  {'gone':^33}  {'first block of the urgent one':^33} {'':>6}")
-        print(f"{'stopped':<20} {'right':>5} {'stops':>5} {'block us':>8} {'seen p50':>9}" + f"{'p50':>9} {'p99':>8} {'less a block':>8} {'p99':>8}" * 2 +
+        print(f"{'':<20} {'':>5} {'':>5} "
+              f"{'':>8}  {'gone':^33}  {'first block of the urgent one':^33} {'':>6}")
+        print(f"{'stopped':<20} {'right':>5} {'stops':>5} {'block us':>8} {'seen p50':>9}" +
+              f"{'p50':>9} {'p99':>8} {'less a block':>8} {'p99':>8}" * 2 +
               f" {'clocks':>7}")
         for left, name in zip(range(len(self.names), 0, -1), self.names):
             seconds = max(1.0, (end - time.monotonic()) / left - 1.5)
             with Runtime(self.places, SMT_JOURNAL="mapping", SMT_POLICY="priority") as runtime:
                 def child(command, **variables):
-                    return Child(command, {**self.environment, **runtime.variables(**variables)}, self.places.preload, 120, guard=False)
+                    return Child(command, {**self.environment, **runtime.variables(**variables)},
+                                 self.places.preload, 120, guard=False)
 
                 before = clock.ask()
-                front = child([self.options.arrivals, "20" if self.options.device else str(int(seconds * 500)), "2000"], SMT_PRIORITY="high", SMT_TENANT="urgent")
-                back = child([self.program(name, True), "--size", self.options.stress_size, "--iterations", str(self.options.first_iterations),
+                front = child([self.options.arrivals,
+                               "20" if self.options.device else str(int(seconds * 500)), "2000"],
+                              SMT_PRIORITY="high", SMT_TENANT="urgent")
+                back = child([self.program(name, True), "--size", self.options.stress_size, "--iterations",
+                              str(self.options.first_iterations),
                               "--times"], SMT_PRIORITY="low", SMT_TENANT="stopped")
                 served = front.finish()
                 early = back.process.poll() is None
@@ -180,13 +211,17 @@ class Managed:
                 found = first_blocks(self.log(runtime, "--mapping"), "stopped", "urgent", shift)
             ok = served["rc"] == 0 and (early or self.right(done, name, self.options.stress_size))
             self.wrong += not ok
-            self.lines.add(part="first-blocks", program=name, ok=ok, cut_off=early, seconds=served["seconds"], clocks=[shift.before, shift.after], **found)
+            self.lines.add(part="first-blocks", program=name, ok=ok, cut_off=early, seconds=served["seconds"],
+                           clocks=[shift.before, shift.after], **found)
 
             def of(what, *which):
-                return " ".join(f"{quantile(found[what], q):>8.1f}" if found[what] else f"{'-':>8}" for q in which)
+                return " ".join(f"{quantile(found[what], q):>8.1f}" if found[what] else f"{'-':>8}"
+                                for q in which)
 
-            print(f"{name:<20} {'yes' if ok else 'NO':>5} {len(found['seen_us']):>5} {of('block_us', .5)} {of('seen_us', .5)}  " +
-                  "  ".join(f"{of(what + '_us', .5, .99)} {of(what + '_less_block_us', .5, .99)}" for what in ("gone", "first")) +
+            print(f"{name:<20} {'yes' if ok else 'NO':>5} {len(found['seen_us']):>5} {of('block_us', .5)} "
+                  f"{of('seen_us', .5)}  " +
+                  "  ".join(f"{of(what + '_us', .5, .99)} {of(what + '_less_block_us', .5, .99)}"
+                            for what in ("gone", "first")) +
                   f" {shift.give_or_take / 1e3:>7.1f}", flush=True)
 
     def stops(self, budget):
@@ -204,21 +239,26 @@ class Managed:
         print(f"{'program':<20} {'size':<8} {'stopped half way':>17} {'right':>9} {'us each':>8}")
         for name, count in counts.items():
             size = Stops.size_of(name, self.options)
-            self.lines.add(part="stopped", program=name, size=size, half_way=count.half_way, runs=count.runs, right=count.right)
-            print(f"{name:<20} {size:<8} {count.half_way:>17} {count.right:>4}/{count.runs:<4} {count.seconds_each * 1e6:>8.0f}")
+            self.lines.add(part="stopped", program=name, size=size, half_way=count.half_way, runs=count.runs,
+                           right=count.right)
+            print(f"{name:<20} {size:<8} {count.half_way:>17} {count.right:>4}/{count.runs:<4} "
+                  f"{count.seconds_each * 1e6:>8.0f}")
         total = sum(count.half_way for count in counts.values())
         there = sum(count.half_way >= self.options.stops for count in counts.values())
         print(f"{total} in {seconds:.0f} s; {there} of {len(counts)} programs have {self.options.stops}")
 
     def placement(self, budget):
         end = time.monotonic() + budget
-        print(f"{'program':<20} {'right':>7} {'tables':>7} {'workers':>8} {'blocks':>10} {'where they should be':>21} {'most on an SM':>14} {'above quota':>12} {'not known':>10}")
+        print(f"{'program':<20} {'right':>7} {'tables':>7} {'workers':>8} {'blocks':>10} "
+              f"{'where they should be':>21} {'most on an SM':>14} {'above quota':>12} {'not known':>10}")
         sums = [0] * 7
         for left, name in zip(range(len(self.names), 0, -1), self.names):
             each, begun, rows, found = (end - time.monotonic()) / left * 0.85, time.monotonic(), [], [0] * 7
             with Runtime(self.places, SMT_JOURNAL="mapping") as runtime:
-                while not rows or (rows[-1]["ok"] and found[0] < self.options.tables and time.monotonic() - begun < each):
-                    rows += self.again_and_again("placement", name, 0, self.options.placement_size, self.options.placement_iterations,
+                while not rows or (rows[-1]["ok"] and found[0] < self.options.tables and
+                                   time.monotonic() - begun < each):
+                    rows += self.again_and_again("placement", name, 0, self.options.placement_size,
+                                                 self.options.placement_iterations,
                                                  runtime, lambda _: QUOTAS_ONLY + len(rows) + 1)
                     found = [0] * 7
                     for entry in self.log(runtime):
@@ -226,7 +266,8 @@ class Managed:
                             found = add_up(found, [int(n) for n in match.groups()])
             right = sum(row["ok"] for row in rows)
             self.lines.add(part="placed", program=name, runs=len(rows), right=right,
-                           **dict(zip(("tables", "blocks", "workers", "astray", "fullest", "beyond", "lost"), found)))
+                           **dict(zip(("tables", "blocks", "workers", "astray", "fullest", "beyond", "lost"),
+                                      found)))
             print_placed(name, f"{right}/{len(rows)}", found)
             sums = add_up(sums, found)
         print_placed("all", "", sums)
@@ -243,21 +284,25 @@ def add_up(a, b):
 def print_placed(name, right, sums):
     tables, blocks, workers, astray, fullest, beyond, lost = sums
     share = f"{100 * (1 - astray / blocks):.4f} %" if blocks else "-"
-    print(f"{name:<20} {right:>7} {tables:>7} {workers:>8} {blocks:>10} {share:>21} {fullest:>14} {beyond:>12} {lost:>10}")
+    print(f"{name:<20} {right:>7} {tables:>7} {workers:>8} {blocks:>10} {share:>21} {fullest:>14} "
+          f"{beyond:>12} {lost:>10}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
     parser.add_argument("--preload")
     parser.add_argument("--device", help="sim: for examples with the shared runtime at size trivial")
-    parser.add_argument("--managed", default="build/examples/managed/static", help="folder of the programs in managed form")
+    parser.add_argument("--managed", default="build/examples/managed/static",
+                        help="folder of the programs in managed form")
     parser.add_argument("--native", default="build/examples/static")
     parser.add_argument("--checksums", default="examples/checksums.txt")
     parser.add_argument("--select", default="")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=25)
-    parser.add_argument("--company", choices=["normal", "high"], help="overhead: beside somebody of that priority, who does next to nothing")
+    parser.add_argument("--company", choices=["normal", "high"],
+                        help="overhead: beside somebody of that priority, who does next to nothing")
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--stress-iterations", type=int, default=30)
     parser.add_argument("--stress-size", default="large")

@@ -1,8 +1,8 @@
 """The examples stopped half way, each so many times: which to start next so that all get there soon.
 
-A stop takes as long as a block does, and the server's one dispatcher does some ten thousand a second. So a few programs run at
-a time, each with few workers (STOPS_ONLY of a seed), as many of them the same as it takes; blocks that take milliseconds
-where a program is not trivially small are asked for there.
+A stop takes as long as a block does, and the server's one dispatcher does some ten thousand a second. So a
+few programs run at a time, each with few workers (STOPS_ONLY of a seed), as many of them the same as it
+takes; blocks that take milliseconds where a program is not trivially small are asked for there.
 """
 import json
 import re
@@ -25,14 +25,17 @@ class Count:
 
     def left(self, wanted):
         """Seconds, if one more of it is started. Who is wrong is not asked again."""
-        return max(0, wanted - self.half_way) * self.seconds_each / (self.running + 1) if self.right == self.runs else 0
+        return (max(0, wanted - self.half_way) * self.seconds_each / (self.running + 1)
+                if self.right == self.runs else 0)
 
 
 class Journal:
-    """Follows the server's journal, and knows of each tenant that has left how often it was stopped half way."""
+    """Follows the server's journal, and knows of each tenant that has left how often it was stopped half
+    way."""
 
     def __init__(self, places, environment):
-        self.process = subprocess.Popen([places.smt, "log", "--json", "--follow"], stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen([places.smt, "log", "--json", "--follow"], stdout=subprocess.PIPE,
+                                        text=True, env=environment)
         self.changed = threading.Condition()
         self.half_way, self.gone = {}, set()
         self.thread = threading.Thread(target=self._read, daemon=True)
@@ -48,7 +51,8 @@ class Journal:
                     self.gone.add(entry["tenant"])
                     self.changed.notify_all()
                 else:
-                    self.half_way[entry["tenant"]] = self.half_way.get(entry["tenant"], 0) + int(HALF_WAY.search(entry["text"])[1])
+                    self.half_way[entry["tenant"]] = self.half_way.get(entry["tenant"], 0) + int(
+                        HALF_WAY.search(entry["text"])[1])
 
     def of(self, tenant, patience=5):
         with self.changed:
@@ -61,7 +65,8 @@ class Journal:
 
 
 class Stops:
-    """`run(name, size, iterations, tenant, seed)` runs a program and returns a row with `ok` and `seconds`."""
+    """`run(name, size, iterations, tenant, seed)` runs a program and returns a row with `ok` and
+    `seconds`."""
 
     def __init__(self, names, run, journal, options, end):
         self.run, self.journal, self.options, self.end = run, journal, options, end

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""What it is worth to go by the Markov model, of pairs that were measured side by side in several combinations of CTAs.
+"""What it is worth to go by the Markov model, of pairs that were measured side by side in several
+combinations of CTAs.
 
     smt profile pairs --measured --json > FILE; choices.py FILE
 
-Combinations whose rates are refused, because a pipe cannot be as busy, are left out. For each form of the model: how far off its profit is, how far where it has its best combination, what is lost against the best combination that was measured (a pair
-of which it expects less than slice asks for has none), and against the best partner of each kernel.
+Combinations whose rates are refused, because a pipe cannot be as busy, are left out. For each form of the
+model: how far off its profit is, how far where it has its best combination, what is lost against the best
+combination that was measured (a pair of which it expects less than slice asks for has none), and against the
+best partner of each kernel.
 """
 import itertools
 import json
@@ -26,7 +29,8 @@ def read(path):
         for row in json.load(file):
             if "paper" in row and "told" in row and "refused" not in row:   # both were counted
                 pair = identity(row["first"]), identity(row["second"])
-                pairs.setdefault(pair, []).append((tuple(row["blocks"]), row["profit"], {"R_m": row["paper"], "told": row["told"]}))
+                pairs.setdefault(pair, []).append((tuple(row["blocks"]), row["profit"],
+                                                   {"R_m": row["paper"], "told": row["told"]}))
     return {pair: rows for pair, rows in pairs.items() if len(rows) > 1}
 
 
@@ -34,7 +38,8 @@ def main():
     pairs = read(sys.argv[1])
     kernels = sorted(set(itertools.chain(*pairs)))
     print(f"{len(pairs)} pairs, {sum(map(len, pairs.values()))} combinations")
-    print(f"{'':<6} {'profit off by':>13} {'median':>7} {'its best off by':>15} {'below best CTAs':>15} {'worst':>6} {'below best partner':>18} {'worst':>6}")
+    print(f"{'':<6} {'profit off by':>13} {'median':>7} {'its best off by':>15} {'below best CTAs':>15} "
+          f"{'worst':>6} {'below best partner':>18} {'worst':>6}")
     for form in ("R_m", "told"):
         off = [abs(predicted[form] - measured) for rows in pairs.values() for _, measured, predicted in rows]
         chosen = {pair: max(rows, key=lambda row: row[2][form]) for pair, rows in pairs.items()}
@@ -46,8 +51,10 @@ def main():
         for kernel in kernels:
             mine = [pair for pair in pairs if kernel in pair and pair[0] != pair[1]]
             if len(mine) > 2:
-                partner.append(max(best[pair] for pair in mine) - gets[max(mine, key=lambda pair: chosen[pair][2][form])])
-        print(f"{form:<6} {statistics.mean(off):>13.3f} {statistics.median(off):>7.3f} {statistics.mean(own_off):>15.3f} {statistics.mean(below):>15.3f} {max(below):>6.3f} "
+                partner.append(max(best[pair] for pair in mine) -
+                               gets[max(mine, key=lambda pair: chosen[pair][2][form])])
+        print(f"{form:<6} {statistics.mean(off):>13.3f} {statistics.median(off):>7.3f} "
+              f"{statistics.mean(own_off):>15.3f} {statistics.mean(below):>15.3f} {max(below):>6.3f} "
               f"{statistics.mean(partner):>18.3f} {max(partner):>6.3f}")
 
 

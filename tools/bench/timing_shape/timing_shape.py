@@ -3,10 +3,11 @@
 
     timing_shape.py SIMULATED.jsonl GPU.jsonl [FOLDER [MACHINE.json [COMMAND.txt]]]
 
-For each kernel: Spearman's rank correlation of the time against the blocks resident on a multiprocessor, as measured,
-and with times that differ by less than 2 % counted as equal (where a kernel is saturated the order is noise on a GPU
-and exact on the simulator). FOLDER has then: both files' rows, a README.md, a picture of each kernel
-with both curves, each relative to its own time with one block, and what is known of the machine and the commands.
+For each kernel: Spearman's rank correlation of the time against the blocks resident on a multiprocessor, as
+measured, and with times that differ by less than 2 % counted as equal (where a kernel is saturated the order
+is noise on a GPU and exact on the simulator). FOLDER has then: both files' rows, a README.md, a picture of
+each kernel with both curves, each relative to its own time with one block, and what is known of the machine
+and the commands.
 """
 
 import json
@@ -22,7 +23,8 @@ COLOURS = {"simulated": "#c0392b", "GPU": "#2c3e50"}
 
 
 class Run:
-    """The rows of one device: medians by kernel and number of blocks, and how far samples lie apart at most."""
+    """The rows of one device: medians by kernel and number of blocks, and how far samples lie apart at
+    most."""
 
     def __init__(self, path):
         self.curves, self.spread = {}, {}
@@ -72,18 +74,23 @@ def panel(left, top, kernel, curves, note):
     inner_width, inner_height = WIDTH - 2 * MARGIN, HEIGHT - 2 * MARGIN
     x = lambda blocks: left + MARGIN + inner_width * (blocks - 1) / (most - 1)
     y = lambda part: top + MARGIN + inner_height * (1 - part)
-    parts = [f'<text x="{left + WIDTH / 2}" y="{top + 22}" text-anchor="middle" font-weight="bold">{kernel}</text>',
+    parts = [f'<text x="{left + WIDTH / 2}" y="{top + 22}" text-anchor="middle" '
+             f'font-weight="bold">{kernel}</text>',
              f'<text x="{left + WIDTH / 2}" y="{top + 38}" text-anchor="middle" font-size="11">{note}</text>']
     for part in (0, 0.25, 0.5, 0.75, 1):
         parts.append(f'<line x1="{x(1)}" x2="{x(most)}" y1="{y(part)}" y2="{y(part)}" stroke="#ddd"/>'
-                     f'<text x="{x(1) - 6}" y="{y(part) + 4}" text-anchor="end" font-size="10">{part:g}</text>')
+                     f'<text x="{x(1) - 6}" y="{y(part) + 4}" text-anchor="end" '
+                     f'font-size="10">{part:g}</text>')
     for blocks in range(1, most + 1):
-        parts.append(f'<text x="{x(blocks)}" y="{y(0) + 14}" text-anchor="middle" font-size="9">{blocks}</text>')
-    parts.append(f'<text x="{left + WIDTH / 2}" y="{y(0) + 30}" text-anchor="middle" font-size="11">CTAs per SM</text>')
+        parts.append(f'<text x="{x(blocks)}" y="{y(0) + 14}" text-anchor="middle" '
+                     f'font-size="9">{blocks}</text>')
+    parts.append(f'<text x="{left + WIDTH / 2}" y="{y(0) + 30}" text-anchor="middle" font-size="11">CTAs per '
+                 'SM</text>')
     for i, (name, curve) in enumerate(curves.items()):
         base = curve[1]
         parts.append(line([(x(blocks), y(curve[blocks] / base)) for blocks in sorted(curve)], COLOURS[name]))
-        parts.append(f'<text x="{x(most)}" y="{y(1) + 14 + 14 * i}" text-anchor="end" font-size="11" fill="{COLOURS[name]}">'
+        parts.append(f'<text x="{x(most)}" y="{y(1) + 14 + 14 * i}" text-anchor="end" font-size="11" '
+                     f'fill="{COLOURS[name]}">'
                      f'{name}</text>')
     return "".join(parts)
 
@@ -97,26 +104,34 @@ def compare(simulated, real):
             print(f"{kernel:<12} not measured on both")
             continue
         a, b = [curve[n] for n in common], [other[n] for n in common]
-        yield kernel, rank_correlation(a, b), rank_correlation(a, b, TOLERANCE), dict(zip(common, a)), dict(zip(common, b))
+        yield kernel, rank_correlation(a, b), rank_correlation(a, b,
+                                                               TOLERANCE), dict(zip(common,
+                                                                                    a)), dict(zip(common, b))
 
 
 def picture(kernel, raw, equal, curves, devices):
     note = f"rank correlation {raw:.3f}; {equal:.3f} with 2 % counted as equal"
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 24}" font-family="sans-serif" '
-            f'font-size="13"><rect width="100%" height="100%" fill="white"/>{panel(0, 0, kernel, curves, note)}'
-            f'<text x="{WIDTH / 2}" y="{HEIGHT + 12}" text-anchor="middle" font-size="9">Time against resident CTAs, '
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT + 24}" '
+            'font-family="sans-serif" '
+            'font-size="13"><rect width="100%" height="100%" '
+            f'fill="white"/>{panel(0, 0, kernel, curves, note)}'
+            f'<text x="{WIDTH / 2}" y="{HEIGHT + 12}" text-anchor="middle" font-size="9">Time against '
+            'resident CTAs, '
             f'relative to one. {devices}</text></svg>\n')
 
 
 README = """# The shape of time: a kernel's time against the CTAs on an SM
 
-Does the simulated device get faster and slower with occupancy as a GPU does? Four kernels (`tools/bench/timing_shape/kernels.cu`), each
-in a grid of 48 CTAs an SM, with 1 to 16 CTAs of 128 threads resident on an SM: dynamic shared memory keeps the others out.
-Simulated: {simulated}, {simulated_samples} sample(s) a row (it repeats itself exactly); real: {real} with {real_sms} SMs,
-{real_samples} samples a row, the first launch not counted. [command.txt](command.txt) has the lines, [machine.json](machine.json) the machine.
+Does the simulated device get faster and slower with occupancy as a GPU does? Four kernels
+(`tools/bench/timing_shape/kernels.cu`), each in a grid of 48 CTAs an SM, with 1 to 16 CTAs of 128 threads
+resident on an SM: dynamic shared memory keeps the others out. Simulated: {simulated}, {simulated_samples}
+sample(s) a row (it repeats itself exactly); real: {real} with {real_sms} SMs, {real_samples} samples a row,
+the first launch not counted. [command.txt](command.txt) has the lines, [machine.json](machine.json) the
+machine.
 
-Spearman's rank correlation of the medians, as measured, and with times less than 2 % apart counted as equal: where a kernel is
-saturated the order is noise on a GPU and exact on the simulator. Spread: the largest (maximum - minimum) / median of a GPU's row.
+Spearman's rank correlation of the medians, as measured, and with times less than 2 % apart counted as
+equal: where a kernel is saturated the order is noise on a GPU and exact on the simulator. Spread: the
+largest (maximum - minimum) / median of a GPU's row.
 
 | kernel | as measured | 2 % equal | spread | 16 CTAs against 1, simulated / GPU |
 |---|---|---|---|---|
@@ -124,8 +139,9 @@ saturated the order is noise on a GPU and exact on the simulator. Spread: the la
 
 {pictures}
 
-What could be wrong: the simulator has no caches and the GPU's array is larger than its L2, but neighbours in a row share sectors; the
-clocks of the GPU; the numbers of CTAs that do not divide 48 leave a last wave that is not full, on both.
+What could be wrong: the simulator has no caches and the GPU's array is larger than its L2, but neighbours
+in a row share sectors; the clocks of the GPU; the numbers of CTAs that do not divide 48 leave a last wave
+that is not full, on both.
 """
 
 
@@ -137,27 +153,33 @@ def write_folder(folder, paths, simulated, real, results, machine, command):
     rows = []
     for kernel, raw, equal, a, b in results:
         curves = {"simulated": a, "GPU": b}
-        (folder / f"{kernel}.svg").write_text(picture(kernel, raw, equal, curves, f"{simulated.device}; {real.device}"))
+        (folder / f"{kernel}.svg").write_text(picture(kernel, raw, equal, curves,
+                                                      f"{simulated.device}; {real.device}"))
         rows.append(f"| {kernel} | {raw:.3f} | {equal:.3f} | {100 * real.spread[kernel]:.1f} % | "
                     f"{a[max(a)] / a[1]:.3f} / {b[max(b)] / b[1]:.3f} |")
     (folder / "README.md").write_text(README.format(
-        simulated=simulated.device, simulated_samples=simulated.samples, real=real.device, real_sms=real.multiprocessors,
+        simulated=simulated.device, simulated_samples=simulated.samples, real=real.device,
+        real_sms=real.multiprocessors,
         real_samples=real.samples, rows="\n".join(rows),
         pictures="\n".join(f"![{kernel}]({kernel}.svg)" for kernel, *_ in results)))
     known = {"gpu": real.device, "sms": real.multiprocessors}
     if machine:
         known.update(json.loads(pathlib.Path(machine).read_text()))
     (folder / "machine.json").write_text(json.dumps(known) + "\n")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(["git", "rev-parse", "--short",
+                             "HEAD"], capture_output=True, text=True).stdout.strip()
     lines = pathlib.Path(command).read_text() if command else ""
-    (folder / "command.txt").write_text(f"{lines}{' '.join(['tools/bench/timing_shape/timing_shape.py', *sys.argv[1:]])}    commit {commit}\n")
+    (folder / "command.txt").write_text(
+        f"{lines}{' '.join(['tools/bench/timing_shape/timing_shape.py', *sys.argv[1:]])}    commit "
+        f"{commit}\n")
 
 
 def main():
     if not 3 <= len(sys.argv) <= 6:
         sys.exit(__doc__)
     simulated, real = Run(sys.argv[1]), Run(sys.argv[2])
-    print(f"{'kernel':<12} {'as measured':>12} {'2 % equal':>12}   times relative to one CTA per SM, simulated / GPU")
+    print(f"{'kernel':<12} {'as measured':>12} {'2 % equal':>12}   times relative to one CTA per SM, "
+          "simulated / GPU")
     results = list(compare(simulated, real))
     for kernel, raw, equal, a, b in results:
         pairs = " ".join(f"{n}:{a[n] / a[1]:.2f}/{b[n] / b[1]:.2f}" for n in a)

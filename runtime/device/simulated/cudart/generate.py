@@ -16,8 +16,10 @@ BANNER = "// Generated from runtime/device/simulated/cudart/api/ by generate.py.
 VERSION = "libcudart.so.13"
 
 TREATMENTS = ("driver", "written", "ordered", "bare", "unsupported")
-LINE = re.compile(r"(?P<treatment>\w+)(?P<early> early)? +(?P<returns>[\w ]+[ *]+)??(?P<symbol>(?:__)?cuda\w+)"
-                  r"(?:\((?P<parameters>.*?)\))?(?: (?P<twin>ptds|ptsz))?(?: = (?P<driver>cu\w+)(?:\((?P<arguments>.*)\))?)?$")
+LINE = re.compile(r"(?P<treatment>\w+)(?P<early> early)? +(?P<returns>[\w ]+[ "
+                  r"*]+)??(?P<symbol>(?:__)?cuda\w+)"
+                  r"(?:\((?P<parameters>.*?)\))?(?: (?P<twin>ptds|ptsz))?(?: = "
+                  r"(?P<driver>cu\w+)(?:\((?P<arguments>.*)\))?)?$")
 CLASSES = {"kernel": "RegisteredKernel", "symbol": "Symbol"}   # of what a parameter is resolved to
 PARAMETER = re.compile(r"(?P<resolved>kernel |symbol )?(?P<type>.*?)(?P<name>\w+)$")
 
@@ -44,7 +46,8 @@ class Entry:
         match = LINE.match(line)
         if not match or match["treatment"] not in TREATMENTS:
             raise TableError(f"cannot read line '{line}'")
-        self.area, self.treatment, self.symbol, self.twin = area, match["treatment"], match["symbol"], match["twin"]
+        self.area, self.treatment, self.symbol, self.twin = (area, match["treatment"],
+                                                             match["symbol"], match["twin"])
         self.early = bool(match["early"])
         self.returns = (match["returns"] or "cudaError_t ").strip()
         self.has_signature = match["parameters"] is not None
@@ -123,16 +126,20 @@ def body(entry, symbol, index):
     if entry.treatment == "bare":
         passed = [argument(p, default, False) for p in entry.parameters]
         return [f"return smt::cudart::{entry.symbol}({', '.join(passed)});"]
-    lines = [f"if (cudaError_t failed = {'begin_early' if entry.early else 'begin'}()) return finish(failed);"]
+    lines = [f"if (cudaError_t failed = {'begin_early' if entry.early else 'begin'}()) return "
+             "finish(failed);"]
     for p in entry.parameters:
         if p.resolved:
             lines += [f"{CLASSES[p.resolved]} {p.name}_found{{}};",
-                      f"if (cudaError_t failed = find_{p.resolved}({p.name}, {p.name}_found)) return finish(failed);"]
+                      f"if (cudaError_t failed = find_{p.resolved}({p.name}, {p.name}_found)) return "
+                      "finish(failed);"]
     if entry.treatment == "driver":
-        return lines + [f"return finish(from_driver(driver().{entry.driver}({driver_call(entry, default)})));"]
+        return (lines +
+                [f"return finish(from_driver(driver().{entry.driver}({driver_call(entry, default)})));"])
     if entry.treatment == "ordered":
         streams = [p for p in entry.parameters if p.is_stream]
-        order = f"Order{{{argument(streams[0], default, False)}, false}}" if streams else f"Order{{{default}, true}}"
+        order = (f"Order{{{argument(streams[0], default, False)}, false}}" if streams
+                 else f"Order{{{default}, true}}")
         passed = [argument(p, default, False) for p in entry.parameters if not p.is_stream] + [order]
     else:
         passed = [argument(p, default, False) for p in entry.parameters]
@@ -141,13 +148,15 @@ def body(entry, symbol, index):
 
 
 def calls(entries):
-    text = (BANNER + "// Every exported function: is there a device, what do its handles mean, whose work is it, and what\n"
+    text = (BANNER + "// Every exported function: is there a device, what do its handles mean, whose work is "
+            "it, and what\n"
             "// became of it (the thread's last error).\n#pragma GCC visibility push(default)\n"
             "#include <cuda_runtime_api.h>\n\n#include <cuda_profiler_api.h>\n#pragma GCC visibility pop\n\n"
             '#include "cudart_written.gen.h"\n#include "runtime/device/simulated/cudart/convert.h"\n'
             '#include "runtime/device/simulated/cudart/copy_plan.h"\n'
             '#include "runtime/device/simulated/cudart/coverage.h"\n\n'
-            "#define EXPORT __attribute__((visibility(\"default\")))\n\nusing namespace smt::cudart;\n\nextern \"C\" {\n\n")
+            "#define EXPORT __attribute__((visibility(\"default\")))\n\nusing namespace smt::cudart;\n\n"
+            "extern \"C\" {\n\n")
     for index, entry in enumerate(entries):
         for symbol in entry.exports():
             lines = "".join(f"    {line}\n" for line in body(entry, symbol, index))
@@ -171,7 +180,8 @@ def written(entries):
 
 
 def coverage(entries):
-    text = (BANNER + "// Every function of the runtime and how it is treated. Its place is its number on the wire.\n"
+    text = (BANNER + "// Every function of the runtime and how it is treated. Its place is its number on "
+            "the wire.\n"
             "#pragma once\n\n#include \"coverage.gen.h\"\n\nnamespace smt {\n\n"
             "inline constexpr CoverageLine kRuntimeCoverage[] = {\n")
     text += "".join(f'    {{"{e.symbol}", "{e.area}", "{e.treatment}"}},\n' for e in entries)
@@ -185,12 +195,14 @@ def exports_map(entries):
 
 
 def signature_check(entries):
-    text = (BANNER + "// Compiles to nothing: it is the compiler's comparison of the table with NVIDIA's headers.\n"
+    text = (BANNER + "// Compiles to nothing: it is the compiler's comparison of the table with NVIDIA's "
+            "headers.\n"
             "#include <cuda_runtime_api.h>\n\n#include <cuda_profiler_api.h>\n\n#include <type_traits>\n\n")
     for e in entries:
         if e.has_signature and not e.symbol.startswith("__"):
             for symbol in e.exports():
-                text += (f"static_assert(std::is_same_v<decltype(&::{symbol}), {e.returns} (*)({e.signature()})>,\n"
+                text += (f"static_assert(std::is_same_v<decltype(&::{symbol}), {e.returns} "
+                         f"(*)({e.signature()})>,\n"
                          f"              \"{symbol} is another function in cuda_runtime_api.h\");\n")
     return text
 

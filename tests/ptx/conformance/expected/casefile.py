@@ -34,7 +34,8 @@ WIDTHS = {'pred': 1}
 
 
 def width(kind):
-    return WIDTHS.get(kind) or int(''.join(c for c in kind.split('x')[0] if c.isdigit())[-3:] if 'x2' not in kind else '32')
+    return WIDTHS.get(kind) or int(''.join(c for c in kind.split('x')[0] if c.isdigit())[-3:]
+                                   if 'x2' not in kind else '32')
 
 
 def text(value, kind):
@@ -70,7 +71,8 @@ def pairs(bits, count=32, seed=1):
     source = random.Random(seed)
     fixed = [(a, b) for a in values[:6] for b in values[:6]]
     source.shuffle(fixed)
-    return (fixed[:count // 2] + [(source.choice(values), source.choice(values)) for _ in range(count)])[:count]
+    return (fixed[:count // 2] + [(source.choice(values), source.choice(values))
+                                  for _ in range(count)])[:count]
 
 
 def triples(bits, count=32, seed=2):

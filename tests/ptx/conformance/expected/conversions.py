@@ -29,8 +29,10 @@ def between_integers(cases):
             if to == source and width(to) > 16:
                 continue
             rows = [((a,), (extended(as_type(a, source), to),)) for a in interesting(width(register(source)))]
-            cases.case(f'cvt.{to}.{source}', register(source), register(to), f'cvt.{to}.{source} %o0, %i0;', rows)
-    for to, source in (('u8', 's32'), ('s8', 's32'), ('u16', 's64'), ('s16', 'u32'), ('s32', 's64'), ('u32', 's32'), ('s32', 'u32'), ('u64', 's64')):
+            cases.case(f'cvt.{to}.{source}', register(source), register(to), f'cvt.{to}.{source} %o0, %i0;',
+                       rows)
+    for to, source in (('u8', 's32'), ('s8', 's32'), ('u16', 's64'), ('s16', 'u32'), ('s32', 's64'),
+                       ('u32', 's32'), ('s32', 'u32'), ('u64', 's64')):
         least, most = limits(to)
         rows = [((a,), (max(least, min(most, as_type(a, source))),)) for a in interesting(width(source))]
         cases.case(f'cvt.sat.{to}.{source}', source, register(to), f'cvt.sat.{to}.{source} %o0, %i0;', rows)
@@ -43,10 +45,13 @@ def from_integers(cases):
     for f in (F16, BF16, F32, F64):
         for source in ('u32', 's32', 'u64', 's64', 's16', 'u8'):
             for mode in ('rn', 'rz', 'rm', 'rp'):
-                if (mode in ('rm', 'rp') and source not in ('s32', 'u64')) or (f is BF16 and (width(source) < 16 or mode != 'rn')):
+                if (mode in ('rm', 'rp') and
+                    source not in ('s32', 'u64')) or (f is BF16 and (width(source) < 16 or mode != 'rn')):
                     continue
-                rows = [((a,), (f.encode(Fraction(as_type(a, source)), mode),)) for a in interesting(width(register(source)))]
-                cases.case(f'cvt.{mode}.{f.name}.{source}', register(source), f.name, f'cvt.{mode}.{f.name}.{source} %o0, %i0;', rows)
+                rows = [((a,), (f.encode(Fraction(as_type(a, source)), mode),))
+                        for a in interesting(width(register(source)))]
+                cases.case(f'cvt.{mode}.{f.name}.{source}', register(source), f.name,
+                           f'cvt.{mode}.{f.name}.{source} %o0, %i0;', rows)
 
 
 def integer_of(f, bits, mode, to):
@@ -62,8 +67,10 @@ def integer_of(f, bits, mode, to):
 def float_sources(f):
     source = random.Random(5)
     exact = [Fraction(n, 4) for n in (1, 2, 3, 5, 6, 7, 10, -1, -2, -3, -6, -10)]
-    large = [Fraction(2) ** 31, -Fraction(2) ** 31, Fraction(2) ** 32, Fraction(2) ** 63, Fraction(127), Fraction(-129), Fraction(300)]
-    given = [f.encode(x) for x in exact + large] + [f.nan if f is not F64 else 0x7ff8000000000000, f.infinity, f.sign | f.infinity, 0, f.sign, 1]
+    large = [Fraction(2) ** 31, -Fraction(2) ** 31, Fraction(2) ** 32, Fraction(2) ** 63, Fraction(127),
+             Fraction(-129), Fraction(300)]
+    given = [f.encode(x) for x in exact + large] + [f.nan if f is not F64 else 0x7ff8000000000000, f.infinity,
+                                                    f.sign | f.infinity, 0, f.sign, 1]
     return given + [f.encode(Fraction(source.uniform(-1e5, 1e5))) for _ in range(32 - len(given))]
 
 
@@ -79,7 +86,8 @@ def to_integers(cases):
                 if width(to) < 32:
                     given = [g for g in given if not f.is_nan(g)]
                 rows = [((a,), (integer_of(f, a, mode[:2], to),)) for a in given]
-                cases.case(f'cvt.{mode}.{to}.{f.name}', f.name, register(to), f'cvt.{mode}.{to}.{f.name} %o0, %i0;', rows)
+                cases.case(f'cvt.{mode}.{to}.{f.name}', f.name, register(to),
+                           f'cvt.{mode}.{to}.{f.name} %o0, %i0;', rows)
     f = F32
     rows = [((a,), (integer_of(f, f.flush(a), 'rp', 's32'),)) for a in float_sources(f) + [0x007fffff]]
     cases.case('cvt.rpi.ftz.s32.f32', 'f32', 's32', 'cvt.rpi.ftz.s32.f32 %o0, %i0;', rows)
@@ -99,7 +107,8 @@ def between_floats(cases):
             if f is F64 and to is F16 and mode not in ('rn', 'rz'):
                 continue
             rows = [((a,), (converted(to, f, a, mode),)) for a in narrow_sources(to, f)]
-            cases.case(f'cvt.{mode}.{to.name}.{f.name}', f.name, to.name, f'cvt.{mode}.{to.name}.{f.name} %o0, %i0;', rows)
+            cases.case(f'cvt.{mode}.{to.name}.{f.name}', f.name, to.name,
+                       f'cvt.{mode}.{to.name}.{f.name} %o0, %i0;', rows)
     for to, f in ((F64, F32), (F32, F16), (F64, F16), (F32, BF16)):
         rows = [((a,), (converted(to, f, a, 'rn'),)) for a in sum(values(f), [])[:32]]
         cases.case(f'cvt.{to.name}.{f.name}', f.name, to.name, f'cvt.{to.name}.{f.name} %o0, %i0;', rows)
@@ -108,8 +117,10 @@ def between_floats(cases):
             rows = []
             for a in float_sources(f):
                 value = f.decode(a)
-                rows.append(((a,), (f.encode(value if isinstance(value, str) else to_integral(value, mode[:2]), 'rn', f.negative(a)),)))
-            cases.case(f'cvt.{mode}.{f.name}.{f.name}', f.name, f.name, f'cvt.{mode}.{f.name}.{f.name} %o0, %i0;', rows)
+                rows.append(((a,), (f.encode(value if isinstance(value, str)
+                                             else to_integral(value, mode[:2]), 'rn', f.negative(a)),)))
+            cases.case(f'cvt.{mode}.{f.name}.{f.name}', f.name, f.name,
+                       f'cvt.{mode}.{f.name}.{f.name} %o0, %i0;', rows)
     f = F32
     rows = [((a,), (saturate(f, a),)) for a in float_sources(f)]
     cases.case('cvt.sat.f32.f32', 'f32', 'f32', 'cvt.sat.f32.f32 %o0, %i0;', rows)
@@ -124,7 +135,8 @@ def narrow_sources(to, f):
     source = random.Random(8)
     given = [0, f.sign, f.infinity, f.sign | f.infinity, f.nan if f is not F64 else 0x7ff8000000000000]
     one_below = f.encode(to.decode(to.infinity - 1))
-    given += [one_below, one_below + 1, one_below | f.sign, f.encode(2 * to.decode(to.infinity - 1) - to.decode(to.infinity - 2))]
+    given += [one_below, one_below + 1, one_below | f.sign,
+              f.encode(2 * to.decode(to.infinity - 1) - to.decode(to.infinity - 2))]
     for _ in range(23):
         bits = source.getrandbits(to.width - 1) % to.infinity
         if source.random() < .3:
@@ -132,7 +144,8 @@ def narrow_sources(to, f):
         value, above = to.decode(bits), to.decode(bits + 1)
         if isinstance(above, str):
             above = value
-        middle = value + (above - value) * source.choice([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)])
+        middle = value + (above - value) * source.choice([Fraction(0), Fraction(1, 4),
+                                                          Fraction(1, 2), Fraction(3, 4)])
         given.append(f.encode(middle if source.random() < .5 else -middle))
     return given
 
@@ -147,7 +160,8 @@ def special_forms(cases):
                 def convert(a, mode=mode, change=change, to=to):
                     return change(to.encode(f.decode(a), mode, f.negative(a)))
                 name = f'cvt.{mode}{more}.{to.name}x2.f32'
-                cases.case(name, 'f32 f32', 'b32', f'{name} %o0, %i0, %i1;', [((a, b), (convert(a) << 16 | convert(b),)) for a, b in pairs])
+                cases.case(name, 'f32 f32', 'b32', f'{name} %o0, %i0, %i1;',
+                           [((a, b), (convert(a) << 16 | convert(b),)) for a, b in pairs])
         rows = [((a,), (relu(to, to.encode(f.decode(a), 'rn', f.negative(a))),)) for a in given]
         cases.case(f'cvt.rn.relu.{to.name}.f32', 'f32', to.name, f'cvt.rn.relu.{to.name}.f32 %o0, %i0;', rows)
     for mode in ('rna', 'rn', 'rz'):
@@ -155,7 +169,8 @@ def special_forms(cases):
         rows = [((a,), (TF32.encode(f.decode(a), mode, f.negative(a)) << 13,)) for a in given]
         cases.case(f'cvt.{mode}.tf32.f32', 'f32', 'b32', f'cvt.{mode}.tf32.f32 %o0, %i0;', rows)
     source = random.Random(6)
-    words = [(source.choice(interesting(32)), source.choice(interesting(32)), source.getrandbits(32)) for _ in range(32)]
+    words = [(source.choice(interesting(32)), source.choice(interesting(32)), source.getrandbits(32))
+             for _ in range(32)]
     for to in ('u16', 's16'):
         least, most = limits(to)
         rows = []
@@ -169,7 +184,8 @@ def special_forms(cases):
         for a, b, c in words:
             high, low = (max(least, min(most, signed(x, 32))) & 0xff for x in (a, b))
             rows.append(((a, b, c), (c << 16 | high << 8 | low,)))
-        cases.case(f'cvt.pack.{to}', 's32 s32 b32', 'b32', f'cvt.pack.sat.{to}.s32.b32 %o0, %i0, %i1, %i2;', rows)
+        cases.case(f'cvt.pack.{to}', 's32 s32 b32', 'b32', f'cvt.pack.sat.{to}.s32.b32 %o0, %i0, %i1, %i2;',
+                   rows)
 
 
 class WithNan:

@@ -24,7 +24,8 @@ class Format:
         if exponent == 0:
             value = Fraction(fraction) * power(1 - self.bias - self.fraction_bits)
         else:
-            value = Fraction(fraction | 1 << self.fraction_bits) * power(exponent - self.bias - self.fraction_bits)
+            value = Fraction(fraction | 1 << self.fraction_bits) * power(exponent -
+                                                                         self.bias - self.fraction_bits)
         return -value if bits & self.sign else value
 
     def negative(self, bits):

@@ -97,20 +97,25 @@ def extended():
             for a, b in pairs(64)]
     cases.case('add.cc.u32', 'u32 u32 u32 u32', 'u32 u32 u32',
                'add.cc.u32 %o0, %i0, %i2;\naddc.cc.u32 %o1, %i1, %i3;\naddc.u32 %o2, 0, 0;', rows)
-    rows = [((a & m32, a >> 32, b & m32, b >> 32), ((a - b) & m32, ((a - b) >> 32) & m32, m32 if a < b else 0))
+    rows = [((a & m32, a >> 32, b & m32, b >> 32),
+             ((a - b) & m32, ((a - b) >> 32) & m32, m32 if a < b else 0))
             for a, b in pairs(64)]
     cases.case('sub.cc.u32', 'u32 u32 u32 u32', 'u32 u32 u32',
                'sub.cc.u32 %o0, %i0, %i2;\nsubc.cc.u32 %o1, %i1, %i3;\nsubc.u32 %o2, 0, 0;', rows)
-    rows = [((a, b, a ^ m64, b), ((a + (a ^ m64)) & m64, (b + b + ((a + (a ^ m64)) >> 64)) & m64)) for a, b in pairs(64)]
-    cases.case('add.cc.u64', 'u64 u64 u64 u64', 'u64 u64', 'add.cc.u64 %o0, %i0, %i2;\naddc.u64 %o1, %i1, %i3;', rows)
+    rows = [((a, b, a ^ m64, b), ((a + (a ^ m64)) & m64, (b + b + ((a + (a ^ m64)) >> 64)) & m64))
+            for a, b in pairs(64)]
+    cases.case('add.cc.u64', 'u64 u64 u64 u64', 'u64 u64',
+               'add.cc.u64 %o0, %i0, %i2;\naddc.u64 %o1, %i1, %i3;', rows)
     rows = [((a, b, b, a), ((a - b) & m64, (b - a - (1 if a < b else 0)) & m64)) for a, b in pairs(64)]
-    cases.case('sub.cc.u64', 'u64 u64 u64 u64', 'u64 u64', 'sub.cc.u64 %o0, %i0, %i2;\nsubc.u64 %o1, %i1, %i3;', rows)
+    cases.case('sub.cc.u64', 'u64 u64 u64 u64', 'u64 u64',
+               'sub.cc.u64 %o0, %i0, %i2;\nsubc.u64 %o1, %i1, %i3;', rows)
     # A 64-bit by 32-bit product with an addend, 96 bits.
     rows = []
     for (a, b), (c, _) in zip(pairs(64), pairs(64, seed=5)):
         b &= m32
         total = a * b + c
-        rows.append(((a & m32, a >> 32, b, c & m32, c >> 32), (total & m32, (total >> 32) & m32, total >> 64)))
+        rows.append(((a & m32, a >> 32, b, c & m32, c >> 32),
+                     (total & m32, (total >> 32) & m32, total >> 64)))
     cases.case('madc.u32', 'u32 u32 u32 u32 u32', 'u32 u32 u32', '''
         mad.lo.cc.u32 %o0, %i0, %i2, %i3;
         madc.hi.cc.u32 %o1, %i0, %i2, %i4;
@@ -121,7 +126,8 @@ def extended():
     for (a, b), (c, e) in zip(pairs(64), pairs(64, seed=5)):
         total = signed(a, 64) * signed(b, 64) + c + (e << 64)
         rows.append(((a, b, c, e), (total & m64, (total >> 64) & m64)))
-    cases.case('madc.s64', 's64 s64 s64 s64', 's64 s64', 'mad.lo.cc.s64 %o0, %i0, %i1, %i2;\nmadc.hi.s64 %o1, %i0, %i1, %i3;', rows)
+    cases.case('madc.s64', 's64 s64 s64 s64', 's64 s64',
+               'mad.lo.cc.s64 %o0, %i0, %i1, %i2;\nmadc.hi.s64 %o1, %i0, %i1, %i3;', rows)
     return cases
 
 
@@ -134,11 +140,13 @@ def dots():
 
             def half(value, index, kind):
                 return as_type(value >> (16 * index), kind[0] + '16')
-            rows = [((a, b, c), (c + sum(byte(a, i, a_kind) * byte(b, i, b_kind) for i in range(4)),)) for a, b, c in triples(32)]
+            rows = [((a, b, c), (c + sum(byte(a, i, a_kind) * byte(b, i, b_kind) for i in range(4)),))
+                    for a, b, c in triples(32)]
             name = f'dp4a.{a_kind}.{b_kind}'
             cases.case(name, 'b32 b32 b32', 'b32', f'{name} %o0, %i0, %i1, %i2;', rows)
             for mode, start in (('lo', 0), ('hi', 2)):
-                rows = [((a, b, c), (c + sum(half(a, i, a_kind) * byte(b, start + i, b_kind) for i in range(2)),))
+                rows = [((a, b, c),
+                         (c + sum(half(a, i, a_kind) * byte(b, start + i, b_kind) for i in range(2)),))
                         for a, b, c in triples(32)]
                 name = f'dp2a.{mode}.{a_kind}.{b_kind}'
                 cases.case(name, 'b32 b32 b32', 'b32', f'{name} %o0, %i0, %i1, %i2;', rows)

@@ -14,7 +14,8 @@ def scalars(cases):
     for kind in ('u8', 's8', 'u16', 's16', 'u32', 's32', 'u64', 's64', 'b8', 'f32', 'f64'):
         stored = f'b{max(16, width(kind))}'
         rows = [((a,), (as_type(a, kind),)) for a in interesting(width(stored))]
-        cases.case(f'ld.st.{kind}', stored, stored, MINE + f'st.global.{kind} [%rd1+8], %i0;\nld.global.{kind} %o0, [%rd1+8];', rows, module=BUFFER)
+        cases.case(f'ld.st.{kind}', stored, stored, MINE + f'st.global.{kind} [%rd1+8], %i0;\n'
+                   f'ld.global.{kind} %o0, [%rd1+8];', rows, module=BUFFER)
     # Narrow values in wide registers: stores truncate, loads extend as the type is signed or not.
     rows = []
     for a in interesting(64):
@@ -46,8 +47,10 @@ def vectors(cases):
             rows.append((values, values[::-1]))
         ins = ', '.join(f'%i{i}' for i in range(count))
         outs = ', '.join(f'%o{count - 1 - i}' for i in range(count))
-        body = MINE + f'st.global.v{count}.{kind} [%rd1+16], {{{ins}}};\nld.global.v{count}.{kind} {{{outs}}}, [%rd1+16];'
-        cases.case(f'ld.st.v{count}.{kind}', ' '.join([stored] * count), ' '.join([stored] * count), body, rows, module=BUFFER)
+        body = (MINE + f'st.global.v{count}.{kind} [%rd1+16], {{{ins}}};\n'
+                f'ld.global.v{count}.{kind} {{{outs}}}, [%rd1+16];')
+        cases.case(f'ld.st.v{count}.{kind}', ' '.join([stored] * count), ' '.join([stored] * count),
+                   body, rows, module=BUFFER)
     rows = [((a, b), (b, a)) for a, b in pairs(64)]
     cases.case('ld.v2.sink', 'b64 b64', 'b64 b64', MINE + '''
         st.global.v2.u64 [%rd1], {%i0, %i1};
@@ -62,14 +65,20 @@ def vectors(cases):
 
 
 def orders(cases):
-    forms = [('st.volatile.global.u32', 'ld.volatile.global.u32'), ('st.relaxed.gpu.global.u32', 'ld.relaxed.sys.global.u32'),
-             ('st.release.gpu.global.u32', 'ld.acquire.gpu.global.u32'), ('st.wb.global.u32', 'ld.ca.global.u32'),
-             ('st.cg.global.u32', 'ld.cg.global.u32'), ('st.cs.global.u32', 'ld.cs.global.u32'), ('st.wt.global.u32', 'ld.cv.global.u32'),
-             ('st.weak.global.u32', 'ld.weak.global.u32'), ('st.global.L1::no_allocate.u32', 'ld.global.L1::evict_last.L2::128B.u32'),
-             ('st.mmio.relaxed.sys.global.u32', 'ld.mmio.relaxed.sys.global.u32'), ('st.u32', 'ldu.global.u32')]
+    forms = [('st.volatile.global.u32', 'ld.volatile.global.u32'),
+             ('st.relaxed.gpu.global.u32', 'ld.relaxed.sys.global.u32'),
+             ('st.release.gpu.global.u32', 'ld.acquire.gpu.global.u32'),
+             ('st.wb.global.u32', 'ld.ca.global.u32'),
+             ('st.cg.global.u32', 'ld.cg.global.u32'), ('st.cs.global.u32', 'ld.cs.global.u32'),
+             ('st.wt.global.u32', 'ld.cv.global.u32'),
+             ('st.weak.global.u32', 'ld.weak.global.u32'),
+             ('st.global.L1::no_allocate.u32', 'ld.global.L1::evict_last.L2::128B.u32'),
+             ('st.mmio.relaxed.sys.global.u32', 'ld.mmio.relaxed.sys.global.u32'),
+             ('st.u32', 'ldu.global.u32')]
     for index, (store, load) in enumerate(forms):
         rows = [((a,), (a,)) for a in interesting(32)]
-        cases.case(f'ld.order.{index}', 'u32', 'u32', MINE + f'{store} [%rd1+4], %i0;\nmembar.gl;\nfence.sc.gpu;\n{load} %o0, [%rd1+4];', rows, module=BUFFER)
+        cases.case(f'ld.order.{index}', 'u32', 'u32', MINE + f'{store} [%rd1+4], %i0;\nmembar.gl;\n'
+                   f'fence.sc.gpu;\n{load} %o0, [%rd1+4];', rows, module=BUFFER)
     rows = [((i,), (100 + i % 8,)) for i in range(32)]
     cases.case('ld.global.nc', 'u32', 'u32', '''
         mov.u64 %rd0, numbers;
@@ -77,7 +86,8 @@ def orders(cases):
         mul.wide.u32 %rd1, %r0, 4;
         add.u64 %rd1, %rd0, %rd1;
         prefetch.global.L2 [%rd1];
-        ld.global.nc.u32 %o0, [%rd1];''', rows, module='.global .align 4 .u32 numbers[8] = {100, 101, 102, 103, 104, 105, 106, 107};')
+        ld.global.nc.u32 %o0, [%rd1];''', rows,
+               module='.global .align 4 .u32 numbers[8] = {100, 101, 102, 103, 104, 105, 106, 107};')
 
 
 def spaces(cases):
@@ -95,9 +105,11 @@ def spaces(cases):
         add.u32 %r2, %r0, %r2;
         ld.shared.u32 %o0, [%r2];'''
     cases.case('shared.static', 'u32', 'u32', reverse, rows, module='.shared .align 4 .b8 table[256];')
-    cases.case('shared.dynamic', 'u32', 'u32', reverse, rows, module='.extern .shared .align 16 .b8 table[];', shared=256)
+    cases.case('shared.dynamic', 'u32', 'u32', reverse, rows, module='.extern .shared .align 16 .b8 table[];',
+               shared=256)
     both = '.shared .align 4 .b8 first[12];\n.extern .shared .align 16 .b8 table[];'
-    cases.case('shared.both', 'u32', 'u32', 'mov.u32 %r9, 7;\nst.shared.u32 [first+8], %r9;' + reverse, rows, module=both, shared=256)
+    cases.case('shared.both', 'u32', 'u32', 'mov.u32 %r9, 7;\nst.shared.u32 [first+8], %r9;' + reverse,
+               rows, module=both, shared=256)
     rows = [((values[i], i), (values[i], i + 5)) for i in range(32)]
     cases.case('local', 'u32 u32', 'u32 u32', '''
         .local .align 8 .b8 depot[64];
@@ -112,14 +124,17 @@ def spaces(cases):
         cvta.local.u64 %rd3, %rd2;
         ld.u32 %o0, [%rd3];
         ld.local.u32 %o1, [depot+32];''', rows)
-    rows = [((i,), ([3, 1, 4, 1, 5, 9, 2, 6][i % 8], F32.encode(F64.decode(0x400921fb54442d18)))) for i in range(32)]
+    rows = [((i,), ([3, 1, 4, 1, 5, 9, 2, 6][i % 8], F32.encode(F64.decode(0x400921fb54442d18))))
+            for i in range(32)]
     cases.case('const', 'u32', 'u32 f32', '''
         and.b32 %r0, %i0, 7;
         mul.wide.u32 %rd1, %r0, 4;
         mov.u64 %rd0, digits;
         add.u64 %rd1, %rd0, %rd1;
         ld.const.u32 %o0, [%rd1];
-        ld.const.f32 %o1, [pi];''', rows, module='.const .align 4 .u32 digits[8] = {3, 1, 4, 1, 5, 9, 2, 6};\n.const .f32 pi = 0f40490FDB;')
+        ld.const.f32 %o1, [pi];''', rows,
+               module='.const .align 4 .u32 digits[8] = {3, 1, 4, 1, 5, 9, 2, 6};\n'
+                      '.const .f32 pi = 0f40490FDB;')
     rows = [((values[i],), (values[i], values[i] ^ 1, values[i] ^ 2, 1, 0, 0, 1, 0, 1)) for i in range(32)]
     cases.case('generic', 'u32', 'u32 u32 u32 pred pred pred pred pred pred', '''
         .local .align 4 .b8 depot[16];
@@ -197,17 +212,21 @@ def atomics():
     cases = CaseFile('Atomic operations and reductions')
     m = {32: 0xffffffff, 64: 2**64 - 1}
     operations = {
-        'add': lambda a, b, s: a + b, 'and': lambda a, b, s: a & b, 'or': lambda a, b, s: a | b, 'xor': lambda a, b, s: a ^ b,
+        'add': lambda a, b, s: a + b, 'and': lambda a, b, s: a & b, 'or': lambda a, b, s: a |
+        b, 'xor': lambda a, b, s: a ^ b,
         'exch': lambda a, b, s: b, 'min': lambda a, b, s: min(a, b, key=lambda v: signed(v, s) if s else v),
         'max': lambda a, b, s: max(a, b, key=lambda v: signed(v, s) if s else v),
     }
-    for operation, kinds in (('add', ('u32', 's32', 'u64')), ('and', ('b32', 'b64')), ('or', ('b32', 'b64')), ('xor', ('b32', 'b64')),
-                             ('exch', ('b32', 'b64')), ('min', ('u32', 's32', 'u64', 's64')), ('max', ('u32', 's32', 'u64', 's64'))):
+    for operation, kinds in (('add', ('u32', 's32', 'u64')), ('and', ('b32', 'b64')), ('or', ('b32', 'b64')),
+                             ('xor', ('b32', 'b64')),
+                             ('exch', ('b32', 'b64')), ('min', ('u32', 's32', 'u64', 's64')),
+                             ('max', ('u32', 's32', 'u64', 's64'))):
         for kind in kinds:
             bits = width(kind)
             rows = []
             for a, b in pairs(bits):
-                rows.append(((a, b), (a, operations[operation](a, b, bits if kind[0] == 's' else 0) & m[bits])))
+                rows.append(((a, b),
+                             (a, operations[operation](a, b, bits if kind[0] == 's' else 0) & m[bits])))
             own_place(cases, f'{operation}.{kind}', kind, rows)
     rows = [((a, b), (a, 0 if a >= b else a + 1)) for a, b in pairs(32)]
     own_place(cases, 'inc.u32', 'u32', rows)
@@ -238,7 +257,8 @@ def own_place(cases, name, kind, rows, more=''):
         st.{bits} [%rd1], %i0;
         red.{name} [%rd1], %i1;
         ld.{bits} %o0, [%rd1];'''
-    cases.case(f'red.{name}', f'{kind} {kind}', kind, body, [(given, (out[1],)) for given, out in rows], module=BUFFER)
+    cases.case(f'red.{name}', f'{kind} {kind}', kind, body, [(given, (out[1],)) for given, out in rows],
+               module=BUFFER)
 
 
 def swaps(cases):
@@ -247,24 +267,28 @@ def swaps(cases):
         for i, (a, b) in enumerate(pairs(width(kind))):
             compare = a if i & 1 else b
             rows.append(((a, compare, b), (a, b if compare == a else a)))
-        body = MINE + f'st.global.{kind} [%rd1], %i0;\natom.global.cas.{kind} %o0, [%rd1], %i1, %i2;\nld.global.{kind} %o1, [%rd1];'
+        body = (MINE + f'st.global.{kind} [%rd1], %i0;\natom.global.cas.{kind} %o0, [%rd1], %i1, %i2;\n'
+                f'ld.global.{kind} %o1, [%rd1];')
         cases.case(f'atom.cas.{kind}', ' '.join([kind] * 3), f'{kind} {kind}', body, rows, module=BUFFER)
     rows = []
     for i, (a, b) in enumerate(pairs(64)):
         old, new = a | b << 64, b | a << 64
         compare = old if i & 1 else new
         rows.append(((old, compare, new), (old, new if compare == old else old)))
-    body = MINE + 'st.global.b128 [%rd1], %i0;\natom.global.cas.b128 %o0, [%rd1], %i1, %i2;\nld.global.b128 %o1, [%rd1];'
+    body = (MINE + 'st.global.b128 [%rd1], %i0;\natom.global.cas.b128 %o0, [%rd1], %i1, %i2;\n'
+            'ld.global.b128 %o1, [%rd1];')
     cases.case('atom.cas.b128', 'b128 b128 b128', 'b128 b128', body, rows, module=BUFFER)
     rows = [((given[0], given[2]), (given[0], given[2])) for given, _ in rows]
-    body = MINE + 'st.global.b128 [%rd1], %i0;\natom.global.exch.b128 %o0, [%rd1], %i1;\nld.global.b128 %o1, [%rd1];'
+    body = (MINE + 'st.global.b128 [%rd1], %i0;\natom.global.exch.b128 %o0, [%rd1], %i1;\n'
+            'ld.global.b128 %o1, [%rd1];')
     cases.case('atom.exch.b128', 'b128 b128', 'b128 b128', body, rows, module=BUFFER)
 
 
 def floating(cases):
     from floats import tuples
     f = F32
-    numbers = [(a, b) for a, b in tuples(f, 2, 51) if not f.is_nan(a) and not f.is_nan(b) and not f.is_nan(add(f, a, b))]
+    numbers = [(a, b) for a, b in tuples(f, 2, 51) if not f.is_nan(a) and not f.is_nan(b) and
+               not f.is_nan(add(f, a, b))]
     for space, base, flush in (('global', 'buffer', f.flush), ('shared', 'table', lambda b: b)):
         module = BUFFER if space == 'global' else '.shared .align 16 .b8 table[4096];'
         rows = [((a, b), (a, flush(add(f, flush(a), flush(b))))) for a, b in numbers]
@@ -274,21 +298,26 @@ def floating(cases):
             add.u64 %rd1, %rd0, %rd1;
             st.{space}.f32 [%rd1], %i0;
             atom.{space}.add.f32 %o0, [%rd1], %i1;
-            ld.{space}.f32 %o1, [%rd1];''', rows, module=module, about='manual: subnormals are flushed in global memory and kept in shared')
+            ld.{space}.f32 %o1, [%rd1];''', rows, module=module,
+                   about='manual: subnormals are flushed in global memory and kept in shared')
     f = F64
     rows = [((a, b), (a, add(f, a, b))) for a, b in tuples(f, 2, 52) if not f.is_nan(a) and not f.is_nan(b)]
-    cases.case('atom.global.add.f64', 'f64 f64', 'f64 f64', MINE + 'st.global.f64 [%rd1], %i0;\natom.global.add.f64 %o0, [%rd1], %i1;\nld.global.f64 %o1, [%rd1];',
+    cases.case('atom.global.add.f64', 'f64 f64', 'f64 f64', MINE + 'st.global.f64 [%rd1], %i0;\n'
+               'atom.global.add.f64 %o0, [%rd1], %i1;\nld.global.f64 %o1, [%rd1];',
                rows, module=BUFFER)
     for f in (F16, BF16):
-        numbers = [(a, b) for a, b in tuples(f, 2, 53) if not f.is_nan(a) and not f.is_nan(b) and not f.is_nan(add(f, a, b))]
+        numbers = [(a, b) for a, b in tuples(f, 2, 53) if not f.is_nan(a) and not f.is_nan(b) and
+                   not f.is_nan(add(f, a, b))]
         rows = [((a, b), (a, add(f, a, b))) for a, b in numbers]
         cases.case(f'atom.global.add.noftz.{f.name}', f'{f.name} {f.name}', f'{f.name} {f.name}',
-                   MINE + f'st.global.b16 [%rd1], %i0;\natom.global.add.noftz.{f.name} %o0, [%rd1], %i1;\nld.global.b16 %o1, [%rd1];', rows, module=BUFFER)
+                   MINE + f'st.global.b16 [%rd1], %i0;\natom.global.add.noftz.{f.name} %o0, [%rd1], %i1;\n'
+                   'ld.global.b16 %o1, [%rd1];', rows, module=BUFFER)
         rows = []
         for (a, b), (c, d) in zip(numbers, reversed(numbers)):
             rows.append(((a | c << 16, b | d << 16), (a | c << 16, add(f, a, b) | add(f, c, d) << 16)))
         cases.case(f'atom.global.add.noftz.{f.name}x2', 'b32 b32', 'b32 b32',
-                   MINE + f'st.global.b32 [%rd1], %i0;\natom.global.add.noftz.{f.name}x2 %o0, [%rd1], %i1;\nld.global.b32 %o1, [%rd1];', rows, module=BUFFER)
+                   MINE + f'st.global.b32 [%rd1], %i0;\natom.global.add.noftz.{f.name}x2 %o0, [%rd1], %i1;\n'
+                   'ld.global.b32 %o1, [%rd1];', rows, module=BUFFER)
 
 
 def together(cases):
@@ -335,7 +364,8 @@ def accesses():
 
 
 def moves(cases):
-    rows = [((a,), (a & 0xffffffff, a >> 32, (a >> 32) | (a & 0xffffffff) << 32, a & 0xffff, a >> 48)) for a in interesting(64)]
+    rows = [((a,), (a & 0xffffffff, a >> 32, (a >> 32) | (a & 0xffffffff) << 32, a & 0xffff, a >> 48))
+            for a in interesting(64)]
     cases.case('mov.pack', 'b64', 'b32 b32 b64 b16 b16', '''
         mov.b64 {%o0, %o1}, %i0;
         mov.b64 %o2, {%o1, %o0};
@@ -345,7 +375,8 @@ def moves(cases):
         mov.b32 {%o0, %o1}, %i0;
         and.b16 %o2, %o0, 255;
         shf.l.wrap.b32 %o3, %i0, %i0, 8;''', rows)
-    rows = [((i,), (i, 1 << i, (1 << i) - 1, (2 << i) - 1, 0xffffffff & ~((1 << i) - 1), 0xffffffff & ~((2 << i) - 1))) for i in range(32)]
+    rows = [((i,), (i, 1 << i, (1 << i) - 1, (2 << i) - 1, 0xffffffff & ~((1 << i) - 1),
+                    0xffffffff & ~((2 << i) - 1))) for i in range(32)]
     cases.case('special.lanes', 'u32', 'u32 u32 u32 u32 u32 u32', '''
         mov.u32 %o0, %laneid;
         mov.u32 %o1, %lanemask_eq;

@@ -204,7 +204,8 @@ def call(target, argument, result, prototype=''):
 def calls():
     cases = CaseFile('Calls')
     rows = [((a,), (a * a, 2 * a)) for a in range(32)]
-    cases.case('call.direct', 'u32', 'u32 u32', call('square', '%i0', '%o0') + '\n' + call('twice', '%i0', '%o1'), rows, module=CALL_MODULE)
+    cases.case('call.direct', 'u32', 'u32 u32',
+               call('square', '%i0', '%o0') + '\n' + call('twice', '%i0', '%o1'), rows, module=CALL_MODULE)
     rows = [((a,), (a * a if a & 1 else a,)) for a in range(32)]
     cases.case('call.divergent', 'u32', 'u32', '''
         and.b32 %r0, %i0, 1;
@@ -221,7 +222,8 @@ def calls():
         selp.b64 %rd2, %rd0, %rd1, %p1;
     PROTO: .callprototype (.param .b32 _) _ (.param .b32 _);
         '''
-    cases.case('call.indirect', 'u32', 'u32', pick + call('%rd2', '%i0', '%o0', 'PROTO'), rows, module=CALL_MODULE)
+    cases.case('call.indirect', 'u32', 'u32', pick + call('%rd2', '%i0', '%o0', 'PROTO'),
+               rows, module=CALL_MODULE)
     table = CALL_MODULE + '\n.global .align 8 .u64 methods[2] = {square, twice};'
     cases.case('call.table', 'u32', 'u32', '''
         and.b32 %r0, %i0, 1;
@@ -270,7 +272,8 @@ SMALL:
     ret;
 }''')
     # Local variables of each call are its own: digits of the argument, backwards.
-    rows = [((v,), (int(str(v)[::-1]),)) for v in [random.Random(61).randrange(1, 100000) for _ in range(1)] + [i * 137 + 1 for i in range(31)]]
+    rows = [((v,), (int(str(v)[::-1]),)) for v in [random.Random(61).randrange(1, 100000) for _ in range(1)] +
+            [i * 137 + 1 for i in range(31)]]
     cases.case('call.local', 'u32', 'u32', call('backwards', '%i0', '%o0'), rows, module='''
 .func (.param .b32 result) backwards(.param .b32 x)
 {
@@ -437,7 +440,8 @@ def barriers():
         st.shared.u32 [%r0], %i0;
         barrier.sync 0;
     JOIN:
-        ld.shared.u32 %o0, [%r2];''', rows, module='.shared .align 4 .b8 table[128];', about='barrier without .aligned may be reached at two places')
+        ld.shared.u32 %o0, [%r2];''', rows, module='.shared .align 4 .b8 table[128];',
+               about='barrier without .aligned may be reached at two places')
     others(cases)
     return cases
 
@@ -460,8 +464,10 @@ def others(cases):
         cp.async.commit_group;
         cp.async.wait_group 0;
         ld.shared.u32 %o0, [%r1];
-        ld.shared.u32 %o1, [%r1+4];''', rows, module='.global .align 16 .b8 buffer[1024];\n.shared .align 16 .b8 table[1024];')
-    rows = [((a, i % 17), (a, a if i % 17 >= 8 else 0, a if i % 17 >= 16 else 0)) for i, a in enumerate(interesting(32)) if i % 17 in (4, 8, 12, 16, 5) and i % 4 == 0
+        ld.shared.u32 %o1, [%r1+4];''', rows,
+               module='.global .align 16 .b8 buffer[1024];\n.shared .align 16 .b8 table[1024];')
+    rows = [((a, i % 17), (a, a if i % 17 >= 8 else 0, a if i % 17 >= 16 else 0))
+            for i, a in enumerate(interesting(32)) if i % 17 in (4, 8, 12, 16, 5) and i % 4 == 0
             or i % 17 in (4, 8, 16)]
     cases.case('cp.async.zeros', 'u32 u32', 'u32 u32 u32', '''
         mov.u64 %rd0, buffer;
@@ -495,7 +501,8 @@ def others(cases):
         sub.u32 %r2, 63, %thread;
         shl.b32 %r2, %r2, 2;
         add.u32 %r2, %r0, %r2;
-        ld.shared.u32 %o0, [%r2];''', rows, module='.shared .align 8 .b64 gate;\n.shared .align 4 .b8 table[256];')
+        ld.shared.u32 %o0, [%r2];''', rows,
+               module='.shared .align 8 .b64 gate;\n.shared .align 4 .b8 table[256];')
     rows = [((i,), (i, 1, 0)) for i in range(64)]
     cases.case('mbarrier.parity', 'u32', 'u32 pred pred', '''
         setp.eq.u32 %p1, %thread, 0;
@@ -508,7 +515,8 @@ def others(cases):
         @!%p2 bra WAIT;
         mov.u32 %o0, %i0;
         mbarrier.test_wait.parity.shared::cta.b64 %o1, [gate], 0;
-        mbarrier.test_wait.parity.shared::cta.b64 %o2, [gate], 1;''', rows, module='.shared .align 8 .b64 gate;')
+        mbarrier.test_wait.parity.shared::cta.b64 %o2, [gate], 1;''', rows,
+               module='.shared .align 8 .b64 gate;')
 
 
 def spin():
@@ -527,7 +535,8 @@ def spin():
         atom.global.exch.b32 %r2, [lock], 0;
         bar.warp.sync 0xffffffff;
         membar.gl;
-        ld.volatile.global.u32 %o0, [count];''', rows, module='.global .u32 lock;\n.global .u32 count;', about='independent thread scheduling: who holds the lock runs on')
+        ld.volatile.global.u32 %o0, [count];''', rows, module='.global .u32 lock;\n.global .u32 count;',
+               about='independent thread scheduling: who holds the lock runs on')
     rows = [((i,), (100 + i // 16,)) for i in range(32)]
     cases.case('shfl.two.places', 'u32', 'u32', '''
         setp.lt.u32 %p1, %i0, 16;
@@ -551,18 +560,21 @@ def whole_warp():
             if mode == 'up' and clamp != 0:
                 clamp = 0
             rows = []
-            offsets = [source.randrange(32) for _ in range(32)] if mode in ('idx', 'bfly') else [source.randrange(9) for _ in range(32)]
+            offsets = ([source.randrange(32) for _ in range(32)] if mode in ('idx', 'bfly')
+                       else [source.randrange(9) for _ in range(32)])
             for lane in range(32):
                 by = offsets[lane]
                 least = lane & segment
                 bound = least | (clamp & ~segment & 31)
-                at = {'up': lane - by, 'down': lane + by, 'bfly': lane ^ by, 'idx': least | (by & ~segment & 31)}[mode]
+                at = {'up': lane - by, 'down': lane + by, 'bfly': lane ^ by,
+                      'idx': least | (by & ~segment & 31)}[mode]
                 ok = at >= bound if mode == 'up' else at <= bound
                 rows.append(((values[lane], by), (values[at if ok else lane], int(ok))))
             name = f'shfl.{mode}.{clamp}.{segment}'
             if any(line == f'case {name}' for line in cases.lines):
                 continue
-            cases.case(name, 'b32 u32', 'b32 pred', f'shfl.sync.{mode}.b32 %o0|%o1, %i0, %i1, {segment << 8 | clamp:#x}, 0xffffffff;', rows)
+            cases.case(name, 'b32 u32', 'b32 pred', f'shfl.sync.{mode}.b32 %o0|%o1, %i0, %i1, '
+                       f'{segment << 8 | clamp:#x}, 0xffffffff;', rows)
     votes(cases)
     matches(cases)
     reductions(cases)
@@ -572,7 +584,8 @@ def whole_warp():
 def votes(cases):
     patterns = {'mixed': 0x0f0f1234, 'none': 0, 'all': 0xffffffff}
     for name, pattern in patterns.items():
-        rows = [((pattern >> i & 1,), (int(pattern == 0xffffffff), int(pattern != 0), int(pattern in (0, 0xffffffff)), pattern)) for i in range(32)]
+        rows = [((pattern >> i & 1,), (int(pattern == 0xffffffff), int(pattern != 0),
+                                       int(pattern in (0, 0xffffffff)), pattern)) for i in range(32)]
         cases.case(f'vote.{name}', 'pred', 'pred pred pred b32', '''
             vote.sync.all.pred %o0, %i0, 0xffffffff;
             vote.sync.any.pred %o1, %i0, 0xffffffff;
@@ -581,7 +594,8 @@ def votes(cases):
     rows = []
     for i in range(32):
         members = 0x55555555 if i % 2 == 0 else 0xaaaaaaaa
-        rows.append(((i, int(i % 3 == 0)), (sum(1 << k for k in range(32) if members >> k & 1 and k % 3 == 0),)))
+        rows.append(((i, int(i % 3 == 0)),
+                     (sum(1 << k for k in range(32) if members >> k & 1 and k % 3 == 0),)))
     cases.case('vote.halves', 'u32 pred', 'b32', '''
         and.b32 %r0, %i0, 1;
         setp.eq.u32 %p1, %r0, 0;
@@ -593,7 +607,8 @@ def votes(cases):
     JOIN:''', rows)
     # What is active after a branch is the machine's business; before any, all are.
     cases.case('activemask', '', 'b32', 'activemask.b32 %o0;', [((), (0xffffffff,))] * 32)
-    cases.case('activemask.ragged', '', 'b32', 'activemask.b32 %o0;', [((), (0xffffffff if i < 32 else 0xff,)) for i in range(40)])
+    cases.case('activemask.ragged', '', 'b32', 'activemask.b32 %o0;',
+               [((), (0xffffffff if i < 32 else 0xff,)) for i in range(40)])
 
 
 def matches(cases):
@@ -616,13 +631,19 @@ def reductions(cases):
         return result
     unsigned = [fold(lambda a, b: a + b, values), min(values), max(values)]
     rows = [((v,), tuple(unsigned)) for v in values]
-    cases.case('redux.u32', 'u32', 'u32 u32 u32', '\n'.join(f'redux.sync.{op}.u32 %o{i}, %i0, 0xffffffff;' for i, op in enumerate(('add', 'min', 'max'))), rows)
+    cases.case('redux.u32', 'u32', 'u32 u32 u32', '\n'.join(f'redux.sync.{op}.u32 %o{i}, %i0, 0xffffffff;'
+                                                            for i, op in enumerate(('add', 'min', 'max'))),
+               rows)
     numbers = [signed(v, 32) for v in values]
     rows = [((v,), (min(numbers), max(numbers))) for v in values]
-    cases.case('redux.s32', 's32', 's32 s32', 'redux.sync.min.s32 %o0, %i0, 0xffffffff;\nredux.sync.max.s32 %o1, %i0, 0xffffffff;', rows)
-    bits = [fold(lambda a, b: a & b, values), fold(lambda a, b: a | b, values), fold(lambda a, b: a ^ b, values)]
+    cases.case('redux.s32', 's32', 's32 s32',
+               'redux.sync.min.s32 %o0, %i0, 0xffffffff;\nredux.sync.max.s32 %o1, %i0, 0xffffffff;', rows)
+    bits = [fold(lambda a, b: a & b, values), fold(lambda a, b: a | b, values),
+            fold(lambda a, b: a ^ b, values)]
     rows = [((v,), tuple(bits)) for v in values]
-    cases.case('redux.b32', 'b32', 'b32 b32 b32', '\n'.join(f'redux.sync.{op}.b32 %o{i}, %i0, 0xffffffff;' for i, op in enumerate(('and', 'or', 'xor'))), rows)
+    cases.case('redux.b32', 'b32', 'b32 b32 b32', '\n'.join(f'redux.sync.{op}.b32 %o{i}, %i0, 0xffffffff;'
+                                                            for i, op in enumerate(('and', 'or', 'xor'))),
+               rows)
     rows = [((), (int(i == 0), 1)) for i in range(32)]
     cases.case('elect', '', 'pred u32', '''
         elect.sync %r0|%o0, 0xffffffff;
@@ -636,19 +657,25 @@ def video():
     def elements(value, bits, is_signed):
         parts = [value >> s & ((1 << bits) - 1) for s in range(0, 32, bits)]
         return [signed(p, bits) for p in parts] if is_signed else parts
-    operations = {'vadd': lambda a, b: a + b, 'vsub': lambda a, b: a - b, 'vabsdiff': lambda a, b: abs(a - b), 'vmin': min, 'vmax': max}
+    operations = {'vadd': lambda a, b: a + b, 'vsub': lambda a, b: a -
+                  b, 'vabsdiff': lambda a, b: abs(a - b), 'vmin': min, 'vmax': max}
     for name, compute in operations.items():
         for count, bits in ((4, 8), (2, 16)):
             for kind in ('u32', 's32'):
                 is_signed = kind == 's32'
-                least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed else (0, (1 << bits) - 1)
+                least, most = (-(1 << (bits - 1)),
+                               (1 << (bits - 1)) - 1) if is_signed else (0, (1 << bits) - 1)
                 plain, total = [], []
                 for a, b in pairs(32):
-                    results = [compute(x, y) for x, y in zip(elements(a, bits, is_signed), elements(b, bits, is_signed))]
-                    join = lambda parts: sum((p & ((1 << bits) - 1)) << (bits * i) for i, p in enumerate(parts))  # noqa: E731
+                    results = [compute(x, y)
+                               for x, y in zip(elements(a, bits, is_signed), elements(b, bits, is_signed))]
+                    # noqa: E731
+                    join = lambda parts: sum((p & ((1 << bits) - 1)) << (bits * i)
+                                             for i, p in enumerate(parts))
                     plain.append(((a, b), (join(results), join([max(least, min(most, r)) for r in results]))))
                     total.append(((a, b, 5), (5 + sum(results),)))
                 form = f'{name}{count}.{kind}.{kind}.{kind}'
-                cases.case(form, 'b32 b32', 'b32 b32', f'mov.b32 %r0, 0;\n{form} %o0, %i0, %i1, %r0;\n{form}.sat %o1, %i0, %i1, %r0;', plain)
+                cases.case(form, 'b32 b32', 'b32 b32', f'mov.b32 %r0, 0;\n{form} %o0, %i0, %i1, %r0;\n'
+                           f'{form}.sat %o1, %i0, %i1, %r0;', plain)
                 cases.case(f'{form}.add', 'b32 b32 b32', 'b32', f'{form}.add %o0, %i0, %i1, %i2;', total)
     return cases

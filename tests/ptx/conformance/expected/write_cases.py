@@ -12,11 +12,15 @@ import memory
 import programs
 
 FILES = {
-    'integer': integers.arithmetic, 'extended': integers.extended, 'dot': integers.dots, 'bits': bitfields.all_fields,
-    'float': floats.basic, 'float_modified': floats.modified, 'half': floats.halves, 'approximate': floats.approximate,
+    'integer': integers.arithmetic, 'extended': integers.extended, 'dot': integers.dots,
+    'bits': bitfields.all_fields,
+    'float': floats.basic, 'float_modified': floats.modified, 'half': floats.halves,
+    'approximate': floats.approximate,
     'convert_integer': conversions.integer_conversions, 'convert_float': conversions.float_conversions,
-    'compare': comparisons.all_comparisons, 'memory': memory.accesses, 'atomic': memory.atomics, 'flow': programs.flow,
-    'call': programs.calls, 'barrier': programs.barriers, 'warp': programs.whole_warp, 'spin': programs.spin, 'video': programs.video,
+    'compare': comparisons.all_comparisons, 'memory': memory.accesses, 'atomic': memory.atomics,
+    'flow': programs.flow,
+    'call': programs.calls, 'barrier': programs.barriers, 'warp': programs.whole_warp, 'spin': programs.spin,
+    'video': programs.video,
 }
 
 
