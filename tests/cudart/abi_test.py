@@ -12,7 +12,7 @@ import unittest
 
 OURS, GENERATOR, IMPORTED, *THEIRS = sys.argv[1:]
 SYMBOL = re.compile(r"^\s*\d+: [0-9a-f]+\s+\d+ (?:FUNC|OBJECT)\s+GLOBAL DEFAULT\s+\d+ (\S+?)@@?(\S+)$")
-# What programs import and nobody here does, with docs/limits.md's reasons.
+# What programs import and this runtime does not have, with docs/limits.md's reasons.
 LEFT_OUT = re.compile(r"cudaGraphics|cudaGraphAddMem(Alloc|Free)Node|cudaIpc|cudaMemPool(Import|Export)|"
                       r"cudaDeviceDisablePeerAccess")
 

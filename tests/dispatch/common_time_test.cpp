@@ -122,7 +122,7 @@ TEST_CASE("stretches that are shorter than a round count neither too much nor to
     }
 }
 
-TEST_CASE("who stops when there is enough stops at no better time than any other", "[pairs]") {
+TEST_CASE("a measurement that stops when there is enough stops at no better time than any other", "[pairs]") {
     // Tickets are seen 50 at once, every 5 ms; a stretch of 2 ms and one of 40 alternate.
     const auto slow = [](schedule::Duration at) {
         return CommonTime::Seen{true, 1, 50 * static_cast<uint64_t>(at / 5ms), 40};
@@ -175,7 +175,7 @@ TEST_CASE("what is seen is old until it changes", "[pairs]") {
     for (const size_t side : {0, 1}) CHECK(each_ms(time, side) == Approx(1000).epsilon(0.001));
 }
 
-TEST_CASE("another launch, or somebody else at work, begins a time anew", "[pairs]") {
+TEST_CASE("another launch, or another program at work, begins a time anew", "[pairs]") {
     CommonTime time;
     look(time, 0ms, 10ms, steady(1000, 1), steady(500));
     const double before = time.done()[0].blocks;

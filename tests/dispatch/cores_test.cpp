@@ -74,7 +74,7 @@ TEST_CASE("a wait goes on as the driver likes when cores are to spare again", "[
 }
 
 // Of a kernel before 6.12, which says nothing of turns, only that nothing happens.
-TEST_CASE("who asks for short turns has them, and so have the threads that it starts", "[cores]") {
+TEST_CASE("a thread that asks for short turns has them, and so have the threads that it starts", "[cores]") {
     std::thread asks([] {
         const uint64_t usual = turn_ns();
         const bool granted = ask_for_short_turns();

@@ -46,7 +46,8 @@ TEST_CASE("orders: run and wait", "[orders]") {
     CHECK(orders.next(kernel(State::kWaiting), false) == Step::kNone);
 }
 
-TEST_CASE("orders: who takes fewer CTAs than fit is not stopped to be allowed more than that", "[orders]") {
+TEST_CASE("orders: a launch that takes fewer CTAs than fit is not stopped to be allowed more than that",
+          "[orders]") {
     Orders orders = of_four();
     Kernel passes_through = kernel(State::kRunning);
     passes_through.usual_ctas = 2;

@@ -153,7 +153,7 @@ TEST_CASE("each combination of two kernels is measured, and then everything pass
     CHECK(kept == std::vector<int>{1, 2, 3, 1, 2, 3});
 }
 
-TEST_CASE("who is the elder takes turns", "[pairs]") {
+TEST_CASE("which launch is the elder takes turns", "[pairs]") {
     World world;
     world.programs = {{.stream = 1, .kernel = known("a"), .parts = 2},
                       {.stream = 2, .kernel = known("b"), .parts = 2}};
@@ -216,7 +216,8 @@ TEST_CASE("the end of a launch, in which it has less and less at work, is not co
     }
 }
 
-TEST_CASE("who is alone waits for company for a while of the host's time, and never again", "[pairs]") {
+TEST_CASE("a program that is alone waits for another for a while of the host's time, and never again",
+          "[pairs]") {
     World world;
     world.programs = {{.stream = 1, .kernel = known("a")}};
     world.run(50ms);
@@ -234,8 +235,7 @@ TEST_CASE("who is alone waits for company for a while of the host's time, and ne
     CHECK(World{}.pairing.summary().find("no two programs had kernels at work") != std::string::npos);
 }
 
-TEST_CASE("nobody waits for a program that ends, or has nothing to do, in the middle of a window",
-          "[pairs]") {
+TEST_CASE("no program waits for one that ends, or has nothing to do, in the middle of a window", "[pairs]") {
     World world;
     world.programs = {{.stream = 1, .kernel = known("a")}, {.stream = 2, .kernel = known("b")}};
     world.run(10ms);

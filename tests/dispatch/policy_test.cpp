@@ -52,7 +52,8 @@ TEST_CASE("priority: the most urgent run, the others wait", "[schedule]") {
           Actions{{1, Action::kWait}, {3, Action::kRun}});
 }
 
-TEST_CASE("priority: who could not be stopped in time is not stopped for nobody", "[schedule]") {
+TEST_CASE("priority: what could not be stopped in time is not stopped once there is no reason",
+          "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
@@ -89,7 +90,7 @@ TEST_CASE("priority: the others wait until the urgent has been idle for a while"
     CHECK(*over.again > 500ms);
 }
 
-TEST_CASE("priority: nobody waits for a service whose last requests were far apart", "[schedule]") {
+TEST_CASE("priority: no tenant waits for a service whose last requests were far apart", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const Kernel stopped = kernel(1, "low", -1, State::kWaiting),
@@ -137,7 +138,7 @@ TEST_CASE("priority: how long ago another program ended says nothing of how a ne
     CHECK_FALSE(goes_on_after(next));
 }
 
-TEST_CASE("priority: who is waited for is the next of any program, however seldom each comes", "[schedule]") {
+TEST_CASE("priority: the next launch of any program is waited for, however seldom each comes", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const Kernel stopped = kernel(1, "low", -1, State::kWaiting);
@@ -165,9 +166,8 @@ TEST_CASE("priority: unmanaged work is held back, and others wait for it", "[sch
                                kernel(2, "high", 1, State::kRunning, false)}) == Actions{{1, Action::kWait}});
 }
 
-TEST_CASE(
-    "priority: long unmanaged kernels keep to a part while somebody more urgent works or has just worked",
-    "[schedule]") {
+TEST_CASE("priority: long unmanaged kernels keep to a part while more urgent work runs or has just run",
+          "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
@@ -218,7 +218,7 @@ TEST_CASE("what a policy confines to is known in advance", "[schedule]") {
     CHECK(make_policy("fifo")->part({132}) == 0);
 }
 
-TEST_CASE("priority: who is there since a moment may be about to work", "[schedule]") {
+TEST_CASE("priority: a tenant that is there since a moment may be about to work", "[schedule]") {
     using namespace std::chrono_literals;
     const auto policy = make_policy("priority");
     const TimePoint begin = TimePoint{} + 1h;
@@ -231,7 +231,7 @@ TEST_CASE("priority: who is there since a moment may be about to work", "[schedu
     CHECK(there.assignments.empty());
 }
 
-TEST_CASE("priority-whole: the same, and nobody is confined", "[schedule]") {
+TEST_CASE("priority-whole: the same, and no tenant is confined", "[schedule]") {
     const auto policy = make_policy("priority-whole");
     CHECK(policy->stops() == Policy::Stops::kLessUrgent);
     const Decision decision = policy->decide(
@@ -241,7 +241,7 @@ TEST_CASE("priority-whole: the same, and nobody is confined", "[schedule]") {
     CHECK(decision.assignments[0].action == Action::kWait);
 }
 
-TEST_CASE("fifo: nobody is confined", "[schedule]") {
+TEST_CASE("fifo: no tenant is confined", "[schedule]") {
     CHECK(
         make_policy("fifo")
             ->decide({{132},
@@ -256,7 +256,7 @@ TEST_CASE("priority: what is stopping is left to stop", "[schedule]") {
     CHECK(decided("priority", {kernel(1, "low", 0, State::kStopping)}).empty());
 }
 
-TEST_CASE("fifo: nobody is stopped, and who waits goes on", "[schedule]") {
+TEST_CASE("fifo: no launch is stopped, and waiting ones go on", "[schedule]") {
     CHECK(decided("fifo", {kernel(1, "low", -1, State::kRunning), kernel(2, "high", 1, State::kRunning)})
               .empty());
     CHECK(decided("fifo", {kernel(1, "low", -1, State::kWaiting), kernel(2, "high", 1, State::kRunning)}) ==

@@ -28,7 +28,7 @@ void teach(UnmanagedWindow& window, uint64_t key, smt::runtime::schedule::Durati
 
 }  // namespace
 
-TEST_CASE("unmanaged: of what nobody knows, two are in flight", "[dispatch]") {
+TEST_CASE("unmanaged: of kernels of unknown length two are in flight", "[dispatch]") {
     UnmanagedWindow window;
     const auto first = window.take_now(kStream, kKernel, kBegin),
                second = window.take_now(kStream, kKernel, kBegin);

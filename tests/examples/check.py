@@ -8,7 +8,8 @@ checksum that CHECKSUMS has for it, and leave nothing behind in the server.
 
     --pairs   every program beside every other one, pair after pair, each pair with a server of its own
     --beside  the same of the first program only
-    --part    every program with parts of the size, whose checksums nobody knows, and with parts that are none
+    --part    every program with parts of the size, whose checksums are not known, and with parts that are
+              none
 """
 
 import itertools

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the test programs natively and under libsmt.so and compares what they print and return.
 
-Each program: natively (the reference), preloaded while nobody else uses its server, and preloaded eight
+Each program: natively (the reference), preloaded while no other program uses its server, and preloaded eight
 times at once on one server. While nothing but preloaded programs run, nvidia-smi must show smtd
 alone. Python programs: natively, preloaded alone, and preloaded in pairs. One JSON line a run; the
 table comes last. Exit code 0 when everything that ran was right.

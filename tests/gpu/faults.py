@@ -212,8 +212,8 @@ def say(path, packet):
 
 
 def other_protocol():
-    """Clients that speak another version, or nonsense: refused with a message; the server, and who is served,
-    go on."""
+    """Clients that speak another version, or nonsense: refused with a message; the server and
+    the programs that it serves go on."""
     with Runtime(places) as runtime:
         # while it is there the server does not make room for another version
         bystander = client(runtime, "hold", 1, stdin=True)
@@ -373,7 +373,7 @@ def cold_crowd():
 
 
 def idle_leave():
-    """A server that nobody uses leaves, and the next program starts another."""
+    """A server that no program uses leaves, and the next program starts another."""
     with Runtime(places, SMT_IDLE_SECONDS="2") as runtime:
         first = run([places.program("fault_client"), "add"], {**environment, **runtime.variables()},
                     places.preload)

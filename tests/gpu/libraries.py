@@ -12,8 +12,8 @@ CuPy and Triton. Each runs
 
 and must print the same each time; C++ programs print a hash of their results' bits, Python programs digits.
 Of each run every kernel is listed with how often it was launched and how it ran: managed, by what, or
-unmanaged, and why. A kernel of which nobody says so is an error. JSON lines in libraries.jsonl; tables at the
-end. Exit code 0 when all was right.
+unmanaged, and why. A kernel of which this is not said is an error. JSON lines in libraries.jsonl; tables at
+the end. Exit code 0 when all was right.
 """
 import argparse
 import concurrent.futures
@@ -79,7 +79,7 @@ class Libraries:
         self.environment = base_environment()
         # Python packages bring their own CUDA libraries: the toolkit's must not come first.
         self.python_environment = base_environment(with_libraries=False)
-        # from its files it takes machine code, and nobody sees the source
+        # from its files it takes machine code, and smt does not see the source
         self.python_environment["CUPY_CACHE_IN_MEMORY"] = "1"
         self.wrong = []
 
@@ -169,7 +169,7 @@ class Libraries:
         untold += [row["kernel"] for row in kernels if row["how"] == "unmanaged" and not row["reason"]]
         problems = [] if same else [f"rc {done['rc']}, native printed {tail(reference['out'], 400)!r}, this "
                                     f"{tail(done['out'], 400)!r} {tail(done['err'], 600)}"]
-        problems += [f"nobody says how {kernel} ran" for kernel in untold]
+        problems += [f"the journal does not say how {kernel} ran" for kernel in untold]
         problems += [] if kernels else ["no kernel is listed"]
         problems += [f"the visitor failed: {visitor.wrong}"] if visitor.wrong else []
         self.wrong += [f"{name}, {mode}: {problem}" for problem in problems]

@@ -125,7 +125,7 @@ class Tenants:
 
     @staticmethod
     def gpu_mib(pid):
-        """Of the server, or of everybody where the driver does not tell processes apart."""
+        """Of the server, or of all processes where the driver does not tell processes apart."""
         mine = [mib for each, _, mib in compute_apps() or [] if each == pid and mib >= 0]
         return sum(mine) if mine else gpu_memory_used()
 

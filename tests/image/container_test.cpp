@@ -150,7 +150,7 @@ TEST_CASE("files without images say what they are", "[image]") {
     CHECK(found_in(file).ends_with("an ELF file that is not of 64 bits, little-endian"));
 }
 
-TEST_CASE("an image is checked before somebody trusts it", "[image]") {
+TEST_CASE("an image is checked before it is trusted", "[image]") {
     auto problem = [](const std::string& image) {
         auto found = check(image);
         return found ? found->text : "";

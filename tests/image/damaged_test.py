@@ -42,7 +42,7 @@ def judge(cases, results):
             problems.append(f"{case.name}: {module}, not {' or '.join(sorted(case.errors))}")
         if library != module and not (case.name.startswith("corpus") and library in case.errors):
             problems.append(f"{case.name}: {module} as a module, {library} as a library")
-        # In memory nobody knows where an image ends but by its headers, and zeros stand behind it: what leads
+        # In memory an image's end is known by its headers only, and zeros stand behind it: what leads
         # out of a file may be sound there, and a cubin then is one that the device has no use for.
         errors = case.errors | ({damage.NO_BINARY} if case.name.startswith("cubin") else set())
         if "the first" not in case.name and memory not in errors:

@@ -84,7 +84,7 @@ TEST_CASE("compact: tables 2 and 3, LM and BS, then FT", "[policy]") {
     CHECK(tables.take(policy->decide({device(30, kTitan), {lm, bs}}, kBegin + 200us))[kLm] == "4x20 0x10");
 }
 
-TEST_CASE("compact: who launches again soon finds its place", "[policy]") {
+TEST_CASE("compact: a tenant that launches again soon finds its place", "[policy]") {
     const Kernel one = sized(1, 16384, {{5, 4, 1}}), two = sized(2, 16384, {});
     const auto policy = make_compact();
     Tables tables;
@@ -103,7 +103,7 @@ TEST_CASE("compact: who launches again soon finds its place", "[policy]") {
     CHECK(tables.take(policy->decide({device(10, kTitan), {two}}, kBegin + 2400us))[2] == "4x10");
 }
 
-TEST_CASE("compact: freed SMs go to who is short, then to the next", "[policy]") {
+TEST_CASE("compact: freed SMs go to the kernel that is short of them, then to the next", "[policy]") {
     const Kernel first = sized(1, 32768, {{6, 2, 1}}), second = sized(2, 32768, {{6, 2, 1}}),
                  third = sized(3, 32768, {{3, 2, 1}});
     const auto policy = make_compact();
@@ -167,8 +167,8 @@ TEST_CASE("compact: without footprints, all SMs; beside those with one, what the
 }
 
 TEST_CASE(
-    "compact: what is kept for who has no footprint is kept while it is away for a gap, and nobody moves for "
-    "it again",
+    "compact: what is kept for a kernel without a footprint is kept while it is away for a gap, and no other "
+    "one moves for it again",
     "[policy]") {
     const Kernel unknown = sized(1, 16384, {}), all = sized(2, 32768, {{10, 2, 1}}),
                  one = sized(3, 32768, {{1, 1, 1}});
@@ -185,7 +185,7 @@ TEST_CASE(
           "0x6 4x4");
 }
 
-TEST_CASE("compact: who has waited too long is placed first", "[policy]") {
+TEST_CASE("compact: a kernel that has waited too long is placed first", "[policy]") {
     const Kernel first = sized(1, 65536, {{8, 1, 1}}), second = sized(2, 65536, {{5, 1, 1}}),
                  third = sized(3, 65536, {{5, 1, 1}});
     const auto policy = make_compact({.aging = {.starvation_timeout = 10ms, .boost = 2ms}});

@@ -94,7 +94,7 @@ TEST_CASE("fair: with no gap at all a turn lasts while there is work", "[policy]
     CHECK(said(policy->decide({device(4), {waiting(two)}}, kBegin + 2us)) == Said{{2, "run"}});
 }
 
-TEST_CASE("fair: who runs on into another's turn pays with its next one, and that one is longer",
+TEST_CASE("fair: a tenant that runs on into another's turn pays with its next one, and that one is longer",
           "[policy]") {
     const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);  // turns of 1 ms
@@ -119,7 +119,7 @@ TEST_CASE("fair: a small share is long enough for the others to leave", "[policy
           200us);  // the longest stop and 100 us
 }
 
-TEST_CASE("fair: who runs on through another's whole turn pays for all of it", "[policy]") {
+TEST_CASE("fair: a tenant that runs on through another's whole turn pays for all of it", "[policy]") {
     const auto policy = make_fair(kStopsOnly);
     const Kernel a = weighted(1, 1, 100us), b = weighted(2, 1, 100us);  // turns of 1 ms
     Kernel stopping = a;

@@ -90,13 +90,13 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
         all{{1, "run 0 0 0 5"}, {2, "run 5 5 5 0"}};
     const Row rows[] = {
         {"it does", [](Kernel&, Kernel&) {}, beside},
-        {"who waits comes beside", [](Kernel& large, Kernel&) { large = waiting(large); }, beside},
+        {"a waiting kernel comes beside", [](Kernel& large, Kernel&) { large = waiting(large); }, beside},
         {"a block too many", [](Kernel&, Kernel& small) { small.blocks = 13; }, spatial},
-        {"nobody knows how many",
+        {"it is not known how many",
          [](Kernel&, Kernel& small) { small.blocks = 0; },
          {{1, "wait"}, {2, "run"}}},
         {"all that fit are at work", [](Kernel& large, Kernel&) { large.usual_ctas = 5; }, all},
-        {"or nobody knows how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, all},
+        {"or it is not known how many", [](Kernel& large, Kernel&) { large.usual_ctas = 0; }, all},
         {"multiprocessors of its own",
          [](Kernel&, Kernel& small) { small.own_sms = true; },
          {{1, "wait"}, {2, "run"}}},
@@ -131,7 +131,7 @@ TEST_CASE("hpf: nothing is given up where there is room beside", "[policy]") {
     CHECK(said(policy->decide({device(4), {small}}, kBegin)).empty());
 }
 
-TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "[policy]") {
+TEST_CASE("hpf: a kernel that would wait for a moment only is stopped as a whole, once", "[policy]") {
     Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1);
     small.blocks = 2;
     const Said whole{{1, "wait"}, {2, "run"}}, spatial{{1, "run 0 2"}, {2, "run 2 0"}};
@@ -156,7 +156,7 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     };
     const Row rows[] = {
         {"long enough for a table to pay", [](Kernel& small) { small.remaining = 101us; }, spatial},
-        {"nobody knows how long it takes, but few blocks", [](Kernel& small) { small.remaining.reset(); },
+        {"its time is not known, but it has few blocks", [](Kernel& small) { small.remaining.reset(); },
          whole},
         {"all SMs anyway", [](Kernel& small) { small.blocks = 4; }, whole},
         {"equals", [](Kernel& small) { small.priority = 0; }, spatial},
@@ -179,7 +179,7 @@ TEST_CASE("hpf: who would wait for a moment only is stopped as a whole, once", "
     CHECK(after(7) == whole);
 }
 
-TEST_CASE("hpf: who takes longer than was thought is not waited for any more, nor the next time",
+TEST_CASE("hpf: a kernel that takes longer than was thought is not waited for any more, nor the next time",
           "[policy]") {
     Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1);
     small.blocks = 2;
@@ -208,7 +208,7 @@ TEST_CASE("hpf: who takes longer than was thought is not waited for any more, no
     CHECK(said(policy->decide({device(2), {large, small}}, kBegin + 6ms)) == Said{{1, "wait"}, {3, "run"}});
 }
 
-TEST_CASE("hpf: who was given a table meanwhile is not stopped as a whole again", "[policy]") {
+TEST_CASE("hpf: a kernel that was given a table meanwhile is not stopped as a whole again", "[policy]") {
     Kernel large = timed(1, 5000us);
     const Kernel small = [] {
         Kernel made = urgent(timed(2, 40us), 1);
@@ -225,7 +225,7 @@ TEST_CASE("hpf: who was given a table meanwhile is not stopped as a whole again"
     CHECK(said(policy->decide({four, {large, small}}, kBegin + 100us))[1] == "run 0 2 2 2");
 }
 
-TEST_CASE("hpf: who comes between is not held against whoever is waited for", "[policy]") {
+TEST_CASE("hpf: a kernel that comes between is not held against the one that is waited for", "[policy]") {
     Kernel large = timed(1, 5000us), small = urgent(timed(2, 40us), 1), first = urgent(timed(3, 500us), 2);
     small.blocks = 2;
     first.blocks = 4;
@@ -288,8 +288,8 @@ TEST_CASE("hpf: a guest whose blocks have all begun takes nothing from others", 
 }
 
 TEST_CASE(
-    "hpf: a guest all of whose blocks have begun is looked after, and what it has is nobody's guess: the "
-    "other one stops everywhere",
+    "hpf: a guest all of whose blocks have begun is looked after, and what it has is not known: the other "
+    "one stops everywhere",
     "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us);
@@ -311,7 +311,7 @@ TEST_CASE(
     CHECK(said(policy->decide({device(4), {waiting(large)}}, kBegin + 900us)) == Said{{1, "run"}});
 }
 
-TEST_CASE("hpf: a tenant with multiprocessors of its own is given all, for nobody knows which they are",
+TEST_CASE("hpf: a tenant with multiprocessors of its own is given all, as it is not known which they are",
           "[policy]") {
     const Kernel k1 = kernel(1, 1000, kHalf);
     Kernel k2 = urgent(kernel(2, 2, kHalf), 1);
@@ -335,7 +335,7 @@ TEST_CASE("hpf: equals have their turns also beside a more urgent kernel that le
     CHECK(said(policy->decide({device(4), {large, small, other}}, kBegin + 10ms)).count(3) == 1);
 }
 
-TEST_CASE("hpf: who is beside another is stopped by equals only if that pays", "[policy]") {
+TEST_CASE("hpf: a kernel beside another is stopped by equals only if that pays", "[policy]") {
     const Resources fifth = nth_of(kSm, 5);
     Kernel large = timed(1, 5000us, 300us), small = urgent(timed(2, 200us, 100us), 1),
            equal = urgent(timed(3, 150us), 1);

@@ -69,7 +69,7 @@ uint64_t least_progress(Policy& policy, const std::vector<Kernel>& kernels) {
 
 }  // namespace
 
-TEST_CASE("nobody starves under greedy, hpf, fair, slice and compact", "[policy]") {
+TEST_CASE("no tenant starves under greedy, hpf, fair, slice and compact", "[policy]") {
     for (const char* name : {"greedy", "hpf", "fair", "slice", "slice-paper", "compact"}) {
         for (const bool profiles : {true, false}) {
             INFO(name << (profiles ? " with profiles" : " without profiles"));
@@ -78,7 +78,7 @@ TEST_CASE("nobody starves under greedy, hpf, fair, slice and compact", "[policy]
     }
 }
 
-TEST_CASE("somebody would starve without patience", "[policy]") {
+TEST_CASE("a tenant would starve without patience", "[policy]") {
     const AgingKnobs none{.starvation_timeout = std::chrono::hours(10)};
     CHECK(least_progress(*make_hpf({.aging = none}), crowd(true)) == 0);
     CHECK(least_progress(*make_slice({.aging = none}), crowd(true)) == 0);

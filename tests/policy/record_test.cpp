@@ -218,7 +218,7 @@ struct Recording {
     }
 };
 
-TEST_CASE("a recorder's file is read back, each decision with who made it", "[record]") {
+TEST_CASE("a recorder's file is read back, each decision with the policy that made it", "[record]") {
     Recording recording;
     const Record record = full_record();
     recording.recorder->choose("priority");

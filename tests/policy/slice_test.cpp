@@ -155,7 +155,7 @@ TEST_CASE(
     CHECK(said(policy->decide({modelled(132), many}, kBegin)).size() == 2);
 }
 
-TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]") {
+TEST_CASE("slice: a pair stays while both have blocks, whatever else comes", "[policy]") {
     const auto policy = make_slice({.idle_grace = 0us});
     const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween);
     Kernel computes = profiled(3, kComputes);
@@ -167,7 +167,7 @@ TEST_CASE("slice: a pair stays while both have blocks, whoever comes", "[policy]
     CHECK(chosen(*policy, modelled(132), {loads, between, computes}) == Ids{1, 2});
 }
 
-TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
+TEST_CASE("slice: a pair waits for a kernel of its own that is launched again", "[policy]") {
     const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     const Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
@@ -188,7 +188,7 @@ TEST_CASE("slice: a pair waits for who launches again", "[policy]") {
     CHECK(chosen(*policy, sms, {between}, kBegin + 6ms) == Ids{2});  // no kernel waits for two
 }
 
-TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[policy]") {
+TEST_CASE("slice: a kernel that runs while both of a pair are gone makes way for them", "[policy]") {
     const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     Kernel loads = profiled(1, kLoads), computes = profiled(3, kComputes);
@@ -205,7 +205,8 @@ TEST_CASE("slice: who runs while both of a pair are gone makes way for them", "[
 }
 
 TEST_CASE(
-    "slice: whoever has waited too long has a turn, and then the best pair goes on, whatever they have left",
+    "slice: a kernel that has waited too long has a turn, and then the best pair goes on, whatever it has "
+    "left",
     "[policy]") {
     const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
@@ -242,7 +243,7 @@ TEST_CASE("slice: a turn alone ends, too", "[policy]") {
     CHECK(at(110ms) == Said{{1, "run"}, {2, "wait"}});
 }
 
-TEST_CASE("slice: who comes too late is waited for the next time", "[policy]") {
+TEST_CASE("slice: a launch that comes too late is waited for the next time", "[policy]") {
     const auto policy = make_slice({.idle_grace = 200us});
     const Device sms = modelled(132);
     const Kernel loads = profiled(1, kLoads);
@@ -283,7 +284,7 @@ TEST_CASE("gaps: twice what a tenant took lately, and no less than is set", "[po
     CHECK(none.of(1) == 0us);
 }
 
-TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[policy]") {
+TEST_CASE("slice: alone until another kernel comes; pairs without profit are none", "[policy]") {
     const auto policy = make_slice();
     const Kernel first = profiled(7, kLoads), same = profiled(2, kLoads), computes = profiled(3, kComputes);
     CHECK(chosen(*policy, modelled(132), {first}) == Ids{7});
@@ -292,7 +293,7 @@ TEST_CASE("slice: alone until somebody comes; pairs without profit are none", "[
     CHECK(chosen(*policy, modelled(132), {first, same, computes}).size() == 2);
 }
 
-TEST_CASE("slice: who has waited too long is in the next pair", "[policy]") {
+TEST_CASE("slice: a kernel that has waited too long is in the next pair", "[policy]") {
     const auto policy = make_slice({.aging = {.starvation_timeout = 100ms, .boost = 10ms}});
     const Device sms = modelled(132);
     const Kernel loads = profiled(1, kLoads), between = profiled(2, kBetween),

@@ -355,7 +355,7 @@ def charges(place):
 
 
 def small_device(place):
-    """What the device does not have, nobody gets; what one gives back the next can have."""
+    """What the device does not have, no program gets; what one gives back the next can have."""
     for _ in range(2):
         output = place.run("allocate", SMT_FAKE_MEMORY=str(160 << 20))[0]
         assert 4 <= int(output.split()[0]) <= 10, output
@@ -429,7 +429,7 @@ def wait_that_is_over(place):
 
 
 def printed_before(place):
-    """Who prints does not wait for other work of a program that has printed."""
+    """A thread that prints does not wait for other work of a program that has printed."""
     other = place.start("printed", "after", tenant="other")
     place.wait_reached(1)
     assert place.run("say", 7, 3, tenant="prints")[0] == "device says 7\n" * 3

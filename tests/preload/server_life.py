@@ -266,7 +266,7 @@ def crashed_server(place):
 
 
 def stopped_server(place):
-    """Who stops a server on purpose is said, too."""
+    """It is also said which process stops a server on purpose."""
     held = bystander(place)
     wait_for(lambda: place.calls("cuStreamSynchronize"), "it waits")
     stopping = subprocess.Popen([place.program, "server", "stop"], stdout=subprocess.PIPE)

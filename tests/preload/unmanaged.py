@@ -230,7 +230,7 @@ def dies_held_back(place):
 
 
 def urgent_dies(place):
-    """Who waits for one that is gone goes on."""
+    """A program that waits for one that is gone goes on."""
     low, high = hold(place)
     low.say("fill 5", "read")
     place.open(2)
@@ -244,7 +244,7 @@ def urgent_dies(place):
 
 
 def a_few_in_flight(place):
-    """Where somebody may go first the driver gets two long kernels at a time, else all."""
+    """Where another tenant may go first the driver gets two long kernels at a time, else all."""
     alone = Program(place, "alone", "low")
     alone.do(*[f"gate {n}" for n in range(1, 9)])
     place.wait_reached(1)
@@ -270,8 +270,8 @@ def policy(place, *arguments):
 
 
 def another_policy(place):
-    """Who is held back goes on when the policy that held it back is gone, and is held back again when it is
-    back."""
+    """A program that is held back goes on when the policy that held it back is gone, and is held back again
+    when it is back."""
     assert policy(place, "show")[0] == 1 and policy(place, "set", "fifo")[0] == 1, "there is no server yet"
     low, high = hold(place)
     low.say("fill 5", "read")

@@ -100,7 +100,7 @@ TEST_CASE("a file that is damaged while it is in use is set aside when that is s
     CHECK(value_of(store.find(some_key())) == some_profile());
 }
 
-TEST_CASE("who has a file open that another sets aside goes on with the new one", "[profiles]") {
+TEST_CASE("a process with a file open that another sets aside goes on with the new one", "[profiles]") {
     TemporaryFolder folder;
     const std::string path = folder.file("p");
     fill(path);

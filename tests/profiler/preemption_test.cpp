@@ -6,7 +6,7 @@ namespace smt::profiler::models {
 
 TEST_CASE(
     "a ticket is some blocks, sixteen at most; twice as many in a long launch, half as many but two where "
-    "somebody may stop it",
+    "it may be stopped",
     "[preemption]") {
     struct Row {
         uint64_t block_ns;

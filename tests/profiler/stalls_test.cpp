@@ -81,7 +81,7 @@ TEST_CASE("two intervals share a scheduler", "[stalls]") {
     CHECK(both(0, 1, 2, 4)[1] == Approx(0.5));  // an absent kernel is not waited for
 }
 
-TEST_CASE("a pipe is a bound for who uses it", "[stalls]") {
+TEST_CASE("a pipe is a bound for the kernels that use it", "[stalls]") {
     const Memory memory{.latency = 400, .requests_per_cycle = kEndless};
     const Units integers{.count = 8, .interval = 4, .pipes = {2, 0}},
         floats{.count = 8, .interval = 4, .pipes = {0, 1.25}};

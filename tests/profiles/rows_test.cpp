@@ -89,7 +89,7 @@ TEST_CASE("a row of counters has PUR, MUR and what the Markov model says of them
     CHECK((*row.predicted_ipc > 0 && *row.predicted_ipc <= 4));
 }
 
-TEST_CASE("the table leaves out what nobody has", "[rows]") {
+TEST_CASE("the table leaves out what no kernel has", "[rows]") {
     const std::vector<Profile> one = {swept()}, two = {swept(), counted()};
     const std::string table = table_of(rows_of(one));
     CHECK(table.find("PUR") == std::string::npos);

@@ -179,7 +179,8 @@ TEST_CASE("a program's thread sleeps as exactly after a wait as before", "[ring]
     thread.join();
 }
 
-TEST_CASE("who waits naps where the server says that cores are scarce, and looks on where not", "[ring]") {
+TEST_CASE("a waiting thread naps where the server says that cores are scarce, and looks on where not",
+          "[ring]") {
     for (const bool scarce : {false, true}) {
         std::thread thread([scarce] {
             shown.cores_scarce = scarce;

@@ -50,7 +50,7 @@ void send_captured(TestSession& client, uint64_t bytes, int file) {
     if (file >= 0) close(file);
 }
 
-TEST_CASE("captured sources that are none harm nobody", "[control]") {
+TEST_CASE("captured sources that are none do no harm", "[control]") {
     TestSession client;
     const std::string good = captured("// an image");
     uint32_t sent = 0;
@@ -92,7 +92,7 @@ TEST_CASE("what is no control message ends the session", "[control]") {
     }
 }
 
-TEST_CASE("nobody waits for captured sources that never come", "[control]") {
+TEST_CASE("captured sources that never come are not waited for", "[control]") {
     TestSession client;
     const uint64_t began = runtime::journal::now_ns();
     client.session().await_captures(7, 50ms);
@@ -170,7 +170,7 @@ char state_of(pid_t thread) {
     return std::strrchr(text, ')')[2];
 }
 
-TEST_CASE("who unloads a kernel sleeps while a launch of it is under way", "[control]") {
+TEST_CASE("a thread that unloads a kernel sleeps while a launch of it is under way", "[control]") {
     TestSession client;
     client.open_lane();
     TestServer::get().device().enter_thread();

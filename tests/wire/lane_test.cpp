@@ -141,8 +141,10 @@ TEST_CASE("a lane waits for another's position", "[lane]") {
     CHECK(created.stream == kFirstStream + 2);
 }
 
-TEST_CASE("who waits for a lane that has ended, or for itself, goes on; a lane that never was is an error",
-          "[lane]") {
+TEST_CASE(
+    "a thread that waits for a lane that has ended, or for itself, goes on; a lane that never was is an "
+    "error",
+    "[lane]") {
     TestSession client;
     TestLane ended = client.open_lane(), lane = client.open_lane();
     ended.post(static_cast<uint16_t>(Op::kCloseLane), nullptr, 0);

@@ -166,7 +166,7 @@ TestLane TestSession::open_lane() {
     LaneOpened opened;
     if (send(socket_, &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
         uninterrupted([&] { return recv(socket_, &opened, sizeof opened, 0); }) != sizeof opened) {
-        give_up("the server answers who opens a lane");
+        give_up("the server answers a client that opens a lane");
     }
     if (opened.status != CUDA_SUCCESS)
         give_up(("a lane is opened, and not error " + std::to_string(opened.status)).c_str());

@@ -24,7 +24,7 @@ __global__ void omits(unsigned* out) {
 }
 void default_arguments(unsigned* out) { omits<<<80, 96>>>(out); }
 
-// Behind a pointer: the index stands in shared memory for everybody.
+// Behind a pointer: the index stands in shared memory for all threads.
 __device__ unsigned row() { return blockIdx.x; }
 __device__ unsigned rows() { return gridDim.x; }
 __device__ unsigned (*const table[])() = {row, rows};

@@ -119,8 +119,8 @@ class Priority:
                 if mode == "alone":
                     self.small_ms[small] = own_ms
                 ends = row["ends_s"][2:]
-                # A request has its pauses; who launches again at once needs the GPU from one launch's end to
-                # the next one's.
+                # A request has its pauses; a program that launches again at once needs the GPU from one
+                # launch's end to the next one's.
                 needs[small] = (own_ms if small in self.REQUESTS or
                                 len(ends) < 2 else 1e3 * (ends[-1] - ends[0]) / (len(ends) - 1))
                 stage.lines.add(part="priority-alone", mode=mode, **row)

@@ -148,7 +148,7 @@ class Compact:
     @staticmethod
     def multiprocessors(stage):
         """While all worked: on how many each tenant's launches were, at the median, and on how many there was
-        anybody."""
+        any program."""
         by_tenant = {}
         for line in stage.smt("log", "--mapping", "--json").splitlines():
             entry = json.loads(line)
@@ -167,7 +167,7 @@ class Compact:
                  for at in instants]
         found = {tenant: median([len(sms) for each in there for who, sms in each if who == tenant] or [0])
                  for tenant in by_tenant}
-        return {**found, "anybody": median([len(set().union(*(sms for _, sms in each)))
+        return {**found, "any": median([len(set().union(*(sms for _, sms in each)))
                                             for each in there if len(each) > 1] or [0])}
 
     def show(self):

@@ -299,7 +299,7 @@ def gpu_memory_used():
 
 
 class Watch(threading.Thread):
-    """Polls nvidia-smi and remembers who held the GPU."""
+    """Polls nvidia-smi and remembers which processes held the GPU."""
 
     def __init__(self):
         super().__init__(daemon=True)

@@ -87,7 +87,7 @@ class Managed:
     def overhead(self, budget):
         end = time.monotonic() + budget
         rows = {}
-        # Somebody with next to nothing to do. Where that is somebody more urgent others may be stopped, which
+        # A tenant with next to nothing to do. Where that is a more urgent one others may be stopped, which
         # costs something by itself.
         other = None
         with Runtime(self.places) as runtime:
@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=25)
     parser.add_argument("--company", choices=["normal", "high"],
-                        help="overhead: beside somebody of that priority, who does next to nothing")
+                        help="overhead: beside a tenant of that priority that does next to nothing")
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--stress-iterations", type=int, default=30)
     parser.add_argument("--stress-size", default="large")

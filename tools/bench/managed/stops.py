@@ -24,7 +24,7 @@ class Count:
         self.seconds_each = FIRST_GUESS
 
     def left(self, wanted):
-        """Seconds, if one more of it is started. Who is wrong is not asked again."""
+        """Seconds, if one more of it is started. A program that was wrong is not run again."""
         return (max(0, wanted - self.half_way) * self.seconds_each / (self.running + 1)
                 if self.right == self.runs else 0)
 
@@ -98,7 +98,8 @@ class Stops:
             count.right += row["ok"]
             count.half_way += stopped
             count.seconds_each = row["seconds"] / max(1, stopped)
-            # Runs of a few seconds: starting them costs nothing then, and nobody is left behind at the end.
+            # Runs of a few seconds: starting them costs nothing then, and no program is left behind at the
+            # end.
             missing = max(1, self.options.stops - count.half_way) / max(1, stopped)
             longer = min(self.options.stops_seconds / max(0.05, row["seconds"]), missing)
             count.iterations = max(1, min(1_000_000, int(iterations * longer)))

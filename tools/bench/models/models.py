@@ -210,8 +210,8 @@ class Models:
 
     def tell(self, rounds, rows):
         """The difference in per cent between sides: of each set of servers the mean over bursts that followed
-        each other, without the largest tenth on both ends (somebody else's interrupts); then the mean of the
-        sets, and what is known of it."""
+        each other, without the largest tenth on both ends (interrupts of other programs); then the mean of
+        the sets, and what is known of it."""
         per_launch = {side: statistics.median(ns / row["launches"] / 1e3 for row in rows
                                               for ns in row["ns"][side]) for side in rows[0]["ns"]}
         for side in ("kept", "none too"):

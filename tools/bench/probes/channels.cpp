@@ -46,7 +46,7 @@ int show(const std::vector<Made>& streams, size_t waiter) {
         std::printf(" %zu", i);
         ++behind;
     }
-    std::printf("%s\n", behind ? " stand behind it" : " nobody stands behind it");
+    std::printf("%s\n", behind ? " stand behind it" : " no stream stands behind it");
     words[kMost] = turn;
     CHECK(cuCtxSynchronize());
     return 0;

@@ -189,7 +189,7 @@ def special_forms(cases):
 
 
 class WithNan:
-    """tf32, whose NaN is nobody's business here."""
+    """tf32, whose NaN is not compared here."""
     def __getattr__(self, name):
         return getattr(TF32, name)
 

@@ -321,7 +321,7 @@ def floating(cases):
 
 
 def together(cases):
-    """All threads on one place; the order is nobody's business, the sum is."""
+    """All threads on one place; the order is not compared, the sum is."""
     values = [as_type(a, 'u32') for a, _ in pairs(32, 64, seed=9)]
     total = sum(values) & 0xffffffff
     rows = [((v,), (total,)) for v in values]

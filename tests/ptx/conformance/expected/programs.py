@@ -421,7 +421,7 @@ def barriers():
         @%p3 exit;
         setp.eq.u32 %p4, %i0, %i0;
         barrier.sync 0;
-        bar.red.popc.u32 %o0, 1, %p4;''', rows, about='threads that have exited are waited for by nobody')
+        bar.red.popc.u32 %o0, 1, %p4;''', rows, about='threads that have exited are not waited for')
     rows = [((i,), (i ^ 1,)) for i in range(32)]
     cases.case('barrier.divergent', 'u32', 'u32', '''
         mov.u32 %r1, table;
@@ -536,7 +536,7 @@ def spin():
         bar.warp.sync 0xffffffff;
         membar.gl;
         ld.volatile.global.u32 %o0, [count];''', rows, module='.global .u32 lock;\n.global .u32 count;',
-               about='independent thread scheduling: who holds the lock runs on')
+               about='independent thread scheduling: the thread that holds the lock runs on')
     rows = [((i,), (100 + i // 16,)) for i in range(32)]
     cases.case('shfl.two.places', 'u32', 'u32', '''
         setp.lt.u32 %p1, %i0, 16;
