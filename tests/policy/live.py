@@ -7,151 +7,11 @@
 Blocks wait at gates (programs/gates.cpp) that are opened when the journal says that the step before has been
 taken. So nothing depends on how fast anything is.
 """
-import contextlib
-import json
-import pathlib
-import sqlite3
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulated"))
-from scenarios import Place   # noqa: E402
-
-PATIENCE = 60
-
-WARP = 32
-MANY = 10 ** 11   # blocks measured: what servers add by themselves changes nothing
-# shared memory: of an SM; kept of each CTA; for the managed form
-SM_BYTES, OF_THE_SYSTEM, OF_THE_LOOP = 228 << 10, 1 << 10, 256
-
-
-def part_of_sm(part):
-    """Dynamic shared memory of a block of which so many parts are an SM."""
-    return int(SM_BYTES * part) - OF_THE_SYSTEM - OF_THE_LOOP
-
-
-class Gated:
-    """A program of gates.cpp."""
-
-    def __init__(self, place, tenant, blocks, threads, shared, priority="normal"):
-        self.place, self.tenant, self.blocks = place, tenant, blocks
-        command = [place.smt, "run", "--tenant", tenant, "--priority", priority, "--",
-                   place.programs / "sim_gates", str(blocks), str(threads), str(shared)]
-        self.process = subprocess.Popen(command, env=place.environment, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-    def say(self, line, answer=None):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        if answer:
-            found = self.process.stdout.readline()
-            assert found == answer + "\n", \
-                f"{self.tenant}, {line}: {found}{self.process.stdout.read() if found else ''}"
-
-    def launch(self):
-        self.opened = 0
-        self.say("launch", "launched")
-        return self
-
-    def open(self, blocks=None):
-        self.say(f"open {self.blocks if blocks is None else blocks}", "opened")
-        return self
-
-    def end(self):
-        """Opens all gates, and waits for the launch, and the program."""
-        self.open().say("wait", "ended")
-        self.leave()
-
-    def leave(self):
-        self.process.stdin.close()
-        assert self.process.wait(PATIENCE) == 0, self.process.stdout.read()
-
-
-class Stage(Place):
-    def __init__(self, smt, programs, policy, multiprocessors, **sim):
-        super().__init__(smt, programs, sms=multiprocessors, grace=1, step_limit=0, **sim)
-        self.environment.update(SMT_COMPILE="ptx=1", SMT_POLICY=policy, SMT_JOURNAL="mapping",
-                                SMT_CACHE_DIR=str(pathlib.Path(self.folder.name) / "cache"),
-                                SMT_PROFILES=str(pathlib.Path(self.folder.name) / "profiles.db"))
-
-    def know(self, blocks, threads, part, times):
-        """From the next server on: what a sweep would have measured of launches of so many blocks, {(SMs,
-        CTAs on each): ns}."""
-        # so that there is a profile, which says nothing yet
-        Gated(self, "profiled", blocks, threads, part_of_sm(part)).launch().end()
-        subprocess.run([self.smt, "server", "stop"], env=self.environment, check=True, capture_output=True,
-                       timeout=PATIENCE)
-        self.wait_until_ended()
-        with contextlib.closing(sqlite3.connect(self.environment["SMT_PROFILES"])) as database, database:
-            (profile,), = database.execute("SELECT id FROM profile WHERE block_x = ?", (threads,))
-            database.execute("DELETE FROM times WHERE profile = ?", (profile,))
-            for (sms, ctas), ns in times.items():
-                database.execute("INSERT INTO times VALUES (?, ?, ?, 1, ?, 0, ?)",
-                                 (profile, sms, ctas, MANY, int(ns) * (MANY // blocks)))
-
-    def until_known(self, blocks, threads, part, text):
-        """A server looks profiles up while a program's first launches run: of another program, here."""
-        idle, other = Gated(self, "idle", 1, WARP, 0), Gated(self, "other", blocks, threads, part_of_sm(part))
-        idle.launch().open().say("wait", "ended")   # with one tenant alone no policy is asked at each launch
-        before = len(self.decisions("other"))
-        self.until(f"{text} is decided", lambda: other.launch().open().say("wait", "ended") or
-                   text in self.decisions("other")[before:])
-        other.leave()
-        idle.leave()
-
-    def entries(self, tenant, kind):
-        log = subprocess.run([self.smt, "log", "--json", "--mapping"], env=self.environment,
-                             capture_output=True, text=True, timeout=PATIENCE).stdout
-        return [entry for entry in map(json.loads, log.splitlines())
-                if entry["tenant"] == tenant and entry["kind"] == kind]
-
-    def decisions(self, tenant):
-        return [entry["text"] for entry in self.entries(tenant, "decision")]
-
-    def mappings(self, tenant):
-        """Blocks, workers and multiprocessors of each row, in the order in which workers left; of a program
-        that has ended, which the server hears of later."""
-        self.until(f"{tenant} has left", lambda: self.entries(tenant, "closed"))
-        return [(entry["value"], entry["workers"], entry["sms"]) for entry in self.entries(tenant, "mapping")]
-
-    def until(self, what, holds):
-        deadline = time.monotonic() + PATIENCE
-        while not holds():
-            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s\n{self.journal_now()}"
-
-    def launches(self, tenant):
-        status = subprocess.run([self.smt, "status"], env=self.environment, capture_output=True, text=True,
-                                timeout=PATIENCE).stdout
-        return sum(int(line.split()[10]) for line in status.splitlines() if line.split()[:1] == [tenant])
-
-    def until_decided(self, tenant, text, times=1):
-        self.until(f"{tenant}: {text}", lambda: sum(text in each for each in self.decisions(tenant)) >= times)
-
-    def until_stopped(self, tenant, times=1):
-        self.until(f"{tenant} has stopped", lambda: len(self.entries(tenant, "stopped")) >= times)
-
-
-    def open_until_stopped(self, program, times):
-        """Blocks may be taken between the decision and the stop, and more than one with a ticket. Returns how
-        many were let through."""
-        def stopped():
-            program.opened = min(program.opened + 4, program.blocks - 100)
-            program.open(program.opened)
-            return len(self.entries(program.tenant, "stopped")) >= times
-
-        self.until(f"{program.tenant} has stopped", stopped)
-        return program.opened
-
-
-def in_all(mappings):
-    """What is read of a run's workers at once, as they leave, is a row."""
-    return sum(row[0] for row in mappings), sum(row[1] for row in mappings), sorted({sm for row in mappings
-                                                                                     for sm in row[2]})
-
-
-def said(found, expected):
-    assert found == expected, f"found:\n{found}\nnot:\n{expected}"
+from gated import PATIENCE, WARP, Brief, Gated, Stage, in_all, part_of_sm, said
 
 
 def figure_6(smt, programs):
@@ -174,7 +34,7 @@ def figure_6(smt, programs):
 
         def five_again():
             nonlocal opened
-            # whoever is one too many on its SM leaves behind its block; the other one may take longer
+            # a worker that is one too many on its SM leaves behind its block; the other one may take longer
             if opened < blocks // 2:
                 opened += 75
                 first.open(opened)
@@ -209,7 +69,7 @@ def figure_2_temporal(smt, programs):
 
 def figure_2_spatial(smt, programs):
     """FLEP, figure 2 (b): it needs one of two SMs, and the other kernel goes on on the second. But the first
-    time who may be over in a moment is waited for."""
+    time a kernel that may be over in a moment is waited for."""
     # or a thread that has to wait for a core would make it long
     with Stage(smt, programs, "hpf", 2, dispatch_clock=1) as place:
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
@@ -237,15 +97,15 @@ def figure_2_spatial(smt, programs):
 
 
 def first_stop(smt, programs):
-    """What stood behind launches that are over is no reason not to stop the next one, for whoever comes
-    now."""
+    """What stood behind launches that are over is no reason not to stop the next one for a program that
+    comes now."""
     with Stage(smt, programs, "priority", 2) as place:
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2)).launch()
-        # at once, and what is in flight can no longer be stopped: nobody is there who might want it
+        # at once, and what is in flight can no longer be stopped: no program is there that might want it
         long.say("record", "recorded")
         long.open().say("wait", "ended")
         urgent = Gated(place, "urgent", 4, WARP, part_of_sm(1 / 2), priority="high")
-        place.until("somebody more urgent is there", lambda: place.entries("urgent", "opened"))
+        place.until("the more urgent program is there", lambda: place.entries("urgent", "opened"))
         long.launch()
         place.until("it has launched again", lambda: place.launches("long") == 2)
         urgent.launch()
@@ -257,9 +117,9 @@ def first_stop(smt, programs):
 
 def tenant_leaves(smt, programs):
     """What a program had pinned is given back while the others stand still, where the policy may stop
-    anybody: the driver would keep the dispatcher out until their launches are over."""
+    any of them: the driver would keep the dispatcher out until their launches are over."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
-        # two that are left: who is alone is not stopped
+        # two that are left: one that is alone is not stopped
         stays, idle = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "idle", 2, WARP, 0)
         for each in (stays, idle):   # what is loaded later would wait for gates
             each.launch().open().say("wait", "ended")
@@ -277,8 +137,8 @@ def tenant_leaves(smt, programs):
 
 
 def tenant_unloads(smt, programs):
-    """So it is with code. A moment after a standstill there is none, and nobody is kept out for that: the
-    program waits for the next one."""
+    """So it is with code. A moment after a standstill there is none, and no program is kept out for that:
+    the one that unloads waits for the next one."""
     with Stage(smt, programs, "greedy", 2, loads_wait=1) as place:
         stays, other = Gated(place, "stays", 1000, WARP, part_of_sm(1 / 2)), Gated(place, "other", 2, WARP, 0)
         for each in (stays, other):
@@ -296,23 +156,9 @@ def tenant_unloads(smt, programs):
         other.leave()
 
 
-class Brief:
-    """A program of brief.cpp."""
-
-    def __init__(self, place, tenant, launches, blocks=64, priority="normal"):
-        self.process = subprocess.Popen([place.smt, "run", "--tenant", tenant, "--priority", priority, "--",
-                                         place.programs / "sim_brief", launches, str(blocks)],
-                                        env=place.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
-        said(self.process.stdout.readline(), "launched\n")
-
-    def end(self):
-        said(self.process.communicate("wait\n", timeout=PATIENCE)[0], "ended\n")
-
-
 def idle_urgent(smt, programs):
-    """Launches that are over hold nobody up, although nobody was there to see their end: when the urgent
-    program launched, it was alone."""
+    """Launches that are over hold up no program, although their end was not seen: when the urgent program
+    launched, it was alone."""
     with Stage(smt, programs, "priority", 2) as place:
         urgent = Brief(place, "urgent", "21", priority="high")   # markers are behind every fourth, or eighth
         place.until("its launches are over", lambda: len(place.entries("urgent", "launch")) == 21)
@@ -358,8 +204,8 @@ def waiting_urgent_hpf(smt, programs):
 
 
 def two_threads(smt, programs):
-    """Who waits for a stream waits for what was launched before, also where somebody more urgent is there,
-    and launches are looked after one by one."""
+    """A thread that waits for a stream waits for what was launched before, also where a more urgent program
+    is there, and launches are looked after one by one."""
     with Stage(smt, programs, "priority", 2) as place:
         urgent = Brief(place, "urgent", "1", priority="high")
         Brief(place, "endless", "endless", blocks=4).end()   # there are up to 512 launches to wait for
@@ -410,7 +256,7 @@ def table_2(smt, programs):
 
 def table_3(smt, programs):
     """LM, BS, then FT: both on 20 SMs, FT on the ten others, where one of the two takes the room that is
-    left: who is thought to have the longest way to go, which is estimated from what it has done."""
+    left: the one that is thought to have the longest way to go, which is estimated from what it has done."""
     def then(decided, mapped):
         tuned = {"LM": "90 CTAs on 30 of 30 SMs", "BS": "250 CTAs on 30 of 30 SMs"}
         said([tenant for tenant, text in tuned.items() if text in decided[tenant]] in (["LM"], ["BS"]), True)

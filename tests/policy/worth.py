@@ -13,7 +13,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "simulated"))
-from scenarios import Place, finish   # noqa: E402
+from place import Place, finish   # noqa: E402
 
 SMS, CTAS = 4, 2                       # multiprocessors, and blocks that fit on each
 ALL = 10 ** 9
@@ -117,9 +117,9 @@ def share(smt, programs, weight, **load):
 
 
 def shares(smt, programs):
-    """FLEP's weighted fairness: two who always have work have the GPU for times as their weights say, within
-    2 %; and who needs 300 us between two launches, within 10: in that time it has its turn, and nothing to
-    do."""
+    """FLEP's weighted fairness: two tenants that always have work have the GPU for times as their weights
+    say, within 2 %; and one that needs 300 us between two launches, within 10: in that time it has its turn,
+    and nothing to do."""
     both = dict(blocks=800, block_us=4, for_us=100_000)
     (alone,) = together(smt, programs, "fair", Load("alone", **both))
     for weight in (2, 3):

@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 
-from scenarios import PATIENCE, Place, finish, notes
+from place import PATIENCE, Place, finish
+from scenarios import notes
 
 
 def trace(smt, programs):
@@ -201,8 +202,7 @@ def kernels(smt, programs):
 
 
 def misuse(smt, programs):
-    """What somebody meets who is new here, or mistaken: a reason, and the exit code that says whose mistake
-    it is."""
+    """What a new or mistaken user meets: a reason, and the exit code that says whose mistake it is."""
     with Place(smt, programs) as place:
         def said(code, *arguments, to=subprocess.PIPE, **environment):
             done = subprocess.run([smt, *map(str, arguments)], env=place.environment | environment, stdout=to,

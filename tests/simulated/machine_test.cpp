@@ -158,7 +158,7 @@ TEST_CASE("bank conflicts take the shared memory's passes", "[machine]") {
     CHECK(time(32) > 16 * time(1));
 }
 
-TEST_CASE("a barrier lets nobody through before the last has come", "[machine]") {
+TEST_CASE("a barrier lets no thread through before the last has come", "[machine]") {
     Machine machine({.multiprocessors = 1});
     std::vector<Instruction> work = repeat(10, {kDependent});
     work.push_back({.unit = Unit::kBarrier, .result = Step::Result::kBarrier});
@@ -259,7 +259,7 @@ TEST_CASE("a grid that is cancelled ends, resident or on its way", "[machine]") 
     machine.cancel(*waiting);  // was never launched
 }
 
-TEST_CASE("a confined grid keeps to its multiprocessors, and holds up nobody behind it", "[machine]") {
+TEST_CASE("a confined grid keeps to its multiprocessors, and holds up no grid behind it", "[machine]") {
     Machine machine({.multiprocessors = 4});
     auto confined = script("confined", 40, kWide, repeat(1000, {kDependent}));
     auto other = script("other", 4, kWide, repeat(10, {kDependent}));

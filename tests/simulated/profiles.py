@@ -14,7 +14,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-from scenarios import PATIENCE, Place, finish
+from place import PATIENCE, Place, finish
 
 MULTIPROCESSORS = 4
 
@@ -224,7 +224,7 @@ def side_by_side(smt, programs):
                                                                  2), "--runs", "1", code=1).stderr
         assert not windows()
 
-        # Who fails is named, and the other one is not waited for.
+        # The program that fails is named, and the other one is not waited for.
         flag = pathlib.Path(place.folder.name) / "flag"
         fails = ("sh", "-c", f'test ! -e {flag} && touch {flag} && exec "$@"', "sh", *program(many, 1))
         assert "sh ended with 1 while it was measured" in pair(program(few, 30), fails, code=1).stderr
