@@ -20,11 +20,11 @@ SELECT json_object(
         'input_bytes', input_bytes, 'nanoseconds', nanoseconds))
         FROM (SELECT * FROM times WHERE profile = id ORDER BY sms, ctas_per_sm))),
     'beside', json((SELECT json_group_array(json_object(
-        'kernel', kernel, 'image', image, 'block', json_array(block_x, block_y, block_z), 'grid_class', grid_class,
-        'ctas_per_sm', ctas_per_sm, 'other_ctas_per_sm', other_ctas_per_sm,
+        'kernel', kernel, 'image', image, 'block', json_array(block_x, block_y, block_z),
+        'grid_class', grid_class, 'ctas_per_sm', ctas_per_sm, 'other_ctas_per_sm', other_ctas_per_sm,
         'windows', windows, 'blocks', blocks, 'nanoseconds', nanoseconds))
-        FROM (SELECT * FROM beside WHERE profile = id ORDER BY kernel, image, block_x, block_y, block_z, grid_class,
-              ctas_per_sm, other_ctas_per_sm))),
+        FROM (SELECT * FROM beside WHERE profile = id ORDER BY kernel, image, block_x, block_y, block_z,
+              grid_class, ctas_per_sm, other_ctas_per_sm))),
     'counters', json_object(
         'blocks', counted_blocks, 'nanoseconds', counted_ns, 'instructions', instructions,
         'memory_instructions', memory_instructions, 'uncoalesced_instructions', uncoalesced_instructions,

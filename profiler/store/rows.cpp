@@ -38,7 +38,8 @@ ON CONFLICT DO UPDATE SET
 RETURNING id)";
 
 constexpr char kMergeTimes[] = R"(
-INSERT INTO times (profile, sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO times (profile, sms, ctas_per_sm, launches, blocks, input_bytes, nanoseconds)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     launches = launches + excluded.launches,
     blocks = blocks + excluded.blocks,
@@ -46,8 +47,9 @@ ON CONFLICT DO UPDATE SET
     nanoseconds = nanoseconds + excluded.nanoseconds)";
 
 constexpr char kMergeBeside[] = R"(
-INSERT INTO beside (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm,
-                    windows, blocks, nanoseconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO beside (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm,
+                    other_ctas_per_sm, windows, blocks, nanoseconds)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     windows = windows + excluded.windows,
     blocks = blocks + excluded.blocks,

@@ -84,7 +84,8 @@ CREATE TABLE beside (
     windows INTEGER NOT NULL,
     blocks INTEGER NOT NULL,
     nanoseconds INTEGER NOT NULL,
-    PRIMARY KEY (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm, other_ctas_per_sm)
+    PRIMARY KEY (profile, kernel, image, block_x, block_y, block_z, grid_class, ctas_per_sm,
+                 other_ctas_per_sm)
 ) STRICT, WITHOUT ROWID;
 )";
 

@@ -57,10 +57,18 @@ template <class Type> struct smt_bare<Type&&> { typedef Type type; };
 template <class Type> constexpr typename smt_bare<Type>::type&& move(Type&& value) noexcept {
     return static_cast<typename smt_bare<Type>::type&&>(value);
 }
-template <class Type> constexpr Type&& forward(typename smt_bare<Type>::type& value) noexcept { return static_cast<Type&&>(value); }
-template <class Type> constexpr Type&& forward(typename smt_bare<Type>::type&& value) noexcept { return static_cast<Type&&>(value); }
-template <class Element> constexpr const Element* begin(initializer_list<Element> list) noexcept { return list.begin(); }
-template <class Element> constexpr const Element* end(initializer_list<Element> list) noexcept { return list.end(); }
+template <class Type> constexpr Type&& forward(typename smt_bare<Type>::type& value) noexcept {
+    return static_cast<Type&&>(value);
+}
+template <class Type> constexpr Type&& forward(typename smt_bare<Type>::type&& value) noexcept {
+    return static_cast<Type&&>(value);
+}
+template <class Element> constexpr const Element* begin(initializer_list<Element> list) noexcept {
+    return list.begin();
+}
+template <class Element> constexpr const Element* end(initializer_list<Element> list) noexcept {
+    return list.end();
+}
 }
 typedef __builtin_va_list va_list;
 #define va_start(list, last) __builtin_va_start(list, last)

@@ -27,7 +27,8 @@ using namespace std::literals;
 // Images of the fake driver, inputs of its linker, and what is none. No kernel whose effect depends on its
 // parameters: a wild address is the device's to refuse, and the fake has no device.
 constexpr std::string_view kTexts[] = {
-    "FAKE\nkernel idle params 8,4\nkernel many params 1,2,4,8,16\nkernel bare\nglobal g 64\nglobal none 0\ntexture t\n"sv,
+    "FAKE\nkernel idle params 8,4\nkernel many params 1,2,4,8,16\nkernel bare\n"
+    "global g 64\nglobal none 0\ntexture t\n"sv,
     "FAKE\nkernel idle\nkernel idle params 8\nglobal g 8\ntexture t\ntexture u\n"sv,
     "FAKE\n"sv,
     "kernel of no image\n"sv,

@@ -148,9 +148,9 @@ TEST_CASE("a line with defaults is short, and defaults come back", "[record]") {
 
 TEST_CASE("a line of before profiles knew of pairs is read", "[record]") {
     Record record;
-    REQUIRE(read_line(
-        R"({"now":1,"snapshot":{"device":{},"kernels":[{"id":1,"profile":{"blocks":9,"preemption":50000}}]},"decision":{}})",
-        record));
+    REQUIRE(read_line(R"({"now":1,"snapshot":{"device":{},)"
+                      R"("kernels":[{"id":1,"profile":{"blocks":9,"preemption":50000}}]},"decision":{}})",
+                      record));
     const Profile& profile = *record.snapshot.kernels[0].profile;
     CHECK((profile.blocks == 9 && profile.identity == 0 && profile.beside.empty()));
 }

@@ -67,10 +67,12 @@ TEST_CASE("a file of version 1 keeps its profiles, and gets room for pairs", "[p
         bring_up_to_date(database, {kProfiles.application, kProfiles.steps.first(1)});
         REQUIRE(database.integer("PRAGMA user_version") == 1);
         database.run(R"(
-            INSERT INTO profile VALUES (7, '_Z5saxpyfPfS_', '4f2a', 256, 1, 1, 12, 'NVIDIA H200', 32, 16, 1024, 2048, 8,
-                                        5000, 350, 100000, 20000, 500, 4000, 2000, 3, 60000, '2026-11-20T00:00:00Z');
+            INSERT INTO profile VALUES (7, '_Z5saxpyfPfS_', '4f2a', 256, 1, 1, 12, 'NVIDIA H200',
+                                        32, 16, 1024, 2048, 8, 5000, 350, 100000, 20000, 500, 4000,
+                                        2000, 3, 60000, '2026-11-20T00:00:00Z');
             INSERT INTO times VALUES (7, 132, 8, 2, 10000, 4096, 700), (7, 1, 4, 1, 5000, 2048, 9000);
-            INSERT INTO coefficient VALUES (7, 'duration.intercept_ns', 120.5), (7, 'duration.ns_per_block', 0.07))");
+            INSERT INTO coefficient VALUES (7, 'duration.intercept_ns', 120.5),
+                                           (7, 'duration.ns_per_block', 0.07))");
     }
     Store store(folder.file("p"));
     CHECK(value_of(store.find(some_key())) == before);

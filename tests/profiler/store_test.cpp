@@ -229,30 +229,32 @@ TEST_CASE("JSON has everything", "[profiles]") {
     REQUIRE(problem_of(store.record(some_profile("a"))).empty());
     std::string json = value_of(store.export_json());
     for (size_t at = 0; (at = json.find(",\"updated\":\"", at)) != std::string::npos;) json.erase(at, 33);
-    CHECK(
-        json ==
-        "[\n"
-        R"({"kernel":"a","image":"4f2a","device":"NVIDIA H200","block":[256,1,1],"grid_class":12,)"
-        R"("resources":{"registers":32,"local_bytes":16,"static_shared_bytes":1024,"dynamic_shared_bytes":2048,)"
-        R"("most_ctas_per_sm":8},"times":[)"
-        R"({"sms":1,"ctas_per_sm":4,"launches":1,"blocks":5000,"input_bytes":2048,"nanoseconds":9000},)"
-        R"({"sms":132,"ctas_per_sm":8,"launches":2,"blocks":10000,"input_bytes":4096,"nanoseconds":700}],)"
-        R"("beside":[)"
-        R"({"kernel":"_Z5otherv","image":"4f2a","block":[256,1,1],"grid_class":12,"ctas_per_sm":3,"other_ctas_per_sm":5,)"
-        R"("windows":2,"blocks":4000,"nanoseconds":600},)"
-        R"({"kernel":"_Z5thirdv","image":"77aa","block":[64,2,1],"grid_class":9,"ctas_per_sm":1,"other_ctas_per_sm":2,)"
-        R"("windows":1,"blocks":100,"nanoseconds":50}],)"
-        R"("counters":{"blocks":5000,"nanoseconds":350,"instructions":100000,"memory_instructions":20000,)"
-        R"("uncoalesced_instructions":500,"dram_reads":4000,"dram_writes":2000},)"
-        R"("preemption":{"stops":3,"nanoseconds":60000},)"
-        R"("coefficients":{"duration.intercept_ns":120.5,"duration.ns_per_block":0.07}},)"
-        "\n"
-        R"({"kernel":"b","image":"4f2a","device":"NVIDIA H200","block":[256,1,1],"grid_class":12,)"
-        R"("resources":null,"times":[],"beside":[],)"
-        R"("counters":{"blocks":0,"nanoseconds":0,"instructions":0,"memory_instructions":0,)"
-        R"("uncoalesced_instructions":0,"dram_reads":0,"dram_writes":0},)"
-        R"("preemption":{"stops":0,"nanoseconds":0},"coefficients":{}})"
-        "\n]\n");
+    CHECK(json ==
+          "[\n"
+          R"({"kernel":"a","image":"4f2a","device":"NVIDIA H200","block":[256,1,1],"grid_class":12,)"
+          R"("resources":{"registers":32,"local_bytes":16,"static_shared_bytes":1024,)"
+          R"("dynamic_shared_bytes":2048,)"
+          R"("most_ctas_per_sm":8},"times":[)"
+          R"({"sms":1,"ctas_per_sm":4,"launches":1,"blocks":5000,"input_bytes":2048,"nanoseconds":9000},)"
+          R"({"sms":132,"ctas_per_sm":8,"launches":2,"blocks":10000,"input_bytes":4096,"nanoseconds":700}],)"
+          R"("beside":[)"
+          R"({"kernel":"_Z5otherv","image":"4f2a","block":[256,1,1],"grid_class":12,)"
+          R"("ctas_per_sm":3,"other_ctas_per_sm":5,)"
+          R"("windows":2,"blocks":4000,"nanoseconds":600},)"
+          R"({"kernel":"_Z5thirdv","image":"77aa","block":[64,2,1],"grid_class":9,)"
+          R"("ctas_per_sm":1,"other_ctas_per_sm":2,)"
+          R"("windows":1,"blocks":100,"nanoseconds":50}],)"
+          R"("counters":{"blocks":5000,"nanoseconds":350,"instructions":100000,"memory_instructions":20000,)"
+          R"("uncoalesced_instructions":500,"dram_reads":4000,"dram_writes":2000},)"
+          R"("preemption":{"stops":3,"nanoseconds":60000},)"
+          R"("coefficients":{"duration.intercept_ns":120.5,"duration.ns_per_block":0.07}},)"
+          "\n"
+          R"({"kernel":"b","image":"4f2a","device":"NVIDIA H200","block":[256,1,1],"grid_class":12,)"
+          R"("resources":null,"times":[],"beside":[],)"
+          R"("counters":{"blocks":0,"nanoseconds":0,"instructions":0,"memory_instructions":0,)"
+          R"("uncoalesced_instructions":0,"dram_reads":0,"dram_writes":0},)"
+          R"("preemption":{"stops":0,"nanoseconds":0},"coefficients":{}})"
+          "\n]\n");
 }
 
 TEST_CASE("CSV has a line for each placement", "[profiles]") {

@@ -120,7 +120,8 @@ std::string json_of(const SurveyedEntry& each) {
 
 std::string json_of(const SurveyedImage& image) {
     return fmt::format(
-        R"({{"section":{},"member":{},"offset":{},"bytes":{},"linked":{},"loaded":{},"problem":{},"entries":{}}})",
+        R"({{"section":{},"member":{},"offset":{},"bytes":{},"linked":{},"loaded":{},"problem":{},)"
+        R"("entries":{}}})",
         json_string(section_of(image.found.place)), json_string(image.found.member), image.found.offset,
         image.found.bytes.size(), image.found.linked, image.used,
         image.problem ? json_string(image.problem->text) : "null",

@@ -202,18 +202,18 @@ void LogView::show_json(const Entry& entry, const std::string& tenant) {
                kKinds[kind < std::size(kKinds) ? kind : 0], entry.time_ns, entry.session,
                json_string(tenant));
     if (entry.kind == Kind::kLaunch || entry.kind == Kind::kIntoGraph) {
-        fmt::print(
-            R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"treatment":{},"grid":[{},{},{}],"block":[{},{},{}],)"
-            R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}{}}})",
-            entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
-            json_string(entry.value ? text(static_cast<uint32_t>(entry.value)) : ""), entry.grid[0],
-            entry.grid[1], entry.grid[2], entry.block[0], entry.block[1], entry.block[2], entry.registers,
-            entry.shared_bytes, entry.start_ns, entry.end_ns,
-            entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
-                                             fmt::join(placed_on(entry), ","), entry.blocks_together)
-            : placed_on(entry).empty()
-                ? ""
-                : fmt::format(R"(,"sms":[{}])", fmt::join(placed_on(entry), ",")));  // confined to
+        fmt::print(R"(,"lane":{},"stream":{},"kernel":{},"symbol":{},"treatment":{},)"
+                   R"("grid":[{},{},{}],"block":[{},{},{}],)"
+                   R"("registers":{},"shared_bytes":{},"start_ns":{},"end_ns":{}{}}})",
+                   entry.lane, entry.stream, json_string(kernel(entry.name)), json_string(text(entry.name)),
+                   json_string(entry.value ? text(static_cast<uint32_t>(entry.value)) : ""), entry.grid[0],
+                   entry.grid[1], entry.grid[2], entry.block[0], entry.block[1], entry.block[2],
+                   entry.registers, entry.shared_bytes, entry.start_ns, entry.end_ns,
+                   entry.virtual_time ? fmt::format(R"(,"clock":"virtual","sms":[{}],"ctas_per_sm":{})",
+                                                    fmt::join(placed_on(entry), ","), entry.blocks_together)
+                   : placed_on(entry).empty()
+                       ? ""
+                       : fmt::format(R"(,"sms":[{}])", fmt::join(placed_on(entry), ",")));  // confined to
     } else {
         fmt::print(
             R"(,"name":{},"text":{},"value":{}{}}})", json_string(text(entry.name)),

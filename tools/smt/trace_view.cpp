@@ -45,10 +45,10 @@ public:
     }
 
     uint64_t write() {
-        write_(fmt::format(
-            R"({{"displayTimeUnit":"ns","otherData":{{"clock":"{}","origin_ns":{},"entries_of_another_clock":{}}},)"
-            "\n\"traceEvents\":[\n",
-            virtual_ ? "virtual" : "monotonic", origin_, left_out_));
+        write_(fmt::format(R"({{"displayTimeUnit":"ns","otherData":{{"clock":"{}","origin_ns":{},)"
+                           R"("entries_of_another_clock":{}}},)"
+                           "\n\"traceEvents\":[\n",
+                           virtual_ ? "virtual" : "monotonic", origin_, left_out_));
         for (const Entry& entry : entries_) show(entry);
         name_tracks();
         write_("\n]}\n");
@@ -124,7 +124,8 @@ private:
 
     void show_launch(const Entry& entry, const std::string& whose) {
         const std::string facts = fmt::format(
-            R"("tenant":{},"session":{},"stream":{},"grid":[{}],"block":[{}],"registers":{},"shared_bytes":{},"submitted_us":{})",
+            R"("tenant":{},"session":{},"stream":{},"grid":[{}],"block":[{}],)"
+            R"("registers":{},"shared_bytes":{},"submitted_us":{})",
             json_string(whose), entry.session, entry.stream, fmt::join(entry.grid, ","),
             fmt::join(entry.block, ","), entry.registers, entry.shared_bytes, microseconds(entry.time_ns));
         event(kTenants, track(kTenants, whose), span(entry), kernel(entry.name), facts);

@@ -21,8 +21,15 @@ constexpr const char* kPtx = R"(.version 8.0
 .target sm_80
 .address_size 64
 .visible .global .u32 g[1024];
-.visible .entry k() { .reg .u32 %r<4>; .local .align 4 .b8 l[16]; mov.u32 %r1, 5; st.local.u32 [l], %r1; ld.local.u32 %r2, [l]; st.global.u32 [g], %r2; ret; }
-.visible .entry k2() { .local .align 4 .b8 big[40000]; .reg .u32 %r<4>; .reg .u64 %a<4>; mov.u32 %r1, %tid.x; mov.u64 %a1, big; cvt.u64.u32 %a2, %r1; shl.b64 %a2, %a2, 2; add.u64 %a1, %a1, %a2; st.local.u32 [%a1], %r1; ld.local.u32 %r2, [%a1+36000]; st.global.u32 [g], %r2; ret; }
+.visible .entry k() {
+  .reg .u32 %r<4>; .local .align 4 .b8 l[16];
+  mov.u32 %r1, 5; st.local.u32 [l], %r1; ld.local.u32 %r2, [l]; st.global.u32 [g], %r2; ret;
+}
+.visible .entry k2() {
+  .local .align 4 .b8 big[40000]; .reg .u32 %r<4>; .reg .u64 %a<4>;
+  mov.u32 %r1, %tid.x; mov.u64 %a1, big; cvt.u64.u32 %a2, %r1; shl.b64 %a2, %a2, 2; add.u64 %a1, %a1, %a2;
+  st.local.u32 [%a1], %r1; ld.local.u32 %r2, [%a1+36000]; st.global.u32 [g], %r2; ret;
+}
 .visible .entry k3() { ret; }
 )";
 

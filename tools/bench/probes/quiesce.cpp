@@ -35,8 +35,11 @@ constexpr const char* kPtx = R"(.version 8.0
 .visible .global .u32 g[1024];
 .visible .entry empty() { ret; }
 .visible .entry small() { .reg .u32 %r<4>; mov.u32 %r1, 5; st.global.u32 [g], %r1; ret; }
-.visible .entry local() { .reg .u32 %r<4>; .reg .u64 %a<3>; .local .align 4 .b8 l[256]; mov.u32 %r1, %tid.x; mov.u64 %a1, l; cvt.u64.u32 %a2, %r1;
-  shl.b64 %a2, %a2, 2; add.u64 %a1, %a1, %a2; st.local.u32 [%a1], %r1; ld.local.u32 %r2, [%a1+8]; st.global.u32 [g], %r2; ret; }
+.visible .entry local() {
+  .reg .u32 %r<4>; .reg .u64 %a<3>; .local .align 4 .b8 l[256];
+  mov.u32 %r1, %tid.x; mov.u64 %a1, l; cvt.u64.u32 %a2, %r1; shl.b64 %a2, %a2, 2; add.u64 %a1, %a1, %a2;
+  st.local.u32 [%a1], %r1; ld.local.u32 %r2, [%a1+8]; st.global.u32 [g], %r2; ret;
+}
 )";
 CUdeviceptr device_memory = 0, host_address = 0;
 void* host_memory = nullptr;

@@ -32,8 +32,10 @@ constexpr char kPtx[] = R"(
     mov.f32 %f0, 0f3F800000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
     mov.f32 %f4, %f0; mov.f32 %f5, %f0; mov.f32 %f6, %f0; mov.f32 %f7, %f0;
 again:
-    fma.rn.f32 %f0, %f0, %f8, %f8; fma.rn.f32 %f1, %f1, %f8, %f8; fma.rn.f32 %f2, %f2, %f8, %f8; fma.rn.f32 %f3, %f3, %f8, %f8;
-    fma.rn.f32 %f4, %f4, %f8, %f8; fma.rn.f32 %f5, %f5, %f8, %f8; fma.rn.f32 %f6, %f6, %f8, %f8; fma.rn.f32 %f7, %f7, %f8, %f8;
+    fma.rn.f32 %f0, %f0, %f8, %f8; fma.rn.f32 %f1, %f1, %f8, %f8;
+    fma.rn.f32 %f2, %f2, %f8, %f8; fma.rn.f32 %f3, %f3, %f8, %f8;
+    fma.rn.f32 %f4, %f4, %f8, %f8; fma.rn.f32 %f5, %f5, %f8, %f8;
+    fma.rn.f32 %f6, %f6, %f8, %f8; fma.rn.f32 %f7, %f7, %f8, %f8;
     sub.s32 %r0, %r0, 1;
     setp.gt.s32 %p, %r0, 0;
     @%p bra again;
