@@ -13,7 +13,7 @@ constexpr uint64_t kMappingUnit = 2ull << 20;
 
 template <typename T>
 CUresult give(void* data, T value) {
-    std::memcpy(data, &value, sizeof value);
+    std::memcpy(data, &value, sizeof(T));
     return CUDA_SUCCESS;
 }
 CUresult give_flag(void* data, bool value) { return give<unsigned>(data, value); }

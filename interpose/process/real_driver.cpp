@@ -123,7 +123,7 @@ CUcontext real_primary_context(CUdevice device) {
     memcpy(id.bytes, kCudartInterface, sizeof id.bytes);
     if (!driver || !driver->cuGetExportTable || driver->cuGetExportTable(&table, &id) != CUDA_SUCCESS)
         return nullptr;
-    auto ask = reinterpret_cast<CUresult (*)(CUcontext*, int)>(static_cast<const void* const*>(table)[2]);
+    auto ask = reinterpret_cast<CUresult (*)(CUcontext*, int)>(static_cast<void* const*>(table)[2]);
     CUcontext context = nullptr;
     return ask(&context, device) == CUDA_SUCCESS ? context : nullptr;
 }

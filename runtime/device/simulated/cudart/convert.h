@@ -33,7 +33,7 @@ template <typename From>
 struct Converted {
     From value;
     template <typename To>
-    operator To() const {
+    operator To() const {  // NOLINT(google-explicit-constructor): the parameter that it is given to says To
         static_assert(same_shape<From, To>(), "the two structs differ: write the call by hand");
         if constexpr (std::is_class_v<From>) {
             static_assert(sizeof(From) == sizeof(To));

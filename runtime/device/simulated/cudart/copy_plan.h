@@ -13,6 +13,7 @@ struct Copy {
     cudaError_t error = cudaSuccess;  // why there is no plan
 
     // For the driver's graph calls, which report null as an invalid value.
+    // NOLINTNEXTLINE(google-explicit-constructor): it is an argument of calls that are generated
     operator const CUDA_MEMCPY3D*() const { return error == cudaSuccess ? &plan : nullptr; }
 };
 
