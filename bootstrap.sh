@@ -7,6 +7,8 @@
 #   ./bootstrap.sh test [--all]    build, then every test that needs no GPU, most unit tests and the fuzz
 #                                  targets under the address sanitizer only; --all: every test without, and
 #                                  all of them with address and thread sanitizers
+#   ./bootstrap.sh tidy [FILE ...] clang-tidy on these files of C++, or on all: CI does it for what changed
+#                                  (tools/tidy.py)
 #   ./bootstrap.sh fuzz [SECONDS]  the fuzz targets with libFuzzer, guided by coverage, for so long each (60)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -14,17 +16,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly PACKAGES=(g++ cmake ninja-build python3 python3-pip pkg-config libfmt-dev liblz4-dev libzstd-dev
                   libssl-dev catch2 ccache binutils libeigen3-dev libsqlite3-dev nlohmann-json3-dev
                   libtomlplusplus-dev)
-# What the rewriter is built with, libFuzzer, and the looks of the sources.
-readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev clang-format-22)
+# What the rewriter is built with, libFuzzer, the looks of the sources, and defects in them.
+readonly LLVM_PACKAGES=(clang-22 libclang-22-dev llvm-22-dev libclang-rt-22-dev clang-format-22
+                        clang-tidy-22)
 readonly CUDA_WHEELS=(nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-nvrtc
                       nvidia-nvjitlink nvidia-cuda-cccl nvidia-cuda-cupti)
 readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not all toolkits have
 readonly CUDA_VERSION=13.0
 readonly WHEEL_ROOT=build/cuda/nvidia/cu13
+readonly TIDY_SECONDS=60   # that CI gives clang-tidy
 
 say() { printf '== %s\n' "$*"; }
 fail() { printf 'bootstrap.sh: %s\n' "$*" >&2; exit 1; }
-usage() { sed -n '2,10s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '2,12s/^# \{0,1\}//p' "$0"; }
 
 as_root() {
     if [[ $(id -u) == 0 ]]; then "$@"
@@ -51,7 +55,7 @@ install_packages() {
     as_root apt-get update -qq || fail "apt-get update failed; is this machine on the network?"
     if (( ${#llvm[@]} )) && ! apt-cache show "${llvm[@]}" >/dev/null 2>&1; then
         say "WARNING: this system's package lists have no ${llvm[*]} (Debian 12's security archive does)."
-        say "WARNING: going on without: nothing but the kernel rewriter and the preset fuzz need them."
+        say "WARNING: going on without: the kernel rewriter, the preset fuzz, clang-format and clang-tidy need them."
         llvm=()
     fi
     (( ${#missing[@]} + ${#llvm[@]} )) || return 0
@@ -143,6 +147,18 @@ test_preset() {   # PRESET; adds it to `failed` where a test fails
     ctest --preset "$1" || failed+=("$1")
 }
 
+# What changed, by tools/tidy.py's rule. What there was no time for is named, and counts as not checked.
+check_changes() {
+    local status=0
+    say "clang-tidy on what changed, for about $TIDY_SECONDS s"
+    tools/tidy.py --changed --seconds "$TIDY_SECONDS" || status=$?
+    case $status in
+        0) ;;
+        1) failed+=(clang-tidy) ;;
+        *) say "WARNING: clang-tidy has checked nothing" ;;
+    esac
+}
+
 # Without --all the tests that are built with sanitizers are built and run so alone; each fuzz target for a
 # minute (SMT_FUZZ_SECONDS). A unity build hides a missing #include; --all compiles file by file with
 # sanitizers.
@@ -151,6 +167,7 @@ run_tests() {
     prepare
     if [[ ${1:-} == --all ]]; then
         build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=OFF -DSMT_THOROUGH_TESTS=ON
+        check_changes
         test_preset default
         for preset in asan tsan; do
             build_preset "$preset"
@@ -159,12 +176,22 @@ run_tests() {
     else
         build_preset default all -DSMT_BUILD_TESTS=ON -DSMT_SKIP_SANITIZED_TESTS=ON -DSMT_THOROUGH_TESTS=OFF \
             -DSMT_UNITY=ON
+        check_changes
         test_preset ci
         build_preset asan sanitized -DSMT_UNITY=ON
         test_preset ci-sanitized
     fi
-    (( ${#failed[@]} == 0 )) || fail "tests failed with preset ${failed[*]}"
+    (( ${#failed[@]} == 0 )) || fail "failed: ${failed[*]}"
     say "all tests passed; those with label gpu were left out (ctest --preset gpu runs them)"
+}
+
+run_tidy() {   # [FILE ...]
+    prepare
+    command -v clang-tidy-22 >/dev/null || fail "clang-tidy-22 is missing"
+    build_preset default generated_headers -DSMT_BUILD_TESTS=ON
+    if (( $# )); then tools/tidy.py -- "$@"
+    else tools/tidy.py --all
+    fi
 }
 
 run_fuzzers() {
@@ -190,9 +217,10 @@ main() {
             [[ $# == 1 || ( $# == 2 && $2 =~ ^[1-9][0-9]*$ ) ]] ||
                 fail "fuzz takes a number of seconds or nothing, not '${*:2}'"
             run_fuzzers "${2:-60}" ;;
+        tidy) run_tidy "${@:2}" ;;
         -h|--help|help) usage ;;
-        "") usage >&2; fail "what shall I do? build, demo, test or fuzz" ;;
-        *) usage >&2; fail "unknown command '$1': it is build, demo, test or fuzz" ;;
+        "") usage >&2; fail "what shall I do? build, demo, test, tidy or fuzz" ;;
+        *) usage >&2; fail "unknown command '$1': it is build, demo, test, tidy or fuzz" ;;
     esac
 }
 
