@@ -78,8 +78,9 @@ void drop(CUmemGenericAllocationHandle handle) {
 void unmap(CUdeviceptr address, uint64_t bytes) {
     auto it = state().mappings.lower_bound(address);
     while (it != state().mappings.end() && it->first < address + bytes) {
-        mmap(reinterpret_cast<void*>(it->first), it->second.bytes, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        void* place = mmap(reinterpret_cast<void*>(it->first), it->second.bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        if (place == MAP_FAILED) return;  // no room in the kernel's tables: the rest stays mapped, and known
         drop(it->second.handle);
         it = state().mappings.erase(it);
     }
