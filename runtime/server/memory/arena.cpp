@@ -128,12 +128,15 @@ bool Arena::show(uint64_t offset, const Pieces& pieces) {
     return true;
 }
 
-// Maps the block's addresses to its own part of the file again.
-void Arena::show_own(uint64_t offset, uint64_t bytes) {
+// Maps the block's addresses to its own part of the file again. False: they show other memory, and must not
+// be given to another block.
+bool Arena::show_own(uint64_t offset, uint64_t bytes) {
     void* at = reinterpret_cast<void*>(base_ + offset);
-    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
-         static_cast<off_t>(offset));
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+             static_cast<off_t>(offset)) == MAP_FAILED)
+        return false;
     madvise(at, bytes, MADV_DONTDUMP);
+    return true;
 }
 
 CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces,
@@ -161,8 +164,7 @@ CUresult Arena::allocate_block(uint64_t bytes, bool pinned, bool host, const Pie
     if (pinned && status == CUDA_SUCCESS)
         status = driver_.cuMemHostRegister_v2(reinterpret_cast<void*>(base_ + offset), whole, kRegisterFlags);
     if (status != CUDA_SUCCESS) {
-        if (showing) show_own(offset, whole);
-        give_pages(offset, whole);
+        if (!showing || show_own(offset, whole)) give_pages(offset, whole);
         return status;
     }
     std::lock_guard lock(mutex_);
@@ -193,8 +195,7 @@ CUresult Arena::release(uint64_t offset, const Block& block) {
     CUresult status = CUDA_SUCCESS;
     if (block.pinned) status = driver_.cuMemHostUnregister(reinterpret_cast<void*>(base_ + offset));
     if (status == CUDA_ERROR_NOT_READY) return status;
-    if (block.showing) show_own(offset, block.bytes);
-    give_pages(offset, block.bytes);
+    if (!block.showing || show_own(offset, block.bytes)) give_pages(offset, block.bytes);
     return status;
 }
 

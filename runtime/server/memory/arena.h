@@ -98,7 +98,7 @@ private:
     };
     bool acceptable(uint64_t bytes, const Pieces& pieces) const;
     bool show(uint64_t offset, const Pieces& pieces);
-    void show_own(uint64_t offset, uint64_t bytes);
+    bool show_own(uint64_t offset, uint64_t bytes);
     CUresult allocate_block(uint64_t bytes, bool pinned, bool host, const Pieces& pieces, uint64_t* address);
     CUresult free_block(uint64_t address, bool host);
     CUresult release(uint64_t offset, const Block& block);  // NOT_READY: unregistering would block
