@@ -35,7 +35,7 @@ CUresult GraphMemory::capture_of(CUstream stream, Capture** capture) {
     CUuserObject object = nullptr;
     SMT_TRY(
         driver_.cuUserObjectCreate(&object, held.get(), graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    held.release();
+    (void)held.release();  // graph_is_gone deletes it
     if (CUresult failed = driver_.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE)) {
         driver_.cuUserObjectRelease(object, 1);
         return failed;

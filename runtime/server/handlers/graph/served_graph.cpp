@@ -57,7 +57,7 @@ CUresult cuUserObjectCreate(Call& call, CUuserObject* object, void* data, CUhost
     CUresult status =
         call.driver.cuUserObjectCreate(object, destructor.get(), run_destructor, references, flags);
     if (status != CUDA_SUCCESS) return status;
-    destructor.release();
+    (void)destructor.release();  // run_destructor deletes it
     call.session.handles().adopt(HandleKind::kUserObject, reinterpret_cast<uint64_t>(*object));
     call.session.handles().add_references(*object, references - 1);
     return CUDA_SUCCESS;
