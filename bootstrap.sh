@@ -55,7 +55,8 @@ install_packages() {
     as_root apt-get update -qq || fail "apt-get update failed; is this machine on the network?"
     if (( ${#llvm[@]} )) && ! apt-cache show "${llvm[@]}" >/dev/null 2>&1; then
         say "WARNING: this system's package lists have no ${llvm[*]} (Debian 12's security archive does)."
-        say "WARNING: going on without: the kernel rewriter, the preset fuzz, clang-format and clang-tidy need them."
+        say "WARNING: going on without: the kernel rewriter, the preset fuzz, clang-format and clang-tidy"
+        say "WARNING: need them."
         llvm=()
     fi
     (( ${#missing[@]} + ${#llvm[@]} )) || return 0
