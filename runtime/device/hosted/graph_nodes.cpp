@@ -219,6 +219,60 @@ DRIVER_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* 
     return *graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+namespace {
+
+CUresult add_event(CUgraphNodeType type, CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
+                   size_t count, CUevent event) {
+    Lock lock(world());
+    auto node = event_node(type, event);
+    lock.unlock();
+    if (!node) return CUDA_ERROR_INVALID_HANDLE;
+    return add(handle, graph, dependencies, count, std::move(node));
+}
+
+CUresult set_event(CUgraphNodeType type, CUgraphExec exec, CUgraphNode handle, CUevent event) {
+    Lock lock(world());
+    Node* const node = in_exec(exec, handle);
+    if (!node || node->type != type) return CUDA_ERROR_INVALID_VALUE;
+    if (!event_node(type, event)) return CUDA_ERROR_INVALID_HANDLE;
+    node->event = event;
+    return CUDA_SUCCESS;
+}
+
+CUresult get_event(CUgraphNodeType type, CUgraphNode handle, CUevent* event) {
+    if (!event || node_of(handle)->type != type) return CUDA_ERROR_INVALID_VALUE;
+    *event = node_of(handle)->event;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+DRIVER_EXPORT CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph,
+                                                 const CUgraphNode* dependencies, size_t count,
+                                                 CUevent event) {
+    DRIVER_ASKED(cuGraphAddEventRecordNode);
+    return add_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, node, graph, dependencies, count, event);
+}
+DRIVER_EXPORT CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph,
+                                               const CUgraphNode* dependencies, size_t count, CUevent event) {
+    DRIVER_ASKED(cuGraphAddEventWaitNode);
+    return add_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, node, graph, dependencies, count, event);
+}
+DRIVER_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
+    return get_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, node, event);
+}
+DRIVER_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
+    return get_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, node, event);
+}
+DRIVER_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+    DRIVER_ASKED(cuGraphExecEventRecordNodeSetEvent);
+    return set_event(CU_GRAPH_NODE_TYPE_EVENT_RECORD, exec, node, event);
+}
+DRIVER_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+    DRIVER_ASKED(cuGraphExecEventWaitNodeSetEvent);
+    return set_event(CU_GRAPH_NODE_TYPE_WAIT_EVENT, exec, node, event);
+}
+
 // In the general form there are child graphs only, because no other call hands a graph over.
 DRIVER_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* handle, CUgraph graph, const CUgraphNode* dependencies,
                                          const CUgraphEdgeData*, size_t count,

@@ -87,6 +87,8 @@ std::unique_ptr<Node> copy_of(const Node& node) {
     made->copy = node.copy;
     made->fill = node.fill;
     made->host = node.host;
+    made->event = node.event;
+    made->batch = node.batch;
     return made;
 }
 
@@ -105,6 +107,10 @@ void flatten(const Graph& graph, std::vector<std::shared_ptr<Node>>& pieces) {
         if (!node->enabled) continue;
         if (node->child) {
             flatten(*node->child, pieces);
+        } else if (!node->batch.empty()) {
+            for (const CUstreamBatchMemOpParams& each : node->batch) pieces.push_back(value_work(each));
+        } else if (node->event) {
+            if (auto piece = event_work(node->type, node->event)) pieces.push_back(std::move(piece));
         } else {
             pieces.push_back(copy_of(*node));
         }

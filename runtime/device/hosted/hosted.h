@@ -93,6 +93,8 @@ struct Node {
     CUDA_MEMCPY3D copy{};
     CUDA_MEMSET_NODE_PARAMS fill{};
     CUDA_HOST_NODE_PARAMS host{};
+    CUevent event = nullptr;                      // that a node of a graph records or waits for
+    std::vector<CUstreamBatchMemOpParams> batch;  // of a node of a graph; one piece of work for each
     std::unique_ptr<Graph> child;
     Graph* owner = nullptr;
     const Node* original = nullptr;  // that cuGraphClone copied; may be gone
@@ -152,6 +154,12 @@ void wait_idle(Lock& lock, const Stream& stream);
 CUresult let_go(CUuserObject object, unsigned count);
 bool retain(CUuserObject object, unsigned count);  // with the lock
 void let_go(const UserReferences& objects);
+
+// A record of an event, or a wait for its last record as of now: a graph's node, and what goes into a stream.
+// With the lock. Null: there is no such event.
+std::unique_ptr<Node> event_node(CUgraphNodeType type, CUevent event);
+std::unique_ptr<Node> event_work(CUgraphNodeType type, CUevent event);
+std::unique_ptr<Node> value_work(const CUstreamBatchMemOpParams& operation);
 
 Work copy_work(const CUDA_MEMCPY3D& copy);
 Work fill_work(const CUDA_MEMSET_NODE_PARAMS& fill);

@@ -1,8 +1,6 @@
-// Streams, each a thread that does its work in order, and events, values and host functions on them.
+// Streams, each a thread that does its work in order, and events and host functions on them.
 #include <time.h>
 
-#include <atomic>
-#include <type_traits>
 #include <unordered_map>
 
 #include "runtime/device/hosted/backend.h"
@@ -195,97 +193,6 @@ DRIVER_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     return CUDA_SUCCESS;
 }
 
-// Values are written and waited for at addresses that are aligned to their size; CUDA refuses others.
-static bool aligned_to(CUdeviceptr address, size_t bytes) { return address % bytes == 0; }
-
-DRIVER_EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
-                                               unsigned) {
-    DRIVER_ASKED(cuStreamWriteValue64_v2, "%llx=%llu", address, static_cast<unsigned long long>(value));
-    if (!aligned_to(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
-    return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
-        if (!touchable(address, 8)) return;
-        reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value, std::memory_order_release);
-    });
-}
-DRIVER_EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
-                                               unsigned) {
-    DRIVER_ASKED(cuStreamWriteValue32_v2);
-    if (!aligned_to(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
-    return enqueue(stream, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [address, value] {
-        if (!touchable(address, 4)) return;
-        reinterpret_cast<std::atomic<uint32_t>*>(address)->store(value, std::memory_order_release);
-    });
-}
-
-namespace {
-
-template <typename Word>
-bool satisfied(Word now, Word value, unsigned flags) {
-    switch (flags & 3) {
-        case CU_STREAM_WAIT_VALUE_EQ:
-            return now == value;
-        case CU_STREAM_WAIT_VALUE_AND:
-            return (now & value) != 0;
-        case CU_STREAM_WAIT_VALUE_NOR:
-            return static_cast<Word>(~(now | value)) != 0;
-        default:
-            return static_cast<std::make_signed_t<Word>>(now - value) >= 0;
-    }
-}
-
-template <typename Word>
-CUresult wait_value(CUstream stream, CUdeviceptr address, Word value, unsigned flags) {
-    if (!aligned_to(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
-    auto node = std::make_unique<Node>();
-    node->type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-    node->polled = true;
-    node->ready = [=] {
-        if (!known(address, sizeof value)) return true;
-        return satisfied(reinterpret_cast<std::atomic<Word>*>(address)->load(std::memory_order_acquire),
-                         value, flags);
-    };
-    return enqueue(stream, std::move(node));
-}
-
-}  // namespace
-
-DRIVER_EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value,
-                                              unsigned flags) {
-    DRIVER_ASKED(cuStreamWaitValue64_v2, "%llx>=%llu", address, static_cast<unsigned long long>(value));
-    return wait_value<uint64_t>(stream, address, value, flags);
-}
-DRIVER_EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value,
-                                              unsigned flags) {
-    DRIVER_ASKED(cuStreamWaitValue32_v2);
-    return wait_value<uint32_t>(stream, address, value, flags);
-}
-DRIVER_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count,
-                                             CUstreamBatchMemOpParams* operations, unsigned) {
-    DRIVER_ASKED(cuStreamBatchMemOp_v2, "count=%u", count);
-    for (unsigned i = 0; i < count; ++i) {
-        const auto& write = operations[i].writeValue;
-        const auto& wait = operations[i].waitValue;
-        CUresult status = CUDA_ERROR_NOT_SUPPORTED;
-        switch (operations[i].operation) {
-            case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-                status = cuStreamWriteValue32_v2(stream, write.address, write.value, write.flags);
-                break;
-            case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-                status = cuStreamWriteValue64_v2(stream, write.address, write.value64, write.flags);
-                break;
-            case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-                status = cuStreamWaitValue32_v2(stream, wait.address, wait.value, wait.flags);
-                break;
-            case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-                status = cuStreamWaitValue64_v2(stream, wait.address, wait.value64, wait.flags);
-                break;
-            default:
-                break;
-        }
-        if (status != CUDA_SUCCESS) return status;
-    }
-    return CUDA_SUCCESS;
-}
 DRIVER_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
     DRIVER_ASKED(cuLaunchHostFunc);
     auto node = std::make_unique<Node>();
@@ -295,14 +202,38 @@ DRIVER_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void
     return enqueue(stream, std::move(node));
 }
 
-// `ticket`: of the record that is complete; 0: it is a new one.
 static void complete(Event& event, uint64_t ticket) {
     Lock lock(world());
     event.time_ms = backend().now_ms();
-    if (ticket == 0) ticket = ++event.recorded;
     if (event.completed < ticket) event.completed = ticket;
     changed().notify_all();
 }
+
+namespace smt::runtime::device::hosted {
+
+std::unique_ptr<Node> event_node(CUgraphNodeType type, CUevent handle) {
+    if (!find_event(handle)) return nullptr;
+    auto node = std::make_unique<Node>();
+    node->type = type;
+    node->event = handle;
+    return node;
+}
+
+std::unique_ptr<Node> event_work(CUgraphNodeType type, CUevent handle) {
+    auto event = find_event(handle);
+    if (!event) return nullptr;
+    auto node = std::make_unique<Node>();
+    node->type = type;
+    const bool waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    const uint64_t ticket = waits ? event->recorded : ++event->recorded;
+    if (waits)
+        node->ready = [event, ticket] { return event->completed >= ticket; };
+    else
+        node->work = [event, ticket] { complete(*event, ticket); };
+    return node;
+}
+
+}  // namespace smt::runtime::device::hosted
 
 DRIVER_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     if (!handle) return CUDA_ERROR_INVALID_VALUE;
@@ -332,15 +263,9 @@ DRIVER_EXPORT CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream_ha
         return CUDA_SUCCESS;
     }
     event->capture.reset();
-    auto node = std::make_unique<Node>();
-    node->type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-    if (stream->capture) {  // what is captured records when its graph runs, each time
-        node->work = [event] { complete(*event, 0); };
-        return add_captured(*stream, std::move(node));
-    }
-    const uint64_t ticket = ++event->recorded;
-    node->work = [event, ticket] { complete(*event, ticket); };
-    append(*stream, std::move(node));
+    // What is captured records when its graph runs, each time.
+    if (stream->capture) return add_captured(*stream, event_node(CU_GRAPH_NODE_TYPE_EVENT_RECORD, handle));
+    append(*stream, event_work(CU_GRAPH_NODE_TYPE_EVENT_RECORD, handle));
     return CUDA_SUCCESS;
 }
 DRIVER_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -380,7 +305,7 @@ DRIVER_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_
 DRIVER_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
     return cuEventElapsedTime_v2(milliseconds, start, end);
 }
-DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned) {
+DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags) {
     DRIVER_ASKED(cuStreamWaitEvent);
     Lock lock(world());
     auto event = find_event(handle);
@@ -398,11 +323,9 @@ DRIVER_EXPORT CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle,
         stream->tail.insert(stream->tail.end(), event->nodes.begin(), event->nodes.end());
         return CUDA_SUCCESS;
     }
-    if (stream->capture) return break_capture(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
-    const uint64_t ticket = event->recorded;
-    lock.unlock();
-    auto node = std::make_unique<Node>();
-    node->type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-    node->ready = [event, ticket] { return event->completed >= ticket; };
-    return enqueue(stream_handle, std::move(node));
+    if (stream->capture && flags != CU_EVENT_WAIT_EXTERNAL)
+        return break_capture(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    if (stream->capture) return add_captured(*stream, event_node(CU_GRAPH_NODE_TYPE_WAIT_EVENT, handle));
+    append(*stream, event_work(CU_GRAPH_NODE_TYPE_WAIT_EVENT, handle));
+    return CUDA_SUCCESS;
 }

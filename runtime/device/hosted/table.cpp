@@ -141,6 +141,13 @@ void fill(DriverApi& api) {
     HAS(cuUserObjectRetain);
     HAS(cuUserObjectRelease);
     HAS(cuGraphRetainUserObject);
+    HAS(cuGraphBatchMemOpNodeGetParams);
+    HAS(cuGraphAddEventRecordNode);
+    HAS(cuGraphAddEventWaitNode);
+    HAS(cuGraphEventRecordNodeGetEvent);
+    HAS(cuGraphEventWaitNodeGetEvent);
+    HAS(cuGraphExecEventRecordNodeSetEvent);
+    HAS(cuGraphExecEventWaitNodeSetEvent);
     HAS(cuGraphReleaseUserObject);
     // memory.cpp
     HAS(cuMemGetInfo_v2);
