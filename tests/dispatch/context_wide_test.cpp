@@ -2,6 +2,7 @@
 // doing.
 #include "runtime/device/cuda/context_wide.h"
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -227,8 +228,34 @@ TEST_CASE("launches of graphs captured into graphs wait for each word once") {
         waits.captured(*waits.captured());  // a client decides how often
     CHECK(waits.captured() == before);      // one list
     CHECK(before->size() == 2);
-    waits.captured({{0x1000, 2, CU_STREAM_WAIT_VALUE_GEQ, false}});
+    waits.captured({{0x1008, 2, CU_STREAM_WAIT_VALUE_GEQ, false}});
     CHECK(waits.captured()->size() == 3);
+}
+
+TEST_CASE("captured waits of one word for many values take little room, and each can be ended") {
+    StreamWaits waits(guarded_driver());
+    const auto ends = [](uint32_t value, const StreamWaits::Word& wait) {
+        return static_cast<int32_t>(value - static_cast<uint32_t>(wait.value)) >= 0;
+    };
+    const auto can_be_ended = [&](const StreamWaits::Word& wait) {
+        const StreamWaits::Words words = waits.captured();
+        return std::any_of(words->begin(), words->end(), [&](const StreamWaits::Word& word) {
+            return ends(static_cast<uint32_t>(word.value), wait);
+        });
+    };
+    std::vector<StreamWaits::Word> all;
+    for (uint64_t value = 0; value < 1ull << 32; value += 0x4001)
+        all.push_back({0x1000, value, CU_STREAM_WAIT_VALUE_GEQ, false});
+    waits.captured(all);
+    CHECK(waits.captured()->size() == 4);
+    CHECK(std::all_of(all.begin(), all.end(), can_be_ended));
+
+    waits.captured(
+        {{0x2000, 5, CU_STREAM_WAIT_VALUE_AND, true}, {0x2000, 8, CU_STREAM_WAIT_VALUE_AND, true}});
+    REQUIRE(waits.captured()->size() == 5);
+    CHECK(waits.captured()->back().value == 13);
+    waits.captured({{0x2000, 5, CU_STREAM_WAIT_VALUE_EQ, true}, {0x2000, 8, CU_STREAM_WAIT_VALUE_EQ, true}});
+    CHECK(waits.captured()->size() == 7);
 }
 
 TEST_CASE("a wait that no value ends is refused") {

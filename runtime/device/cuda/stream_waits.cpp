@@ -15,6 +15,27 @@ constexpr size_t kLooks = 2;         // at earlier waits of a stream, for each o
 
 uint64_t all_ones(const StreamWaits::Word& word) { return word.wide ? ~0ull : 0xffffffffull; }
 
+// Words with the same key share one value that ends their waits (shared_value()). The comparison GEQ goes by
+// the signed difference, so values that share are less than half of the range apart.
+std::tuple<CUdeviceptr, unsigned, bool, uint64_t> key_of(const StreamWaits::Word& word) {
+    const unsigned comparison = word.flags & kComparison;
+    const uint64_t apart = comparison == CU_STREAM_WAIT_VALUE_EQ    ? word.value
+                           : comparison == CU_STREAM_WAIT_VALUE_GEQ ? word.value >> (word.wide ? 62 : 30)
+                                                                    : 0;
+    return {word.address, comparison, word.wide, apart};
+}
+
+uint64_t shared_value(const StreamWaits::Word& word, const StreamWaits::Word& other) {
+    switch (word.flags & kComparison) {
+        case CU_STREAM_WAIT_VALUE_GEQ:
+            return std::max(word.value, other.value);
+        case CU_STREAM_WAIT_VALUE_AND:
+            return word.value | other.value;
+        default:  // equal values, or NOR, which 0 ends
+            return word.value;
+    }
+}
+
 }  // namespace
 
 bool StreamWaits::can_end(const Word& word) {
@@ -63,15 +84,22 @@ void StreamWaits::enqueued(CUstream stream, uint64_t number, CUresult status) {
 void StreamWaits::captured(const std::vector<Word>& words) {
     std::lock_guard lock(mutex_);
     Captured& all = captured_[guest_of_thread()];
-    for (const Word& word : words)
-        if (all.words.insert(word).second) all.list = nullptr;
+    for (const Word& word : words) {
+        const auto [known, added] = all.words.try_emplace(key_of(word), word);
+        const uint64_t value = shared_value(known->second, word);
+        if (!added && value == known->second.value) continue;
+        known->second.value = value;
+        all.list = nullptr;
+    }
 }
 
 StreamWaits::Words StreamWaits::captured() {
     std::lock_guard lock(mutex_);
     Captured& all = captured_[guest_of_thread()];
-    if (!all.list) all.list = std::make_shared<std::vector<Word>>(all.words.begin(), all.words.end());
-    return all.list;
+    if (all.list) return all.list;
+    auto list = std::make_shared<std::vector<Word>>();
+    for (const auto& [key, word] : all.words) list->push_back(word);
+    return all.list = std::move(list);
 }
 
 bool StreamWaits::is_over(CUstream stream, const Wait& wait) const {

@@ -12,11 +12,12 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -55,7 +56,8 @@ public:
     uint64_t begin(CUstream stream, const char* call, Words words);
     void enqueued(CUstream stream, uint64_t number, CUresult status);
     // Words captured into a graph. Each launch of one of the session's graphs may wait for them, and such a
-    // launch may itself be captured. A word counts once; the launches share the list.
+    // launch may itself be captured. The launches share the list. Of one address it has a few words,
+    // however many values are waited for; except for equality, where each value counts.
     void captured(const std::vector<Word>& words);
     Words captured();
 
@@ -80,7 +82,7 @@ private:
     };
     using Stream = std::deque<Wait>;  // in the stream's order
     struct Captured {
-        std::set<Word> words;
+        std::map<std::tuple<CUdeviceptr, unsigned, bool, uint64_t>, Word> words;  // by key_of()
         Words list;  // of the words; null: to be made anew
     };
 
