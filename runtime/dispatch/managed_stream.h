@@ -20,10 +20,11 @@
 // stream is stopped or the tenant's window is full. It waits in the program's thread, so order and errors are
 // the driver's own. A stop with only unmanaged work in flight is over when that work has ended.
 //
-// Nothing of a stream that waits for a value can run. So while it does, it has no work for a policy: not what
-// is behind the wait, be it with the driver or kept here. What is in front of the wait counts until it is
-// over. The GPU writes a word when it is past the wait. One exception: a thread that waits for its turn to
-// launch is counted, and gets it, because it may be the thread that writes the value.
+// Nothing of a stream that waits for a value can run, nor of one that waits by an event. So while it does, it
+// has no work for a policy: not what is behind the wait, be it with the driver or kept here. What is in front
+// of the wait counts until it is over. The GPU writes a word when it is past the wait. A graph has no work
+// while one of its nodes waits (wait_list.h). One exception: a thread that waits for its turn to launch is
+// counted, and gets it, because it may be the thread that writes the value.
 //
 // program_side.cpp has what the program's threads call, pass_through.cpp pass-through mode, progress.cpp and
 // mappings.cpp what policies learn, and managed_stream.cpp the rest.
@@ -49,6 +50,7 @@
 #include "runtime/dispatch/side_stream.h"
 #include "runtime/dispatch/stream_words.h"
 #include "runtime/dispatch/unmanaged.h"
+#include "runtime/dispatch/wait_list.h"
 #include "runtime/dispatch/work.h"
 #include "runtime/schedule/policy.h"
 
@@ -82,8 +84,10 @@ public:
     CUresult leave(const SmSet* set, CUstream* away) { return side_stream_.leave(stream_, set, away); }
     CUresult come_back(CUstream away) { return side_stream_.come_back(stream_, away); }
     CUresult note_other();  // something else was enqueued that a policy should know about
-    // A wait for a value, which `enqueue` enqueues. Precondition: guard(). May block as `enqueue` does.
-    CUresult wait_for_value(const std::function<CUresult()>& enqueue);
+    // What `enqueue` enqueues is a wait, or a graph with nodes that wait (wait_list.h). Precondition:
+    // guard(). May block as `enqueue` does.
+    CUresult enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes = {});
+    WaitWord pending_wait();  // waits while the last of its waits is not over
     // The client is gone: running launches are stopped, waiting ones dropped. Called again until the stream
     // is idle.
     void abandon();
@@ -158,7 +162,8 @@ private:
     bool over_launch_ahead();
     void await_launch_ahead(Lock& lock);
     const Work* first_unfinished() const;  // null: there is none
-    bool waits_for_value();                // and nothing is unfinished in front of the wait
+    bool at_wait();                        // a wait holds it up, with nothing unfinished in front
+    void end_waits();
     bool unfinished() const { return !in_flight_.empty() || !waiting_.empty(); }
     bool unfinished(uint64_t number) const {  // launches up to this one
         return (!in_flight_.empty() && in_flight_.front().number <= number) ||
@@ -293,19 +298,13 @@ private:
     CUresult failed_ = CUDA_SUCCESS;
     uint32_t run_workers_ = 0;  // of the run under way
 
-    uint64_t numbers_ = 0;  // of launches
-    // A wait for a value, and what is in front of it: launches up to a number, other work up to a marker.
-    struct ValueWait {
-        uint64_t number = 0;
-        uint64_t launches = 0;
-        uint64_t marker = 0;
-    };
-    std::deque<ValueWait> value_waits_;  // not known to be over, in the stream's order
-    uint64_t value_wait_numbers_ = 0;
-    uint64_t last_other_ = 0;       // the marker behind the last unmanaged or other work
-    std::mutex value_waits_mutex_;  // held while a wait is enqueued; taken before mutex_
-    ControlBlock::State sample_;    // last look at the control block
-    uint64_t asked_ = 0;            // looks
+    uint64_t numbers_ = 0;                // of launches
+    WaitList waits_;                      // not known to be over
+    std::atomic<bool> any_waits_{false};  // waits_ is not empty
+    uint64_t last_other_ = 0;             // the marker behind the last unmanaged or other work
+    std::mutex enqueuing_wait_;           // held while a wait is enqueued; taken before mutex_
+    ControlBlock::State sample_;          // last look at the control block
+    uint64_t asked_ = 0;                  // looks
     // The last look was asked for since tickets were last counted from 0.
     bool fresh_ = false;
     schedule::TimePoint sample_again_{};

@@ -179,13 +179,14 @@ CUresult ManagedStream::note_other() {
     return status;
 }
 
-CUresult ManagedStream::wait_for_value(const std::function<CUresult()>& enqueue) {
-    const std::lock_guard in_order(value_waits_mutex_);
+CUresult ManagedStream::enqueue_wait(const std::function<CUresult()>& enqueue, WaitWords nodes) {
+    const std::lock_guard in_order(enqueuing_wait_);
     Lock lock = spin_lock(mutex_);
     if (state_ == State::kPassThrough && unmarked_)
         mark();  // or the end of what is in front would not be seen
-    const uint64_t number = ++value_wait_numbers_;
-    value_waits_.push_back({number, numbers_, last_other_});
+    end_waits();
+    const uint64_t number = waits_.add({numbers_, last_other_}, std::move(nodes));
+    any_waits_.store(true, std::memory_order_release);
     lock.unlock();
     CUresult status = enqueue();
     if (status == CUDA_SUCCESS)
@@ -193,8 +194,15 @@ CUresult ManagedStream::wait_for_value(const std::function<CUresult()>& enqueue)
             dispatcher_.driver().cuStreamWriteValue64_v2(stream_, address_of(&words_->waits_over), number, 0);
     if (status == CUDA_SUCCESS) return status;
     lock = spin_lock(mutex_);
-    std::erase_if(value_waits_, [&](const ValueWait& each) { return each.number == number; });
+    waits_.remove(number);
     return status;
+}
+
+WaitWord ManagedStream::pending_wait() {
+    if (!any_waits_.load(std::memory_order_acquire)) return {};
+    const Lock lock = spin_lock(mutex_);
+    end_waits();
+    return waits_.last();
 }
 
 // Launches that are followed by other operations are stopped, too: their results are of no use any more.

@@ -64,7 +64,7 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     kernel->state = state_ == State::kStopping  ? Seen::kStopping
                     : state_ == State::kStopped ? Seen::kWaiting
                                                 : Seen::kRunning;
-    if (waits_for_value() && wanting_ == 0) return false;
+    if (at_wait() && wanting_ == 0) return false;
     if (const Work* const work = first_unfinished()) {
         describe(*work, kernel);
         return true;
@@ -76,13 +76,18 @@ bool ManagedStream::describe(schedule::Kernel* kernel) {
     return reached() < marked_;
 }
 
-bool ManagedStream::waits_for_value() {
-    const uint64_t over = words_->waits_over.load(std::memory_order_acquire);
-    while (!value_waits_.empty() && value_waits_.front().number <= over) value_waits_.pop_front();
-    if (value_waits_.empty()) return false;
+void ManagedStream::end_waits() {
+    if (waits_.empty()) return;
+    waits_.end(words_->waits_over.load(std::memory_order_acquire));
+    any_waits_.store(!waits_.empty(), std::memory_order_release);
+}
+
+bool ManagedStream::at_wait() {
+    end_waits();
+    if (waits_.empty()) return false;
     const Work* const work = first_unfinished();
-    return reached() >= value_waits_.front().marker &&
-           (!work || work->number > value_waits_.front().launches);
+    const WaitList::Place& place = waits_.place();
+    return reached() >= place.marker && (!work || work->number > place.launches) && waits_.holds_up();
 }
 
 const Work* ManagedStream::first_unfinished() const {

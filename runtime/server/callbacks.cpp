@@ -9,9 +9,10 @@ namespace smt::runtime::server {
 // The user data of a driver's host function. A stream's ticket is used once, a graph's any number of times,
 // each time with a new value.
 struct Callbacks::Ticket {
-    Callbacks* owner;
-    protocol::CallbackSlot slot;
-    bool in_graph;
+    Callbacks* owner = nullptr;
+    protocol::CallbackSlot slot{};
+    // Of a graph's: calls that wait for the client. Lists of streams' waits may outlive this object.
+    std::shared_ptr<std::atomic<uint64_t>> calls = nullptr;
 };
 
 Callbacks::Callbacks(const DriverApi& driver, Arena& arena) : driver_(driver), arena_(arena) {}
@@ -25,7 +26,7 @@ CUresult Callbacks::enqueue(Stream& stream, uint64_t function, uint64_t user_dat
 
     auto made = std::make_unique<Ticket>();
     Ticket* ticket = made.get();
-    *ticket = {this, {}, false};
+    ticket->owner = this;
     ticket->slot = {
         function, user_data, client_stream, static_cast<uint32_t>(kind), CUDA_SUCCESS, stream.callback.index,
         value};
@@ -69,6 +70,13 @@ bool Callbacks::application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t
     return true;
 }
 
+dispatch::WaitWord Callbacks::calls(const CUDA_HOST_NODE_PARAMS& node) const {
+    if (node.fn != push_and_wait) return {};
+    std::lock_guard lock(mutex_);
+    auto found = tickets_.find(static_cast<Ticket*>(node.userData));
+    return found == tickets_.end() ? dispatch::WaitWord{} : dispatch::WaitWord{found->second->calls, 0};
+}
+
 // Makes one ticket per distinct function, so a program that builds the same graph repeatedly does not use up
 // the words.
 Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data, uint64_t client_stream,
@@ -80,7 +88,8 @@ Callbacks::Ticket* Callbacks::node_ticket(uint64_t function, uint64_t user_data,
     if (word.index == 0) return nullptr;
     auto made = std::make_unique<Ticket>();
     Ticket* ticket = made.get();
-    *ticket = {this, {}, true};
+    ticket->owner = this;
+    ticket->calls = std::make_shared<std::atomic<uint64_t>>(0);
     ticket->slot = {function,     user_data,  client_stream, static_cast<uint32_t>(kind),
                     CUDA_SUCCESS, word.index, word.value};
     tickets_[ticket] = std::move(made);
@@ -107,11 +116,13 @@ void Callbacks::push_and_wait(void* pointer) {
         self.push_locked(ticket->slot);
     }
     std::atomic<uint64_t>& word = self.arena_.word(static_cast<uint32_t>(ticket->slot.done_word));
+    ticket->calls->fetch_add(1, std::memory_order_release);
     PollInterval interval;
     while (word.load(std::memory_order_acquire) < value && !self.released_.load()) {
         interval.sleep();
         if (interval.is_longest()) self.drain();
     }
+    ticket->calls->fetch_sub(1, std::memory_order_release);
 }
 
 void Callbacks::push_locked(const protocol::CallbackSlot& slot) {

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "driver_api.gen.h"
+#include "runtime/dispatch/wait_list.h"
 #include "runtime/protocol/layout.h"
 #include "runtime/server/memory/arena.h"
 
@@ -43,6 +44,9 @@ public:
     // The application's function of such parameters; false: they are not from node().
     bool application_function(const CUDA_HOST_NODE_PARAMS& node, uint64_t* function,
                               uint64_t* user_data) const;
+
+    // Waits while a graph waits for the application's function of such parameters. Null: as above.
+    dispatch::WaitWord calls(const CUDA_HOST_NODE_PARAMS& node) const;
 
     void drain();    // pushes slots that did not fit into the client's ring
     void release();  // the client is gone: ends all waits for it. May be repeated

@@ -78,7 +78,8 @@ Session::Session(Server& server, uint32_t id, int socket, const protocol::Hello&
       arena_(device_.driver(), host_account_),
       streams_(device_.driver(), arena_),
       events_(device_.driver()),
-      callbacks_(device_.driver(), arena_) {
+      callbacks_(device_.driver(), arena_),
+      graph_waits_(device_.driver(), arena_, callbacks_, events_) {
     streams_.serve(server.dispatcher(), dispatched_);
 }
 
@@ -337,6 +338,7 @@ CUresult Session::reset() {
 // Order: handles in HandleKind's order, then events and streams, then their code, then its memory.
 void Session::free_objects() {
     handles_.destroy_all(driver());
+    graph_waits_.clear();
     events_.clear();
     streams_.clear();
     streams_.forget_code();

@@ -26,6 +26,7 @@
 #include "runtime/protocol/handshake.h"
 #include "runtime/server/address_plan.h"
 #include "runtime/server/callbacks.h"
+#include "runtime/server/graph_waits.h"
 #include "runtime/server/memory/arena.h"
 #include "runtime/server/objects/events.h"
 #include "runtime/server/objects/handles.h"
@@ -87,6 +88,7 @@ public:
     Handles& handles() { return handles_; }
     const Handles& handles() const { return handles_; }
     Callbacks& callbacks() { return callbacks_; }
+    GraphWaits& graph_waits() { return graph_waits_; }
     DevicePrintf& device_printf();
     journal::Writer& journal();
     TenantMemory& memory() { return *memory_; }
@@ -177,6 +179,7 @@ private:
     Events events_;
     Handles handles_;
     Callbacks callbacks_;
+    GraphWaits graph_waits_;
     std::unique_ptr<TenantMemory> memory_;
     std::unique_ptr<CodeTable> code_;
 

@@ -186,7 +186,7 @@ CUresult Streams::wait_function(Stream& stream) {
     CUresult status = CUDA_SUCCESS;
     if (stream.function_runs()) {
         const device::NamedWaits named("a host function");
-        status = wait_for_value(stream, [&] {
+        status = enqueue_wait(stream, [&] {
             return driver_.cuStreamWaitValue64_v2(stream.handle, arena_.word_address(stream.callback.index),
                                                   stream.awaited_by_none.load(), CU_STREAM_WAIT_VALUE_GEQ);
         });
@@ -196,11 +196,21 @@ CUresult Streams::wait_function(Stream& stream) {
     return status;
 }
 
-CUresult Streams::wait_for_value(Stream& stream, const std::function<CUresult()>& enqueue) {
+CUresult Streams::enqueue_wait(Stream& stream, const std::function<CUresult()>& enqueue,
+                               dispatch::WaitWords nodes) {
     dispatch::ManagedStream* managed = nullptr;
     // Captured, or without room for the dispatcher's words: what is behind the wait counts as work.
     if (capturing(stream.handle) || manage(stream, &managed) != CUDA_SUCCESS) return enqueue();
-    return managed->wait_for_value(enqueue);
+    return managed->enqueue_wait(enqueue, std::move(nodes));
+}
+
+// An event whose record is behind no wait is left alone: both streams count as work until it is over.
+CUresult Streams::wait_event(Stream& stream, CUevent event, unsigned flags,
+                             const dispatch::WaitWord& recorded) {
+    const auto enqueue = [&] { return driver_.cuStreamWaitEvent(stream.handle, event, flags); };
+    if (!recorded.waits()) return enqueue();
+    SMT_TRY(stream.guard());
+    return enqueue_wait(stream, enqueue);
 }
 
 CUresult Streams::order(Stream& stream) {
@@ -230,7 +240,7 @@ CUresult Streams::join_blocking(Stream& legacy) {
         if (status == CUDA_SUCCESS) status = stream->guard();
         if (status == CUDA_SUCCESS) status = wait_function(*stream);
         if (status == CUDA_SUCCESS) status = driver_.cuEventRecord(stream->join, stream->handle);
-        if (status == CUDA_SUCCESS) status = driver_.cuStreamWaitEvent(legacy.handle, stream->join, 0);
+        if (status == CUDA_SUCCESS) status = wait_event(legacy, stream->join, 0, stream->pending_wait());
         if (status != CUDA_SUCCESS && result == CUDA_SUCCESS) result = status;
         unjoined_count_.fetch_sub(1);
     }
@@ -250,7 +260,7 @@ CUresult Streams::wait_legacy(Stream& stream) {
         if (status != CUDA_SUCCESS) return status;
         legacy_recorded_ = generation;
     }
-    status = driver_.cuStreamWaitEvent(stream.handle, legacy_event_, 0);
+    status = wait_event(stream, legacy_event_, 0, legacy_->pending_wait());
     // Stored after the wait is enqueued: another thread's work on this stream must not overtake the wait.
     if (status == CUDA_SUCCESS) stream.legacy_seen.store(generation);
     return status;

@@ -65,6 +65,11 @@ struct Stream : std::enable_shared_from_this<Stream> {
         dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
         return stream ? stream->guard() : CUDA_SUCCESS;
     }
+    // Waits while the last of the stream's waits is not over (dispatch/wait_list.h).
+    dispatch::WaitWord pending_wait() const {
+        dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
+        return stream ? stream->pending_wait() : dispatch::WaitWord{};
+    }
     bool held_back() const {
         dispatch::ManagedStream* stream = managed.load(std::memory_order_acquire);
         return stream && stream->held_back();
@@ -108,9 +113,12 @@ public:
     CUresult prepare_launch(Stream& stream);
     CUresult order(Stream& stream);
     CUresult wait_function(Stream& stream);
-    // A wait for a value, which `enqueue` enqueues on the prepared stream. What is behind it is no work for a
-    // policy until the wait is over.
-    CUresult wait_for_value(Stream& stream, const std::function<CUresult()>& enqueue);
+    // What `enqueue` enqueues on the prepared stream is a wait for a value, or a graph with `nodes` that
+    // wait. What is behind it is no work for a policy while it waits.
+    CUresult enqueue_wait(Stream& stream, const std::function<CUresult()>& enqueue,
+                          dispatch::WaitWords nodes = {});
+    // The same for cuStreamWaitEvent. `recorded`: Stream::pending_wait() at the event's record.
+    CUresult wait_event(Stream& stream, CUevent event, unsigned flags, const dispatch::WaitWord& recorded);
     void note_use(Stream& stream);
 
     // Translation between the program's stream priorities and the driver's.

@@ -166,7 +166,26 @@ def idle_urgent(smt, programs):
         urgent.end()
 
 
-def waiting_urgent(smt, programs, policy="priority"):
+def for_a_value(urgent):
+    urgent.say("hold", "held")
+    urgent.launch()
+
+
+def by_an_event(urgent):
+    """Over two streams."""
+    urgent.say("hold", "held")
+    urgent.say("follow", "followed")
+    urgent.say("follow", "followed")
+    urgent.launch()
+
+
+def in_a_graph(urgent):
+    """With a launch behind the graph: hpf lets unmanaged work alone."""
+    urgent.say("graph", "launched")
+    urgent.launch()
+
+
+def waiting_urgent(smt, programs, policy="priority", waits=for_a_value):
     """A tenant that waits for a value, with a launch behind the wait, stops no other one: until the value is
     there, or another stream of it has work."""
     with Stage(smt, programs, policy, 2) as place:
@@ -174,11 +193,10 @@ def waiting_urgent(smt, programs, policy="priority"):
         long = Gated(place, "long", 1000, WARP, part_of_sm(1 / 2))
         for each in (urgent, long):   # their code is loaded
             each.launch().open().say("wait", "ended")
-        urgent.say("hold", "held")
-        urgent.launch().open().say("release", "released")
+        waits(urgent)
+        urgent.open().say("release", "released")
         urgent.say("wait", "ended")   # no other tenant has work: nothing else makes the server look
-        urgent.say("hold", "held")
-        urgent.launch()
+        waits(urgent)
         long.launch().open()
         place.until("the long one has run",
                     lambda: sum(entry["value"] for entry in place.entries("long", "mapping")) >= 2000)
@@ -201,6 +219,22 @@ def waiting_urgent(smt, programs, policy="priority"):
 def waiting_urgent_hpf(smt, programs):
     """The same where the policy holds launches back before each."""
     waiting_urgent(smt, programs, "hpf-whole")
+
+
+def waiting_by_event(smt, programs):
+    waiting_urgent(smt, programs, "priority", by_an_event)
+
+
+def waiting_by_event_hpf(smt, programs):
+    waiting_urgent(smt, programs, "hpf-whole", by_an_event)
+
+
+def waiting_in_graph(smt, programs):
+    waiting_urgent(smt, programs, "priority", in_a_graph)
+
+
+def waiting_in_graph_hpf(smt, programs):
+    waiting_urgent(smt, programs, "hpf-whole", in_a_graph)
 
 
 def two_threads(smt, programs):
@@ -274,7 +308,8 @@ def main():
     smt, programs, scenario = sys.argv[1:]
     {each.__name__: each
      for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads,
-                  idle_urgent, waiting_urgent, waiting_urgent_hpf, two_threads, table_2,
+                  idle_urgent, waiting_urgent, waiting_urgent_hpf, waiting_by_event,
+                  waiting_by_event_hpf, waiting_in_graph, waiting_in_graph_hpf, two_threads, table_2,
                   table_3)}[scenario](smt, programs)
 
 

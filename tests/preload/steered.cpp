@@ -1,6 +1,8 @@
 // A program that does what its standard input says, a line each, and answers with a line: the error's number.
 //
-//   use S            the stream that the next lines are about; made the first time
+//   use S            the stream that the next lines are about; made the first time. From 10 on it is a
+//   blocking
+//                    one, and -1 is the legacy stream
 //   gate N           launches a kernel that ends when the test opens gate N
 //   fill V           launches a kernel that sets the memory to V
 //   bad              launches with a block of no threads
@@ -8,6 +10,11 @@
 //   set V            a memset to V
 //   record E, wait E, query, sync
 //   hold, release    the stream waits for a value from here on; the program writes it
+//   function F       a host function that ends when the program is told "return F"
+//   capture          what follows becomes a graph, until
+//   build G          which makes an executable graph of it, or "update G", which changes that
+//   built G N E      the same of two graphs' nodes, made by hand: 0: a wait for event E, 1: a record of it
+//   launch G, forget G
 //   read             the memory: answers with what is there
 #include <atomic>
 #include <cstring>
@@ -30,9 +37,13 @@ struct Program {
     CUstream stream = nullptr;
     std::map<int, CUstream> streams;
     std::map<int, CUevent> events;
+    std::map<int, CUgraphExec> graphs;
+    std::atomic<bool> returns[10] = {};
 
     CUstream use(int number) {
-        if (!streams.contains(number)) CHECK(cuStreamCreate(&streams[number], CU_STREAM_NON_BLOCKING));
+        if (number < 0) return stream = nullptr;
+        const unsigned flags = number < 10 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+        if (!streams.contains(number)) CHECK(cuStreamCreate(&streams[number], flags));
         return stream = streams[number];
     }
     CUevent event(int number) {
@@ -61,6 +72,35 @@ struct Program {
         CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
         return cuGraphLaunch(exec, stream);
     }
+    CUresult end_capture(int number, bool update) {
+        CUgraph graph = nullptr;
+        CUgraphExecUpdateResultInfo info{};
+        CUresult status = cuStreamEndCapture(stream, &graph);
+        if (status != CUDA_SUCCESS) return status;
+        status = update ? cuGraphExecUpdate(graphs[number], graph, &info)
+                        : cuGraphInstantiateWithFlags(&graphs[number], graph, 0);
+        CHECK(cuGraphDestroy(graph));
+        return status;
+    }
+    CUresult build_nodes(int number) {
+        CUgraph graph = nullptr;
+        CUgraphNode wait = nullptr, record = nullptr;
+        CHECK(cuGraphCreate(&graph, 0));
+        CHECK(cuGraphAddEventWaitNode(&wait, graph, nullptr, 0, event(number)));
+        CHECK(cuGraphAddEventRecordNode(&record, graph, &wait, 1, event(number + 1)));
+        CHECK(cuGraphInstantiateWithFlags(&graphs[number], graph, 0));
+        return cuGraphDestroy(graph);
+    }
+    CUresult host_function(int number) {
+        return cuLaunchHostFunc(
+            stream,
+            [](void* data) {
+                auto& returns = *static_cast<std::atomic<bool>*>(data);
+                returns.wait(false);
+                returns.store(false);
+            },
+            &returns[number]);
+    }
     CUresult read(int* value) {
         std::string bytes(kInts * sizeof(int), 0);
         CUresult status = cuMemcpyDtoHAsync(bytes.data(), memory, bytes.size(), stream);
@@ -78,6 +118,19 @@ struct Program {
         if (what == "set") return cuMemsetD32Async(memory, static_cast<unsigned>(number), kInts, stream);
         if (what == "record") return cuEventRecord(event(number), stream);
         if (what == "wait") return cuStreamWaitEvent(stream, event(number), 0);
+        if (what == "function") return host_function(number);
+        if (what == "return") {
+            returns[number].store(true);
+            returns[number].notify_all();
+            return CUDA_SUCCESS;
+        }
+        if (what == "capture") return cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+        if (what == "build" || what == "update") return end_capture(number, what == "update");
+        if (what == "nodes") return build_nodes(number);
+        if (what == "await") return cuStreamWaitEvent(stream, event(number), CU_EVENT_WAIT_EXTERNAL);
+        if (what == "sign") return cuEventRecordWithFlags(event(number), stream, CU_EVENT_RECORD_EXTERNAL);
+        if (what == "launch") return cuGraphLaunch(graphs[number], stream);
+        if (what == "forget") return cuGraphExecDestroy(graphs[number]);
         if (what == "hold") return cuStreamWaitValue32(stream, word_there, ++holds, CU_STREAM_WAIT_VALUE_GEQ);
         if (what == "release") return word->store(holds), CUDA_SUCCESS;
         if (what == "query") return cuStreamQuery(stream);

@@ -49,7 +49,7 @@ MAY_INCLUDE = {
     "runtime/dispatch": ["profiler/models", "profiler/store", "rewriter/device", "runtime/device",
                          "runtime/journal", "runtime/profiles",
                          "runtime/protocol", "runtime/schedule", "runtime/settings", "runtime/thread"],
-    "runtime/server/objects": ["runtime/protocol"],
+    "runtime/server/objects": ["runtime/dispatch", "runtime/protocol"],
     "runtime/server/memory": ["runtime/device", "runtime/protocol", "runtime/server/objects"],
     "runtime/server/code": ["rewriter/device", "runtime/dispatch", "runtime/image", "runtime/jit",
                             "runtime/journal", "runtime/profiles",

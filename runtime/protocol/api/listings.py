@@ -27,6 +27,11 @@ def exact_names(entries):
     return text + "".join(f"#undef {name}\n" for name in sorted(set(redirected)))
 
 
+# Not for programs, but for the server itself, as are the areas "green" and "diagnostics".
+SERVER_ASKS = ("cuGraphBatchMemOpNodeGetParams", "cuGraphEventRecordNodeGetEvent",
+               "cuGraphEventWaitNodeGetEvent")
+
+
 def driver_api(entries):
     text = header("<cstddef>", "<cstdint>", "", '"exact_names.gen.h"').replace('#include \n', "\n")
     text += ("namespace smt {\n\nusing AnyFunction = void (*)();\n\n"
@@ -38,7 +43,8 @@ def driver_api(entries):
         for symbol in e.exports():
             members.append(symbol)
             # those are for the server itself
-            if e.treatment == "unsupported" and e.area not in ("green", "diagnostics"):
+            if e.treatment == "unsupported" and e.area not in ("green", "diagnostics") and \
+                    e.symbol not in SERVER_ASKS:
                 text += f"    AnyFunction {symbol};\n"
             else:
                 text += f"    CUresult (*{symbol})({e.signature()});\n"

@@ -52,7 +52,14 @@ CUresult record(Call& call, const protocol::EventRecord& request, bool* captured
     *captured = call.session.streams().capturing(stream);
     status = request.flags ? call.driver.cuEventRecordWithFlags(event, stream, request.flags)
                            : call.driver.cuEventRecord(event, stream);
-    if (status != CUDA_SUCCESS || *captured || !request.watched) return status;
+    if (status != CUDA_SUCCESS) return status;
+    if (!*captured)
+        call.session.events().recorded(event, call.lane.held(stream)->pending_wait());
+    else if (request.flags & CU_EVENT_RECORD_EXTERNAL)
+        call.session.graph_waits().expect_nodes();
+    else
+        call.session.events().recorded(event, {});
+    if (*captured || !request.watched) return status;
     // The word follows the event: a client that reads the word may query the elapsed time at once.
     return call.driver.cuStreamWriteValue64_v2(stream, call.session.arena().word_address(request.event),
                                                request.value, CU_STREAM_WRITE_VALUE_DEFAULT);
@@ -105,8 +112,10 @@ CUresult stream_wait_event(Call& call) {
     if (status == CUDA_SUCCESS) status = call.launch_stream(request.stream, &stream);
     if (status == CUDA_SUCCESS) status = stream->guard();
     if (status != CUDA_SUCCESS) return status;
+    if (request.flags & CU_EVENT_WAIT_EXTERNAL) call.session.graph_waits().expect_nodes();
     std::lock_guard lock(stream->host_function_mutex);  // the event may be one of a capture
-    return call.driver.cuStreamWaitEvent(stream->handle, event, request.flags);
+    return call.session.streams().wait_event(*stream, event, request.flags,
+                                             call.session.events().recorded_behind(event));
 }
 
 CUresult stream_create(Call& call) {
@@ -183,6 +192,7 @@ CUresult host_function(Call& call) {
     if (status == CUDA_SUCCESS) status = streams.prepare(*stream);
     if (status != CUDA_SUCCESS) return status;
     call.lane.uses(*stream);
+    if (streams.capturing(stream->handle)) call.session.graph_waits().expect_nodes();
     auto kind = static_cast<protocol::CallbackKind>(request.kind);
     Callbacks& callbacks = call.session.callbacks();
     std::lock_guard lock(stream->host_function_mutex);  // until then the stream does not begin to capture

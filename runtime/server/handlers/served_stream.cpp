@@ -1,5 +1,6 @@
 // Stream attributes: a program sees its own priority. The driver's also depends on the tenant's. Memory
-// operations: a stream that waits for a value has no work for a policy (Streams::wait_for_value()).
+// operations: a stream that waits for a value has no work for a policy (Streams::enqueue_wait()), nor has a
+// graph (GraphWaits::capture()).
 #include "runtime/server/lane.h"
 #include "runtime/server/memory/tenant_memory.h"
 #include "runtime/server/session.h"
@@ -11,9 +12,24 @@ namespace smt::runtime::server::served {
 namespace {
 
 template <typename Enqueue>
-CUresult wait(Call& call, CUstream stream, const Enqueue& enqueue) {
+CUresult wait(Call& call, CUstream stream, const CUstreamBatchMemOpParams* operations, unsigned count,
+              unsigned flags, const Enqueue& enqueue) {
     const StreamPointer held = call.lane.held(stream);
-    return held ? call.session.streams().wait_for_value(*held, enqueue) : enqueue();
+    if (!held) return enqueue();
+    Streams& streams = call.session.streams();
+    if (streams.capturing(stream))
+        return call.session.graph_waits().capture(stream, operations, count, flags, enqueue);
+    return streams.enqueue_wait(*held, enqueue);
+}
+
+CUstreamBatchMemOpParams wait_of(CUstreamBatchMemOpType type, CUdeviceptr address, uint64_t value,
+                                 unsigned flags) {
+    CUstreamBatchMemOpParams operation{};
+    operation.waitValue.operation = type;
+    operation.waitValue.address = address;
+    operation.waitValue.value64 = value;  // which shares its place with the value of 32 bits
+    operation.waitValue.flags = flags;
+    return operation;
 }
 
 }  // namespace
@@ -21,14 +37,16 @@ CUresult wait(Call& call, CUstream stream, const Enqueue& enqueue) {
 CUresult cuStreamWaitValue32_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint32_t value,
                                 unsigned int flags) {
     if (!call.driver.cuStreamWaitValue32_v2) return CUDA_ERROR_NOT_SUPPORTED;
-    return wait(call, stream,
+    const auto operation = wait_of(CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
+    return wait(call, stream, &operation, 1, 0,
                 [&] { return call.driver.cuStreamWaitValue32_v2(stream, address, value, flags); });
 }
 
 CUresult cuStreamWaitValue64_v2(Call& call, CUstream stream, CUdeviceptr address, cuuint64_t value,
                                 unsigned int flags) {
     if (!call.driver.cuStreamWaitValue64_v2) return CUDA_ERROR_NOT_SUPPORTED;
-    return wait(call, stream,
+    const auto operation = wait_of(CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
+    return wait(call, stream, &operation, 1, 0,
                 [&] { return call.driver.cuStreamWaitValue64_v2(stream, address, value, flags); });
 }
 
@@ -71,7 +89,7 @@ CUresult cuStreamBatchMemOp_v2(Call& call, CUstream stream, unsigned int count,
         if (!call.session.memory().may_touch(address, sizeof(cuuint64_t))) return CUDA_ERROR_INVALID_VALUE;
     }
     const auto enqueue = [&] { return call.driver.cuStreamBatchMemOp_v2(stream, count, operations, flags); };
-    return waits ? wait(call, stream, enqueue) : enqueue();
+    return waits ? wait(call, stream, operations, count, flags, enqueue) : enqueue();
 }
 
 }  // namespace smt::runtime::server::served

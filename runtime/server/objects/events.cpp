@@ -13,6 +13,8 @@ CUresult Events::create(uint32_t index, uint32_t flags) {
     std::lock_guard lock(mutex_);
     if (index >= events_.size()) events_.resize(index + 1);
     events_[index].swap(event);
+    behind_.erase(event.get());
+    behind_.erase(made);
     return CUDA_SUCCESS;
 }
 
@@ -21,6 +23,7 @@ CUresult Events::destroy(uint32_t index) {
     std::lock_guard lock(mutex_);
     if (index >= events_.size() || !events_[index]) return CUDA_ERROR_INVALID_HANDLE;
     event.swap(events_[index]);
+    behind_.erase(event.get());
     return CUDA_SUCCESS;
 }
 
@@ -35,6 +38,24 @@ void Events::clear() {
     std::vector<EventPointer> events;
     std::lock_guard lock(mutex_);
     events.swap(events_);
+    behind_.clear();
+}
+
+void Events::recorded(CUevent event, const dispatch::WaitWord& wait) {
+    if (!wait.word && !any_behind_.load(std::memory_order_acquire)) return;
+    std::lock_guard lock(mutex_);
+    if (wait.word)
+        behind_[event] = wait;
+    else
+        behind_.erase(event);
+    any_behind_.store(true, std::memory_order_release);
+}
+
+dispatch::WaitWord Events::recorded_behind(CUevent event) const {
+    if (!any_behind_.load(std::memory_order_acquire)) return {};
+    std::lock_guard lock(mutex_);
+    const auto found = behind_.find(event);
+    return found == behind_.end() ? dispatch::WaitWord{} : found->second;
 }
 
 }  // namespace smt::runtime::server

@@ -2,12 +2,15 @@
 // the GPU store a value in the event's completion word, which the client polls.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "driver_api.gen.h"
+#include "runtime/dispatch/wait_list.h"
 
 namespace smt::runtime::server {
 
@@ -23,10 +26,16 @@ public:
     CUresult find(uint32_t index, EventPointer* event) const;
     void clear();
 
+    // What the last record of an event is behind: Stream::pending_wait() of its stream.
+    void recorded(CUevent event, const dispatch::WaitWord& wait);
+    dispatch::WaitWord recorded_behind(CUevent event) const;
+
 private:
     const DriverApi& driver_;
     mutable std::mutex mutex_;
     std::vector<EventPointer> events_;
+    std::unordered_map<CUevent, dispatch::WaitWord> behind_;  // of those that were recorded behind a wait
+    std::atomic<bool> any_behind_{false};                     // some event ever was
 };
 
 }  // namespace smt::runtime::server

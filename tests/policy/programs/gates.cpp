@@ -9,6 +9,10 @@
 //     begun N     until N blocks have begun; answers "begun"
 //     hold        the stream waits for a value from here on; answers "held"
 //     release     writes that value; answers "released"
+//     graph       the same as "hold" and "launch", as a graph; answers "launched"
+//     follow      launches go to another stream from now on, which waits by an event for what is in this one;
+//     answers
+//                 "followed"
 //     other       launches go to another stream from now on; answers "switched"
 //     wait        until the launches have ended; answers "ended". Each block of each ran once
 //     load        the code a second time; answers "loaded"
@@ -59,6 +63,17 @@ done:
 }
 )";
 
+void launch_captured(CUstream captures, CUstream stream) {
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    CHECK(cuStreamEndCapture(captures, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK(cuGraphLaunch(exec, stream));
+    CHECK(cuGraphExecDestroy(exec));
+    CHECK(cuGraphDestroy(graph));
+    CHECK(cuStreamDestroy(captures));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -99,14 +114,23 @@ int main(int count, char** arguments) {
     *released = 0;
     CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     for (std::string line; std::getline(std::cin, line);) {
-        if (line == "launch") {
+        if (line == "launch" || line == "graph") {
             if (launches++ == 0) {
                 *open = 0;
                 *begun = 0;
                 for (unsigned i = 0; i < blocks; ++i) counts[i] = 0;
             }
             void* parameters[] = {&open_there, &counts_there};
-            CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, nullptr));
+            CUstream captures = nullptr, to = stream;
+            if (line == "graph") {
+                *released = 0;
+                CHECK(cuStreamCreate(&captures, CU_STREAM_NON_BLOCKING));
+                CHECK(cuStreamBeginCapture(captures, CU_STREAM_CAPTURE_MODE_RELAXED));
+                CHECK(cuStreamWaitValue32(captures, value_there, 1, CU_STREAM_WAIT_VALUE_GEQ));
+                to = captures;
+            }
+            CHECK(cuLaunchKernel(gate, blocks, 1, 1, threads, 1, 1, shared, to, parameters, nullptr));
+            if (captures) launch_captured(captures, stream);
             std::printf("launched\n");
         } else if (line == "record") {
             CHECK(cuEventRecord(event, nullptr));
@@ -121,6 +145,11 @@ int main(int count, char** arguments) {
         } else if (line == "release") {
             *released = 1;
             std::printf("released\n");
+        } else if (line == "follow") {
+            CHECK(cuEventRecord(event, stream));
+            CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+            CHECK(cuStreamWaitEvent(stream, event, 0));
+            std::printf("followed\n");
         } else if (line == "other") {
             CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
             std::printf("switched\n");

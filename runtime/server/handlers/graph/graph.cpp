@@ -1,4 +1,6 @@
 // Graphs: launches, and their copy and host nodes. Kernel nodes: graph_kernel.cpp.
+#include <utility>
+
 #include "runtime/protocol/try.h"
 #include "runtime/server/code/code_table.h"
 #include "runtime/server/handlers/graph/graph_place.h"
@@ -18,6 +20,23 @@ CUresult read_node(Call& call, CUgraphNode* node) {
     return call.uses.begin();
 }
 
+namespace {
+
+// What the graph waits for, and the events that it records, are known to the dispatcher.
+CUresult launch_graph(Call& call, CUgraphExec exec, Stream& stream) {
+    Streams& streams = call.session.streams();
+    GraphWaits::Launch launch = call.session.graph_waits().launch(exec);
+    const auto enqueue = [&] { return call.driver.cuGraphLaunch(exec, stream.handle); };
+    SMT_TRY(launch.nodes.empty() ? enqueue()
+                                 : streams.enqueue_wait(stream, enqueue, std::move(launch.nodes)));
+    if (launch.records.empty()) return CUDA_SUCCESS;
+    const dispatch::WaitWord behind = stream.pending_wait();
+    for (const CUevent event : launch.records) call.session.events().recorded(event, behind);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 CUresult handle_graph_launch(Call& call) {
     protocol::GraphLaunch request;
     if (!decode(call, request)) return CUDA_ERROR_INVALID_VALUE;
@@ -26,18 +45,23 @@ CUresult handle_graph_launch(Call& call) {
     SMT_TRY(call.uses.begin());
     StreamPointer stream;
     SMT_TRY(call.launch_stream(request.stream, &stream));
+    Streams& streams = call.session.streams();
+    if (streams.capturing(stream->handle)) {  // a marker would become a node
+        SMT_TRY(stream->guard());
+        return call.driver.cuGraphLaunch(exec, stream->handle);
+    }
     dispatch::UnmanagedPass pass;
     const dispatch::UnmanagedLaunch launch{
         request.exec, call.session.journal_name_of_graphs(), nullptr, 0, 0, 0};
-    SMT_TRY(call.session.streams().enter(*stream, launch, &pass));
+    SMT_TRY(streams.enter(*stream, launch, &pass));
     if (call.session.code().graphs_print().load(std::memory_order_relaxed)) {
         pass.drop();  // the printing turn may depend on other tenants' work
         return call.session.device_printf().launch(call.session, stream->handle, [&] {
             call.session.code().output_expected().store(true);
-            return call.driver.cuGraphLaunch(exec, stream->handle);
+            return launch_graph(call, exec, *stream);
         });
     }
-    CUresult status = call.driver.cuGraphLaunch(exec, stream->handle);
+    CUresult status = launch_graph(call, exec, *stream);
     return status == CUDA_SUCCESS ? pass.launched() : status;
 }
 
@@ -116,6 +140,8 @@ CUresult handle_graph_host_node(Call& call) {
     SMT_TRY(call.uses.begin());
     CUDA_HOST_NODE_PARAMS ours = call.session.callbacks().node(request.function, request.user_data);
     if (!ours.fn) return CUDA_ERROR_OUT_OF_MEMORY;
+    GraphWaits& waits = call.session.graph_waits();
+    waits.expect_nodes();
     CUresult status = CUDA_SUCCESS;
     switch (place.operation) {
         case NodeOperation::kAdd:
@@ -127,6 +153,7 @@ CUresult handle_graph_host_node(Call& call) {
             break;
         case NodeOperation::kExecSet:
             status = call.driver.cuGraphExecHostNodeSetParams(place.exec, place.node, &ours);
+            if (status == CUDA_SUCCESS) waits.changed(place.exec, place.node, ours);
             break;
     }
     return answer_node(call, place, status);

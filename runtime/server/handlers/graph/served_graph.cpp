@@ -1,4 +1,5 @@
-// Graph calls whose parameters need a check or a translation: attributes, user objects.
+// Graph calls whose parameters need a check or a translation: attributes, user objects. Calls that change
+// what a graph waits for (graph_waits.h).
 #include <memory>
 #include <vector>
 
@@ -156,6 +157,7 @@ CUresult cuGraphExecUpdate_v2(Call& call, CUgraphExec exec, CUgraph graph,
                               CUgraphExecUpdateResultInfo* info) {
     if (!call.driver.cuGraphExecUpdate_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphExecUpdate_v2(exec, graph, info);
+    if (status == CUDA_SUCCESS) call.session.graph_waits().made(exec, graph);
     if (!info) return status;
     name_node(call, graph, info->errorNode);
     name_node(call, graph, info->errorFromNode);
@@ -166,7 +168,58 @@ CUresult cuGraphInstantiate_v2(Call& call, CUgraphExec* exec, CUgraph graph, CUg
                                char* log, size_t log_bytes) {
     if (!call.driver.cuGraphInstantiate_v2) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult status = call.driver.cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes);
+    if (status == CUDA_SUCCESS && exec) call.session.graph_waits().made(*exec, graph);
     if (error_node) name_node(call, graph, *error_node);
+    return status;
+}
+
+CUresult cuGraphInstantiateWithFlags(Call& call, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+    if (!call.driver.cuGraphInstantiateWithFlags) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphInstantiateWithFlags(exec, graph, flags);
+    if (status == CUDA_SUCCESS && exec) call.session.graph_waits().made(*exec, graph);
+    return status;
+}
+
+CUresult cuGraphExecDestroy(Call& call, CUgraphExec exec) {
+    if (!call.driver.cuGraphExecDestroy) return CUDA_ERROR_NOT_SUPPORTED;
+    call.session.graph_waits().gone(exec);
+    return call.driver.cuGraphExecDestroy(exec);
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(Call& call, CUgraphExec exec, CUgraphNode node, CUgraph child) {
+    if (!call.driver.cuGraphExecChildGraphNodeSetParams) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphExecChildGraphNodeSetParams(exec, node, child);
+    if (status == CUDA_SUCCESS) call.session.graph_waits().changed(exec, node, child);
+    return status;
+}
+
+CUresult cuGraphAddEventRecordNode(Call& call, CUgraphNode* node, CUgraph graph,
+                                   const CUgraphNode* dependencies, size_t count, CUevent event) {
+    if (!call.driver.cuGraphAddEventRecordNode) return CUDA_ERROR_NOT_SUPPORTED;
+    call.session.graph_waits().expect_nodes();
+    return call.driver.cuGraphAddEventRecordNode(node, graph, dependencies, count, event);
+}
+
+CUresult cuGraphAddEventWaitNode(Call& call, CUgraphNode* node, CUgraph graph,
+                                 const CUgraphNode* dependencies, size_t count, CUevent event) {
+    if (!call.driver.cuGraphAddEventWaitNode) return CUDA_ERROR_NOT_SUPPORTED;
+    call.session.graph_waits().expect_nodes();
+    return call.driver.cuGraphAddEventWaitNode(node, graph, dependencies, count, event);
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(Call& call, CUgraphExec exec, CUgraphNode node, CUevent event) {
+    if (!call.driver.cuGraphExecEventRecordNodeSetEvent) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphExecEventRecordNodeSetEvent(exec, node, event);
+    if (status == CUDA_SUCCESS)
+        call.session.graph_waits().changed(exec, node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+    return status;
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(Call& call, CUgraphExec exec, CUgraphNode node, CUevent event) {
+    if (!call.driver.cuGraphExecEventWaitNodeSetEvent) return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult status = call.driver.cuGraphExecEventWaitNodeSetEvent(exec, node, event);
+    if (status == CUDA_SUCCESS)
+        call.session.graph_waits().changed(exec, node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
     return status;
 }
 
