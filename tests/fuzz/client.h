@@ -4,8 +4,8 @@
 //   call  := u16 operation, u8 words, that many words     (the operation, or the next one that has a handler)
 //   word  := u8 selector, then what it selects (see Input::word)
 //
-// Left out: what blocks by right. A stream that waits for a value that nothing writes would hold up
-// everything behind it.
+// What blocks by right is left out, or does not block: a stream that waits for a value that nothing writes
+// would hold up everything behind it. So waits are for a word that no memory has, which are over at once.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,12 @@ inline constexpr size_t kMostWords = 64;
 inline bool blocks(uint16_t op) {
     const char* known = op >= protocol::kFirstGeneratedOp ? protocol::op_name(op) : nullptr;
     const std::string_view name = known ? known : "";
-    return name.starts_with("cuStreamWaitValue") || name.starts_with("cuStreamBatchMemOp") ||
-           name.starts_with("cuGraphAddBatchMemOpNode");
+    return name.starts_with("cuStreamBatchMemOp") || name.starts_with("cuGraphAddBatchMemOpNode");
+}
+
+inline bool waits(uint16_t op) {
+    return op == static_cast<uint16_t>(protocol::GeneratedOp::kStreamWaitValue32_v2) ||
+           op == static_cast<uint16_t>(protocol::GeneratedOp::kStreamWaitValue64_v2);
 }
 
 inline runtime::server::Handler find_handler(uint16_t op) {
@@ -68,7 +72,9 @@ public:
         prepare();
     }
 
-    void call(size_t lane, uint16_t op, const uint64_t* words, size_t bytes) {
+    void call(size_t lane, uint16_t op, uint64_t* words, size_t bytes) {
+        if (waits(op) && bytes > sizeof(uint64_t))  // behind the stream stands the address
+            words[1] = session_.device_base() + protocol::kDeviceRangeBytes - sizeof(uint64_t);
         runtime::server::Lane& own = *lanes_[lane];
         auto* reply = reinterpret_cast<uint64_t*>(own.address() + protocol::kLaneReplyOffset);
         CUresult status = CUDA_ERROR_UNKNOWN;

@@ -144,6 +144,7 @@ TestSession::TestSession(uint64_t memory_limit) {
     Mapped mapped;
     mapped.ok = 1;
     base_ = welcome.arena_base;
+    device_base_ = welcome.device_base;
     if (send(socket_, &mapped, sizeof mapped, MSG_NOSIGNAL) != sizeof mapped) give_up("the server listens");
     callbacks_ = start_thread([this] { answer_callbacks(); });
 }

@@ -87,6 +87,7 @@ public:
     explicit TestSession(uint64_t memory_limit = 0);
     ~TestSession();
     runtime::server::Session& session() { return *session_; }
+    uint64_t device_base() const { return device_base_; }
     TestLane open_lane();
     void send_control(const void* packet, size_t bytes, int file);  // file -1: none goes with it
     bool hung_up() const;                                           // the server ended it
@@ -98,7 +99,7 @@ private:
 
     int socket_ = -1;
     int server_socket_ = -1;
-    uint64_t base_ = 0;
+    uint64_t base_ = 0, device_base_ = 0;
     std::unique_ptr<runtime::server::Session> session_;
     std::atomic<bool> leaving_{false};
     std::thread serving_;
