@@ -14,7 +14,7 @@ namespace smt::interpose::capture {
 
 namespace {
 
-constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Library libraries[kLibraries]{};
 constinit std::atomic<int> count{0};
 
@@ -70,14 +70,14 @@ int library_at(void* address) {
     if (int known = known_at(base); known >= 0) return known;
     Library found{};
     if (!fill(address, found)) return -1;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&library_lock);
     int index = known_at(base);
     if (index < 0 && count.load(std::memory_order_relaxed) < kLibraries) {
         index = count.load(std::memory_order_relaxed);
         libraries[index] = found;
         count.store(index + 1, std::memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&library_lock);
     return index;
 }
 

@@ -16,7 +16,7 @@ using protocol::Captured;
 
 namespace {
 
-constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Bytes waiting[kMostWaiting]{};
 constinit int waiting_count = 0;
 constinit uint64_t waiting_bytes = 0;
@@ -67,7 +67,7 @@ void send_locked(Bytes& message) {
 }  // namespace
 
 void show(Bytes& message) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&message_lock);
     const State now = state();
     if (now == State::kRemote) {
         send_locked(message);
@@ -78,21 +78,21 @@ void show(Bytes& message) {
     } else {
         message.release();
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&message_lock);
 }
 
 void show_waiting() {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&message_lock);
     for (int i = 0; i < waiting_count; ++i) send_locked(waiting[i]);
     waiting_count = 0;
     waiting_bytes = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&message_lock);
 }
 
 uint32_t shown() { return sent.load(std::memory_order_acquire); }
 
 void forget_messages_in_child() {
-    lock = PTHREAD_MUTEX_INITIALIZER;
+    message_lock = PTHREAD_MUTEX_INITIALIZER;
     waiting_count = 0;
     waiting_bytes = 0;
 }

@@ -20,12 +20,12 @@ struct Program {
     bool taken[2];  // indexed by Taken
 };
 
-constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_mutex_t programs_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit Program* programs = nullptr;
 
 struct Locked {
-    Locked() { pthread_mutex_lock(&lock); }
-    ~Locked() { pthread_mutex_unlock(&lock); }
+    Locked() { pthread_mutex_lock(&programs_lock); }
+    ~Locked() { pthread_mutex_unlock(&programs_lock); }
 };
 
 Program* find(nvrtcProgram handle) {
@@ -114,7 +114,7 @@ bool describe_image(nvrtcProgram handle, Taken taken, const void* image, uint64_
 }
 
 void forget_programs_in_child() {
-    lock = PTHREAD_MUTEX_INITIALIZER;
+    programs_lock = PTHREAD_MUTEX_INITIALIZER;
     programs = nullptr;
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "interpose/driver/host_pages.h"
 #include "interpose/process/own_thread.h"
 #include "interpose/transport/waiting.h"
 
@@ -12,12 +13,11 @@ namespace {
 
 // Measured: handing over a half and taking it back costs a third of a microsecond, the time to copy 4 KiB.
 constexpr uint64_t kWorthTwo = 96u << 10;
-constexpr uint64_t kPage = 4096;
 
 // How long the thread polls for the next piece before it sleeps, and how long the caller polls for the
 // thread's end before it lets others run: the thread may have lost its processor.
 constexpr uint64_t kLookNanoseconds = 100'000;
-constexpr uint32_t kSleepMilliseconds = 10'000;
+constexpr uint32_t kIdleMilliseconds = 10'000;
 
 enum Step : uint32_t { kNothing, kOffered, kTaken, kDone };
 
@@ -55,7 +55,7 @@ void* copy_thread(void*) {
         } else {
             asleep.store(true);
             const uint32_t seen = step.load();
-            if (seen != kOffered) futex_wait(step, seen, kSleepMilliseconds);
+            if (seen != kOffered) futex_wait(step, seen, kIdleMilliseconds);
             asleep.store(false);
             idle_since = now_nanoseconds();
         }

@@ -30,17 +30,17 @@ constexpr uint64_t kReclaimBytes = 32u << 20;
 constexpr uint64_t kReclaimSpans = 256;
 
 // A span, split where the backing of its pages changes. `arena` 0: the application's own.
-struct Piece {
+struct SpanPiece {
     uint64_t bytes;
     uint64_t arena;
 };
 
-struct Pieces {
-    Piece list[kMaxPieces];
+struct SpanPieces {
+    SpanPiece list[kMaxPieces];
     uint32_t count = 0;
 
     bool add(uint64_t bytes, uint64_t arena) {
-        Piece* last = count ? &list[count - 1] : nullptr;
+        SpanPiece* last = count ? &list[count - 1] : nullptr;
         if (last && (arena ? last->arena && last->arena + last->bytes == arena : !last->arena)) {
             last->bytes += bytes;
             return true;
@@ -62,7 +62,7 @@ struct Pieces {
 struct RemappedSpan {
     uint64_t from, to;
     uint64_t arena;
-    uint64_t look;   // Pieces::hash() of the span
+    uint64_t look;   // SpanPieces::hash() of the span
     bool owned;      // the arena's block is freed with this entry
     bool has_views;  // some of its pages belong to other blocks
     bool shown;      // reclaim_remapped: a mapping shows a page of the block
@@ -77,7 +77,7 @@ constinit uint64_t spans_since_look = 0;
 uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 // false: some of it is neither exchangeable nor the arena's.
-bool look_at(uint64_t from, uint64_t to, Pieces& pieces) {
+bool look_at(uint64_t from, uint64_t to, SpanPieces& pieces) {
     if (on_own_stack(from, to)) return false;
     Mappings mappings;
     Mapping mapping;
@@ -95,7 +95,7 @@ bool look_at(uint64_t from, uint64_t to, Pieces& pieces) {
 }
 
 bool as_it_was(const RemappedSpan& remapped) {
-    Pieces pieces;
+    SpanPieces pieces;
     return look_at(remapped.from, remapped.to, pieces) && pieces.hash() == remapped.look;
 }
 
@@ -124,7 +124,7 @@ void remember(const RemappedSpan& remapped) {
 }
 
 // Gets a block for the span, in which the pages that are the arena's already are mapped too.
-CUresult block_for(uint64_t bytes, const Pieces& pieces, uint64_t& arena) {
+CUresult block_for(uint64_t bytes, const SpanPieces& pieces, uint64_t& arena) {
     if (pieces.all_own()) return arena_pages(bytes, arena);
     protocol::MemAllocated allocated{};
     RemoteCall call(Op::kHostAllocShowing, sizeof(protocol::HostPieces) + sizeof pieces.list);
@@ -139,7 +139,7 @@ CUresult block_for(uint64_t bytes, const Pieces& pieces, uint64_t& arena) {
 }
 
 // Makes the span's own pages the arena's, or leaves all unchanged. kStuck as in host_pages.h.
-Moved move_own_pages(uint64_t from, const Pieces& pieces, uint64_t arena) {
+Moved move_own_pages(uint64_t from, const SpanPieces& pieces, uint64_t arena) {
     auto place = [&](uint64_t at) { return reinterpret_cast<char*>(arena + (at - from)); };
     uint64_t at = from;
     Moved moved = Moved::kAll;
@@ -170,8 +170,8 @@ void keep_registered(uint64_t from, uint64_t to) {
 }
 
 // Called with remap_lock held. kNothing: the pages differ from `pieces` by now, or could not move.
-Moved lend_now(uint64_t from, uint64_t to, const Pieces& pieces, uint64_t block) {
-    Pieces now;
+Moved lend_now(uint64_t from, uint64_t to, const SpanPieces& pieces, uint64_t block) {
+    SpanPieces now;
     if (!room_in_table() || !look_at(from, to, now) || now.hash() != pieces.hash()) return Moved::kNothing;
     keep_registered(from, to);
     RemappedSpan remapped{.from = from,
@@ -185,7 +185,7 @@ Moved lend_now(uint64_t from, uint64_t to, const Pieces& pieces, uint64_t block)
         Moved moved = move_own_pages(from, pieces, block);
         if (moved != Moved::kAll) return moved;
     }
-    Pieces after;
+    SpanPieces after;
     look_at(from, to, after);
     remapped.look = after.hash();
     remember(remapped);
@@ -234,7 +234,7 @@ CUresult remap(uint64_t address, uint64_t bytes, uint64_t& arena) {
     uint64_t to = page_ceiling(address + bytes);
     reclaim_remapped();
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-        Pieces pieces;
+        SpanPieces pieces;
         if (!find_arena() || !look_at(from, to, pieces)) return CUDA_ERROR_NOT_SUPPORTED;
         {
             Lock lock(remap_lock);
@@ -276,7 +276,7 @@ void keep_remapped(uint64_t from, uint64_t to, uint64_t arena) {
     Lock lock(remap_lock);
     for (uint64_t i = 0; i < table_count; ++i)
         if (table[i].owned && table[i].arena == arena) return;
-    Pieces pieces;
+    SpanPieces pieces;
     if (!room_in_table() || !look_at(from, to, pieces)) return;
     remember({.from = from,
               .to = to,

@@ -15,7 +15,7 @@ namespace smt::interpose {
 namespace {
 
 constexpr char kDriverFile[] = "libcuda.so.1";
-constexpr size_t kPathBytes = 1024;
+constexpr size_t kDriverPathBytes = 1024;
 constexpr const char* kUsualFolders[] = {
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",
@@ -51,7 +51,7 @@ void* open_at(const char* path) {
 }
 
 void* open_in(const char* folder, size_t folder_bytes) {
-    char path[kPathBytes];
+    char path[kDriverPathBytes];
     int bytes = snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(folder_bytes), folder, kDriverFile);
     // A relative entry is no absolute path: the loader would search by name and find libsmt.so.
     if (path[0] != '/' || bytes >= static_cast<int>(sizeof path)) return nullptr;

@@ -10,10 +10,8 @@ namespace smt::ptx {
 
 namespace {
 
-using Kind = Constant::Kind;
-
-constexpr int kDeepest = 100;       // parentheses and unary operators
-constexpr uint64_t kWarpSize = 32;  // WARP_SZ
+constexpr int kDeepestExpression = 100;  // parentheses and unary operators
+constexpr uint64_t kWarpSize = 32;       // WARP_SZ
 
 template <typename To, typename From>
 To cast_bits(From from) {
@@ -25,19 +23,19 @@ To cast_bits(From from) {
 
 double as_double(const Constant& value) {
     switch (value.kind) {
-        case Kind::kSigned:
+        case Constant::Kind::kSigned:
             return static_cast<double>(static_cast<int64_t>(value.bits));
-        case Kind::kUnsigned:
+        case Constant::Kind::kUnsigned:
             return static_cast<double>(value.bits);
-        case Kind::kFloat32:
+        case Constant::Kind::kFloat32:
             return cast_bits<float>(static_cast<uint32_t>(value.bits));
         default:
             return cast_bits<double>(value.bits);
     }
 }
 
-Constant of_double(double value) { return {Kind::kFloat64, cast_bits<uint64_t>(value)}; }
-Constant of_bool(bool value) { return {Kind::kSigned, value ? 1u : 0u}; }
+Constant of_double(double value) { return {Constant::Kind::kFloat64, cast_bits<uint64_t>(value)}; }
+Constant of_bool(bool value) { return {Constant::Kind::kSigned, value ? 1u : 0u}; }
 bool truth(const Constant& value) { return value.is_integer() ? value.bits != 0 : as_double(value) != 0; }
 
 struct Operator {
@@ -99,12 +97,12 @@ uint64_t divide(uint64_t a, uint64_t b, bool remainder, bool is_signed) {
 }
 
 const char* apply_integer(std::string_view sign, const Constant& x, const Constant& y, Constant* out) {
-    bool is_signed = x.kind == Kind::kSigned && y.kind == Kind::kSigned;
+    bool is_signed = x.kind == Constant::Kind::kSigned && y.kind == Constant::Kind::kSigned;
     uint64_t a = x.bits, b = y.bits;
     bool compared = is_signed ? compare(sign, static_cast<int64_t>(a), static_cast<int64_t>(b), out)
                               : compare(sign, a, b, out);
     if (compared) return nullptr;
-    out->kind = is_signed ? Kind::kSigned : Kind::kUnsigned;
+    out->kind = is_signed ? Constant::Kind::kSigned : Constant::Kind::kUnsigned;
     if (sign == "+")
         out->bits = a + b;
     else if (sign == "-")
@@ -118,7 +116,7 @@ const char* apply_integer(std::string_view sign, const Constant& x, const Consta
     else if (sign == "^")
         out->bits = a ^ b;
     else if (sign == "<<" || sign == ">>")
-        *out = {x.kind, shift(a, b, sign == "<<", x.kind == Kind::kSigned)};
+        *out = {x.kind, shift(a, b, sign == "<<", x.kind == Constant::Kind::kSigned)};
     else if (b == 0)
         return "division by zero";
     else
@@ -149,7 +147,7 @@ bool parse_integer(Cursor& cursor, const Token& token, Constant* value) {
     if (error != std::errc() || end != digits.data() + digits.size())
         return cursor.fail(token, fmt::format("{} is no number", in_words(token)));
     is_unsigned |= value->bits >> 63 != 0;
-    value->kind = is_unsigned ? Kind::kUnsigned : Kind::kSigned;
+    value->kind = is_unsigned ? Constant::Kind::kUnsigned : Constant::Kind::kSigned;
     return true;
 }
 
@@ -184,7 +182,8 @@ public:
 
 private:
     bool enter() {
-        return ++depth_ <= kDeepest || cursor_.fail(cursor_.peek(), "this expression is nested too deeply");
+        return ++depth_ <= kDeepestExpression ||
+               cursor_.fail(cursor_.peek(), "this expression is nested too deeply");
     }
 
     const Operator* binary_operator(int level) const {
@@ -210,14 +209,14 @@ private:
             return cursor_.fail(sign, "this operator takes integers");
         if (sign.text == "~") value->bits = ~value->bits;
         if (sign.text == "-" && value->is_integer()) value->bits = 0 - value->bits;
-        if (sign.text == "-" && value->kind == Kind::kFloat32) value->bits ^= 1ull << 31;
-        if (sign.text == "-" && value->kind == Kind::kFloat64) value->bits ^= 1ull << 63;
+        if (sign.text == "-" && value->kind == Constant::Kind::kFloat32) value->bits ^= 1ull << 31;
+        if (sign.text == "-" && value->kind == Constant::Kind::kFloat64) value->bits ^= 1ull << 63;
         return true;
     }
 
     bool primary(Constant* value) {
         if (cursor_.at_sign("(")) return parenthesised(value);
-        if (cursor_.accept_identifier("WARP_SZ")) return *value = {Kind::kSigned, kWarpSize}, true;
+        if (cursor_.accept_identifier("WARP_SZ")) return *value = {Constant::Kind::kSigned, kWarpSize}, true;
         const Token token = cursor_.peek();
         if (token.kind == Token::Kind::kInteger) return cursor_.take(), parse_integer(cursor_, token, value);
         if (token.kind == Token::Kind::kDecimal) {
@@ -228,14 +227,15 @@ private:
         if (token.kind != Token::Kind::kHexFloat) return cursor_.fail_expected("a number");
         cursor_.take();
         std::from_chars(token.text.data() + 2, token.text.data() + token.text.size(), value->bits, 16);
-        value->kind = token.text.size() == 10 ? Kind::kFloat32 : Kind::kFloat64;
+        value->kind = token.text.size() == 10 ? Constant::Kind::kFloat32 : Constant::Kind::kFloat64;
         return true;
     }
 
     bool parenthesised(Constant* value) {
         cursor_.take();
         if (!enter()) return false;
-        for (auto [word, kind] : {std::pair("s64", Kind::kSigned), std::pair("u64", Kind::kUnsigned)}) {
+        for (auto [word, kind] :
+             {std::pair("s64", Constant::Kind::kSigned), std::pair("u64", Constant::Kind::kUnsigned)}) {
             if (!cursor_.accept_word(word)) continue;
             if (!cursor_.expect_sign(")", "after the cast") || !unary(value)) return false;
             if (!value->is_integer()) return cursor_.fail(cursor_.peek(), "this cast takes integers");
@@ -278,7 +278,7 @@ bool parse_count(Cursor& cursor, uint64_t most, std::string_view what, uint64_t*
     Constant constant;
     if (!at_constant(cursor)) return cursor.fail_expected(what);
     if (!parse_constant(cursor, &constant)) return false;
-    bool negative = constant.kind == Kind::kSigned && static_cast<int64_t>(constant.bits) < 0;
+    bool negative = constant.kind == Constant::Kind::kSigned && static_cast<int64_t>(constant.bits) < 0;
     if (!constant.is_integer() || negative || constant.bits > most)
         return cursor.fail(token, fmt::format("{} is an integer from 0 to {}", what, most));
     *value = constant.bits;

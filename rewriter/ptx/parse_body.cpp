@@ -6,7 +6,7 @@ namespace smt::ptx {
 
 namespace {
 
-constexpr size_t kDeepest = 200;  // scopes in scopes
+constexpr size_t kDeepestScope = 200;  // scopes in scopes
 constexpr uint64_t kMostLine = 0xffffffff;
 
 bool declare_label(Parsing& parsing, const Token& token) {
@@ -156,7 +156,7 @@ bool parse_scope(Parsing& parsing, Scope* scope) {
     Cursor& cursor = parsing.cursor;
     const Token open = cursor.take();
     place(*scope, open);
-    if (parsing.scopes.depth() > kDeepest) return cursor.fail(open, "scopes are nested too deeply");
+    if (parsing.scopes.depth() > kDeepestScope) return cursor.fail(open, "scopes are nested too deeply");
     while (!cursor.accept_sign("}")) {
         if (cursor.done()) return cursor.fail(open, "this '{' is not closed");
         if (!parse_statement(parsing, &scope->statements)) return false;

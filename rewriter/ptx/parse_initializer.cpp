@@ -6,16 +6,14 @@ namespace smt::ptx {
 
 namespace {
 
-using Kind = Initializer::Kind;
-
-constexpr int kDeepest = 64;  // lists in lists
+constexpr int kDeepestList = 64;  // lists in lists
 
 bool parse_value(Parsing& parsing, int depth, Initializer* value);
 
 // name + 4, generic(name) + 4; the names are not looked up, since a table may name a function that comes
 // later
 bool parse_symbol(Cursor& cursor, Initializer* value) {
-    value->kind = Kind::kSymbol;
+    value->kind = Initializer::Kind::kSymbol;
     if (cursor.at_sign("(", 1) && cursor.accept_identifier("generic")) {
         cursor.take();
         value->generic = true;
@@ -41,8 +39,8 @@ bool parse_masked(Cursor& cursor, Initializer* value) {
 bool parse_list(Parsing& parsing, int depth, Initializer* list) {
     Cursor& cursor = parsing.cursor;
     cursor.take();
-    list->kind = Kind::kList;
-    if (depth == kDeepest) return cursor.fail(cursor.peek(), "this initialiser is nested too deeply");
+    list->kind = Initializer::Kind::kList;
+    if (depth == kDeepestList) return cursor.fail(cursor.peek(), "this initialiser is nested too deeply");
     if (cursor.accept_sign("}")) return true;
     do {
         Initializer& element = list->elements.emplace_back();
@@ -61,7 +59,7 @@ bool parse_value(Parsing& parsing, int depth, Initializer* value) {
     if (cursor.at_sign("{")) return parse_list(parsing, depth, value);
     bool name = cursor.at(Token::Kind::kIdentifier) && cursor.peek().text != "WARP_SZ";
     if (name && !value->field.empty()) {
-        value->kind = Kind::kWord;
+        value->kind = Initializer::Kind::kWord;
         value->name = cursor.take().text;
         return true;
     }
@@ -70,9 +68,9 @@ bool parse_value(Parsing& parsing, int depth, Initializer* value) {
     if (!at_constant(cursor)) return cursor.fail_expected("a value");
     Constant constant;
     if (!parse_constant(cursor, &constant)) return false;
-    value->kind = constant.is_integer()                       ? Kind::kInteger
-                  : constant.kind == Constant::Kind::kFloat32 ? Kind::kFloat32
-                                                              : Kind::kFloat64;
+    value->kind = constant.is_integer()                       ? Initializer::Kind::kInteger
+                  : constant.kind == Constant::Kind::kFloat32 ? Initializer::Kind::kFloat32
+                                                              : Initializer::Kind::kFloat64;
     value->bits = constant.bits;
     return true;
 }

@@ -6,10 +6,10 @@
 namespace smt::profiler::models {
 namespace {
 
-using Points = std::vector<SaturationPoint>;
+using SaturationPoints = std::vector<SaturationPoint>;
 
 // Multiprocessors, CTAs on each, throughput.
-void check(const Points& points, int sms, double loss, Footprint expected) {
+void check(const SaturationPoints& points, int sms, double loss, Footprint expected) {
     const auto found = footprint(points, sms, loss);
     REQUIRE(found);
     CHECK(found->sms == expected.sms);
@@ -18,7 +18,7 @@ void check(const Points& points, int sms, double loss, Footprint expected) {
 }
 
 TEST_CASE("the smallest product of multiprocessors and CTAs within the loss is taken", "[saturation]") {
-    const Points points{{1, 10, 600}, {2, 20, 1000}, {4, 25, 1000}};
+    const SaturationPoints points{{1, 10, 600}, {2, 20, 1000}, {4, 25, 1000}};
     // 950 wanted: one CTA never gets there; two need 48 (96 CTAs), four 38 (152).
     check(points, 132, 0.05, {48, 2, 960});
     check(points, 132, 0, {50, 2, 1000});
@@ -38,9 +38,9 @@ TEST_CASE("a kernel that memory saturates early needs few multiprocessors, one t
 
 TEST_CASE("points without a throughput are left out", "[saturation]") {
     check({{0, 10, 100}, {2, 0, 500}, {3, 10, 50}}, 10, 0.95, {3, 3, 30});
-    CHECK_FALSE(footprint(Points{}, 132, 0.05));
-    CHECK_FALSE(footprint(Points{{1, 0, 0}}, 132, 0.05));
-    CHECK_FALSE(footprint(Points{{1, 10, 100}}, 0, 0.05));
+    CHECK_FALSE(footprint(SaturationPoints{}, 132, 0.05));
+    CHECK_FALSE(footprint(SaturationPoints{{1, 0, 0}}, 132, 0.05));
+    CHECK_FALSE(footprint(SaturationPoints{{1, 10, 100}}, 0, 0.05));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace smt::profiler::models {
 namespace {
 
-constexpr double kEndless = 1e18;
+constexpr double kEndlessMemory = 1e18;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ TEST_CASE("what warps do is divided by hand", "[stalls]") {
     // for all the rest; a tenth of the instructions share 90 cycles.
     const Stalls counted{
         .warps = 8, .issue = 0.5, .not_selected = 3, .memory = 9, .memory_ratio = 0.1, .requests = 2};
-    const Waits idle = waits(counted, {.latency = 600, .requests_per_cycle = kEndless});
+    const Waits idle = waits(counted, {.latency = 600, .requests_per_cycle = kEndlessMemory});
     CHECK(idle.interval == Approx(4));
     CHECK(idle.latency == Approx(90));
     CHECK(idle.requests == 2);
@@ -43,12 +43,12 @@ TEST_CASE("nothing of nothing, and no less than a cycle", "[stalls]") {
     CHECK((computes.interval == 1 && computes.latency == 0));
     CHECK(waits({8, 0.5, 3, 9, 0.1, 2}, {600, 0.05}).latency == 1);  // twice what memory serves
     const Waits stores =
-        waits({.warps = 8, .issue = 0.5, .memory_ratio = 0.1, .requests = 1}, {600, kEndless});
+        waits({.warps = 8, .issue = 0.5, .memory_ratio = 0.1, .requests = 1}, {600, kEndlessMemory});
     CHECK((stores.latency == 1 && stores.requests == 1));
 }
 
 TEST_CASE("an interval is a bound on the issue rate", "[stalls]") {
-    const Memory memory{.latency = 400, .requests_per_cycle = kEndless};
+    const Memory memory{.latency = 400, .requests_per_cycle = kEndlessMemory};
     CHECK(issued(memory, {.count = 2, .interval = 8})[0] == Approx(0.25));
     CHECK(issued(memory, {.count = 8, .interval = 8})[0] == Approx(1));
     CHECK(issued(memory, {.count = 12, .interval = 8})[0] == Approx(1));
@@ -63,7 +63,7 @@ TEST_CASE("an interval is a bound on the issue rate", "[stalls]") {
 }
 
 TEST_CASE("two intervals share a scheduler", "[stalls]") {
-    const Memory memory{.latency = 400, .requests_per_cycle = kEndless};
+    const Memory memory{.latency = 400, .requests_per_cycle = kEndlessMemory};
     const auto both = [&](int first, double d1, int second, double d2) {
         return issued(memory, {.count = first, .interval = d1}, {.count = second, .interval = d2});
     };
@@ -82,7 +82,7 @@ TEST_CASE("two intervals share a scheduler", "[stalls]") {
 }
 
 TEST_CASE("a pipe is a bound for the kernels that use it", "[stalls]") {
-    const Memory memory{.latency = 400, .requests_per_cycle = kEndless};
+    const Memory memory{.latency = 400, .requests_per_cycle = kEndlessMemory};
     const Units integers{.count = 8, .interval = 4, .pipes = {2, 0}},
         floats{.count = 8, .interval = 4, .pipes = {0, 1.25}};
     CHECK(issued(memory, integers)[0] == Approx(0.5));
@@ -147,7 +147,7 @@ TEST_CASE("the chain with intervals is what warps with a clock do, roughly", "[s
                      .interval = double(kernel.interval),
                      .latency = double(kernel.latency)};
     };
-    const auto predicted = issued({.latency = 400, .requests_per_cycle = kEndless}, units(a), units(b));
+    const auto predicted = issued({.latency = 400, .requests_per_cycle = kEndlessMemory}, units(a), units(b));
     INFO(a.warps << " warps and " << b.warps);
     for (size_t i = 0; i < 2; ++i)
         CHECK(predicted[i] == Approx(instructions[i] / kCycles).epsilon(0.12).margin(1e-9));

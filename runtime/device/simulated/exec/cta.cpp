@@ -5,11 +5,6 @@
 #include "runtime/device/simulated/exec/warp.h"
 
 namespace smt::runtime::device::simulated {
-namespace {
-
-uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
-
-}  // namespace
 
 Cta::State::State(const Launch& launch, Dim3 index, Memory& memory, Environment& environment)
     : launch(launch), index(index), memory(memory), environment(environment) {

@@ -7,6 +7,7 @@
 
 #include "runtime/device/simulated/exec/families/control.h"
 #include "runtime/device/simulated/exec/local_memory.h"
+#include "runtime/device/simulated/exec/memory.h"
 #include "runtime/device/simulated/exec/table.h"
 
 namespace smt::runtime::device::simulated {
@@ -15,8 +16,6 @@ namespace {
 // As on hardware. Of a block's shared memory the kernel's own; the launch has a say in the rest.
 constexpr uint32_t kMostParameterBytes = 32764;
 constexpr uint32_t kMostSharedBytes = 227 << 10;
-
-uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
 }  // namespace
 

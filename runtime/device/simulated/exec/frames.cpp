@@ -2,12 +2,11 @@
 #include <algorithm>
 
 #include "runtime/device/simulated/exec/families/control.h"
+#include "runtime/device/simulated/exec/memory.h"
 #include "runtime/device/simulated/exec/warp.h"
 
 namespace smt::runtime::device::simulated {
 namespace {
-
-uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
 // One value from a place of one frame to a place of another, for the lanes of a mask.
 struct End {

@@ -17,8 +17,6 @@ constexpr uint64_t kPlaces[] = {0x6e00'0000'0000, 0x6d00'0000'0000, 0x6c00'0000'
 #endif
 constexpr uint64_t kGuard = 4096;  // never live: what runs off an end is not in the next range
 
-uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
-
 uint64_t reserve() {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     for (uint64_t place : kPlaces) {

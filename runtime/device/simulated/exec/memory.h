@@ -13,8 +13,15 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <type_traits>
 
 namespace smt::runtime::device::simulated {
+
+// The next multiple of `to`.
+template <typename Unsigned>
+constexpr Unsigned round_up(Unsigned value, std::type_identity_t<Unsigned> to) {
+    return (value + to - 1) / to * to;
+}
 
 class Memory {
 public:

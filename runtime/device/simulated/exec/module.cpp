@@ -6,12 +6,11 @@
 #include "runtime/device/simulated/exec/decoder.h"
 #include "runtime/device/simulated/exec/initializer.h"
 #include "runtime/device/simulated/exec/linked.h"
+#include "runtime/device/simulated/exec/memory.h"
 #include "runtime/device/simulated/exec/spaces.h"
 
 namespace smt::runtime::device::simulated {
 namespace {
-
-uint32_t round_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
 const std::map<std::string, Builtin, std::less<>> kBuiltins = {{"vprintf", Builtin::kPrintf},
                                                                {"malloc", Builtin::kMalloc},

@@ -6,8 +6,6 @@ namespace smt::runtime::device::simulated {
 
 namespace {
 
-constexpr uint64_t kCyclesPerSecond = 1'980'000'000;
-
 Cycle transfer(uint64_t bytes, uint64_t bytes_per_second) {
     return static_cast<Cycle>(static_cast<unsigned __int128>(bytes) * kCyclesPerSecond / bytes_per_second);
 }

@@ -4,11 +4,7 @@
 
 namespace smt::runtime::device::simulated {
 
-namespace {
-
-constexpr uint64_t kCyclesPerSecond = 1'980'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 // A device cut down to some multiprocessors has their share of the bandwidth, so that what saturates
 // a multiprocessor is the same at every size.
