@@ -1,6 +1,7 @@
 # Generates the driver's API from its table (runtime/protocol/api/) into ${CMAKE_BINARY_DIR}/generated.
 #
 #   smt_generated                the target that produces it; depend on it
+#   generated_headers            all that sources include and the build generates: for tools/tidy.py
 #   SMT_GENERATED_DIR            the include folder
 #   SMT_GENERATED_CLIENT_SOURCES what libsmt.so compiles
 #   SMT_GENERATED_SERVER_SOURCES what smtd compiles
@@ -57,6 +58,8 @@ set(SMT_CUDART_EXPORTS_MAP ${SMT_GENERATED_DIR}/cudart_exports.gen.map)
 set_source_files_properties(${SMT_GENERATED_CUDART_SOURCES} PROPERTIES GENERATED TRUE)
 
 add_custom_target(smt_generated DEPENDS ${SMT_GENERATED_DIR}/stamp ${SMT_GENERATED_DIR}/cudart_stamp)
+add_custom_target(generated_headers)
+add_dependencies(generated_headers smt_generated)
 
 # Compiles to nothing: it is the compiler's comparison of the table with cuda.h.
 add_library(smt_signature_check OBJECT ${SMT_GENERATED_DIR}/signature_check.gen.cpp)
