@@ -37,6 +37,7 @@ MAY_INCLUDE = {
     "runtime/device/simulated/cudart": ["runtime/protocol", "runtime/settings"],
     # smtd
     "runtime/image": ["rewriter/ptx"],
+    "rewriter/machine_code": ["runtime/image"],
     "runtime/device": ["rewriter/ptx", "runtime/image", "runtime/journal", "runtime/protocol",
                        "runtime/settings", "runtime/thread"],
     "runtime/schedule": ["profiler/models"],

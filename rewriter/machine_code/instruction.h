@@ -1,0 +1,68 @@
+// One machine instruction of sm_70 and later, as far as the door needs to know it: 128 bits.
+//
+//   0..8      operation (with 9..11, the kind of its operands)       12..15   guard; 7: always
+//   34..81    a branch's displacement in words of 4 bytes, from the next instruction; from sm_90 on these
+//             are its higher bits, and the lower ones 16..23
+//   105..108  cycles before the next instruction is issued           109      may the scheduler change warps
+//   110..112  scoreboard that the result releases; 7: none           113..115 the same of the source
+//   registers 116..121  scoreboards that it waits for, a bit for each          122..125 operands kept for the
+//   next one
+//
+// That is what published studies of these architectures say and what ptxas' output shows; prologue.cpp
+// compares it with assembled code before anything is patched.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace smt::machine_code {
+
+constexpr uint64_t kInstructionBytes = 16;
+
+enum class BranchForm : uint8_t { kWhole, kSplit };  // to sm_89; from sm_90 on
+
+class Instruction {
+public:
+    enum class Operation : uint16_t {  // bits 0..8
+        kNop = 0x118,
+        kBreakpoint = 0x15c,
+        kBranch = 0x147,  // BRA
+        kStoreGlobal = 0x186,
+        kCallRelative = 0x144,
+        kLoadConstant = 0x182,  // LDC
+        kMove = 0x002,
+        kMultiplyAdd = 0x024,  // IMAD, which moves as well
+    };
+
+    Instruction() = default;
+    static Instruction at(std::string_view code, size_t number);  // it must be there
+    void append_to(std::string& code) const;
+
+    Operation operation() const { return static_cast<Operation>(bits(0, 9)); }
+    bool is(Operation operation) const { return this->operation() == operation; }
+    bool always() const { return bits(12, 4) == 7; }
+    bool operator==(const Instruction&) const = default;
+
+    // Where a branch leads, in bytes from its own place.
+    int64_t jump(BranchForm form) const;
+    Instruction with_jump(int64_t bytes, BranchForm form) const;
+    // The same, issued and waiting as `other`: bits 105 and following.
+    Instruction scheduled_as(const Instruction& other) const;
+
+    uint64_t destination() const { return bits(16, 8); }  // register
+    bool releases_sources() const { return bits(113, 3) != 7; }
+    Instruction that_releases_sources() const { return with(113, 3, 0); }
+    Instruction that_waits_for_all() const { return with(116, 6, 0x3f); }
+
+private:
+    uint64_t bits(unsigned at, unsigned count) const;
+    Instruction with(unsigned at, unsigned count, uint64_t value) const;
+
+    std::array<uint64_t, 2> words_{};
+};
+
+}  // namespace smt::machine_code

@@ -1,0 +1,285 @@
+#include "rewriter/machine_code/patch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "rewriter/machine_code/elf_editor.h"
+#include "rewriter/machine_code/entries.h"
+#include "runtime/image/bytes.h"
+#include "runtime/image/kernel_facts.h"
+
+namespace smt::machine_code {
+
+namespace {
+
+using Operation = Instruction::Operation;
+
+constexpr unsigned char kAbiVersion =
+    8;  // that of ptxas since CUDA 12; earlier ones keep more in other places
+constexpr uint64_t kCodeAlignment = 128;
+constexpr uint32_t kMostParameterBytes = 32764;  // of a kernel, all together
+constexpr uint64_t kStackRegister = 1;           // which the first instruction of ptxas' kernels sets
+constexpr unsigned kRegistersShift = 24;         // in sh_info of code, up to sm_89
+
+// A parameter's record: in a bank (0x1f), nothing is known of what it points to.
+constexpr uint32_t kParameterWord = kControlBytes << 18 | 0x1f000;
+
+struct ParameterRecord {
+    uint32_t index;
+    uint16_t ordinal, offset;
+    uint32_t word;
+};
+static_assert(sizeof(ParameterRecord) == 12);
+
+struct Bank {
+    uint32_t symbol;
+    uint16_t at, bytes;
+};
+static_assert(sizeof(Bank) == 8);
+
+struct SymbolCount {
+    uint32_t symbol, count;
+};
+
+template <typename T>
+std::string bytes_of(const T& value) {
+    return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// What an entry's attributes say of its parameters.
+struct Parameters {
+    uint32_t count = 0;
+    uint32_t bytes = 0;
+};
+
+// What all entries of a cubin share.
+struct Cubin {
+    ElfEditor editor;
+    CubinEntries parts;
+    int architecture;
+    std::vector<Attribute> common;                   // attributes
+    std::unordered_map<uint32_t, size_t> registers;  // number in `common`, by symbol
+};
+
+class EntryPatch {
+public:
+    EntryPatch(Cubin& cubin, const CubinEntry& entry, Prologues& prologues)
+        : all_(cubin), cubin_(cubin.editor), entry_(entry), prologues_(prologues) {}
+
+    // Nothing is changed where there is a reason.
+    PatchedEntry apply() {
+        result_.name = entry_.name;
+        result_.reason = entry_.reason.empty() ? look() : entry_.reason;
+        if (!result_.reason.empty()) return result_;
+        change_code();
+        change_attributes();
+        change_registers();
+        cubin_.change(entry_.constants)
+            .append(result_.control_offset + kControlBytes - parameters_.bytes, '\0');
+        return result_;
+    }
+
+private:
+    std::string look() {
+        auto read = read_attributes(cubin_.content(entry_.attributes));
+        if (auto* problem = std::get_if<Problem>(&read)) return problem->text;
+        attributes_ = std::move(std::get<0>(read));
+        for (const Attribute& each : attributes_) {
+            if (!is_known(each.kind)) return fmt::format("attribute {:#x} is unknown", each.kind);
+            if (names_first_instruction(each))
+                return fmt::format("attribute {:#x} names the first instruction", each.kind);
+        }
+        if (std::string reason = look_at_parameters(); !reason.empty()) return reason;
+        if (!all_.registers.contains(entry_.symbol)) return "its registers are unknown";
+        const auto& prologue = prologues_.get(all_.architecture, result_.control_offset);
+        if (auto* problem = std::get_if<Problem>(&prologue)) return problem->text;
+        prologue_ = &std::get<Prologue>(prologue);
+        if (std::string reason = look_at_code(); !reason.empty()) return reason;
+        return look_at_bank();
+    }
+
+    std::string look_at_code() {
+        const std::string_view code = cubin_.content(entry_.code);
+        if (code.empty() || code.size() % kCodeAlignment != 0)
+            return "its code is not a multiple of 128 bytes";
+        const Instruction first = Instruction::at(code, 0);
+        const bool moves = first.is(Operation::kLoadConstant) || first.is(Operation::kMove) ||
+                           first.is(Operation::kMultiplyAdd);
+        if (!moves || !first.always() || first.destination() != kStackRegister)
+            return "its first instruction does not set the stack's register";
+        for (size_t i = 0; i < code.size() / kInstructionBytes; ++i) {
+            const Instruction each = Instruction::at(code, i);
+            const bool jumps = each.is(Operation::kBranch) || each.is(Operation::kCallRelative);
+            if (jumps && static_cast<int64_t>(i * kInstructionBytes) + each.jump(prologue_->form) == 0)
+                return "a branch leads to its first instruction";
+        }
+        return "";
+    }
+
+    std::string look_at_parameters() {
+        for (const Attribute& each : attributes_)
+            parameters_.count += each.kind == kParameter || each.kind == kLargeParameter;
+        const Attribute* size = find(attributes_, kParameterBytes);
+        const Attribute* bank = find(attributes_, kParameterBank);
+        if (!size != !bank || (!size && parameters_.count != 0))
+            return "its parameters are described in part";
+        if (size) parameters_.bytes = size->value;
+        result_.control_offset = (parameters_.bytes + kControlBytes - 1) / kControlBytes * kControlBytes;
+        if (result_.control_offset + kControlBytes > kMostParameterBytes)
+            return "it has no room for a parameter";
+        result_.parameters = parameters_.count + 1;
+        return "";
+    }
+
+    std::string look_at_bank() const {
+        Bank bank{0, prologue_->parameter_bank_at, 0};
+        const Attribute* described = find(attributes_, kParameterBank);
+        if (described && !image::read_at(described->bytes, 0, &bank))
+            return "its constant bank is described in part";
+        if (bank.at != prologue_->parameter_bank_at || bank.bytes != parameters_.bytes ||
+            cubin_.content(entry_.constants).size() != uint64_t{bank.at} + bank.bytes)
+            return "its parameters do not fill its constant bank";
+        if (!described && entry_.constants_symbol == 0) return "its constant bank has no symbol";
+        return "";
+    }
+
+    void change_code() {
+        std::string& code = cubin_.change(entry_.code);
+        const auto begin = static_cast<int64_t>(code.size());
+        const Instruction first = Instruction::at(code, 0);
+        std::string entrance;
+        prologue_->branch.with_jump(begin, prologue_->form).append_to(entrance);
+        code.replace(0, entrance.size(), entrance);
+        for (const Instruction& each : prologue_->code) each.append_to(code);
+        first.that_waits_for_all().append_to(code);
+        const auto back = static_cast<int64_t>(kInstructionBytes) - static_cast<int64_t>(code.size());
+        prologue_->branch.with_jump(back, prologue_->form).append_to(code);
+        while (code.size() % kCodeAlignment != 0)
+            prologue_->branch.with_jump(0, prologue_->form).append_to(code);
+        const uint64_t size = code.size();
+        std::memcpy(cubin_.change(all_.parts.symbols).data() + entry_.size_at, &size, sizeof size);
+        begin_ = static_cast<uint32_t>(begin);
+        if (const uint32_t info = cubin_.sections()[entry_.code].sh_info; info >> kRegistersShift != 0)
+            cubin_.set_info(entry_.code, (info & ((1u << kRegistersShift) - 1)) |
+                                             std::max(info >> kRegistersShift, prologue_->registers)
+                                                 << kRegistersShift);
+    }
+
+    void add_offsets(Kind kind, const std::vector<uint32_t>& offsets, bool where_missing) {
+        Attribute* list = find(attributes_, kind);
+        if (offsets.empty() || (!list && !where_missing)) return;
+        if (!list) list = &attributes_.emplace_back(Attribute{Form::kBytes, kind, 0, {}});
+        for (uint32_t offset : offsets) list->append(begin_ + offset);
+    }
+
+    void change_attributes() {
+        add_offsets(kWarpWideOffsets, prologue_->warp_wide, true);
+        add_offsets(kExitOffsets, prologue_->exits, false);
+        if (prologue_->uses_cta_z && !find(attributes_, kCtaIdZUsed))
+            attributes_.push_back({Form::kNone, kCtaIdZUsed, 0, {}});
+        if (Attribute* barriers = find(attributes_, kBarriers))
+            barriers->value = std::max(barriers->value, static_cast<uint16_t>(prologue_->barriers));
+        else
+            attributes_.push_back({Form::kByte, kBarriers, static_cast<uint16_t>(prologue_->barriers), {}});
+        change_parameters();
+        cubin_.change(entry_.attributes) = write_attributes(attributes_);
+    }
+
+    void change_parameters() {
+        const auto offset = static_cast<uint16_t>(result_.control_offset);
+        const auto all = static_cast<uint16_t>(result_.control_offset + kControlBytes);
+        Bank bank{entry_.constants_symbol, prologue_->parameter_bank_at, all};
+        if (Attribute* described = find(attributes_, kParameterBank)) {
+            image::read_at(described->bytes, 0, &bank);
+            bank.bytes = all;
+            described->bytes.replace(0, sizeof bank, bytes_of(bank));
+            find(attributes_, kParameterBytes)->value = all;
+        } else {
+            attributes_.insert(attributes_.begin(), {{Form::kBytes, kParameterBank, 0, bytes_of(bank)},
+                                                     {Form::kHalf, kParameterBytes, all, {}}});
+        }
+        // The last parameter comes first.
+        const auto before = std::find_if(attributes_.begin(), attributes_.end(), [](const Attribute& each) {
+            return each.kind == kParameter || each.kind == kLargeParameter;
+        });
+        const ParameterRecord record{0, static_cast<uint16_t>(parameters_.count), offset, kParameterWord};
+        attributes_.insert(before == attributes_.end() ? attributes_.begin() : before,
+                           Attribute{Form::kBytes, kParameter, 0, bytes_of(record)});
+    }
+
+    void change_registers() {
+        std::string& bytes = all_.common[all_.registers.at(entry_.symbol)].bytes;
+        SymbolCount count;
+        image::read_at(bytes, 0, &count);
+        count.count = std::max(count.count, prologue_->registers);
+        bytes.replace(0, sizeof count, bytes_of(count));
+        result_.registers = count.count;
+    }
+
+    Cubin& all_;
+    ElfEditor& cubin_;
+    const CubinEntry& entry_;
+    Prologues& prologues_;
+    const Prologue* prologue_ = nullptr;
+    std::vector<Attribute> attributes_;
+    Parameters parameters_;
+    uint32_t begin_ = 0;
+    PatchedEntry result_;
+};
+
+// Why the cubin as a whole is left alone; empty: it is not.
+std::string look_at_file(const Elf64_Ehdr& header) {
+    if (header.e_type == ET_REL) return "the linker still has to lay it out";
+    if (header.e_ident[EI_ABIVERSION] != kAbiVersion)
+        return fmt::format("its layout is that of ABI version {}", header.e_ident[EI_ABIVERSION]);
+    return "";
+}
+
+std::variant<Cubin, Problem> open(std::string_view bytes) {
+    const int architecture = image::cubin_architecture(bytes);
+    if (architecture == 0) return Problem{"no cubin"};
+    auto editor = ElfEditor::read(bytes);
+    if (auto* problem = std::get_if<Problem>(&editor)) return *problem;
+    auto& elf = std::get<ElfEditor>(editor);
+    if (std::string reason = look_at_file(elf.file().header()); !reason.empty()) return Problem{reason};
+    auto parts = find_entries(elf);
+    if (auto* problem = std::get_if<Problem>(&parts)) return *problem;
+    auto common = read_attributes(elf.content(std::get<CubinEntries>(parts).common_attributes));
+    if (auto* problem = std::get_if<Problem>(&common)) return *problem;
+    Cubin cubin{std::move(elf),
+                std::move(std::get<CubinEntries>(parts)),
+                architecture,
+                std::move(std::get<0>(common)),
+                {}};
+    for (size_t i = 0; i < cubin.common.size(); ++i) {
+        SymbolCount count;
+        if (cubin.common[i].kind == kRegisterCount && image::read_at(cubin.common[i].bytes, 0, &count))
+            cubin.registers.emplace(count.symbol, i);
+    }
+    return cubin;
+}
+
+}  // namespace
+
+std::variant<Patched, Problem> patch(std::string_view bytes, Prologues& prologues) {
+    auto opened = open(bytes);
+    if (auto* problem = std::get_if<Problem>(&opened)) return *problem;
+    auto& cubin = std::get<Cubin>(opened);
+    Patched patched;
+    bool any = false;
+    for (const CubinEntry& entry : cubin.parts.entries) {
+        patched.entries.push_back(EntryPatch(cubin, entry, prologues).apply());
+        any |= patched.entries.back().reason.empty();
+    }
+    if (!any) return patched;
+    cubin.editor.change(cubin.parts.common_attributes) = write_attributes(cubin.common);
+    auto written = cubin.editor.write();
+    if (auto* problem = std::get_if<Problem>(&written)) return *problem;
+    patched.cubin = std::move(std::get<std::string>(written));
+    return patched;
+}
+
+}  // namespace smt::machine_code

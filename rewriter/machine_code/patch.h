@@ -1,0 +1,40 @@
+// Puts the door in front of the entries of a cubin.
+//
+//   entry, unpatched:  A B C ... end
+//   patched:           branch to P; B C ... end; P: prologue; A; branch to B
+//
+// The prologue is appended to the entry's own section of code; the first instruction becomes a branch to it.
+// Where a CTA is admitted, the displaced instruction follows, and the branch back. One parameter more, of 8
+// bytes behind the others, has the address of the launch's control block (door.h), or 0 for a launch that is
+// not to be stopped.
+//
+// Nothing in the cubin is trusted. What is not laid out as ptxas does it is left alone, with a reason.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "rewriter/machine_code/prologue.h"
+
+namespace smt::machine_code {
+
+struct PatchedEntry {
+    std::string name;
+    std::string reason;           // why it is left alone; empty: it is patched
+    uint32_t control_offset = 0;  // of the control block's address, among the parameters
+    uint32_t parameters = 0;      // with that one
+    uint32_t registers = 0;       // of a thread, as patched
+};
+
+struct Patched {
+    std::string cubin;  // empty: no entry was patched
+    std::vector<PatchedEntry> entries;
+};
+
+// Problem: no cubin, or one that is left alone as a whole.
+[[nodiscard]] std::variant<Patched, Problem> patch(std::string_view cubin, Prologues& prologues);
+
+}  // namespace smt::machine_code

@@ -1,0 +1,151 @@
+#include "rewriter/machine_code/prologue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rewriter/machine_code/prologue_text.h"
+#include "runtime/image/bytes.h"
+#include "runtime/image/elf_file.h"
+
+namespace smt::machine_code {
+
+namespace {
+
+using image::ElfFile;
+using Operation = Instruction::Operation;
+
+constexpr std::string_view kCode = ".text.door", kInfo = ".nv.info.door", kAllInfo = ".nv.info";
+
+struct SymbolCount {
+    uint32_t symbol, count;
+};
+struct Bank {
+    uint32_t symbol;
+    uint16_t at, bytes;
+};
+
+std::variant<std::vector<Attribute>, Problem> attributes_of(const ElfFile& file, std::string_view name) {
+    const Elf64_Shdr* section = file.find(name);
+    if (!section) return Problem{fmt::format("the assembled prologue has no {}", name)};
+    return read_attributes(file.content(*section));
+}
+
+// The code without the padding behind it and the branch to itself that closes it.
+std::vector<Instruction> instructions_of(std::string_view code) {
+    std::vector<Instruction> all;
+    for (size_t i = 0; i < code.size() / kInstructionBytes; ++i) all.push_back(Instruction::at(code, i));
+    while (!all.empty() && all.back().is(Operation::kNop)) all.pop_back();
+    return all;
+}
+
+// What we know of branches has to be true of those that were assembled: the one that closes the code leads to
+// itself, all lead to an instruction of it, and one to the trap. Of these two, ours is made.
+std::optional<Problem> learn_branch(const std::vector<Instruction>& all, size_t trap, Prologue& prologue) {
+    const Instruction& closing = all.back();
+    const auto closes = [&](BranchForm form) {
+        return closing.always() && closing.jump(form) == 0 && closing == closing.with_jump(0, form);
+    };
+    if (closes(BranchForm::kWhole) == closes(BranchForm::kSplit))
+        return Problem{"the assembled prologue does not end with a branch to itself"};
+    const BranchForm form = closes(BranchForm::kWhole) ? BranchForm::kWhole : BranchForm::kSplit;
+    bool to_trap = false;
+    for (size_t i = 0; i < trap; ++i) {
+        if (!all[i].is(Operation::kBranch)) continue;
+        const int64_t jump = all[i].jump(form), bytes = static_cast<int64_t>(kInstructionBytes);
+        const int64_t target = static_cast<int64_t>(i) + jump / bytes;
+        if (jump % bytes != 0 || target < 0 || target > static_cast<int64_t>(trap) ||
+            all[i].with_jump(jump, form) != all[i])
+            return Problem{"a branch of the assembled prologue is of an unknown form"};
+        if (target != static_cast<int64_t>(trap)) continue;
+        prologue.branch = closing.scheduled_as(all[i]);
+        to_trap = true;
+    }
+    if (!to_trap) return Problem{"no branch of the assembled prologue leads to the kernel"};
+    prologue.form = form;
+    return std::nullopt;
+}
+
+std::optional<Problem> cut_code(std::string_view code, Prologue& prologue) {
+    const std::vector<Instruction> all = instructions_of(code);
+    const auto is_trap = [](const Instruction& each) { return each.is(Operation::kBreakpoint); };
+    if (all.size() < 3 || !all.back().is(Operation::kBranch) ||
+        std::count_if(all.begin(), all.end(), is_trap) != 1)
+        return Problem{"the assembled prologue is of an unknown form"};
+    const size_t trap = static_cast<size_t>(std::find_if(all.begin(), all.end(), is_trap) - all.begin());
+    if (trap + 2 != all.size()) return Problem{"the assembled prologue does not end with the kernel"};
+    // The kernel overwrites registers of which the assembler cannot know: a store that may not have read its
+    // own yet has to say so, and the kernel's first instruction waits for it.
+    for (size_t i = 0; i < trap; ++i) {
+        const bool pending = all[i].is(Operation::kStoreGlobal) && !all[i].releases_sources();
+        prologue.code.push_back(pending ? all[i].that_releases_sources() : all[i]);
+    }
+    return learn_branch(all, trap, prologue);
+}
+
+std::optional<Problem> take_attributes(const std::vector<Attribute>& attributes, Prologue& prologue) {
+    const uint64_t end = prologue.code.size() * kInstructionBytes;
+    for (const Attribute& each : attributes) {
+        Bank bank;
+        if (!is_known(each.kind))
+            return Problem{fmt::format("the assembled prologue has attribute {:#x}", each.kind)};
+        if (each.kind == kExitOffsets) prologue.exits = each.words();
+        if (each.kind == kWarpWideOffsets) prologue.warp_wide = each.words();
+        if (each.kind == kBarriers) prologue.barriers = each.value & 0xff;
+        if (each.kind == kCtaIdZUsed) prologue.uses_cta_z = true;
+        if (each.kind == kParameterBank && image::read_at(each.bytes, 0, &bank))
+            prologue.parameter_bank_at = bank.at;
+        if (each.kind == kCooperativeOffsets || each.kind == kMbarrierOffsets ||
+            each.kind == kSyscallOffsets || each.kind == kIndirectBranches)
+            return Problem{fmt::format("the assembled prologue has attribute {:#x}", each.kind)};
+    }
+    for (const auto* offsets : {&prologue.exits, &prologue.warp_wide})
+        for (uint32_t offset : *offsets)
+            if (offset >= end) return Problem{"an attribute of the assembled prologue leads out of it"};
+    if (prologue.exits.empty() || prologue.barriers == 0 || prologue.parameter_bank_at == 0)
+        return Problem{"the assembled prologue lacks an attribute"};
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<Prologue, Problem> cut_prologue(std::string_view cubin) {
+    auto read = ElfFile::read(cubin);
+    if (auto* problem = std::get_if<Problem>(&read)) return *problem;
+    const auto& file = std::get<ElfFile>(read);
+    const Elf64_Shdr* code = file.find(kCode);
+    if (!code) return Problem{"the assembled prologue has no code"};
+    for (const Elf64_Shdr& section : file.sections()) {
+        const bool relocations = section.sh_type == SHT_REL || section.sh_type == SHT_RELA;
+        if (relocations && section.sh_size != 0 &&
+            section.sh_info == static_cast<uint32_t>(code - file.sections().data()))
+            return Problem{"the assembled prologue has relocations"};
+    }
+    Prologue prologue;
+    if (auto problem = cut_code(file.content(*code), prologue)) return *problem;
+    auto own = attributes_of(file, kInfo), all = attributes_of(file, kAllInfo);
+    for (const auto* each : {&own, &all})
+        if (auto* problem = std::get_if<Problem>(each)) return *problem;
+    if (auto problem = take_attributes(std::get<0>(own), prologue)) return *problem;
+    SymbolCount registers;
+    const Attribute* count = find(std::get<0>(all), kRegisterCount);
+    if (!count || !image::read_at(count->bytes, 0, &registers))
+        return Problem{"the assembled prologue's registers are unknown"};
+    prologue.registers = registers.count;
+    return prologue;
+}
+
+const std::variant<Prologue, Problem>& Prologues::get(int architecture, uint32_t parameter) {
+    std::lock_guard lock(mutex_);
+    auto [found, fresh] = known_.try_emplace({architecture, parameter}, Problem{});
+    if (fresh) {
+        auto cubin = assembler_(prologue_text(architecture, parameter), fmt::format("sm_{}", architecture));
+        if (auto* problem = std::get_if<Problem>(&cubin))
+            found->second = Problem{"the prologue cannot be assembled: " + problem->text};
+        else
+            found->second = cut_prologue(std::get<std::string>(cubin));
+    }
+    return found->second;
+}
+
+}  // namespace smt::machine_code

@@ -1,0 +1,57 @@
+// The prologue: the code at the door of each CTA, for one architecture and one place of its parameter.
+//
+// It is written in PTX (prologue_text.h), assembled for the cubin's own architecture, and cut out of the
+// cubin that comes of it. The assembled code is compared with what this folder knows of instructions; where
+// it is another, there is no prologue and nothing is patched.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "rewriter/machine_code/attributes.h"
+#include "rewriter/machine_code/instruction.h"
+
+namespace smt::machine_code {
+
+// PTX to a cubin for "sm_90".
+using Assembler = std::function<std::variant<std::string, Problem>(const std::string& ptx,
+                                                                   const std::string& architecture)>;
+
+struct Prologue {
+    std::vector<Instruction>
+        code;            // falls through to what follows, and leaves by itself where a CTA is refused
+    Instruction branch;  // unconditional, as the assembler makes it
+    BranchForm form = BranchForm::kSplit;
+    uint32_t registers = 0;
+    uint32_t barriers = 0;
+    uint16_t parameter_bank_at = 0;  // where parameters begin in constant bank 0
+    // Of its instructions, in bytes from its first.
+    std::vector<uint32_t> exits, warp_wide;
+    bool uses_cta_z = false;  // attribute 0x04
+};
+
+constexpr uint32_t kControlBytes = 8;  // of the parameter, which is the control block's address or 0
+
+class Prologues {
+public:
+    explicit Prologues(Assembler assembler) : assembler_(std::move(assembler)) {}
+
+    // `parameter`: offset among the kernel's parameters. Thread-safe; what was assembled is kept, and so is a
+    // Problem. The reference lives as long as this object.
+    const std::variant<Prologue, Problem>& get(int architecture, uint32_t parameter);
+
+private:
+    const Assembler assembler_;
+    std::mutex mutex_;
+    std::map<std::pair<int, uint32_t>, std::variant<Prologue, Problem>> known_;
+};
+
+// Of the cubin that the assembler made.
+std::variant<Prologue, Problem> cut_prologue(std::string_view cubin);
+
+}  // namespace smt::machine_code
