@@ -1,0 +1,139 @@
+// One kernel of door_kernels.cu with its buffers and parameters, launched unpatched or with a control block.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "door_check.h"
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+struct Case {
+    const char* kernel;
+    Launch shape;
+    int iterations;
+    size_t extra = 0;  // bytes of a parameter behind the four
+    bool any = true;   // false: it has no parameters, and writes to a variable
+};
+
+// Buffers and parameters of one case, for one of its two modules.
+class Bench {
+public:
+    Bench(const Case& test, CUmodule module, const std::vector<float>& first)
+        : test_(test),
+          first_(first),
+          n_(static_cast<int>(test.shape.threads())),
+          in_(n_ * sizeof(float)),
+          own_(n_ * sizeof(float)) {
+        MUST(cuModuleGetFunction(&function_, module, test.kernel));
+        if (test.shape.shared > 48 << 10)
+            MUST(cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    static_cast<int>(test.shape.shared)));
+        out_ = own_.address();
+        out_bytes_ = own_.bytes();
+        if (!test.any) MUST(cuModuleGetGlobal(&out_, &out_bytes_, module, "global_out"));
+        MUST(cuMemcpyHtoD(in_.address(), first.data(), in_.bytes()));
+        in_address_ = in_.address();
+        for (size_t i = 0; i < sizeof extra_; ++i) extra_[i] = static_cast<char>(i % 5);
+        for (size_t i = 0; i + 4 <= test.extra && test.extra > 16; i += 4) {
+            const float value = static_cast<float>(i % 97);
+            std::memcpy(extra_ + i, &value, 4);
+        }
+    }
+
+    void begin() {
+        MUST(cuMemcpyHtoD(out_, first_.data(), std::min(out_bytes_, first_.size() * sizeof(float))));
+    }
+    void run(CUstream stream, const CUdeviceptr* control) { MUST(try_run(stream, control)); }
+    CUresult try_run(CUstream stream, const CUdeviceptr* control) {
+        control_ = control ? *control : 0;
+        std::vector<void*> parameters;
+        if (test_.any) parameters = {&out_, &in_address_, &n_, const_cast<int*>(&test_.iterations)};
+        if (test_.extra) parameters.push_back(extra_);
+        if (control) parameters.push_back(&control_);
+        return launch(function_, test_.shape, stream, parameters.data());
+    }
+    std::vector<char> result() {
+        std::vector<char> bytes(out_bytes_);
+        MUST(cuMemcpyDtoH(bytes.data(), out_, out_bytes_));
+        return bytes;
+    }
+    CUfunction function() const { return function_; }
+
+private:
+    const Case& test_;
+    const std::vector<float>& first_;
+    int n_;
+    Buffer in_, own_;
+    CUfunction function_ = nullptr;
+    CUdeviceptr out_ = 0, in_address_ = 0, control_ = 0;
+    size_t out_bytes_ = 0;
+    char extra_[4096];
+};
+
+struct Streams {
+    CUstream work, stop;
+    Streams() {
+        MUST(cuStreamCreate(&work, CU_STREAM_NON_BLOCKING));
+        MUST(cuStreamCreateWithPriority(&stop, CU_STREAM_NON_BLOCKING, -5));
+    }
+};
+
+// The control block of a launch.
+class Control {
+public:
+    explicit Control(const Case& test) : words_(smt::machine_code::door_bytes(test.shape.ctas(), true)) {}
+    CUdeviceptr address() const { return words_.address(); }
+    void clear(CUstream stream) { MUST(cuMemsetD8Async(words_.address(), 0, words_.bytes(), stream)); }
+    void begin_run(CUstream stream, uint32_t run) {
+        MUST(
+            cuMemsetD32Async(words_.address() + offsetof(smt::machine_code::DoorWords, run), run, 1, stream));
+        MUST(cuMemsetD32Async(words_.address() + offsetof(smt::machine_code::DoorWords, refused), 0, 1,
+                              stream));
+    }
+    void stop(CUstream stream, uint32_t run) {
+        MUST(cuStreamWriteValue32(stream, words_.address() + offsetof(smt::machine_code::DoorWords, stopped),
+                                  run, 0));
+    }
+    uint32_t refused() const {
+        uint32_t count = 0;
+        MUST(cuMemcpyDtoH(&count, words_.address() + offsetof(smt::machine_code::DoorWords, refused),
+                          sizeof count));
+        return count;
+    }
+
+private:
+    Buffer words_;
+};
+
+inline void wait_for(double seconds) {
+    const auto begin = Clock::now();
+    while (seconds_since(begin) < seconds) {
+    }
+}
+
+inline double time_of(Bench& bench, CUstream stream, const CUdeviceptr* control) {
+    static CUevent begin = nullptr, end = nullptr;
+    if (!begin) {
+        MUST(cuEventCreate(&begin, 0));
+        MUST(cuEventCreate(&end, 0));
+    }
+    MUST(cuEventRecord(begin, stream));
+    bench.run(stream, control);
+    MUST(cuEventRecord(end, stream));
+    MUST(cuStreamSynchronize(stream));
+    float ms = 0;
+    MUST(cuEventElapsedTime(&ms, begin, end));
+    return ms;
+}
+
+inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}

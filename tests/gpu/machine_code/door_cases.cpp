@@ -1,0 +1,153 @@
+// Whether each kernel with the door does what it did before, also when it is stopped, and what the door
+// costs.
+#include "door_cases.h"
+
+#include <random>
+
+namespace {
+
+struct Stops {
+    int launches = 0, stopped = 0, partly = 0, runs = 0, wrong = 0;
+    uint32_t refused = 0;
+};
+
+// One launch to its end, with stops at random times.
+void run_with_stops(Bench& bench, Control& control, const Streams& streams, double ms, std::mt19937& random,
+                    const Case& test, Stops& sum) {
+    std::uniform_real_distribution<double> moment(0, ms * 1.1e-3);
+    control.clear(streams.work);
+    const CUdeviceptr address = control.address();
+    ++sum.launches;
+    for (uint32_t run = 1;; ++run) {
+        control.begin_run(streams.work, run);
+        MUST(cuStreamSynchronize(streams.work));
+        bench.run(streams.work, &address);
+        if (run <= 6) {
+            wait_for(moment(random) / (run > 1 ? 2 : 1));
+            control.stop(streams.stop, run);
+        }
+        MUST(cuStreamSynchronize(streams.work));
+        MUST(cuStreamSynchronize(streams.stop));
+        ++sum.runs;
+        const uint32_t refused = control.refused();
+        sum.stopped += refused != 0;
+        sum.partly += refused != 0 && refused < test.shape.ctas();
+        sum.refused += refused;
+        if (refused == 0) return;
+        if (run > 100) {
+            ++sum.wrong;
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+const std::vector<Case>& cases() {
+    static const std::vector<Case> all = {
+        {"compute", {{20000, 1, 1}, {256, 1, 1}}, 2000},
+        {"tiny", {{400000, 1, 1}, {64, 1, 1}}, 0},
+        {"tiny", {{100000, 1, 1}, {32, 1, 1}}, 0},
+        {"few_registers", {{50000, 2, 3}, {32, 2, 1}}, 0},
+        {"compute", {{300, 40, 3}, {16, 4, 2}}, 1000},
+        {"shared_barriers", {{8000, 1, 1}, {1024, 1, 1}}, 60},
+        {"shared_barriers", {{20000, 1, 1}, {100, 1, 1}}, 60},
+        {"named_barriers", {{10000, 1, 1}, {256, 1, 1}}, 60},
+        {"dynamic_shared", {{4000, 1, 1}, {256, 1, 1}, 49152}, 500},
+        {"all_registers", {{8000, 1, 1}, {128, 1, 1}}, 20},
+        {"bounded", {{3000, 1, 1}, {1024, 1, 1}}, 100},
+        {"printing", {{20000, 1, 1}, {128, 1, 1}}, 500},
+        {"no_parameters", {{8192, 1, 1}, {128, 1, 1}}, 0, 0, false},
+        {"large_parameters", {{20000, 1, 1}, {128, 1, 1}}, 1000, 988 * 4},
+        {"largest_parameters", {{20000, 1, 1}, {128, 1, 1}}, 1000, 1018 * 4},
+        {"odd_parameters", {{20000, 1, 1}, {128, 1, 1}}, 1000, 13},
+        {"early_return", {{20000, 1, 1}, {129, 1, 1}}, 1000},
+        {"calling", {{20000, 1, 1}, {128, 1, 1}}, 200},
+        {"clustered", {{20000, 1, 1}, {256, 1, 1}}, 1000},
+        {"clustered", {{200, 31, 3}, {64, 1, 1}}, 1000},
+        {"any_cluster", {{20000, 1, 1}, {128, 1, 1}, 0, 4}, 1000},
+        {"any_cluster", {{2000, 3, 2}, {128, 1, 1}, 0, 8}, 1000},
+        {"compute", {{20000, 1, 1}, {256, 1, 1}, 0, 2}, 1000},  // in clusters, of which it knows nothing
+    };
+    return all;
+}
+
+namespace {
+
+std::vector<float> first_values(const Case& test) {
+    std::vector<float> first(std::max<size_t>(test.shape.threads(), 1 << 20));
+    for (size_t i = 0; i < first.size(); ++i) first[i] = static_cast<float>(i % 1021) * 0.125f;
+    return first;
+}
+
+}  // namespace
+
+void run_form(const Case& test, CUmodule module, LaunchForm form, const Streams& streams) {
+    const std::vector<float> first = first_values(test);
+    Bench bench(test, module, first);
+    Control control(test);
+    const CUdeviceptr address = form == LaunchForm::kUsed ? control.address() : 0;
+    bench.begin();
+    for (int round = 0; round < 200; ++round) {
+        control.clear(streams.work);
+        control.begin_run(streams.work, 1);
+        time_of(bench, streams.work, form == LaunchForm::kPlain ? nullptr : &address);
+    }
+}
+
+void check_case(const Case& test, const char* build, CUmodule plain, CUmodule patched,
+                const Streams& streams) {
+    const std::vector<float> first = first_values(test);
+    Bench before(test, plain, first), after(test, patched, first);
+    Control control(test);
+    const CUdeviceptr none = 0, address = control.address();
+    std::mt19937 random(7);
+
+    before.begin();
+    before.run(streams.work, nullptr);
+    MUST(cuStreamSynchronize(streams.work));
+    const auto expected = before.result();
+    after.begin();
+    if (const CUresult status = after.try_run(streams.work, &none); status != CUDA_SUCCESS) {
+        row(R"({"part":"kernel","build":"%s","kernel":"%s","ctas":%zu,"launch":"%s"})", build, test.kernel,
+            test.shape.ctas(), error_text(status));
+        ++failures;
+        return;
+    }
+    MUST(cuStreamSynchronize(streams.work));
+    const bool same_null = after.result() == expected;
+
+    std::vector<double> times[3];
+    for (int round = 0; round < 20; ++round) {
+        times[0].push_back(time_of(before, streams.work, nullptr));
+        times[1].push_back(time_of(after, streams.work, &none));
+        control.clear(streams.work);
+        control.begin_run(streams.work, 1);
+        times[2].push_back(time_of(after, streams.work, &address));
+    }
+    const uint32_t late = control.refused();
+    control.begin_run(streams.work, 2);
+    const double resume_of_nothing = time_of(after, streams.work, &address);
+
+    Stops stops;
+    for (int i = 0; i < 12; ++i) {
+        after.begin();
+        run_with_stops(after, control, streams, median(times[2]), random, test, stops);
+        stops.wrong += after.result() != expected;
+    }
+    int registers[2] = {}, ctas[2] = {};
+    const int threads = static_cast<int>(test.shape.block[0] * test.shape.block[1] * test.shape.block[2]);
+    for (int i = 0; i < 2; ++i) {
+        const CUfunction function = i ? after.function() : before.function();
+        MUST(cuFuncGetAttribute(&registers[i], CU_FUNC_ATTRIBUTE_NUM_REGS, function));
+        MUST(cuOccupancyMaxActiveBlocksPerMultiprocessor(&ctas[i], function, threads, test.shape.shared));
+    }
+    const bool good = same_null && stops.wrong == 0 && late == 0;
+    failures += !good;
+    row(R"({"part":"kernel","build":"%s","kernel":"%s","ctas":%zu,"threads":%d,"cluster":%u,"same_null":%s,"launches":%d,"runs":%d,"stopped":%d,"partly":%d,"wrong":%d,)"
+        R"("ms":%.4f,"ms_null":%.4f,"ms_admitted":%.4f,"null":%.4f,"admitted":%.4f,"ms_all_refused":%.4f,"registers":[%d,%d],"ctas_per_sm":[%d,%d]})",
+        build, test.kernel, test.shape.ctas(), threads, test.shape.cluster, same_null ? "true" : "false",
+        stops.launches, stops.runs, stops.stopped, stops.partly, stops.wrong, median(times[0]),
+        median(times[1]), median(times[2]), median(times[1]) / median(times[0]),
+        median(times[2]) / median(times[0]), resume_of_nothing, registers[0], registers[1], ctas[0], ctas[1]);
+}
