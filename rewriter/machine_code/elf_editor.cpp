@@ -28,6 +28,31 @@ std::optional<uint64_t> moved(const Growths& growths, uint64_t at, uint64_t tota
     return at + next->before;
 }
 
+struct Range {
+    uint64_t begin, bytes;
+    bool meets(const Range& other) const {
+        return bytes != 0 && other.bytes != 0 && begin < other.begin + other.bytes &&
+               other.begin < begin + bytes;
+    }
+};
+
+// The file's header and the tables of headers are written anew: nothing else may lie there.
+std::optional<Problem> find_crossing(const image::ElfFile& elf) {
+    const Elf64_Ehdr& header = elf.header();
+    const Range tables[] = {{0, sizeof header},
+                            {header.e_shoff, elf.sections().size() * sizeof(Elf64_Shdr)},
+                            {header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)}};
+    for (const Range& table : tables) {
+        for (const Range& other : tables)
+            if (&table != &other && table.meets(other)) return Problem{"headers lie across each other"};
+        for (const Elf64_Shdr& section : elf.sections())
+            if (image::ElfFile::has_content(section.sh_type) &&
+                table.meets({section.sh_offset, section.sh_size}))
+                return Problem{"a section lies across headers"};
+    }
+    return std::nullopt;
+}
+
 // How far a change moves what follows.
 template <typename Growth>
 uint64_t rounded(const Growth& growth) {
@@ -42,6 +67,7 @@ std::variant<ElfEditor, Problem> ElfEditor::read(std::string_view bytes) {
     if (auto* problem = std::get_if<Problem>(&file)) return *problem;
     auto& elf = std::get<image::ElfFile>(file);
     if (auto problem = elf.find_lost_part()) return *problem;
+    if (auto problem = find_crossing(elf)) return *problem;
     for (const Elf64_Shdr& section : elf.sections())
         if (section.sh_addralign > kMostAlignment || (section.sh_addralign & (section.sh_addralign - 1)) != 0)
             return Problem{fmt::format("a section is aligned to {}", section.sh_addralign)};

@@ -17,12 +17,6 @@ bool within(std::string_view bytes, uint64_t offset, uint64_t size) {
     return offset <= bytes.size() && size <= bytes.size() - offset;
 }
 
-// Of these types the bytes are in the file. NVIDIA has several beside NOBITS of which they are not.
-bool has_content(uint32_t type) {
-    return type == SHT_PROGBITS || type == SHT_SYMTAB || type == SHT_STRTAB || type == SHT_RELA ||
-           type == SHT_REL || type == SHT_NOTE || type == kCudaInfo;
-}
-
 }  // namespace
 
 bool is_elf(std::string_view bytes) { return bytes.starts_with(std::string_view(ELFMAG, SELFMAG)); }
@@ -51,6 +45,11 @@ std::variant<ElfFile, Problem> ElfFile::read(std::string_view bytes) {
     std::memcpy(file.sections_.data(), bytes.data() + header.e_shoff, count * sizeof first);
     file.names_ = file.content(file.sections_[names]);
     return file;
+}
+
+bool ElfFile::has_content(uint32_t type) {
+    return type == SHT_PROGBITS || type == SHT_SYMTAB || type == SHT_STRTAB || type == SHT_RELA ||
+           type == SHT_REL || type == SHT_NOTE || type == kCudaInfo;
 }
 
 std::string_view ElfFile::content(const Elf64_Shdr& section) const {

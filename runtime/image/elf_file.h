@@ -25,6 +25,8 @@ public:
     const Elf64_Ehdr& header() const { return header_; }
     const std::vector<Elf64_Shdr>& sections() const { return sections_; }
 
+    // Of these types the bytes are in the file. NVIDIA has several beside NOBITS of which they are not.
+    static bool has_content(uint32_t type);
     // Nothing for sections that have none in the file, and for those that lead out of it.
     std::string_view content(const Elf64_Shdr& section) const;
     std::string_view content(uint32_t section) const;  // of that number; nothing: there is none

@@ -1,0 +1,73 @@
+#include "rewriter/machine_code/instruction.h"
+
+#include "tests/machine_code/cubins.h"
+
+namespace smt::machine_code {
+namespace {
+
+Instruction made(uint64_t low, uint64_t high) {
+    std::string bytes(reinterpret_cast<const char*>(&low), sizeof low);
+    bytes.append(reinterpret_cast<const char*>(&high), sizeof high);
+    return Instruction::at(bytes, 0);
+}
+
+// As nvdisasm prints them.
+const Instruction kSetStack = made(0x00000a00ff017b82, 0x00321e0000000800);   // sm_90: LDC R1, c[0x0][0x28]
+const Instruction kClosing90 = made(0xfffffffc00fc7947, 0x000fc0000383ffff);  // sm_90: BRA to itself
+const Instruction kClosing80 = made(0xfffffff000007947, 0x000fc0000383ffff);  // sm_80: BRA to itself
+
+TEST_CASE("an instruction says what it is") {
+    CHECK(kSetStack.is(Instruction::Operation::kLoadConstant));
+    CHECK(kSetStack.always());
+    CHECK(kSetStack.destination() == 1);
+    CHECK(kClosing90.is(Instruction::Operation::kBranch));
+    CHECK(kClosing90.always());
+    CHECK_FALSE(made(0x0000000000040947, 0x003fde0003800000).always());  // @P0 BRA
+}
+
+TEST_CASE("where a branch leads") {
+    CHECK(kClosing90.jump(BranchForm::kSplit) == 0);
+    CHECK(kClosing80.jump(BranchForm::kWhole) == 0);
+    CHECK(kClosing90.jump(BranchForm::kWhole) != 0);
+    CHECK(made(0x0000000000040947, 0x003fde0003800000).jump(BranchForm::kSplit) == 0x20);  // as nvdisasm says
+}
+
+TEST_CASE("a branch leads where it was told, and is the same otherwise") {
+    for (const BranchForm form : {BranchForm::kSplit, BranchForm::kWhole}) {
+        const Instruction& branch = form == BranchForm::kSplit ? kClosing90 : kClosing80;
+        for (const int64_t bytes : {0l, 16l, 4096l, -16l, -1048576l, 16l << 30}) {
+            const Instruction there = branch.with_jump(bytes, form);
+            CHECK(there.jump(form) == bytes);
+            CHECK(there.is(Instruction::Operation::kBranch));
+            CHECK(there.always());
+            CHECK(there.with_jump(0, form) == branch);
+        }
+    }
+}
+
+TEST_CASE("an instruction that waits for all keeps its work") {
+    const Instruction waits = kSetStack.that_waits_for_all();
+    CHECK(waits.destination() == 1);
+    CHECK(waits == made(0x00000a00ff017b82, 0x00321e0000000800 | 0x3full << 52));
+    CHECK(waits.scheduled_as(kSetStack) == kSetStack);
+    CHECK(kClosing90.scheduled_as(kSetStack).jump(BranchForm::kSplit) == 0);
+}
+
+TEST_CASE("whether sources are released") {
+    const Instruction keeps = made(0x0, 7ull << 49), releases = keeps.that_releases_sources();
+    CHECK_FALSE(keeps.releases_sources());
+    CHECK(releases.releases_sources());
+    CHECK(releases == made(0, 0));
+}
+
+TEST_CASE("instructions are written as they were read") {
+    std::string code;
+    kSetStack.append_to(code);
+    kClosing90.append_to(code);
+    REQUIRE(code.size() == 2 * kInstructionBytes);
+    CHECK(Instruction::at(code, 0) == kSetStack);
+    CHECK(Instruction::at(code, 1) == kClosing90);
+}
+
+}  // namespace
+}  // namespace smt::machine_code

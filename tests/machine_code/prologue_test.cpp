@@ -1,0 +1,129 @@
+#include "rewriter/machine_code/prologue.h"
+
+#include "rewriter/machine_code/prologue_text.h"
+#include "tests/machine_code/cubins.h"
+
+namespace smt::machine_code {
+namespace {
+
+TEST_CASE("a prologue ends where the kernel begins") {
+    struct Row {
+        const char* name;
+        BranchForm form;
+        uint16_t bank_at;
+    };
+    const Row rows[] = {{"prologue_80", BranchForm::kWhole, 0x160},
+                        {"prologue_90", BranchForm::kSplit, 0x210},
+                        {"prologue_100", BranchForm::kSplit, 0x380}};
+    for (const Row& row : rows) {
+        INFO(row.name);
+        const Prologue prologue = must_be(cut_prologue(corpus_cubin(row.name)));
+        CHECK(prologue.form == row.form);
+        CHECK(prologue.parameter_bank_at == row.bank_at);
+        CHECK(prologue.barriers == 1);
+        CHECK(prologue.registers >= 8);
+        CHECK(prologue.uses_cta_z == (row.form == BranchForm::kWhole));
+        CHECK(prologue.branch.always());
+        CHECK_FALSE(prologue.exits.empty());
+        for (const Instruction& each : prologue.code) {
+            CHECK_FALSE(each.is(Instruction::Operation::kBreakpoint));
+            CHECK_FALSE(each.is(Instruction::Operation::kNop));
+            if (each.is(Instruction::Operation::kStoreGlobal)) CHECK(each.releases_sources());
+        }
+        for (uint32_t at : prologue.exits) {
+            REQUIRE(at / kInstructionBytes < prologue.code.size());
+            CHECK(static_cast<int>(prologue.code[at / kInstructionBytes].operation()) == 0x14d);  // EXIT
+        }
+        // Some branch leads behind the last instruction; none leads further.
+        int64_t furthest = 0;
+        for (size_t i = 0; i < prologue.code.size(); ++i)
+            if (prologue.code[i].is(Instruction::Operation::kBranch))
+                furthest = std::max(furthest, static_cast<int64_t>(i * kInstructionBytes) +
+                                                  prologue.code[i].jump(prologue.form));
+        CHECK(furthest == static_cast<int64_t>(prologue.code.size() * kInstructionBytes));
+    }
+}
+
+TEST_CASE("code that is not as the prologue's is refused") {
+    CHECK(problem_of(cut_prologue(corpus_cubin("sm_90"))) == "the assembled prologue has no code");
+    CHECK(problem_of(cut_prologue("")) == "no ELF file");
+    const std::string whole = corpus_cubin("prologue_90");
+    const image::ElfFile file = must_be(image::ElfFile::read(whole));
+    const Elf64_Shdr code = file.sections()[section_of(file, ".text.door")];
+    const Prologue good = must_be(cut_prologue(whole));
+    const auto with_instruction = [&](size_t number, const Instruction& instruction) {
+        std::string bytes = whole, text;
+        instruction.append_to(text);
+        bytes.replace(code.sh_offset + number * kInstructionBytes, text.size(), text);
+        return problem_of(cut_prologue(bytes));
+    };
+    const Instruction trap = Instruction::at(file.content(code), good.code.size());
+    const Instruction closing = Instruction::at(file.content(code), good.code.size() + 1);
+    REQUIRE(trap.is(Instruction::Operation::kBreakpoint));
+    CHECK(with_instruction(3, trap) == "the assembled prologue is of an unknown form");
+    CHECK(with_instruction(good.code.size() + 1, closing.with_jump(16, good.form)) ==
+          "the assembled prologue does not end with a branch to itself");
+    for (const int64_t away : {int64_t{-1024}, int64_t{1 << 20}, int64_t{4}})
+        CHECK(with_instruction(3, closing.with_jump(away, good.form)) ==
+              "a branch of the assembled prologue is of an unknown form");
+}
+
+TEST_CASE("a store releases its registers, also where nothing behind it in the prologue needs them") {
+    std::string bytes = corpus_cubin("prologue_90");
+    const image::ElfFile file = must_be(image::ElfFile::read(bytes));
+    const Elf64_Shdr code = file.sections()[section_of(file, ".text.door")];
+    size_t stores = 0;
+    for (uint64_t at = code.sh_offset; at < code.sh_offset + code.sh_size; at += kInstructionBytes) {
+        if (!Instruction::at(std::string_view(bytes).substr(at), 0).is(Instruction::Operation::kStoreGlobal))
+            continue;
+        ++stores;
+        uint64_t high;
+        std::memcpy(&high, bytes.data() + at + 8, sizeof high);
+        high |= 7ull << 49;
+        std::memcpy(bytes.data() + at + 8, &high, sizeof high);
+        CHECK_FALSE(Instruction::at(std::string_view(bytes).substr(at), 0).releases_sources());
+    }
+    REQUIRE(stores == 1);
+    for (const Instruction& each : must_be(cut_prologue(bytes)).code)
+        if (each.is(Instruction::Operation::kStoreGlobal)) CHECK(each.releases_sources());
+}
+
+TEST_CASE("a prologue is assembled once, for an architecture and a place of the parameter") {
+    int assembled = 0;
+    std::string text, target;
+    Prologues prologues([&](const std::string& ptx, const std::string& architecture) {
+        ++assembled;
+        text = ptx, target = architecture;
+        return std::variant<std::string, Problem>(corpus_cubin("prologue_90"));
+    });
+    const auto& first = prologues.get(90, 24);
+    CHECK(std::holds_alternative<Prologue>(first));
+    CHECK(target == "sm_90");
+    CHECK(text == prologue_text(90, 24));
+    CHECK(text.find("others[24]") != std::string::npos);
+    CHECK(&prologues.get(90, 24) == &first);
+    CHECK(assembled == 1);
+    (void)prologues.get(90, 32);
+    (void)prologues.get(80, 24);
+    CHECK(assembled == 3);
+}
+
+TEST_CASE("an assembler that fails is not asked again") {
+    int asked = 0;
+    Prologues prologues([&](const std::string&, const std::string&) -> std::variant<std::string, Problem> {
+        ++asked;
+        return Problem{"no ptxas"};
+    });
+    for (int i = 0; i < 3; ++i)
+        CHECK(problem_of(prologues.get(90, 8)) == "the prologue cannot be assembled: no ptxas");
+    CHECK(asked == 1);
+}
+
+TEST_CASE("clusters are asked about from sm_90 on") {
+    CHECK(prologue_text(80, 0).find("%cluster") == std::string::npos);
+    CHECK(prologue_text(90, 0).find("%cluster_ctarank") != std::string::npos);
+    CHECK(prologue_text(100, 8).find(".target sm_100") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace smt::machine_code
