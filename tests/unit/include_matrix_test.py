@@ -76,8 +76,8 @@ MAY_INCLUDE = {
                                       "runtime/server/handlers/code", "runtime/server/handlers/memory",
                                       "runtime/server/memory"],
     # commands
-    "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/source", "runtime/image",
-              "runtime/jit", "runtime/journal",
+    "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/machine_code", "rewriter/source",
+              "runtime/image", "runtime/jit", "runtime/journal",
               "runtime/profiles", "runtime/protocol", "runtime/schedule", "runtime/settings"],
     "tests": [],
     # measurements: programs of their own, of which no room of the product knows

@@ -1,4 +1,5 @@
-// smt inspect: which images a file holds, and how smt can manage their kernels.
+// smt inspect: which images a file holds, and how smt can manage their kernels; or in front of which the door
+// can be put.
 #include <fmt/core.h>
 
 #include <charconv>
@@ -11,6 +12,7 @@
 #include "runtime/image/survey.h"
 #include "runtime/jit/decision.h"
 #include "tools/smt/command.h"
+#include "tools/smt/inspect_door.h"
 #include "tools/smt/inspect_view.h"
 #include "tools/smt/mapped_file.h"
 
@@ -70,8 +72,39 @@ void find_written_forms(image::Survey& survey) {
     }
 }
 
+// By the compile worker, as the server makes machine code of PTX.
+machine_code::Assembler assembler_of(jit::Service& service) {
+    return [&service](const std::string& ptx,
+                      const std::string& architecture) -> std::variant<std::string, image::Problem> {
+        constexpr uint32_t kPtxInput = 1;  // CU_JIT_INPUT_PTX
+        jit::Order order;
+        order.language = jit::Language::kAssembly;
+        order.form = jit::Form::kCubin;
+        order.architecture = architecture;
+        order.inputs.push_back({kPtxInput, 0, ptx.size(), "", ptx});
+        const std::string identity = service.make_machine_code(jit::kNoTenant, std::move(order));
+        const auto answer = service.wait_for(jit::kNoTenant, identity, kLeaveTimeout);
+        if (!answer.result) return image::Problem{"the compile worker does not answer"};
+        if (answer.result->image.empty()) return image::Problem{answer.result->reason};
+        return std::string(answer.result->image.begin(), answer.result->image.end());
+    };
+}
+
+int inspect_door(const std::string& path, const image::Container& file, int architecture, bool as_json) {
+    if (!jit::Service::has_ptx_compiler())
+        throw Failure("this build has no nvPTXCompiler, which assembles what stands at the door");
+    jit::Service service(jit::read_settings(jit::own_folder()), [](const std::string&) {});
+    const DoorRows rows = door_rows(file, architecture, assembler_of(service));
+    if (rows.empty())
+        throw Failure(architecture == 0
+                          ? path + " has no machine code"
+                          : fmt::format("{} has no machine code for sm_{}", path, architecture));
+    fmt::print("{}", (as_json ? door_json : door_text)(path, rows));
+    return 0;
+}
+
 int run_inspect(const Arguments& arguments) {
-    Options options = parse_options(arguments, {"--json"}, {"--arch"}, Operands::kMixed);
+    Options options = parse_options(arguments, {"--json", "--door"}, {"--arch"}, Operands::kMixed);
     if (options.operands.size() != 1) throw Misuse("it takes one file");
     const std::string& path = options.operands[0];
     int architecture = options.has("--arch") ? parse_architecture(*options.value("--arch")) : 0;
@@ -82,6 +115,8 @@ int run_inspect(const Arguments& arguments) {
                         path, file.problem()));
     auto found = image::find_images(file.bytes());
     if (auto* problem = std::get_if<image::Problem>(&found)) throw Failure(path + " is " + problem->text);
+    if (options.has("--door"))
+        return inspect_door(path, std::get<image::Container>(found), architecture, options.has("--json"));
     if (architecture == 0)
         architecture = image::newest_architecture(std::get<image::Container>(found).images);
     if (architecture == 0)
@@ -107,11 +142,14 @@ int run_inspect(const Arguments& arguments) {
 
 const Command inspect_command = {
     "inspect",
-    "smt inspect FILE [--arch sm_90] [--json]\n"
+    "smt inspect FILE [--arch sm_90] [--door] [--json]\n"
     "\n"
     "  FILE         a program, shared or static library, object, fatbin, cubin or PTX text\n"
     "  --arch sm_N  the device that is asked about (default: the newest that the file has code for).\n"
-    "               CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT count as they do for the driver",
+    "               CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT count as they do for the driver\n"
+    "  --door       only in front of which kernels of machine code a check of each block can be put, why not "
+    "of\n"
+    "               the others, and how fast that goes; of all architectures, or of the one of --arch",
     "lists the images and kernels of a file, and how smt can manage them", run_inspect};
 
 }  // namespace smt::tools
