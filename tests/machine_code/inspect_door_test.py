@@ -29,13 +29,15 @@ class Test:
             self.problems.append(f"{what}:\n  got    {got}\n  wanted {wanted}")
 
     def build(self, name, *options):
-        done = subprocess.run([self.nvcc, "-std=c++20", *options, "-o", self.folder / name, KERNELS], capture_output=True, text=True)
+        done = subprocess.run([self.nvcc, "-std=c++20", *options, "-o", self.folder / name, KERNELS],
+                              capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{options}\n{done.stdout}{done.stderr}")
         return self.folder / name
 
     def inspect(self, path, *options):
-        return subprocess.run([self.smt, "inspect", str(path), "--door", *options], env=self.environment, capture_output=True, text=True)
+        return subprocess.run([self.smt, "inspect", str(path), "--door", *options], env=self.environment,
+                              capture_output=True, text=True)
 
     def rows(self, path, *options):
         done = self.inspect(path, "--json", *options)
@@ -50,9 +52,11 @@ class Test:
 
     @staticmethod
     def row(architecture, **others):
-        """Of kernels.cu. sm_80 has an attribute for one of its kernels of which it is not known what it says."""
+        """Of kernels.cu. sm_80 has an attribute for one of its kernels of which it is not known what it
+        says."""
         left = {"attribute 0x40 is unknown": 1} if architecture == 80 else {}
-        return {"architecture": architecture, "cubins": 1, "patched_cubins": 1, "kernels": COUNT, "patched": COUNT - len(left),
+        return {"architecture": architecture, "cubins": 1, "patched_cubins": 1, "kernels": COUNT,
+                "patched": COUNT - len(left),
                 "kernels_left_alone": left, "cubins_left_alone": {}, **others}
 
     def containers(self):
@@ -61,10 +65,14 @@ class Test:
         self.expect("a library", self.rows(library), [self.row(80, **linked), self.row(90, **linked)])
         self.expect("one architecture", self.rows(library, "--arch", "sm_80"), [self.row(80, **linked)])
         text = self.inspect(library).stdout.splitlines()
-        self.expect("text", text[1].split(";")[0], f"sm_80: {COUNT - 1} of {COUNT} kernels get a door, in 1 of 2 cubins")
-        self.expect("reasons", text[2:4], ["  left alone, 1 kernel: attribute 0x40 is unknown", f"  left alone, 1 cubin: {EMPTY}"])
-        self.expect("a fatbin", self.rows(self.build("f.fatbin", *BOTH, "-fatbin")), [self.row(80), self.row(90)])
-        self.expect("a compressed fatbin", self.rows(self.build("c.fatbin", *BOTH, "-fatbin", "-Xfatbin", "-compress-all")),
+        self.expect("text", text[1].split(";")[0],
+                    f"sm_80: {COUNT - 1} of {COUNT} kernels get a door, in 1 of 2 cubins")
+        self.expect("reasons", text[2:4],
+                    ["  left alone, 1 kernel: attribute 0x40 is unknown", f"  left alone, 1 cubin: {EMPTY}"])
+        self.expect("a fatbin", self.rows(self.build("f.fatbin", *BOTH, "-fatbin")),
+                    [self.row(80), self.row(90)])
+        self.expect("a compressed fatbin",
+                    self.rows(self.build("c.fatbin", *BOTH, "-fatbin", "-Xfatbin", "-compress-all")),
                     [self.row(80), self.row(90)])
         self.cubin = self.build("k.cubin", "-arch=sm_90", "-cubin")
         self.expect("a cubin", self.rows(self.cubin), [self.row(90)])
@@ -72,7 +80,8 @@ class Test:
     def left_alone(self):
         relocatable = self.build("rdc.o", "-arch=sm_90", "-rdc=true", "-c")
         self.expect("relocatable code", self.rows(relocatable), 
-                    [self.row(90, patched_cubins=0, kernels=0, patched=0, cubins_left_alone={RELOCATABLE: 1})])
+                    [self.row(90, patched_cubins=0, kernels=0, patched=0,
+                              cubins_left_alone={RELOCATABLE: 1})])
         text = self.inspect(relocatable).stdout
         self.expect("its text", f"  left alone, 1 cubin: {RELOCATABLE}\n" in text, True)
         # The exits of one kernel become an attribute that is unknown.
@@ -81,17 +90,20 @@ class Test:
         changed = self.folder / "changed.cubin"
         changed.write_bytes(bytes_)
         row = self.rows(changed)[0]
-        self.expect("an unknown attribute", (row["patched"], row["kernels_left_alone"]), (COUNT - 1, {"attribute 0xee is unknown": 1}))
+        self.expect("an unknown attribute", (row["patched"], row["kernels_left_alone"]),
+                    (COUNT - 1, {"attribute 0xee is unknown": 1}))
 
     def errors(self):
         ptx = self.build("k.ptx", "-arch=compute_90", "-ptx")
         words = self.folder / "words"
         words.write_text("no device code at all\n")
-        for path, options, said in [(ptx, [], "has no machine code"), (self.cubin, ["--arch", "sm_80"], "has no machine code for sm_80"),
+        for path, options, said in [(ptx, [], "has no machine code"),
+                                    (self.cubin, ["--arch", "sm_80"], "has no machine code for sm_80"),
                                     (words, [], f"{words} is "), (self.folder / "none", [], "cannot read"),
                                     (self.cubin, ["--arch", "old"], "--arch takes an architecture")]:
             done = self.inspect(path, *options)
-            self.expect(f"{path.name} {options}: exit code", done.returncode in (1, 2) and done.stdout == "", True)
+            self.expect(f"{path.name} {options}: exit code", done.returncode in (1, 2) and done.stdout == "",
+                        True)
             self.expect(f"{path.name} {options}: '{said}' in {done.stderr}", said in done.stderr, True)
 
 

@@ -76,7 +76,8 @@ MAY_INCLUDE = {
                                       "runtime/server/handlers/code", "runtime/server/handlers/memory",
                                       "runtime/server/memory"],
     # commands
-    "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/machine_code", "rewriter/source",
+    "tools": ["profiler/models", "profiler/store", "rewriter/device", "rewriter/machine_code",
+              "rewriter/source",
               "runtime/image", "runtime/jit", "runtime/journal",
               "runtime/profiles", "runtime/protocol", "runtime/schedule", "runtime/settings"],
     "tests": [],
