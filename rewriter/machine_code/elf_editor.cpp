@@ -36,19 +36,38 @@ struct Range {
     }
 };
 
+// Whether the bytes of each section are in the file: by its type, or because names are looked up there.
+std::vector<bool> find_contents(const image::ElfFile& elf) {
+    const std::vector<Elf64_Shdr>& sections = elf.sections();
+    std::vector<bool> has(sections.size());
+    const auto mark = [&](uint64_t number) {
+        if (number < has.size()) has[number] = true;
+    };
+    for (size_t i = 0; i < sections.size(); ++i) {
+        if (image::ElfFile::has_content(sections[i].sh_type)) mark(i);
+        if (sections[i].sh_type == SHT_SYMTAB) mark(sections[i].sh_link);
+    }
+    const uint16_t names = elf.header().e_shstrndx;
+    if (!sections.empty()) mark(names == SHN_XINDEX ? sections[0].sh_link : names);
+    return has;
+}
+
 // The file's header and the tables of headers are written anew: nothing else may lie there.
 std::optional<Problem> find_crossing(const image::ElfFile& elf) {
     const Elf64_Ehdr& header = elf.header();
+    const std::vector<bool> has_content = find_contents(elf);
     const Range tables[] = {{0, sizeof header},
                             {header.e_shoff, elf.sections().size() * sizeof(Elf64_Shdr)},
                             {header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)}};
     for (const Range& table : tables) {
         for (const Range& other : tables)
             if (&table != &other && table.meets(other)) return Problem{"headers lie across each other"};
-        for (const Elf64_Shdr& section : elf.sections())
-            if (image::ElfFile::has_content(section.sh_type) &&
+        for (size_t i = 0; i < has_content.size(); ++i) {
+            const Elf64_Shdr& section = elf.sections()[i];
+            if (has_content[i] && section.sh_type != SHT_NOBITS &&
                 table.meets({section.sh_offset, section.sh_size}))
                 return Problem{"a section lies across headers"};
+        }
     }
     return std::nullopt;
 }
