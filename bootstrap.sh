@@ -25,7 +25,8 @@ readonly PTX_COMPILER_WHEEL=nvidia-nvptxcompiler   # a static library, which not
 readonly CUDA_VERSION=13.0
 readonly WHEEL_ROOT=build/cuda/nvidia/cu13
 readonly TIDY_SECONDS=60   # that CI gives clang-tidy
-export CCACHE_DEPEND=1     # what ccache does not have is compiled at once, not preprocessed first: an eighth of the time
+# What ccache does not have is compiled at once, not preprocessed first, which takes an eighth of the time.
+export CCACHE_DEPEND=1
 
 say() { printf '== %s\n' "$*"; }
 fail() { printf 'bootstrap.sh: %s\n' "$*" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, in one command: run_all.sh OUT COMMIT [PART ...]
-#   parts: check python faults bench (default: these, in this order), examples, unmanaged, door and frameworks;
+#   parts: check python faults bench (default: these, in this order), examples, unmanaged, door, frameworks;
 #   SECONDS_IN_ALL (default 560) is shared out among them. Writes at most eight plain files into OUT, and goes
 #   on after failures. Exit code 1 when a part failed, had no time left or does not exist; the last line names
 #   those parts.
