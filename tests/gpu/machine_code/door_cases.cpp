@@ -144,8 +144,10 @@ void check_case(const Case& test, const char* build, CUmodule plain, CUmodule pa
     }
     const bool good = same_null && stops.wrong == 0 && late == 0;
     failures += !good;
-    row(R"({"part":"kernel","build":"%s","kernel":"%s","ctas":%zu,"threads":%d,"cluster":%u,"same_null":%s,"launches":%d,"runs":%d,"stopped":%d,"partly":%d,"wrong":%d,)"
-        R"("ms":%.4f,"ms_null":%.4f,"ms_admitted":%.4f,"null":%.4f,"admitted":%.4f,"ms_all_refused":%.4f,"registers":[%d,%d],"ctas_per_sm":[%d,%d]})",
+    row(R"({"part":"kernel","build":"%s","kernel":"%s","ctas":%zu,"threads":%d,"cluster":%u,)"
+        R"("same_null":%s,"launches":%d,"runs":%d,"stopped":%d,"partly":%d,"wrong":%d,)"
+        R"("ms":%.4f,"ms_null":%.4f,"ms_admitted":%.4f,"null":%.4f,"admitted":%.4f,)"
+        R"("ms_all_refused":%.4f,"registers":[%d,%d],"ctas_per_sm":[%d,%d]})",
         build, test.kernel, test.shape.ctas(), threads, test.shape.cluster, same_null ? "true" : "false",
         stops.launches, stops.runs, stops.stopped, stops.partly, stops.wrong, median(times[0]),
         median(times[1]), median(times[2]), median(times[1]) / median(times[0]),

@@ -113,8 +113,10 @@ void check_file(const std::string& path, std::string_view bytes, Clock::time_poi
     }
     failures +=
         sums.refused != 0 || sums.not_found != 0 || sums.parameter_wrong != 0 || sums.registers_wrong != 0;
-    row(R"({"part":"library","file":"%s","whole":%s,"cubins":%zu,"left_whole":%zu,"loaded":%zu,"refused":%zu,"refused_unpatched_too":%zu,"entries":%zu,"patched":%zu,)"
-        R"("found":%zu,"not_found":%zu,"parameter_wrong":%zu,"registers_wrong":%zu,"mb":%.1f,"patch_s":%.2f,"load_s":%.2f,"reasons":%s,"errors":%s})",
+    row(R"({"part":"library","file":"%s","whole":%s,"cubins":%zu,"left_whole":%zu,"loaded":%zu,)"
+        R"("refused":%zu,"refused_unpatched_too":%zu,"entries":%zu,"patched":%zu,)"
+        R"("found":%zu,"not_found":%zu,"parameter_wrong":%zu,"registers_wrong":%zu,"mb":%.1f,)"
+        R"("patch_s":%.2f,"load_s":%.2f,"reasons":%s,"errors":%s})",
         path.substr(path.rfind('/') + 1).c_str(), whole ? "true" : "false", sums.cubins, sums.left_whole,
         sums.loaded, sums.refused, sums.refused_unpatched_too, sums.entries, sums.patched, sums.found,
         sums.not_found, sums.parameter_wrong, sums.registers_wrong, static_cast<double>(sums.bytes) / 1e6,

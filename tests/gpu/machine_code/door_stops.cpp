@@ -209,7 +209,8 @@ void check_stops(CUmodule plain, CUmodule patched, const Streams& streams, const
         MUST(cuStreamSynchronize(streams.stop));
         take_stop(timed, clock, order, end, times);
     }
-    row(R"({"part":"stop","by":"%s","ctas":%zu,"iterations":%d,"ms":%.3f,"stops":%d,"ended_before":%d,"of_each":"min, median, p99, max","us":%s,"us_longest_in_flight":%s,)"
+    row(R"({"part":"stop","by":"%s","ctas":%zu,"iterations":%d,"ms":%.3f,"stops":%d,"ended_before":%d,)"
+        R"("of_each":"min, median, p99, max","us":%s,"us_longest_in_flight":%s,)"
         R"("us_beyond_longest":%s,"us_after_last":%s,"admitted_late":%s,"refused":%s,"us_in_doubt":%s})",
         test.by_copy ? "copy" : "value", test.ctas, test.iterations, all * 1e3, test.stops,
         times.ended_before, spread(times.whole).c_str(), spread(times.longest).c_str(),
