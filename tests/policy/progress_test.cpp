@@ -5,18 +5,13 @@
 
 #include "runtime/schedule/record.h"
 #include "runtime/schedule/recorder.h"
+#include "tests/policy/modelled.h"
 #include "tests/policy/virtual_gpu.h"
 #include "tests/profiler/cost.h"
 
 using namespace smt::tests;
 
 namespace {
-
-Device modelled(int sms) {
-    Device made = device(sms);
-    made.model = models::Multiprocessor{4, {.latency = 600, .requests_per_cycle = 0.56}};
-    return made;
-}
 
 std::shared_ptr<const Profile> full_profile(double memory_ratio, int sms, int ctas) {
     Profile made;
