@@ -88,7 +88,7 @@ void reset_oom_score(std::vector<std::string>& kept) {
     const int file = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
     if (file < 0) return;
     char now[16] = {};
-    const bool other = read(file, now, sizeof now - 1) > 0 && std::strcmp(now, "0\n") != 0;
+    const bool other = ::read(file, now, sizeof now - 1) > 0 && std::strcmp(now, "0\n") != 0;
     if (other && write(file, "0", 1) != 1)
         kept.push_back(fmt::format("oom_score_adj stays {}: {}", std::atoi(now), std::strerror(errno)));
     close(file);

@@ -26,7 +26,7 @@ std::string ns(std::optional<double> value) {
     return *value < 1e7 ? fmt::format("{:.1f} us", *value / 1e3) : fmt::format("{:.1f} ms", *value / 1e6);
 }
 
-std::string percent(std::optional<double> value) {
+std::string percentage(std::optional<double> value) {
     return value ? fmt::format("{:.0f} %", *value * 100) : "";
 }
 std::string ratio(bool known, double value) { return known ? fmt::format("{:.3f}", value) : ""; }
@@ -66,8 +66,8 @@ const std::vector<Column>& columns() {
         {"R_m", [](const ProfileRow& row) { return ratio(row.utilization.has_value(), row.memory_ratio); }},
         {"uncoal.",
          [](const ProfileRow& row) { return ratio(row.utilization.has_value(), row.uncoalesced_ratio); }},
-        {"issue", [](const ProfileRow& row) { return percent(row.issue_slots); }},
-        {"occup.", [](const ProfileRow& row) { return percent(row.occupancy); }},
+        {"issue", [](const ProfileRow& row) { return percentage(row.issue_slots); }},
+        {"occup.", [](const ProfileRow& row) { return percentage(row.occupancy); }},
         {"IPC", [](const ProfileRow& row) { return row.ipc ? fmt::format("{:.2f}", *row.ipc) : ""; }},
         {"model",
          [](const ProfileRow& row) {
@@ -83,7 +83,7 @@ const std::vector<Column>& columns() {
         {"stop", [](const ProfileRow& row) { return ns(row.stop_ns); }},
         {"off by",
          [](const ProfileRow& row) {
-             return percent(row.long_duration_error ? row.long_duration_error : row.duration_error);
+             return percentage(row.long_duration_error ? row.long_duration_error : row.duration_error);
          }},
     };
     return all;
