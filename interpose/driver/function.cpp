@@ -124,7 +124,8 @@ Function* function_by_id(uint32_t id) {
 
 CUresult fetch_function(Image& image, const char* name, Function*& function) {
     uint32_t hash = hash_of(name);
-    if ((function = find_fetched(image, name, hash))) return CUDA_SUCCESS;
+    function = find_fetched(image, name, hash);
+    if (function) return CUDA_SUCCESS;
     uint64_t name_bytes = std::strlen(name) + 1;
     if (name_bytes > kMaxNameBytes) return CUDA_ERROR_NOT_FOUND;
 

@@ -51,8 +51,10 @@ bool Mappings::next(Mapping& mapping) {
     int rights[5];
     uint64_t major, minor;
     if (!number(16, '-', mapping.from) || !number(16, ' ', mapping.to)) return false;
-    for (int& right : rights)
-        if ((right = get()) < 0) return false;
+    for (int& right : rights) {
+        right = get();
+        if (right < 0) return false;
+    }
     if (!number(16, ' ', mapping.offset) || !number(16, ':', major) || !number(16, ' ', minor) ||
         !number(10, ' ', mapping.inode))
         return false;

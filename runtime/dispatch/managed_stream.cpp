@@ -342,10 +342,9 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     if (state_ != State::kStopped || waiting_.empty()) return CUDA_SUCCESS;
     Work& work = waiting_.front();
     smt::Launch launch;
-    CUresult status = prepare(work, blocks, &launch, &run_workers_);
+    SMT_TRY(prepare(work, blocks, &launch, &run_workers_));
     uint32_t fits = 0;
-    if (status == CUDA_SUCCESS) status = fitting(work, &fits);
-    if (status != CUDA_SUCCESS) return status;
+    SMT_TRY(fitting(work, &fits));
     const uint32_t capacity = fits * multiprocessors();
     const DriverApi& driver = dispatcher_.driver();
     launch.flags = (launch.flags & ~smt::kPlaced) | smt::kHeld | (tenant_->sweeps ? smt::kMapped : 0u);
@@ -358,17 +357,17 @@ CUresult ManagedStream::run(const QuotaTable& quotas, uint64_t blocks) {
     // device might all arrive where there is no place, and again the next time.
     run_workers_ = std::clamp<uint32_t>(run_workers_, capacity, kWaves * capacity);
     work.ticket = 0;
-    if (!begun_ && (status = driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING))) return status;
+    if (!begun_) SMT_TRY(driver.cuEventCreate(&begun_, CU_EVENT_DISABLE_TIMING));
     // A launch that found no place twice runs anywhere: its own places may be taken by work that cannot be
     // stopped.
     const bool anywhere = fruitless_ >= kMostFruitless && work.number == fruitless_of_;
     const QuotaTable everywhere(anywhere ? quotas.size() : 0, smt::kNoQuota);
-    if ((status = control_.set_quotas(stream_, anywhere ? everywhere : quotas))) return status;
-    if ((status = get_ready())) return status;
-    if ((status = driver.cuEventRecord(begun_, stream_))) return status;
-    if ((status = launch_workers(work, stream_, launch, run_workers_))) return status;
-    if ((status = control_.report(stream_, &words_->left))) return status;
-    if ((status = mark())) return status;
+    SMT_TRY(control_.set_quotas(stream_, anywhere ? everywhere : quotas));
+    SMT_TRY(get_ready());
+    SMT_TRY(driver.cuEventRecord(begun_, stream_));
+    SMT_TRY(launch_workers(work, stream_, launch, run_workers_));
+    SMT_TRY(control_.report(stream_, &words_->left));
+    SMT_TRY(mark());
     launched_[launch.id % launched_.size()].placement = placement_of(anywhere ? everywhere : quotas, fits);
     state_ = State::kRunning;
     halted_ = false;
@@ -416,23 +415,21 @@ CUresult ManagedStream::grow(uint32_t workers) {
 // A growth stream is busy as long as one of its workers is at work, which may be as long as the launch.
 CUresult ManagedStream::send(uint32_t workers) {
     const DriverApi& driver = dispatcher_.driver();
-    CUresult status = CUDA_SUCCESS;
     size_t i = 0;
     while (i < growths_.size() && !has_grown(i)) ++i;
     if (i == growths_.size()) i = ++crowded_ % growths_.size();  // behind the workers already there
     Growth& growth = growths_[i];
     if (!growth.stream) {
         const int priority = dispatcher_.stream_priority(*tenant_, 0);
-        if ((status = dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream)))
-            return status;
+        SMT_TRY(dispatcher_.sm_sets().make_stream(tenant_->places.get(), priority, &growth.stream));
         dispatcher_.device().made_for(tenant_->session, growth.stream);
     }
     Work& work = waiting_.front();
     smt::Launch launch;
     std::memcpy(&launch, work.parameters.data() + work.function->launch_offset, sizeof launch);
-    if ((status = driver.cuStreamWaitEvent(growth.stream, begun_, 0))) return status;
-    if ((status = launch_workers(work, growth.stream, launch, workers))) return status;
-    if ((status = control_.report(growth.stream, &words_->left_grown[i]))) return status;
+    SMT_TRY(driver.cuStreamWaitEvent(growth.stream, begun_, 0));
+    SMT_TRY(launch_workers(work, growth.stream, launch, workers));
+    SMT_TRY(control_.report(growth.stream, &words_->left_grown[i]));
     return driver.cuStreamWriteValue64_v2(growth.stream, address_of(&words_->grown[i]), ++growth.marker, 0);
 }
 

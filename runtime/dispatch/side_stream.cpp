@@ -1,5 +1,7 @@
 #include "runtime/dispatch/side_stream.h"
 
+#include "runtime/protocol/try.h"
+
 namespace smt::runtime::dispatch {
 
 SideStream::~SideStream() {
@@ -10,19 +12,18 @@ SideStream::~SideStream() {
 
 CUresult SideStream::leave(CUstream home, const SmSet* set, CUstream* away) {
     std::lock_guard lock(mutex_);
-    CUresult status = CUDA_SUCCESS;
-    if (!there_ && (status = driver_.cuEventCreate(&there_, CU_EVENT_DISABLE_TIMING))) return status;
-    if (!back_ && (status = driver_.cuEventCreate(&back_, CU_EVENT_DISABLE_TIMING))) return status;
+    if (!there_) SMT_TRY(driver_.cuEventCreate(&there_, CU_EVENT_DISABLE_TIMING));
+    if (!back_) SMT_TRY(driver_.cuEventCreate(&back_, CU_EVENT_DISABLE_TIMING));
     auto known = streams_.find(set);
     if (known == streams_.end()) {
         int priority = 0;
         CUstream made = nullptr;
         driver_.cuStreamGetPriority(home, &priority);
-        if ((status = sets_.make_stream(set, priority, &made))) return status;
+        SMT_TRY(sets_.make_stream(set, priority, &made));
         known = streams_.emplace(set, made).first;
     }
     *away = known->second;
-    if ((status = driver_.cuEventRecord(there_, home))) return status;
+    SMT_TRY(driver_.cuEventRecord(there_, home));
     return driver_.cuStreamWaitEvent(*away, there_, 0);
 }
 

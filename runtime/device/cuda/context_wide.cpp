@@ -138,7 +138,8 @@ struct Guarded<member> {
         if (status != CUDA_ERROR_NOT_READY) return status;
         Patience patience;
         while (patience.goes_on()) {
-            if ((status = if_quiet(arguments...)) != CUDA_ERROR_NOT_READY) return status;
+            status = if_quiet(arguments...);
+            if (status != CUDA_ERROR_NOT_READY) return status;
         }
         return CUDA_ERROR_DEINITIALIZED;  // to a program that is gone
     }

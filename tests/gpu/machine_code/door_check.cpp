@@ -148,7 +148,8 @@ void show_device() {
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count < 3 || !(rows = std::fopen(arguments[1], "a")))
+    rows = count < 3 ? nullptr : std::fopen(arguments[1], "a");
+    if (!rows)
         return std::fprintf(stderr, "usage: door_check OUT CUBIN... [--libraries SECONDS FILE...]\n"), 2;
     Prologues prologues(assemble_with_ptxas);
     in_process("device", "", kMostSeconds, show_device);
