@@ -233,10 +233,6 @@ def waiting_in_graph(smt, programs):
     waiting_urgent(smt, programs, "priority", in_a_graph)
 
 
-def waiting_in_graph_hpf(smt, programs):
-    waiting_urgent(smt, programs, "hpf-whole", in_a_graph)
-
-
 def two_threads(smt, programs):
     """A thread that waits for a stream waits for what was launched before, also where a more urgent program
     is there, and launches are looked after one by one."""
@@ -309,7 +305,7 @@ def main():
     {each.__name__: each
      for each in (figure_6, figure_2_temporal, figure_2_spatial, first_stop, tenant_leaves, tenant_unloads,
                   idle_urgent, waiting_urgent, waiting_urgent_hpf, waiting_by_event,
-                  waiting_by_event_hpf, waiting_in_graph, waiting_in_graph_hpf, two_threads, table_2,
+                  waiting_by_event_hpf, waiting_in_graph, two_threads, table_2,
                   table_3)}[scenario](smt, programs)
 
 
