@@ -15,7 +15,8 @@ bool has(const std::vector<std::string>& list, const std::string& word) {
 
 CommandLine read(std::vector<std::string> arguments, const std::string& file = "a/b.cu") {
     CommandLine line;
-    REQUIRE(read_command_line(CompileCommand{"/build", file, std::move(arguments), ""}, "/cuda", line));
+    const CompileCommand command{"/build", file, std::move(arguments), ""};
+    REQUIRE(read_command_line(command, "/cuda", line));
     return line;
 }
 

@@ -4,7 +4,6 @@
 
 using namespace smt::runtime;
 using namespace smt::runtime::profiles;
-using smt::profiler::Placement;
 using smt::profiler::Profile;
 
 namespace {

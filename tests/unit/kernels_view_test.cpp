@@ -33,9 +33,9 @@ TEST_CASE("what a launch was run as, in two parts", "[command]") {
 TEST_CASE("the table of kernels", "[command]") {
     CHECK(table().text() == R"(tenant            launches to graphs  how                kernel
 alice                    3         0  managed by PTX     scan(float*)
-alice                    1         1  unmanaged             sgemm
+alice                    1         1  unmanaged          sgemm
                                       it holds machine code only
-bob                      1         0  unmanaged             scan(float*)
+bob                      1         0  unmanaged          scan(float*)
                                       it runs as a part of a graph: twice
 
 launches: 3 managed by PTX, 2 unmanaged
