@@ -245,7 +245,7 @@ TEST_CASE("the judge decides, once for each image that would be loaded", "[image
             ++asked;
             return [=](const std::string& kernel) {
                 return kernel == "k" ? Verdict{management, reason}
-                                     : Verdict{Management::kUnmanaged, "nobody knows it"};
+                                     : Verdict{Management::kUnmanaged, "its source is not known"};
             };
         };
     };
